@@ -75,7 +75,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if len(plan.Ops) > 0 {
 		w.flows.Before(plan.Deserted)
-		if stats, err = w.cfg.Kernel.Commit(plan.Ops); err != nil {
+		if stats, err = w.transact(plan); err != nil {
 			w.state.Rollback()
 			return stats, err
 		}
@@ -84,6 +84,27 @@ func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 	w.state.Accept()
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	return stats, nil
+}
+
+// transact commits the ops of a plan, in two transactions if it has ops that come ahead. If
+// only the second one fails, the kernel has chains that nothing leads to, until the repair
+// that comes before the next commit.
+func (w *writer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
+	if plan.Ahead == 0 {
+		return w.cfg.Kernel.Commit(plan.Ops)
+	}
+	if stats, err = w.cfg.Kernel.Commit(plan.Ops[:plan.Ahead]); err != nil {
+		return stats, err
+	}
+	rest, err := w.cfg.Kernel.Commit(plan.Ops[plan.Ahead:])
+	if err != nil {
+		w.drift = err.Error()
+		var be *kernel.BatchError
+		if errors.As(err, &be) && be.Index >= 0 {
+			be.Index += plan.Ahead
+		}
+	}
+	return stats.Add(rest), err
 }
 
 // apply applies updates to the state and answers those that it rejects. It

@@ -32,6 +32,15 @@
 // stored revision or with the Unix time in milliseconds, whichever is greater, so
 // losing the state directory does not set them back.
 //
+// # New chains
+//
+// The kernel is atomic between packets, but not for one that is on its way through the rules:
+// it keeps the generation of the rules that it found, and finds new elements. A new element of
+// a map in force that leads to a new chain would lead it to nothing. So if an update has such
+// an element, new chains are committed first, with all that only they need, and then the rest
+// of the update in one transaction (desired.Plan.Ahead). Nothing refers to the first part before
+// the second, and if that fails, the repair removes it.
+//
 // # Large updates
 //
 // The kernel carries out a transaction without interruption, and every other writer of

@@ -40,8 +40,9 @@ func picks(numbers ...int) *weftv1.Fragment {
 }
 
 // TestUpdateIsOneTransaction replaces chains, and the elements that lead to them,
-// in both families: the ruleset has one generation more after each update, and the
-// chains that nothing leads to any more are gone with it.
+// in both families: the ruleset has one generation more after each update, and one before it
+// in which there are the new chains, to which nothing leads. The chains that nothing leads to
+// any more are gone with it.
 //
 // Behaviour: 134, 138.
 func TestUpdateIsOneTransaction(t *testing.T) {
@@ -54,13 +55,17 @@ func TestUpdateIsOneTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, numbers := range [][]int{{1, 2, 3}, {3, 4}, {5}, {}} {
+	for _, update := range []struct {
+		numbers      []int
+		transactions uint32
+	}{{[]int{1, 2, 3}, 1}, {[]int{3, 4}, 2}, {[]int{5}, 2}, {[]int{4, 5}, 2}, {[]int{5}, 1}, {nil, 1}} {
+		numbers := update.numbers
 		if _, err := c.Apply(ctx, picks(numbers...)); err != nil {
 			t.Fatal(err)
 		}
 		now, err := conn.Generation()
-		if err != nil || now != generation+1 {
-			t.Fatalf("generation %d became %d (%v) with one update", generation, now, err)
+		if err != nil || now != generation+update.transactions {
+			t.Fatalf("generation %d became %d (%v) with pick chains %v, want %d transactions", generation, now, err, numbers, update.transactions)
 		}
 		generation = now
 		text := ns.ListRuleset(t)

@@ -235,8 +235,10 @@ func (h *harness) commit(updates ...*Update) *Plan {
 	h.apply(updates...)
 	p := h.Plan()
 	checkPlan(h.t, p, h.Pending())
-	if err := h.k.commit(p.Ops); err != nil {
-		h.t.Fatalf("commit: %v\n%s", err, planText(p))
+	for _, ops := range [][]kernel.Op{p.Ops[:p.Ahead], p.Ops[p.Ahead:]} {
+		if err := h.k.commit(ops); err != nil {
+			h.t.Fatalf("commit: %v\n%s", err, planText(p))
+		}
 	}
 	h.Accept()
 	return p

@@ -18,6 +18,12 @@ type Plan struct {
 	// successful changes since the last Accept or Rollback. It is -1 in a
 	// Diff, and for an op that no update has caused. No op has elements of two updates.
 	Origin []int
+	// Ahead is the number of the first Ops that are committed in a transaction of their own,
+	// before the others. They add what nothing in force refers to: the chains that new
+	// elements of maps lead to. A packet takes the generation of the rules when it enters a
+	// hook, and that of the elements at each lookup (nft_do_chain in Linux): in one
+	// transaction it could follow a new element to a chain that is still empty for it.
+	Ahead  int
 	Counts Counts
 	// Stale are the UDP flows to flush after the commit, ordered by address
 	// and port.
@@ -64,6 +70,8 @@ type tableChange struct {
 	// there.
 	before, asleep bool
 	parts          []partChange
+	// ahead is true if what is new can be added in a transaction before the others.
+	ahead bool
 	// forced has the parts that are made anew: whatever refers to them must be
 	// deleted before and added again after. forcedBy is the last update that made one
 	// of them so.
@@ -131,9 +139,14 @@ const (
 
 // planner collects ops by phase.
 type planner struct {
-	s        *State
-	ops      [phases][]kernel.Op
-	origins  [phases][]int
+	s       *State
+	ops     [phases][]kernel.Op
+	origins [phases][]int
+	// early has for each op whether it can come in a transaction before the others, adding
+	// whether that is so for those that are added now, and needed whether one of them must.
+	early          [phases][]bool
+	adding, needed bool
+
 	counts   Counts
 	stale    []conntrack.Change
 	deserted []conntrack.Change
@@ -175,6 +188,7 @@ func (p *planner) add(ph phase, origin int, op kernel.Op) {
 	}
 	p.ops[ph] = append(p.ops[ph], op)
 	p.origins[ph] = append(p.origins[ph], origin)
+	p.early[ph] = append(p.early[ph], p.adding)
 }
 
 // finish joins the phases. The decision is for the next Accept.
@@ -185,15 +199,27 @@ func (p *planner) finish() *Plan {
 		n += len(ops)
 	}
 	plan.Ops, plan.Origin = make([]kernel.Op, 0, n), make([]int, 0, n)
-	for ph := range p.ops {
-		plan.Ops = append(plan.Ops, p.ops[ph]...)
-		plan.Origin = append(plan.Origin, p.origins[ph]...)
+	if p.needed {
+		p.join(plan, func(early bool) bool { return early })
+		plan.Ahead = len(plan.Ops)
 	}
+	p.join(plan, func(early bool) bool { return !early || !p.needed })
 	slices.SortFunc(plan.Stale, compareStale)
 	slices.SortFunc(plan.Deserted, compareStale)
 	slices.SortFunc(plan.Purges, comparePurges)
 	p.s.plan = &p.decision
 	return plan
+}
+
+// join appends the ops for which want is true, phase by phase.
+func (p *planner) join(plan *Plan, want func(early bool) bool) {
+	for ph, ops := range p.ops {
+		for i, op := range ops {
+			if want(p.early[ph][i]) {
+				plan.Ops, plan.Origin = append(plan.Ops, op), append(plan.Origin, p.origins[ph][i])
+			}
+		}
+	}
 }
 
 func (p *planner) table(tc *tableChange) {
@@ -222,13 +248,16 @@ func (p *planner) table(tc *tableChange) {
 		}
 	}
 	p.force(tc)
+	tc.ahead = tc.before && tc.forced == nil && !p.repair
 	p.content(tc)
 }
 
 // content plans the ops for everything in a table.
 func (p *planner) content(tc *tableChange) {
+	defer func() { p.adding = false }()
 	for i := range tc.parts {
 		c := &tc.parts[i]
+		p.adding = tc.ahead && p.unseen(c)
 		var del, add phase
 		var counter *int
 		switch c.part.(type) {
@@ -262,6 +291,23 @@ func (p *planner) content(tc *tableChange) {
 		case *set:
 			p.elements(tc, o, c, added)
 		}
+	}
+}
+
+// unseen reports whether a part is new, and no packet can meet it before something else
+// leads to it.
+func (p *planner) unseen(c *partChange) bool {
+	if c.before != nil || !c.exists() {
+		return false
+	}
+	switch o := c.part.(type) {
+	case *chain:
+		return o.declared().(*nftobject.Chain).Base == nil
+	case *set:
+		// Perhaps there is one to delete first.
+		return p.s.staged[stagedID{o.table.id, o.id.Name}] == nil
+	default:
+		return true
 	}
 }
 

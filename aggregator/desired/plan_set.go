@@ -95,11 +95,23 @@ func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	if tc.forced != nil && hasTargets(d) {
 		p.forcedElements(tc, o, sc, &del, &add)
 	}
+	p.needed = p.needed || tc.ahead && d.Verdict && slices.ContainsFunc(add, tc.leadsToNew(d))
 	for _, g := range del {
 		p.counts.ElementsDeleted += len(g.elements)
 		p.add(deleteElements, g.origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: g.elements})
 	}
 	p.addElements(tc, o, add)
+}
+
+// leadsToNew returns a function that reports whether an element of a group leads to a chain
+// that the kernel does not have.
+func (tc *tableChange) leadsToNew(d *nftset.Set) func(elementGroup) bool {
+	return func(g elementGroup) bool {
+		return slices.ContainsFunc(g.elements, func(e nftset.Element) bool {
+			c := tc.table.parts[leadsTo(d, e.Data)]
+			return c != nil && c.base().kernel == nil
+		})
+	}
 }
 
 // forcedElements deletes and adds again the untouched elements that lead to

@@ -59,9 +59,40 @@ func TestPlanMovesElementToNewChain(t *testing.T) {
 	key := dest("10.0.0.1", 6, 80)
 	h.commit(snapshot(services, 0, in(ipWeft, verdictMap("v", leads(key, "pick-2")), regular("pick-2"))))
 	p := h.commit(snapshot(services, 0, in(ipWeft, verdictMap("v", leads(key, "pick-3")), regular("pick-3"))))
-	want := "delete elements v 1\ndelete chain pick-2\nadd chain pick-3\nadd elements v 1\n"
-	if got := planText(p); got != want {
-		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	want := "add chain pick-3\ndelete elements v 1\ndelete chain pick-2\nadd elements v 1\n"
+	if got := planText(p); got != want || p.Ahead != 1 {
+		t.Errorf("%d ops come ahead in the plan:\n%s\nwant 1 in:\n%s", p.Ahead, got, want)
+	}
+}
+
+// TestPlanAhead commits new chains before elements of maps in force that lead to them, with
+// all that they need, and nothing else.
+func TestPlanAhead(t *testing.T) {
+	key := dest("10.0.0.1", 6, 80)
+	table := func(parts ...any) TableUpdate {
+		return in(ipWeft, append(parts, base("input", 0, rule("vmap @v", "@v")), regular("old"))...)
+	}
+	needs := []any{addrSet("s", member("10.0.0.1")), regular("new", rule("saddr @s", "@s"), rule("jump other", "other")), regular("other", rule("drop"))}
+	for name, test := range map[string]struct {
+		before, after TableUpdate
+		ahead         string
+	}{
+		"an element that moves": {table(verdictMap("v", leads(key, "old"))), table(append(needs, verdictMap("v", leads(key, "new")))...),
+			"add set s\nadd chain new\nadd chain other\nadd elements s 1\nadd rule new saddr @s\nadd rule new jump other\nadd rule other drop\n"},
+		"a new element":              {table(verdictMap("v")), table(append(needs, verdictMap("v", leads(key, "new")))...), "add set s\nadd chain new\nadd chain other\nadd elements s 1\nadd rule new saddr @s\nadd rule new jump other\nadd rule other drop\n"},
+		"a chain that is there":      {table(verdictMap("v")), table(addrSet("s", member("10.0.0.1")), verdictMap("v", leads(key, "old"))), ""},
+		"a chain without an element": {table(verdictMap("v")), table(append(needs, verdictMap("v"))...), ""},
+		"a new map":                  {in(ipWeft, regular("old")), table(append(needs, verdictMap("v", leads(key, "new")))...), ""},
+		"a map of another type":      {table(addrMap("v", mapped("10.0.0.1", "10.0.0.2"))), table(append(needs, verdictMap("v", leads(key, "new")))...), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.commit(snapshot(policy, 0, test.before))
+			p := h.commit(snapshot(policy, 0, test.after))
+			if got := planText(&Plan{Ops: p.Ops[:p.Ahead], Origin: p.Origin}); got != test.ahead {
+				t.Errorf("ahead come:\n%s\nwant:\n%s", got, test.ahead)
+			}
+		})
 	}
 }
 

@@ -68,3 +68,11 @@ type Stats struct {
 	// All other writers of nftables wait in this time.
 	Kernel time.Duration
 }
+
+// Add returns the sum of two batches.
+func (s Stats) Add(o Stats) Stats {
+	return Stats{
+		Messages: s.Messages + o.Messages, Bytes: s.Bytes + o.Bytes, Elements: s.Elements + o.Elements,
+		Retries: s.Retries + o.Retries, Kernel: s.Kernel + o.Kernel,
+	}
+}

@@ -24,10 +24,8 @@
 // The change of a policy is therefore new chains, and new elements of the pods in the maps.
 // What has lost its use stays until Cleanup, and is used again if it comes back.
 //
-// A packet takes the generation of the rules when it enters a hook, and that of the elements at
-// each lookup (nft_do_chain in Linux): during a commit it can see new elements with the rules of
-// before, for which a chain of the same commit is empty, and accepts. So an element of a pod
-// that is isolated already leads to a new chain one update after the chain.
+// The aggregator commits new chains before the elements that lead to them, so that no packet
+// meets an element with a chain that is still empty.
 //
 // Counters are named objects of their own. Their names have no hash of the rules, so they
 // go on when a policy changes: a counter is that of "shop/db ingress[0]", or of what the

@@ -18,9 +18,7 @@ type object struct {
 	// the kernel from its first use until Cleanup.
 	uses     int
 	declared bool
-	// isNew is true from the update that declares a chain to the next one.
-	isNew bool
-	needs []*object
+	needs    []*object
 
 	// One of these is set. set and verdicts, a map, have elements that do not change.
 	chain    *weftv1.Chain

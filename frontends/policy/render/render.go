@@ -61,12 +61,7 @@ type table struct {
 	previous              *previous
 	// left are objects of an earlier process.
 	left leftovers
-	// declaredLast are the objects of the last update, patching is true while a patch is made.
-	declaredLast []*object
-	patching     bool
-	// holding is true if the last update held back what packets see: see mustHold.
-	holding bool
-	work    uint64
+	work uint64
 }
 
 // entry is the element of an address in the map of a direction.

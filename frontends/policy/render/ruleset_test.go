@@ -70,35 +70,8 @@ func (c *content) declare(t testing.TB, s *weftv1.Set, isMap bool) {
 	c.sets[s.GetName()] = out
 }
 
-// checkOrder checks that no pod that is isolated, and no egress, gets a chain of the same
-// patch: packets on their way through the rules during the commit would meet an empty one.
-func (r ruleset) checkOrder(t testing.TB, p *weftv1.Patch) {
-	t.Helper()
-	for _, in := range p.GetTables() {
-		fresh := make(map[string]bool)
-		for _, ch := range in.GetPutChains() {
-			fresh[ch.GetName()] = r[in.GetFamily()].chains[ch.GetName()] == nil
-		}
-		for _, e := range in.GetElements() {
-			had := r[in.GetFamily()].sets[e.GetSet()]
-			if had == nil {
-				continue
-			}
-			for _, to := range e.GetAdd() {
-				chain, ok := strings.CutPrefix(to.GetValue(), "goto ")
-				if ok && fresh[chain] && (had.elements[to.GetKey()] != nil || e.GetSet() == mapEgress) {
-					t.Errorf("%s: element %s leads to %s, which is of the same patch", e.GetSet(), to.GetKey(), chain)
-				}
-			}
-		}
-	}
-}
-
-// patch applies a patch: what is removed must exist, what is added must differ, and a
-// chain that a packet may be in must not change, unless it is on a hook.
 func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 	t.Helper()
-	r.checkOrder(t, p)
 	for _, in := range p.GetTables() {
 		c := r[in.GetFamily()]
 		for _, name := range in.GetDeleteChains() {

@@ -24,9 +24,7 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.compareWithPrevious()
-	r.setPatching(true)
 	patches := r.update(&c)
-	r.setPatching(false)
 	var out publish.Update
 	p := &weftv1.Patch{Fragment: Fragment}
 	for i, t := range r.tables {
@@ -45,13 +43,6 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 		r.committed()
 	}
 	return out
-}
-
-// setPatching says whether what is rendered is sent as a patch. A snapshot has all at once.
-func (r *Renderer) setPatching(patching bool) {
-	for _, t := range r.tables {
-		t.patching = patching
-	}
 }
 
 // Load applies changes without making a patch, for a caller that sends a snapshot.
@@ -304,18 +295,12 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 
 // flush fills the patch with what differs between the kernel and what is wanted.
 func (t *table) flush(p *patch) {
-	for _, o := range t.declaredLast {
-		o.isNew = false
-	}
-	t.declaredLast = t.takeFresh()
-	for _, o := range t.declaredLast {
+	for _, o := range t.takeFresh() {
 		if !t.left.adopt(o) {
 			p.declare(o)
-			o.isNew = t.patching
 		}
 		t.work++
 	}
-	t.holding = !t.holding && t.mustHold()
 	t.flushMembers(p)
 	t.flushPods(p)
 	t.flushPodCIDRs(p)
@@ -329,28 +314,10 @@ func (t *table) flush(p *patch) {
 	t.flushHooks(p)
 }
 
-// mustHold reports whether an element that leads to a chain of this update waits for the
-// next one. Then the other elements of pods and the members of sets that were declared before
-// wait with it, so that they all change in one commit: between two, a pod could have its old
-// policies and the other end its new labels.
-func (t *table) mustHold() bool {
-	for a := range t.unsentPods {
-		for d := range model.NumDirections {
-			if e := t.entries[d][a]; e != nil && e.wanted != nil && e.wanted != e.sent && e.wanted.isNew && (e.sent != nil || d == model.Egress) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // flushMembers changes the elements of sets of pods.
 func (t *table) flushMembers(p *patch) {
 	sets := slices.SortedFunc(maps.Keys(t.unsent), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	for _, o := range sets {
-		if t.holding && !o.isNew {
-			continue
-		}
 		add, remove := o.members.flush()
 		for _, m := range remove {
 			p.remove(o.name, o.members.key(m))
@@ -366,11 +333,7 @@ func (t *table) flushMembers(p *patch) {
 }
 
 // flushPods changes the elements of pods. The chain of a pod that has one changes only
-// when the sets of the new chain are full, and in a later update than the one that declares the
-// chain: a packet that is on its way through the rules while an update is committed may see the new
-// element and the chain as it was before, empty, which accepts. A pod that has no chain gets
-// one at once for ingress, because its packets were accepted before. An empty chain for egress
-// would skip the ingress policies of the other end.
+// when the sets of the new chain are full; a pod that has none gets it at once.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -420,8 +383,6 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 	switch {
 	case e == nil:
 		return true
-	case t.holding && e.sent != nil && e.sent != e.wanted:
-		return false
 	case e.wanted == nil:
 		if e.sent != nil {
 			p.remove(mapNames[d], a.String())
@@ -431,8 +392,6 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 		return true
 	case e.wanted == e.sent && e.pod == e.sentPod:
 		return true
-	case e.wanted.isNew && (e.sent != nil || d == model.Egress):
-		return false
 	case e.sent != nil && e.sent != e.wanted && !e.wanted.full():
 		return false
 	}
