@@ -64,16 +64,15 @@ func TestBridges(t *testing.T) {
 
 // TestBridgeWarning warns once, and again if the bridges differ.
 func TestBridgeWarning(t *testing.T) {
-	l := newLab(t)
 	var log bytes.Buffer
-	l.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	l.have = [2]bool{true, false}
+	f := &Frontend{state: newLab(t).state, have: [2]bool{true, false}}
+	f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	h := host{sys: t.TempDir(), proc: t.TempDir()}
-	warned := l.warnBridges(h, "")
+	warned := f.warnBridges(h, "")
 	put(t, h.sys+"/class/net/cni0/bridge/x", "")
 	put(t, h.proc+"/net/route", routes4)
 	for range 3 {
-		warned = l.warnBridges(h, warned)
+		warned = f.warnBridges(h, warned)
 	}
 	if n := strings.Count(log.String(), "bridges=cni0"); n != 1 {
 		t.Errorf("%d warnings: %s", n, &log)
