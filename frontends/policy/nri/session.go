@@ -83,12 +83,18 @@ func (s *session) run(ctx context.Context) error {
 	})
 	defer s.fail(nil)
 
-	mux := multiplex.Multiplex(checkFrames(trunk, s.fail), multiplex.WithReadQueueLength(maxFrames))
+	// Frames for a connection that is not open yet would be lost.
+	mux := multiplex.Multiplex(checkFrames(trunk, s.fail), multiplex.WithReadQueueLength(maxFrames), multiplex.WithBlockedRead())
 	defer mux.Close()
 	incoming, err := mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
 		return fmt.Errorf("serve requests of the container runtime: %w", err)
 	}
+	outgoing, err := mux.Open(multiplex.RuntimeServiceConn)
+	if err != nil {
+		return fmt.Errorf("connect to the container runtime: %w", err)
+	}
+	mux.Unblock()
 	server, err := ttrpc.NewServer()
 	if err != nil {
 		return fmt.Errorf("serve requests of the container runtime: %w", err)
@@ -103,10 +109,6 @@ func (s *session) run(ctx context.Context) error {
 		s.fail(err)
 	})
 	defer func() { _ = server.Close(); _ = listener.Close() }()
-	outgoing, err := mux.Open(multiplex.RuntimeServiceConn)
-	if err != nil {
-		return fmt.Errorf("connect to the container runtime: %w", err)
-	}
 	client := ttrpc.NewClient(checkResponses(outgoing, s.fail), ttrpc.WithOnClose(func() { s.fail(errDisconnected) }))
 	defer client.Close()
 	defer time.AfterFunc(s.cfg.SyncTimeout, s.expire).Stop()
