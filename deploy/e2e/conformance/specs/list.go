@@ -1,0 +1,135 @@
+package specs
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// prefix is that of the names of the specs.
+const prefix = "[sig-network] "
+
+// NetworkPolicy is in the names of the specs that need a policy engine.
+const NetworkPolicy = "[Feature:NetworkPolicy]"
+
+//go:embed skip.txt
+var skipText string
+
+//go:embed short.txt
+var shortText string
+
+// Skip is a kind of specs that are not run.
+type Skip struct {
+	// Pattern is a part of their full names.
+	Pattern string
+	// Reason says why, as a sentence.
+	Reason string
+}
+
+// Skips returns skip.txt.
+func Skips() ([]Skip, error) { return parseSkips(skipText) }
+
+// Reason returns why a spec is not run; false means that it is.
+func Reason(skips []Skip, name string) (string, bool) {
+	i := slices.IndexFunc(skips, func(s Skip) bool { return strings.Contains(name, s.Pattern) })
+	if i < 0 {
+		return "", false
+	}
+	return skips[i].Reason, true
+}
+
+func parseSkips(text string) ([]Skip, error) {
+	var skips []Skip
+	reason, used := "", true
+	for i, line := range strings.Split(text, "\n") {
+		pattern := strings.TrimSpace(line)
+		switch {
+		case pattern == "" || strings.HasPrefix(line, "#"):
+		case pattern == line:
+			if !used {
+				return nil, fmt.Errorf("skip.txt:%d: the reason %q has no pattern", i, reason)
+			}
+			reason, used = line, false
+		case reason == "":
+			return nil, fmt.Errorf("skip.txt:%d: the pattern %q has no reason", i+1, pattern)
+		default:
+			skips, used = append(skips, Skip{Pattern: pattern, Reason: reason}), true
+		}
+	}
+	if !used {
+		return nil, fmt.Errorf("skip.txt: the reason %q has no pattern", reason)
+	}
+	return skips, nil
+}
+
+// Short returns the full names of short.txt: the specs of the short form.
+func Short() []string {
+	var names []string
+	for line := range strings.Lines(shortText) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			names = append(names, line)
+		}
+	}
+	return names
+}
+
+// check returns an error for each pattern of the skips and each name of the short form that
+// is not that of a spec.
+func check(names []string, skips []Skip, short []string) error {
+	var errs []error
+	for _, s := range skips {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, s.Pattern) }) {
+			errs = append(errs, fmt.Errorf("skip.txt: no spec has %q in its name", s.Pattern))
+		}
+	}
+	for _, s := range short {
+		if !slices.Contains(names, s) {
+			errs = append(errs, fmt.Errorf("short.txt: there is no spec %q", s))
+		}
+		if reason, skipped := Reason(skips, s); skipped {
+			errs = append(errs, fmt.Errorf("short.txt: %q is in skip.txt: %s", s, reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// choose returns the names of the specs that a run is about, in the order of all.
+func (c *Config) choose(all []string, skips []Skip) ([]string, error) {
+	focus, err := regexp.Compile(c.Focus)
+	if err != nil {
+		return nil, fmt.Errorf("focus: %w", err)
+	}
+	skip, err := regexp.Compile(c.Skip)
+	if err != nil {
+		return nil, fmt.Errorf("skip: %w", err)
+	}
+	short := Short()
+	var chosen []string
+	for _, name := range all {
+		_, skipped := Reason(skips, name)
+		switch {
+		case skipped, !focus.MatchString(name), c.Skip != "" && skip.MatchString(name),
+			c.NoPolicy && strings.Contains(name, NetworkPolicy),
+			c.Short && !slices.Contains(short, name):
+		default:
+			chosen = append(chosen, name)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("no spec is left to run: the focus and the lists exclude all")
+	}
+	return chosen, nil
+}
+
+// expression returns a regular expression for ginkgo, which puts the suite's name before
+// a spec's, that matches these specs and no others.
+func expression(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return " (" + strings.Join(quoted, "|") + ")$"
+}
