@@ -30,6 +30,8 @@ type Lab struct {
 	Nodes   []*Node
 
 	pods []*Pod
+	// links are those in Control.
+	links []string
 }
 
 // Host is a namespace with addresses on the nodes' link.
@@ -92,6 +94,10 @@ func (l *Lab) build(cfg Config) error {
 	if err := errors.Join(control.bridge(underlay), l.Control.address(underlay)); err != nil {
 		return err
 	}
+	l.links = append(l.links, underlay)
+	if err := l.prepareExternal(); err != nil {
+		return err
+	}
 	if l.Outside, err = l.attach("outside", 100); err != nil {
 		return err
 	}
@@ -150,6 +156,7 @@ func (l *Lab) attach(name string, number int) (*Host, error) {
 	if err := veth(l.Control.Namespace, port, ns, uplink); err != nil {
 		return nil, err
 	}
+	l.links = append(l.links, port)
 	if err := l.Control.enslave(port, underlay); err != nil {
 		return nil, err
 	}
@@ -161,10 +168,15 @@ func (h *Host) address(link string) error {
 	return errors.Join(h.addAddress(link, netip.PrefixFrom(h.Addresses.V4, 24)), h.addAddress(link, netip.PrefixFrom(h.Addresses.V6, 64)))
 }
 
-// Close stops all servers and lets go of all namespaces.
+// Close stops all servers, removes the nodes' link from Control, and lets go of all namespaces, so
+// that the process can make another lab.
 func (l *Lab) Close() {
 	for _, p := range l.pods {
 		p.Stop()
+	}
+	for i := len(l.links) - 1; i >= 0; i-- {
+		// A link is gone already if the namespace of its other end is.
+		_ = l.Control.delLink(l.links[i])
 	}
 	for _, n := range l.Nodes {
 		n.Close()

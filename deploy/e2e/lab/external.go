@@ -1,0 +1,67 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// externalClient is what Control has for addresses in networks that are not the nodes': a server
+// sees that the source of a connection is neither a node nor a pod.
+func externalClient() Addresses {
+	return Addresses{V4: netip.MustParseAddr("198.51.100.1"), V6: netip.MustParseAddr("2001:db8:100::1")}
+}
+
+// Balance routes an address from Control to the nodes, a connection to one of them, as a
+// router does in front of a cluster. Control's own source address towards it is in a network of
+// its own. Without nodes the address has no route.
+func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
+	c := l.Control
+	return c.link("route "+addr.String()+" over", underlay, func(link netlink.Link) error {
+		route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(host(addr))}
+		if len(nodes) == 0 {
+			old, err := c.handle.RouteListFiltered(family(addr), route, netlink.RT_FILTER_DST)
+			if err != nil || len(old) == 0 {
+				return err
+			}
+			return c.handle.RouteDel(&netlink.Route{Dst: route.Dst})
+		}
+		route.Src = externalClient().of(host(addr)).AsSlice()
+		if len(nodes) == 1 {
+			route.Gw = nodes[0].Addresses.of(host(addr)).AsSlice()
+			return c.handle.RouteReplace(route)
+		}
+		route.LinkIndex = 0
+		for _, n := range nodes {
+			route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{
+				LinkIndex: link.Attrs().Index, Gw: n.Addresses.of(host(addr)).AsSlice(),
+			})
+		}
+		return c.handle.RouteReplace(route)
+	})
+}
+
+// prepareExternal gives Control the addresses that Balance needs, and has it choose a node by the ports
+// of a connection too.
+func (l *Lab) prepareExternal() error {
+	for _, a := range externalClient().All() {
+		if err := l.Control.addAddress(underlay, host(a)); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"net/ipv4/fib_multipath_hash_policy", "net/ipv6/fib_multipath_hash_policy"} {
+		if err := l.Control.Sysctl(path, "1"); err != nil {
+			return fmt.Errorf("choose nodes by connection: %w", err)
+		}
+	}
+	return nil
+}
+
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
