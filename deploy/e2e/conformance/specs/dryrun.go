@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/onsi/ginkgo/v2/types"
 )
@@ -37,7 +36,7 @@ func List(ctx context.Context, program string) ([]string, error) {
 	var names []string
 	for _, report := range reports {
 		for _, spec := range report.SpecReports {
-			if name := spec.FullText(); spec.LeafNodeType == types.NodeTypeIt && strings.HasPrefix(name, prefix) {
+			if name := spec.FullText(); spec.LeafNodeType == types.NodeTypeIt && OfNetwork(name) {
 				names = append(names, name)
 			}
 		}

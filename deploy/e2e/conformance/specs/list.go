@@ -12,11 +12,11 @@ import (
 // prefix is that of the names of the specs.
 const prefix = "[sig-network] "
 
-// NetworkPolicy is in the names of the specs that need a policy engine.
-const NetworkPolicy = "[Feature:NetworkPolicy]"
-
 //go:embed skip.txt
 var skipText string
+
+//go:embed known.txt
+var knownText string
 
 //go:embed short.txt
 var shortText string
@@ -30,7 +30,16 @@ type Skip struct {
 }
 
 // Skips returns skip.txt.
-func Skips() ([]Skip, error) { return parseSkips(skipText) }
+func Skips() ([]Skip, error) { return parse("skip.txt", skipText) }
+
+// Known returns known.txt: specs that are run and fail, and why.
+func Known() ([]Skip, error) { return parse("known.txt", knownText) }
+
+// OfNetwork reports whether the spec with this full name is one of sig-network.
+func OfNetwork(name string) bool { return strings.HasPrefix(name, prefix) }
+
+// NeedsPolicy reports whether the spec with this full name needs a NetworkPolicy engine.
+func NeedsPolicy(name string) bool { return strings.Contains(name, "[Feature:NetworkPolicy]") }
 
 // Reason returns why a spec is not run; false means that it is.
 func Reason(skips []Skip, name string) (string, bool) {
@@ -41,7 +50,8 @@ func Reason(skips []Skip, name string) (string, bool) {
 	return skips[i].Reason, true
 }
 
-func parseSkips(text string) ([]Skip, error) {
+// parse reads a list of reasons and the patterns of each.
+func parse(file, text string) ([]Skip, error) {
 	var skips []Skip
 	reason, used := "", true
 	for i, line := range strings.Split(text, "\n") {
@@ -50,17 +60,17 @@ func parseSkips(text string) ([]Skip, error) {
 		case pattern == "" || strings.HasPrefix(line, "#"):
 		case pattern == line:
 			if !used {
-				return nil, fmt.Errorf("skip.txt:%d: the reason %q has no pattern", i, reason)
+				return nil, fmt.Errorf("%s:%d: the reason %q has no pattern", file, i+1, reason)
 			}
 			reason, used = line, false
 		case reason == "":
-			return nil, fmt.Errorf("skip.txt:%d: the pattern %q has no reason", i+1, pattern)
+			return nil, fmt.Errorf("%s:%d: the pattern %q has no reason", file, i+1, pattern)
 		default:
 			skips, used = append(skips, Skip{Pattern: pattern, Reason: reason}), true
 		}
 	}
 	if !used {
-		return nil, fmt.Errorf("skip.txt: the reason %q has no pattern", reason)
+		return nil, fmt.Errorf("%s: the reason %q has no pattern", file, reason)
 	}
 	return skips, nil
 }
@@ -112,7 +122,7 @@ func (c *Config) choose(all []string, skips []Skip) ([]string, error) {
 		_, skipped := Reason(skips, name)
 		switch {
 		case skipped, !focus.MatchString(name), c.Skip != "" && skip.MatchString(name),
-			c.NoPolicy && strings.Contains(name, NetworkPolicy),
+			c.NoPolicy && NeedsPolicy(name),
 			c.Short && !slices.Contains(short, name):
 		default:
 			chosen = append(chosen, name)

@@ -18,6 +18,9 @@ var ErrFailed = errors.New("specs failed")
 // Results returns the file with ginkgo's report in a directory of results.
 func Results(report string) string { return filepath.Join(report, "ginkgo", "report.json") }
 
+// JUnit returns the framework's JUnit report in a directory of results.
+func JUnit(report string) string { return filepath.Join(report, "junit_01.xml") }
+
 func (c *Config) lines() string { return filepath.Join(c.Report, "specs.jsonl") }
 
 // Run runs the specs, and returns when all have ended. If ctx ends, the specs that run are

@@ -62,7 +62,7 @@ func TestLists(t *testing.T) {
 }
 
 func TestParseSkips(t *testing.T) {
-	skips, err := parseSkips("# a comment\n\nNo sockets.\n    [Feature:A]\n    a name\n\nNo internet.\n    [Feature:B]\n")
+	skips, err := parse("skip.txt", "# a comment\n\nNo sockets.\n    [Feature:A]\n    a name\n\nNo internet.\n    [Feature:B]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestParseSkips(t *testing.T) {
 		t.Errorf("reason %q, %t", reason, ok)
 	}
 	for _, text := range []string{"  pattern without a reason", "A reason.\nAnother one.\n  pattern", "A reason without a pattern."} {
-		if _, err := parseSkips(text); err == nil {
+		if _, err := parse("skip.txt", text); err == nil {
 			t.Errorf("%q: no error", text)
 		}
 	}
@@ -119,7 +119,7 @@ func TestChoose(t *testing.T) {
 		{"skip", Config{Skip: `\[Slow\]|DNS`}, func(name string) bool {
 			return !strings.Contains(name, "[Slow]") && !strings.Contains(name, "DNS")
 		}},
-		{"no policy", Config{NoPolicy: true}, func(name string) bool { return !strings.Contains(name, NetworkPolicy) }},
+		{"no policy", Config{NoPolicy: true}, func(name string) bool { return !NeedsPolicy(name) }},
 		{"short", Config{Short: true}, func(name string) bool { return slices.Contains(Short(), name) }},
 	} {
 		var want []string

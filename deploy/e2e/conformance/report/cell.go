@@ -1,0 +1,80 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// cell is the results of a spec in all runs of a subject.
+type cell struct {
+	passed, failed, skipped int
+	seconds                 []float64
+	message                 string
+}
+
+func (c *cell) add(s Spec) {
+	switch s.State {
+	case Passed:
+		c.passed++
+		c.seconds = append(c.seconds, s.Seconds)
+	case Skipped:
+		c.skipped++
+		c.message = s.Message
+	default:
+		c.failed++
+		c.message = s.Message
+	}
+}
+
+// String returns what the table has: passed, failed or skipped if all runs agree, and else how
+// many passed.
+func (c *cell) String() string {
+	all := c.passed + c.failed + c.skipped
+	switch all {
+	case 0:
+		return ""
+	case c.passed:
+		return string(Passed)
+	case c.failed:
+		return "**failed**"
+	case c.skipped:
+		return string(Skipped)
+	default:
+		return fmt.Sprintf("**passed %d of %d**", c.passed, all)
+	}
+}
+
+// median returns that of the seconds of the runs that passed, empty if none did.
+func (c *cell) median() string {
+	if len(c.seconds) == 0 {
+		return ""
+	}
+	s := slices.Sorted(slices.Values(c.seconds))
+	return strconv.FormatFloat(s[(len(s)-1)/2], 'f', 1, 64)
+}
+
+// flake matches the cell of a spec with different results.
+var flake = regexp.MustCompile(`^\*\*passed \d+ of \d+\*\*$`)
+
+// count is the number of specs of a kind: that passed in all runs, and that were run.
+type count struct{ passed, run int }
+
+func (c count) String() string {
+	if c.run == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", c.passed, c.run)
+}
+
+// add counts a cell; a spec that skipped itself was not run.
+func (c *count) add(cell string) {
+	if cell == "" || cell == string(Skipped) {
+		return
+	}
+	c.run++
+	if cell == string(Passed) {
+		c.passed++
+	}
+}
