@@ -125,6 +125,8 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--service-account-key-file", c.creds.accounts,
 		"--service-account-signing-key-file", c.creds.accounts,
 		"--authorization-mode", "RBAC", "--anonymous-auth=false", "--allow-privileged",
+		// Names of nodes resolve nowhere.
+		"--kubelet-preferred-address-types=InternalIP",
 		"--profiling=false", "--v=1")
 	if err != nil {
 		return err
