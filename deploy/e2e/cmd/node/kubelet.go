@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/weft-proxy/weft/deploy/e2e/node"
+)
+
+// runKubelet is the node, until a signal ends it.
+func runKubelet(args []string, stderr io.Writer) error {
+	cfg, err := parseKubelet(args, stderr)
+	if err != nil {
+		return err
+	}
+	if err := node.Isolate(cfg.Name); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	cfg.Runtime = fakeRuntime{}
+	return node.Run(ctx, cfg)
+}
+
+// parseKubelet reads the flags.
+func parseKubelet(args []string, output io.Writer) (node.Config, error) {
+	var cfg node.Config
+	flags := flag.NewFlagSet("node kubelet", flag.ContinueOnError)
+	flags.SetOutput(output)
+	flags.StringVar(&cfg.Name, "name", "", "name of the Node object")
+	flags.StringVar(&cfg.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")
+	flags.StringVar(&cfg.Root, "root", "", "directory for volumes, logs and sockets; a short absolute path")
+	flags.Func("node-ips", "addresses of the node, IPv4 and IPv6 with a comma", addresses(&cfg.Addresses))
+	flags.Func("cluster-dns", "addresses of the DNS Service, with commas", addresses(&cfg.ClusterDNS))
+	flags.Func("labels", "KEY=VALUE, several with commas: labels of the Node object", labels(&cfg.Labels))
+	flags.IntVar(&cfg.Cores, "cores", 0, "number of CPUs that the node reports")
+	flags.Uint64Var(&cfg.Memory, "memory", 0, "bytes of memory that the node reports")
+	flags.IntVar(&cfg.MaxPods, "max-pods", 0, "number of pods that the node admits")
+	flags.IntVar(&cfg.Verbosity, "v", 0, "level of the kubelet's log")
+	if err := flags.Parse(args); err != nil {
+		return node.Config{}, err
+	}
+	if flags.NArg() > 0 {
+		return node.Config{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return cfg, nil
+}
+
+func addresses(list *[]netip.Addr) func(string) error {
+	return func(value string) error {
+		for s := range strings.SplitSeq(value, ",") {
+			addr, err := netip.ParseAddr(s)
+			if err != nil {
+				return err
+			}
+			*list = append(*list, addr)
+		}
+		return nil
+	}
+}
+
+// errNotLabel is returned for a label without a value.
+var errNotLabel = errors.New("want KEY=VALUE")
+
+func labels(set *map[string]string) func(string) error {
+	return func(value string) error {
+		*set = map[string]string{}
+		for s := range strings.SplitSeq(value, ",") {
+			key, v, ok := strings.Cut(s, "=")
+			if !ok {
+				return fmt.Errorf("%q: %w", s, errNotLabel)
+			}
+			(*set)[key] = v
+		}
+		return nil
+	}
+}

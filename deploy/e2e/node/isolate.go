@@ -1,0 +1,49 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// isolated is set in the environment of a process that has its namespaces.
+const isolated = "WEFT_E2E_NODE_ISOLATED"
+
+// Isolate gives the process a mount namespace and a UTS namespace with the hostname, so that volumes of pods end with the
+// node and pods on the host's network see its name. Call it at the beginning of the program: the program executes itself
+// again, with the same process ID, and Isolate returns in the second of the two.
+func Isolate(hostname string) error {
+	if os.Getenv(isolated) == "" {
+		return execIsolated()
+	}
+	if err := os.Unsetenv(isolated); err != nil {
+		return fmt.Errorf("isolate node: %w", err)
+	}
+	if err := unix.Sethostname([]byte(hostname)); err != nil {
+		return fmt.Errorf("isolate node: set hostname: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("isolate node: make mounts private: %w", err)
+	}
+	// The kubelet writes links to logs to /var/log/containers, wherever its root is.
+	if err := unix.Mount("tmpfs", "/var/log", "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("isolate node: mount /var/log: %w", err)
+	}
+	return nil
+}
+
+// execIsolated does not return unless it fails. Namespaces are of a thread. The one that executes a program
+// becomes the only one of the process, and keeps its own.
+func execIsolated() error {
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
+		return fmt.Errorf("isolate node: make namespaces: %w", err)
+	}
+	program, err := os.Executable()
+	if err == nil {
+		err = unix.Exec(program, os.Args, append(os.Environ(), isolated+"=1"))
+	}
+	return fmt.Errorf("isolate node: execute again: %w", err)
+}

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	kubeletapp "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+// Config is what one node is.
+type Config struct {
+	// Name is that of the Node object.
+	Name string
+	// Addresses are the node's own, at most one of each family. The first is the primary one.
+	Addresses []netip.Addr
+	// Kubeconfig is the path of a file with the API server and the rights of a node.
+	Kubeconfig string
+	// Root is an absolute path of a directory for the kubelet's state and the logs of containers. It has
+	// Unix sockets, so it must be short.
+	Root string
+	// Labels are added to those that the kubelet sets itself.
+	Labels map[string]string
+	// ClusterDNS are the addresses of the DNS Service.
+	ClusterDNS []netip.Addr
+	// Cores and Memory, in bytes, are the capacity that the node reports, MaxPods the number of pods that it admits.
+	// Zero means 8, 16 GiB and 110. Nothing enforces the first two.
+	Cores   int
+	Memory  uint64
+	MaxPods int
+	// Verbosity is the level of the kubelet's log, which is standard error. Zero means 2.
+	Verbosity int
+	// Runtime runs the containers.
+	Runtime Runtime
+}
+
+// Runtime is a container runtime.
+type Runtime interface {
+	// Serve serves CRI on the socket at the path until ctx ends. Then it ends all containers and returns.
+	Serve(ctx context.Context, socket string) error
+}
+
+func (c *Config) setDefaults() {
+	c.Cores = orDefault(c.Cores, 8)
+	c.Memory = orDefault(c.Memory, 16<<30)
+	c.MaxPods = orDefault(c.MaxPods, 110)
+	c.Verbosity = orDefault(c.Verbosity, 2)
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	if zero := *new(T); value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// maxRoot leaves room in a socket's address (107 bytes) for the longest path below the root.
+const maxRoot = 60
+
+func (c *Config) validate() error {
+	var errs []error
+	if c.Name == "" {
+		errs = append(errs, errors.New("no name"))
+	}
+	if len(c.Addresses) == 0 || len(c.Addresses) > 2 {
+		errs = append(errs, fmt.Errorf("%d addresses, want one or two", len(c.Addresses)))
+	} else if len(c.Addresses) == 2 && c.Addresses[0].Is4() == c.Addresses[1].Is4() {
+		errs = append(errs, fmt.Errorf("addresses %s and %s are of one family", c.Addresses[0], c.Addresses[1]))
+	}
+	if c.Kubeconfig == "" {
+		errs = append(errs, errors.New("no kubeconfig"))
+	}
+	if !filepath.IsAbs(c.Root) || filepath.Clean(c.Root) != c.Root || len(c.Root) > maxRoot {
+		errs = append(errs, fmt.Errorf("root %q: want a clean absolute path of at most %d bytes", c.Root, maxRoot))
+	}
+	if c.Runtime == nil {
+		errs = append(errs, errors.New("no runtime"))
+	}
+	return errors.Join(errs...)
+}
+
+// Run is the node, until ctx ends or the runtime does. All containers have ended when it returns. The
+// caller must end the process then, because parts of the kubelet go on.
+func Run(ctx context.Context, cfg Config) error {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return fmt.Errorf("run node: %w", err)
+	}
+	if err := os.MkdirAll(cfg.Root, 0o755); err != nil {
+		return fmt.Errorf("run node: %w", err)
+	}
+	server, err := newServer(cfg)
+	if err != nil {
+		return fmt.Errorf("run node: %w", err)
+	}
+	if err := logsapi.ValidateAndApply(&server.Logging, utilfeature.DefaultFeatureGate); err != nil {
+		return fmt.Errorf("run node: set up the log: %w", err)
+	}
+	deps, err := newDependencies(ctx, server, cfg)
+	if err != nil {
+		return fmt.Errorf("run node: %w", err)
+	}
+	served, stop, err := serve(ctx, cfg.Runtime, cfg.socket())
+	if err != nil {
+		return fmt.Errorf("run node: %w", err)
+	}
+	kubelet := make(chan error, 1)
+	go func() { kubelet <- kubeletapp.Run(ctx, server, deps, utilfeature.DefaultFeatureGate) }()
+	select {
+	case err = <-kubelet:
+	case failure := <-served:
+		return fmt.Errorf("run node: container runtime: %w", failure)
+	}
+	stop()
+	if err := errors.Join(err, <-served); err != nil {
+		return fmt.Errorf("run node: %w", err)
+	}
+	return nil
+}
+
+// socket is where the runtime serves CRI.
+func (c *Config) socket() string { return filepath.Join(c.Root, "cri.sock") }

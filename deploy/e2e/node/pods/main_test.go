@@ -1,0 +1,26 @@
+package pods
+
+import (
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/e2e/suite"
+)
+
+// What the run needs and leaves behind.
+const (
+	binDir = "../../bin/node"
+	logDir = "../../bin/node/logs"
+	runDir = "/run/node"
+)
+
+// programs are what the tests run, and how they get their namespaces.
+var programs = suite.Suite{
+	Name: "node", Bin: binDir, Root: true,
+	Tools: []string{"nft", "ip"}, Packages: "nftables and iproute2",
+	Programs: []suite.Program{
+		suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "../..", "./cmd/controlplane"),
+		suite.Kubernetes("node", "(the kubelet)", "../..", "./cmd/node"),
+	},
+}
+
+func TestMain(m *testing.M) { programs.Main(m) }
