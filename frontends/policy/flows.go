@@ -20,6 +20,12 @@ const (
 	// commitAge is how long after a commit the connections of an address are listed: a
 	// packet that the rules before have accepted is in conntrack by then.
 	commitAge = time.Second
+	// answerTime is how long after the commit a denied connection that has no end of its
+	// own, as one of UDP, is deleted. Until then its packets are dropped one by one. A pod that
+	// answers an earlier packet after the deletion would open a connection in the other
+	// direction, of which the denied packets are the replies. The kernel keeps a connection of UDP
+	// as long for an answer (nf_conntrack_udp_timeout).
+	answerTime = 30 * time.Second
 	// maxDelay bounds the time between two listings of the same address. It is twice
 	// commitAge at first, and doubles each time.
 	maxDelay = time.Minute
@@ -44,7 +50,8 @@ type rechecked interface {
 
 // flows cuts the connections that policies do not allow any more. While an address is
 // rechecked, the kernel drops their packets one by one. flows lists the connections of such
-// an address, deletes those that are denied, and ends the recheck when none is left.
+// an address, deletes those that are denied once no answer to an earlier packet can come,
+// and ends the recheck when none is left.
 //
 // A denied connection of TCP or SCTP that has not ended is not deleted, because conntrack
 // would take its next packet for the first one of a connection, perhaps in the other
@@ -60,9 +67,11 @@ type flows struct {
 	addresses func() ([]netip.Addr, error)
 	// changed is called when the renderer has something to send.
 	changed func()
-	now     func() time.Time
-	metrics *flowMetrics
-	log     *slog.Logger
+	// answerTime is the constant, less in tests.
+	answerTime time.Duration
+	now        func() time.Time
+	metrics    *flowMetrics
+	log        *slog.Logger
 
 	// committed has a value if an update was committed.
 	committed chan struct{}
@@ -201,8 +210,8 @@ func (f *flows) report(err error) time.Duration {
 	}
 }
 
-// look lists the connections of addresses, judges them, deletes those that are denied, and
-// ends the recheck of the addresses that have none.
+// look lists the connections of addresses, judges them, deletes those that are denied
+// and have no answers on their way, and ends the recheck of the addresses that have none.
 func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	table, err := f.connect(ctx)
 	if err != nil {
@@ -212,7 +221,7 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	if err != nil {
 		return fmt.Errorf("list the addresses of the node: %w", err)
 	}
-	l := newListing(due, own)
+	l := newListing(due, own, f.now().Add(-f.answerTime))
 	judged := func(some []client.Flow) error {
 		for i := range some {
 			l.judge(f.renderer, &some[i])
@@ -270,7 +279,7 @@ func newFlows(f *Frontend) (*flows, error) {
 	m, err := newFlowMetrics(f.cfg.Registerer, f.content.Renderer)
 	return &flows{
 		renderer: f.content.Renderer, connect: table.connect, disconnect: table.close, addresses: interfaceAddresses, changed: f.publisher.Wake,
-		now: f.cfg.Now, metrics: m, log: f.cfg.Logger, committed: make(chan struct{}, 1),
+		answerTime: answerTime, now: f.cfg.Now, metrics: m, log: f.cfg.Logger, committed: make(chan struct{}, 1),
 	}, err
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -36,6 +37,8 @@ type flowLab struct {
 	node *nfttest.NS
 	pods [5]*nfttest.NS
 	dir  string
+	// answerTime is how long answers may be on their way.
+	answerTime time.Duration
 }
 
 const flowPort = 8080
@@ -57,10 +60,10 @@ spec:
   ingress: [{from: [{podSelector: {matchLabels: {app: web}}}]}]
 `
 
-func newFlowLab(t *testing.T) *flowLab {
+func newFlowLab(t *testing.T, answerTime time.Duration) *flowLab {
 	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	l := &flowLab{t: t, node: nfttest.New(t), dir: t.TempDir()}
+	l := &flowLab{t: t, node: nfttest.New(t), dir: t.TempDir(), answerTime: answerTime}
 	for i := 1; i < len(l.pods); i++ {
 		l.pods[i] = nfttest.New(t)
 		l.sysctl(l.pods[i], "net/ipv6/conf/all/accept_dad=0", "net/ipv6/conf/default/accept_dad=0")
@@ -148,6 +151,7 @@ func (l *flowLab) start() {
 	if l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, MinInterval: -1}); err != nil {
 		t.Fatal(err)
 	}
+	l.flows.answerTime = l.answerTime
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return src.Run(ctx) })
@@ -306,7 +310,7 @@ func (l *flowLab) awaitNoRecheck(after string) {
 //
 // Policy behaviour: 47, 48.
 func TestNarrowingWithFlows(t *testing.T) {
-	l := newFlowLab(t)
+	l := newFlowLab(t, 0)
 	l.awaitNoRecheck("the start")
 	// Conntrack forgets a TCP connection that is silent soon.
 	l.sysctl(l.node, "net/netfilter/nf_conntrack_tcp_timeout_established=3", "net/netfilter/nf_conntrack_tcp_timeout_unacknowledged=3")
@@ -380,4 +384,72 @@ func TestNarrowingWithFlows(t *testing.T) {
 	l.pod(9, "db")
 	await(t, "the recheck of a new pod", func() bool { return len(l.content.Rechecked()) > 0 })
 	l.awaitNoRecheck("a new pod")
+}
+
+// TestLateAnswer has a pod that answers a question of a connection that is denied by then,
+// after weft has listed the connections. The answer must not open a connection in the other
+// direction, of which further questions are the replies.
+//
+// Policy behaviour: 47.
+func TestLateAnswer(t *testing.T) {
+	l := newFlowLab(t, answerTime)
+	l.awaitNoRecheck("the start")
+	var clients, servers []*net.UDPConn
+	var asked []netip.AddrPort
+	for f := range 2 {
+		at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(flowAddr(f, 2), 9090))
+		var server, client *net.UDPConn
+		if err := errors.Join(
+			l.pods[2].Do(func() (err error) { server, err = net.ListenUDP("udp", at); return err }),
+			l.pods[4].Do(func() (err error) { client, err = net.DialUDP("udp", nil, at); return err })); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = server.Close(), client.Close() })
+		clients, servers = append(clients, client), append(servers, server)
+		// An answer makes the connection one that conntrack takes for established.
+		for range 3 {
+			asked = append(asked[:f], exchange(t, client, server))
+		}
+	}
+	l.pod(4, "other")
+	await(t, "the commit", func() bool { return strings.Contains(l.node.ListRuleset(t), "@recheck") })
+	judged := testutil.ToFloat64(l.flows.metrics.judged)
+	await(t, "a listing", func() bool { return testutil.ToFloat64(l.flows.metrics.judged) > judged })
+	for f, s := range servers {
+		if _, err := s.WriteToUDPAddrPort([]byte("late"), asked[f]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for f, c := range clients {
+		for range 20 {
+			_, _ = c.Write([]byte("again"))
+		}
+		_ = servers[f].SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		if n, from, err := servers[f].ReadFromUDPAddrPort(make([]byte, 16)); err == nil {
+			t.Errorf("%d bytes from %s after a late answer, but they are denied", n, from)
+		}
+	}
+	if len(l.content.Rechecked()) == 0 {
+		t.Error("the recheck ended while answers may be on their way")
+	}
+}
+
+// exchange sends a question and its answer, and returns the client's address.
+func exchange(t *testing.T, client, server *net.UDPConn) netip.AddrPort {
+	t.Helper()
+	b := make([]byte, 16)
+	_, _ = client.Write([]byte("question"))
+	_ = server.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, from, err := server.ReadFromUDPAddrPort(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.WriteToUDPAddrPort([]byte("answer"), from); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := client.Read(b); err != nil {
+		t.Fatal(err)
+	}
+	return from
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/netip"
+	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -12,18 +13,22 @@ import (
 
 // listing is what one listing finds.
 type listing struct {
-	// addresses are those that are looked at, own those of the node.
-	addresses, own map[netip.Addr]struct{}
+	// addresses are those that are looked at, own those of the node. The value says whether
+	// the end of a denied connection there may still send an answer.
+	addresses map[netip.Addr]bool
+	own       map[netip.Addr]struct{}
 	// denied are addresses of connections that are denied, deleted the connections to
 	// delete.
 	denied  map[netip.Addr]struct{}
 	deleted []client.Flow
 }
 
-func newListing(due []render.Rechecked, own []netip.Addr) *listing {
-	l := &listing{addresses: make(map[netip.Addr]struct{}, len(due)), own: make(map[netip.Addr]struct{}, len(own)), denied: make(map[netip.Addr]struct{})}
+// newListing returns a listing of the addresses due. What was committed before the time
+// answered has no answers on their way any more.
+func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *listing {
+	l := &listing{addresses: make(map[netip.Addr]bool, len(due)), own: make(map[netip.Addr]struct{}, len(own)), denied: make(map[netip.Addr]struct{})}
 	for _, r := range due {
-		l.addresses[r.Addr] = struct{}{}
+		l.addresses[r.Addr] = r.Committed.After(answered)
 	}
 	for _, a := range own {
 		l.own[a] = struct{}{}
@@ -38,12 +43,16 @@ func (l *listing) all() bool {
 
 // allOf reports whether all connections of an address's family are looked at.
 func (l *listing) allOf(a netip.Addr) bool {
-	unspecified := netip.IPv4Unspecified()
-	if a.Is6() {
-		unspecified = netip.IPv6Unspecified()
-	}
-	_, ok := l.addresses[unspecified]
+	_, ok := l.addresses[unspecified(a)]
 	return ok
+}
+
+// unspecified returns the unspecified address of an address's family, which stands for all.
+func unspecified(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }
 
 // local reports whether an address is the node's.
@@ -65,25 +74,28 @@ func (l *listing) judge(r rechecked, f *client.Flow) {
 	if v.Allowed {
 		return
 	}
+	answers := false
 	for d, a := range [model.NumDirections]netip.Addr{model.Ingress: flow.Destination, model.Egress: flow.Source} {
+		answers = answers || l.addresses[a] || l.addresses[unspecified(a)]
 		if _, ok := l.addresses[a]; ok || !v.Ends[d].Allowed && l.allOf(a) {
 			l.denied[a] = struct{}{}
 		}
 	}
-	if !open(f) && len(l.deleted) < maxDeleted {
+	if deletable(f, answers) && len(l.deleted) < maxDeleted {
 		l.deleted = append(l.deleted, *f)
 	}
 }
 
-// open reports whether a connection has ends that go on to send if its entry is deleted, in
-// the middle of the connection.
-func open(f *client.Flow) bool {
+// deletable reports whether the entry of a denied connection can be deleted: whether nothing
+// that an end still sends would be taken for the first packet of a connection. An end of TCP
+// or SCTP sends until it is closed, others only answers to what they got.
+func deletable(f *client.Flow, answers bool) bool {
 	switch model.Protocol(f.Protocol) {
 	case model.TCP:
-		return f.TCPState != weftv1.TCPState_TCP_STATE_TIME_WAIT && f.TCPState != weftv1.TCPState_TCP_STATE_CLOSE
+		return f.TCPState == weftv1.TCPState_TCP_STATE_TIME_WAIT || f.TCPState == weftv1.TCPState_TCP_STATE_CLOSE
 	case model.SCTP:
-		return true
-	default:
 		return false
+	default:
+		return !answers
 	}
 }
