@@ -197,7 +197,7 @@ func (t *Table) Markdown() (string, error) {
 	return b.String(), nil
 }
 
-// summary counts the specs that passed in all runs, of those that did not skip themselves.
+// summary counts the specs that passed in all runs. Specs that skipped themselves do not count.
 func (t *Table) summary(b *strings.Builder, columns []string) {
 	line(b, append([]string{"passed"}, columns...))
 	rule(b, len(columns)+1)

@@ -1,0 +1,76 @@
+// Command clusterpolicy is the conformance suite of ClusterNetworkPolicy: the tests and
+// manifests of sigs.k8s.io/network-policy-api at the version of go.mod, compiled unmodified.
+//
+//	go build -o bin/clusterpolicy ./cmd/clusterpolicy
+//	KUBECONFIG=FILE bin/clusterpolicy -test.v -all-features
+//
+// It does what TestConformance of the suite's own conformance_test.go does, which cannot be
+// imported because it is in a test file. The flags are the suite's and those of a Go
+// test: -test.run selects tests. Those of sctp.go are left out unless -test.skip has others. The cluster needs the CustomResourceDefinition of
+// ClusterNetworkPolicy.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	api "sigs.k8s.io/network-policy-api/apis/v1alpha2"
+	"sigs.k8s.io/network-policy-api/conformance/tests"
+	"sigs.k8s.io/network-policy-api/conformance/utils/flags"
+	"sigs.k8s.io/network-policy-api/conformance/utils/suite"
+)
+
+func main() {
+	testing.Init()
+	skip := flag.Lookup("test.skip")
+	if err := skip.Value.Set(withoutSCTP()); err != nil {
+		fmt.Fprintf(os.Stderr, "clusterpolicy: %v\n", err)
+		os.Exit(2)
+	}
+	testing.Main(regexp.MatchString, []testing.InternalTest{{Name: "TestConformance", F: conformance}}, nil, nil)
+}
+
+func conformance(t *testing.T) {
+	options, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := suite.New(options)
+	s.Setup(t)
+	s.Run(t, tests.ConformanceTests)
+}
+
+// connect returns the suite's options: its flags, and clients of the cluster of $KUBECONFIG.
+func connect() (suite.Options, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return suite.Options{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	objects, err := client.New(rest.CopyConfig(config), client.Options{})
+	if err != nil {
+		return suite.Options{}, fmt.Errorf("make client: %w", err)
+	}
+	if err := api.Install(objects.Scheme()); err != nil {
+		return suite.Options{}, fmt.Errorf("register ClusterNetworkPolicy: %w", err)
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return suite.Options{}, fmt.Errorf("make client: %w", err)
+	}
+	return suite.Options{
+		Client: noSCTP{objects}, ClientSet: clients, KubeConfig: *config,
+		Debug:                      *flags.ShowDebug,
+		CleanupBaseResources:       *flags.CleanupBaseResources,
+		SupportedFeatures:          suite.ParseSupportedFeatures(*flags.SupportedFeatures),
+		ExemptFeatures:             suite.ParseSupportedFeatures(*flags.ExemptFeatures),
+		EnableAllSupportedFeatures: *flags.EnableAllSupportedFeatures,
+	}, nil
+}

@@ -1,0 +1,79 @@
+package specs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Policies is a run of the conformance suite of ClusterNetworkPolicy.
+type Policies struct {
+	// Program is that of cmd/clusterpolicy.
+	Program string
+	// Kubeconfig is a file with the cluster's address and an administrator's credentials. The
+	// cluster has the definition of PolicyDefinition.
+	Kubeconfig string
+	// Output is the file for what the program prints: report.PolicyOutput.
+	Output string
+	// Focus is an expression for -test.run: empty for all tests.
+	Focus string
+	// Timeout ends the run: by default after an hour.
+	Timeout time.Duration
+}
+
+// RunPolicies runs the suite, with the tests of all features.
+//
+// Possible errors: [ErrFailed]; that the program cannot be started, or that it did not end
+// before the timeout.
+func RunPolicies(ctx context.Context, p Policies) error {
+	if p.Timeout == 0 {
+		p.Timeout = time.Hour
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	if err := os.MkdirAll(filepath.Dir(p.Output), 0o755); err != nil {
+		return fmt.Errorf("make directory for results: %w", err)
+	}
+	out, err := os.Create(p.Output)
+	if err != nil {
+		return fmt.Errorf("create output: %w", err)
+	}
+	defer out.Close()
+	args := []string{"-test.v", "-all-features"}
+	if p.Focus != "" {
+		args = append(args, "-test.run="+p.Focus)
+	}
+	cmd := exec.CommandContext(ctx, p.Program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = cmd.Run()
+	exit := new(exec.ExitError)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("run tests of ClusterNetworkPolicy: %w", context.Cause(ctx))
+	case errors.As(err, &exit) && exit.ExitCode() == 1:
+		return ErrFailed
+	default:
+		return fmt.Errorf("run tests of ClusterNetworkPolicy: %w: see %s", err, p.Output)
+	}
+}
+
+// PolicyDefinition returns the file with the CustomResourceDefinition of ClusterNetworkPolicy, with the
+// fields that the tests of all features use. The working directory is in the module
+// whose go.mod has the suite.
+func PolicyDefinition(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/network-policy-api").Output()
+	if err != nil {
+		return "", fmt.Errorf("find module of ClusterNetworkPolicy: %w", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "config/crd/experimental/policy.networking.k8s.io_clusternetworkpolicies.yaml"), nil
+}
