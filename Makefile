@@ -29,11 +29,18 @@ PROFILE   ?=
 # Steps of each order and random changes of make cyclonus; all steps are STEPS=0.
 STEPS     ?= 60
 CHANGES   ?= 200
+# make conformance: expressions for names of specs, how many at a time, SHORT=1 for the short list,
+# CHAOS=1 kills the proxy again and again.
+FOCUS     ?=
+NODES     ?=
+PROCS     ?=
+SHORT     ?=
+CHAOS     ?=
 # Whether an attack fails if the updates of others are late: not on a busy machine.
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers fuzz chaos attack e2e cyclonus image clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers fuzz chaos attack e2e conformance cyclonus image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -92,6 +99,13 @@ attack: ## hostile publishers against fresh daemons, and what others notice of e
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
+
+conformance: ## Kubernetes' own sig-network specs like FOCUS, with PROXY, RUNS times; SHORT=1, CHAOS=1, TABLE=FILE (root)
+	@.ci/need nft ip conntrack curl dig nc ss
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 24h -run '^TestConformance$$' ./conformance -conformance.proxy $(PROXY) -conformance.runs $(RUNS) \
+		$(if $(FOCUS),-conformance.focus '$(FOCUS)') $(if $(SKIP),-conformance.skip '$(SKIP)') $(if $(NODES),-conformance.nodes $(NODES)) \
+		$(if $(PROCS),-conformance.procs $(PROCS)) $(if $(SHORT),-conformance.short) $(if $(CHAOS),-conformance.chaos) \
+		$(if $(TABLE),-conformance.table $(abspath $(TABLE)))
 
 cyclonus: ## NetworkPolicies with real packets against an oracle; STEPS=0 CHANGES=1000 for all (15 minutes); SEED=N repeats a run
 	@.ci/need nft
