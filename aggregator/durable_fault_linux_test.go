@@ -69,7 +69,7 @@ func metric(t *testing.T, reg *prometheus.Registry, name, label string) (sum flo
 		}
 	}
 	if !found {
-		t.Fatalf("there is no metric %s %s", name, label)
+		t.Fatalf("metric %s %s not found", name, label)
 	}
 	return sum
 }

@@ -159,7 +159,7 @@ func counter(t *testing.T, reg *prometheus.Registry, name string) float64 {
 			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	t.Fatalf("there is no metric %s", name)
+	t.Fatalf("metric %s not found", name)
 	return 0
 }
 

@@ -79,8 +79,8 @@ func (s *streamer) close() error {
 // allowedInRound is how many of the allowed flows of a node have a packet in a round.
 const allowedInRound = 12
 
-// stream sends, on each node, a packet along each flow that is denied every interval, and
-// along some of those that are allowed, in turns.
+// stream sends packets on each node. Every interval it sends one packet along each flow that
+// is denied and along allowedInRound of the flows that are allowed, the next ones each time.
 type stream struct {
 	*streamer
 	flows   []streamed

@@ -154,7 +154,7 @@ func valueOf(t *testing.T, reg *prometheus.Registry, name string) float64 {
 			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
-	t.Errorf("there is no metric %s", name)
+	t.Errorf("metric %s not found", name)
 	return -1
 }
 

@@ -68,8 +68,8 @@ func TestInvalidManifestAtRestart(t *testing.T) {
 	await(t, "the valid manifest", func() bool { return l.Ready() == nil && !l.has("ingress", "10.244.1.5") })
 }
 
-// TestInvalidManifestAtFirstStart enforces what is known if there are no rules of a process
-// before, and is not ready.
+// TestInvalidManifestAtFirstStart starts with one valid and one invalid manifest and without
+// rules of an earlier process: the valid manifest is enforced, and weft is not ready.
 func TestInvalidManifestAtFirstStart(t *testing.T) {
 	agg, l := publishtest.New(t), &lab{dir: t.TempDir()}
 	l.write(t, "pod.yaml", dbPod)

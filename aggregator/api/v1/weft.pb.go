@@ -5315,7 +5315,7 @@ type ListFlowsRequest struct {
 	// Addresses of 4 or 16 bytes, at most 16,384. An entry is sent if its source or its
 	// reply_source is one of them.
 	Addresses [][]byte `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	// Send every entry. Then there are no addresses.
+	// All sends every entry. If it is true, addresses must be empty.
 	All           bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

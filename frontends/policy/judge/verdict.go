@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Flow is a connection. Protocol is its IP protocol, which need not be one of those that
-// policies name. Port is 0 for a protocol without ports.
+// Flow is a connection. Protocol is its IP protocol: TCP, UDP, SCTP or any other, for example
+// ICMP, although no policy can name ICMP. Port is 0 for a protocol without ports.
 type Flow struct {
 	Source, Destination netip.Addr
 	Protocol            model.Protocol

@@ -24,7 +24,7 @@ type recheck struct {
 	// fresh are addresses without a commit.
 	fresh []netip.Addr
 	// limited is true if the addresses are removed at their deadlines. next is the earliest
-	// time at which that can happen, zero if there is no address.
+	// time at which that can happen. It is the zero time if the set has no addresses.
 	limited bool
 	next    time.Time
 	// changed are the addresses that differ from the kernel's, and inKernel is the set
