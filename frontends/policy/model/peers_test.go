@@ -29,7 +29,7 @@ func TestPeers(t *testing.T) {
 		{"Exists", "{podSelector: {matchExpressions: [{key: tier, operator: Exists}]}}", "shop: tier = 10.0.1.1"},
 		{"DoesNotExist", "{podSelector: {matchExpressions: [{key: tier, operator: DoesNotExist}]}}", "shop: !tier = 10.0.0.1, 10.0.1.2"},
 		{"an empty value needs the key", "{podSelector: {matchLabels: {tier: ''}}}", "shop: tier= = "},
-		{"a value that needs quotes", "{podSelector: {matchLabels: {app: 'a,b'}}}", `shop: app="a,b" = `},
+		{"a value that needs quotes", "{podSelector: {matchExpressions: [{key: app, operator: In, values: ['a,b']}]}}", `shop: app="a,b" = `},
 		{"two requirements", "{podSelector: {matchLabels: {tier: top, app: web}}}", "shop: app=web,tier=top = 10.0.1.1"},
 	} {
 		w := newWorld(t, "Namespace shop {}", "Namespace one {metadata: {labels: {team: a}}}", "Namespace two {metadata: {labels: {team: b}}}",

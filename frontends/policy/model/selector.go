@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,12 +37,21 @@ func all() *selector { return &selector{} }
 // parseSelector parses a selector of the API. It leaves out each requirement that is not
 // valid, adds it to bad, and returns false then.
 //
-// A value that no label can have is valid: objects older than the API server's check have
-// such values, and no pod has them (rule 21).
+// A value of matchExpressions that no label can have is valid, as for the API server when it
+// updates an object that is older than its check: no pod has such a value.
 func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *selector, ok bool) {
 	out, ok = all(), true
+	var invalid []string
 	for k, v := range in.MatchLabels {
+		if err := validLabel(k, v); err != nil {
+			invalid = append(invalid, err.Error())
+			continue
+		}
 		out.requirements = append(out.requirements, requirement{key: intern(k), op: metav1.LabelSelectorOpIn, values: []string{intern(v)}})
+	}
+	for _, why := range slices.Sorted(slices.Values(invalid)) {
+		bad.add(field+".matchLabels", errors.New(why))
+		ok = false
 	}
 	for i := range in.MatchExpressions {
 		r, err := parseRequirement(&in.MatchExpressions[i])
@@ -74,6 +84,9 @@ func parseRequirement(in *metav1.LabelSelectorRequirement) (requirement, error) 
 	out := requirement{key: intern(in.Key), op: metav1.LabelSelectorOperator(intern(string(in.Operator)))}
 	if in.Key == "" {
 		return out, fmt.Errorf("operator %q has no key", in.Operator)
+	}
+	if err := validKey(in.Key); err != nil {
+		return out, err
 	}
 	switch in.Operator {
 	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:

@@ -1,0 +1,65 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// validLabel returns an error if no object can have a label, as the API server does for
+// matchLabels.
+func validLabel(key, value string) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	if value == "" || plainName(value) {
+		return nil
+	}
+	if why := validation.IsValidLabelValue(value); len(why) > 0 {
+		return fmt.Errorf("value %q of label %q: %s", shorten(value), key, strings.Join(why, "; "))
+	}
+	return nil
+}
+
+// validKey returns an error if a label cannot have a key.
+func validKey(key string) error {
+	if plainName(key) {
+		return nil
+	}
+	if why := validation.IsQualifiedName(key); len(why) > 0 {
+		return fmt.Errorf("label %q: %s", shorten(key), strings.Join(why, "; "))
+	}
+	return nil
+}
+
+// maxPlainName is the length of the longest value of a label, and of the longest key that has
+// no prefix.
+const maxPlainName = 63
+
+// plainName reports whether a text is valid as a value, and as a key without a prefix. It
+// finds that much faster than the regular expressions of package validation, which decide
+// about all other texts and say what is wrong.
+func plainName(s string) bool {
+	if s == "" || len(s) > maxPlainName || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// shorten returns the beginning of a text that may be very long, for an error.
+func shorten(s string) string {
+	if len(s) <= 2*maxPlainName {
+		return s
+	}
+	return strings.ToValidUTF8(s[:2*maxPlainName], "") + "..."
+}
