@@ -98,6 +98,7 @@ attack: ## hostile publishers against fresh daemons, and what others notice of e
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack
+	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
 
 conformance: ## Kubernetes' own sig-network specs like FOCUS, with PROXY, RUNS times; SHORT=1, CHAOS=1, TABLE=FILE (root)

@@ -6,14 +6,12 @@
 //
 // It does what TestConformance of the suite's own conformance_test.go does, which cannot be
 // imported because it is in a test file. The flags are the suite's and those of a Go
-// test: -test.run selects tests. Those of sctp.go are left out unless -test.skip has others. The cluster needs the CustomResourceDefinition of
+// test: -test.run selects tests. The cluster needs the CustomResourceDefinition of
 // ClusterNetworkPolicy.
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"testing"
 
@@ -28,12 +26,6 @@ import (
 )
 
 func main() {
-	testing.Init()
-	skip := flag.Lookup("test.skip")
-	if err := skip.Value.Set(withoutSCTP()); err != nil {
-		fmt.Fprintf(os.Stderr, "clusterpolicy: %v\n", err)
-		os.Exit(2)
-	}
 	testing.Main(regexp.MatchString, []testing.InternalTest{{Name: "TestConformance", F: conformance}}, nil, nil)
 }
 
@@ -66,7 +58,7 @@ func connect() (suite.Options, error) {
 		return suite.Options{}, fmt.Errorf("make client: %w", err)
 	}
 	return suite.Options{
-		Client: noSCTP{objects}, ClientSet: clients, KubeConfig: *config,
+		Client: objects, ClientSet: clients, KubeConfig: *config,
 		Debug:                      *flags.ShowDebug,
 		CleanupBaseResources:       *flags.CleanupBaseResources,
 		SupportedFeatures:          suite.ParseSupportedFeatures(*flags.SupportedFeatures),

@@ -88,7 +88,7 @@ func TestTable(t *testing.T) {
 			spec(types.SpecStatePassed, serve, "", time.Duration(run+1)*time.Second),
 			spec(state, pipe, "no answer\nstack", time.Second),
 			spec(types.SpecStateSkipped, "should skip itself", "needs three zones", 0),
-			spec(types.SpecStateSkipped, "should not be selected [Feature:SCTPConnectivity]", "", 0))
+			spec(types.SpecStateSkipped, "should not be selected [Feature:PerformanceDNS]", "", 0))
 	}
 	results(t, root, "kube-proxy", 1, spec(types.SpecStatePassed, serve, "", 9*time.Second), spec(types.SpecStateTimedout, pipe, "late", time.Second))
 	table, text := load(t, root, document)
@@ -104,7 +104,7 @@ func TestTable(t *testing.T) {
 		"* weft, passed 2 of 3: Services should a|b. `no answer`",
 		"* kube-proxy 1.36.3, failed: Services should a|b. `late`",
 		"* weft, skipped: Services should skip itself. `needs three zones`",
-		"| `[Feature:SCTPConnectivity]` | Needs SCTP sockets, which the kernel of the test machine does not have. |",
+		"| `[Feature:PerformanceDNS]` | Measures the DNS server with 10,000 Services, not the proxy. |",
 	)
 	if strings.Contains(text, "should not be selected") {
 		t.Error("the table has a spec that was not selected")
