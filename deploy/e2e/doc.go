@@ -16,7 +16,7 @@
 // aggregator with only CAP_NET_ADMIN, and a frontend without capabilities. Both use the
 // service account of deploy/kubernetes, with exactly its rights.
 //
-// In scenarios with Pod objects the real EndpointSlice controller makes the endpoints, and
+// In scenarios with Pod objects the real EndpointSlice controller (of kube-controller-manager) makes the endpoints, and
 // kubelet_test.go reports the status of the Pods. Scenarios that need exact slices write
 // them.
 //

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -29,6 +27,9 @@ type Config struct {
 	Dir, LogDir string
 	// Host is where it runs and what it listens on. The namespace must be the caller's own.
 	Host *lab.Host
+	// Full is true for a cluster that runs Pods: with all controllers and a scheduler. Otherwise the
+	// EndpointSlice controller is the only one.
+	Full bool
 }
 
 // Cluster is a running control plane.
@@ -39,8 +40,8 @@ type Cluster struct {
 	client *kubernetes.Clientset
 	etcd   *lab.Process
 	server *lab.Process
-	// controller makes EndpointSlices of Services with selectors.
-	controller *lab.Process
+	// controllers is kube-controller-manager. scheduler is nil if the cluster is not a full one.
+	controllers, scheduler *lab.Process
 }
 
 const (
@@ -51,11 +52,11 @@ const (
 	ready = 2 * time.Minute
 )
 
-// Start runs etcd, the API server and the EndpointSlice controller, and returns
-// when the API server is ready.
+// Start runs etcd, the API server and the controllers, and returns when the API
+// server is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
-	serving := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), ServiceCIDRs()[0].Addr().Next()}, cfg.Host.Addresses.All()...)
+	serving := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), ServiceCIDRs()[0].Addr().Next(), ServiceCIDRs()[1].Addr().Next()}, cfg.Host.Addresses.All()...)
 	var err error
 	if c.creds, err = newCredentials(cfg.Dir, serving); err != nil {
 		return nil, fmt.Errorf("start cluster: %w", err)
@@ -70,7 +71,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
 		return nil, fmt.Errorf("start cluster: make client: %w", err)
 	}
-	for _, start := range []func(context.Context) error{c.startEtcd, c.StartAPIServer, c.admitController, c.startController} {
+	for _, start := range []func(context.Context) error{c.startEtcd, c.StartAPIServer, c.admitControllers, c.startControllers} {
 		if err := start(ctx); err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}
@@ -110,8 +111,8 @@ func (c *Cluster) startEtcd(context.Context) error {
 }
 
 // StartAPIServer runs the API server, which must not be running, and waits for
-// it to be ready. The controller starts anew then, as kube-controller-manager does, which
-// ends when it can't renew its lease.
+// it to be ready. The controllers start anew then, as they do where they cannot renew
+// their lease.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	cidrs := ServiceCIDRs()
 	err := c.run(&c.server, "kube-apiserver",
@@ -131,13 +132,13 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.waitReady(ctx); err != nil || c.controller == nil {
+	if err := c.waitReady(ctx); err != nil || c.controllers == nil {
 		return err
 	}
-	if err := c.controller.Kill(); err != nil {
+	if err := c.killControllers(); err != nil {
 		return err
 	}
-	return c.startController(ctx)
+	return c.startControllers(ctx)
 }
 
 func (c *Cluster) waitReady(ctx context.Context) error {
@@ -163,43 +164,22 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	}
 }
 
-// controllerName is that of the EndpointSlice controller and of its account.
-const controllerName = "endpointslice-controller"
-
-// admitController gives the EndpointSlice controller the service account that
-// kube-controller-manager uses for it, with the rights that the API server
-// itself has bound to that account.
-func (c *Cluster) admitController(ctx context.Context) error {
-	const namespace = "kube-system"
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: controllerName, Namespace: namespace}}
-	if _, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create service account %s/%s: %w", namespace, controllerName, err)
-	}
-	token, err := c.Token(ctx, namespace, controllerName)
-	if err != nil {
-		return err
-	}
-	return c.WriteKubeconfig(c.controllerConfig(), token)
-}
-
-func (c *Cluster) controllerConfig() string {
-	return filepath.Join(c.cfg.Dir, controllerName+".kubeconfig")
-}
-
-func (c *Cluster) startController(context.Context) error {
-	return c.run(&c.controller, controllerName, "--kubeconfig", c.controllerConfig())
-}
-
 // KillAPIServer ends the API server at once, as a crash does. etcd stays.
 func (c *Cluster) KillAPIServer() error { return c.server.Kill() }
 
 // Stop ends all of it.
 func (c *Cluster) Stop() error {
 	var errs []error
-	for _, p := range []*lab.Process{c.controller, c.server, c.etcd} {
-		if p != nil {
-			errs = append(errs, p.Kill())
-		}
+	for _, p := range []*lab.Process{c.scheduler, c.controllers, c.server, c.etcd} {
+		errs = append(errs, kill(p))
 	}
 	return errors.Join(errs...)
+}
+
+// kill ends a process, if there is one.
+func kill(p *lab.Process) error {
+	if p == nil {
+		return nil
+	}
+	return p.Kill()
 }

@@ -19,8 +19,9 @@ type credentials struct {
 	serving, key, accounts, tokens string
 	// authority is the content of serving.
 	authority []byte
-	// admin is a token of group system:masters.
-	admin string
+	// admin is a token of group system:masters, controllers and scheduler are those of
+	// kube-controller-manager and kube-scheduler.
+	admin, controllers, scheduler string
 }
 
 // newCredentials writes the files to dir. The server's certificate is for the addresses.
@@ -28,13 +29,14 @@ func newCredentials(dir string, addresses []netip.Addr) (*credentials, error) {
 	c := &credentials{
 		serving: filepath.Join(dir, "apiserver.crt"), key: filepath.Join(dir, "apiserver.key"),
 		accounts: filepath.Join(dir, "accounts.key"), tokens: filepath.Join(dir, "tokens.csv"),
-		admin: rand.Text(),
+		admin: rand.Text(), controllers: rand.Text(), scheduler: rand.Text(),
 	}
 	var alternates []net.IP
 	for _, addr := range addresses {
 		alternates = append(alternates, addr.AsSlice())
 	}
-	serving, key, err := cert.GenerateSelfSignedCertKey("kube-apiserver", alternates, nil)
+	serving, key, err := cert.GenerateSelfSignedCertKey("kube-apiserver", alternates,
+		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + ClusterDomain})
 	if err != nil {
 		return nil, fmt.Errorf("make certificate: %w", err)
 	}
@@ -43,9 +45,9 @@ func newCredentials(dir string, addresses []netip.Addr) (*credentials, error) {
 		return nil, fmt.Errorf("make key of service accounts: %w", err)
 	}
 	c.authority = serving
-	for name, b := range map[string][]byte{
-		c.serving: serving, c.key: key, c.accounts: accounts, c.tokens: []byte(c.admin + ",admin,admin,system:masters\n"),
-	} {
+	tokens := c.admin + ",admin,admin,system:masters\n" +
+		c.controllers + ",system:kube-controller-manager,controllers\n" + c.scheduler + ",system:kube-scheduler,scheduler\n"
+	for name, b := range map[string][]byte{c.serving: serving, c.key: key, c.accounts: accounts, c.tokens: []byte(tokens)} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			return nil, fmt.Errorf("write credentials: %w", err)
 		}

@@ -1,42 +1,57 @@
-// Command controlplane is etcd, kube-apiserver and the EndpointSlice controller in one binary, which
-// takes a third of the time to link: the first argument says which one this process is; the others are its own flags.
+// Command controlplane is a control plane in one binary, which takes less than a third of the
+// time to link: etcd, kube-apiserver, kube-controller-manager and kube-scheduler. The first
+// argument says which one this process is; the others are its own flags. A link to it
+// with the name kubectl is kubectl.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics, as the released binary has
-	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics, as the released binaries have
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	kubeapiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	kubecontrollermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kubescheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "kubectl" {
+		// It reads os.Args, and prints its errors and ends the process itself.
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err)
+		}
+		return
+	}
 	os.Exit(run(os.Args[1:]))
 }
 
 func run(args []string) int {
 	if len(args) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|endpointslice-controller [flags]")
+		fmt.Fprintln(os.Stderr, "usage: controlplane etcd|kube-apiserver|kube-controller-manager|kube-scheduler [flags]")
 		return 2
 	}
+	var command *cobra.Command
 	switch args[0] {
 	case "etcd":
 		etcdmain.Main(args)
 		return 0
 	case "kube-apiserver":
-		command := app.NewAPIServerCommand()
-		command.SetArgs(args[1:])
-		return cli.Run(command)
-	case "endpointslice-controller":
-		if err := runController(args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, "endpointslice-controller:", err)
-			return 1
-		}
-		return 0
+		command = kubeapiserver.NewAPIServerCommand()
+	case "kube-controller-manager":
+		command = kubecontrollermanager.NewControllerManagerCommand()
+	case "kube-scheduler":
+		command = kubescheduler.NewSchedulerCommand()
 	default:
-		fmt.Fprintf(os.Stderr, "run controlplane: unknown program %q: want etcd, kube-apiserver or endpointslice-controller\n", args[0])
+		fmt.Fprintf(os.Stderr, "run controlplane: unknown program %q: want etcd, kube-apiserver, kube-controller-manager or kube-scheduler\n", args[0])
 		return 2
 	}
+	command.SetArgs(args[1:])
+	return cli.Run(command)
 }

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+)
+
+// endpointSlices is the one controller that weft depends on.
+const endpointSlices = "endpointslice-controller"
+
+// allControllers are the controllers of a cluster that runs Pods. The others are for
+// storage, certificates and clouds.
+func allControllers() []string {
+	return []string{
+		endpointSlices, "endpoints-controller", "endpointslice-mirroring-controller", "service-cidr-controller",
+		"deployment-controller", "replicaset-controller", "replicationcontroller-controller", "statefulset-controller", "daemonset-controller", "job-controller",
+		"disruption-controller", "pod-garbage-collector-controller", "garbage-collector-controller", "resourcequota-controller",
+		"namespace-controller", "serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
+		"clusterrole-aggregation-controller", "node-lifecycle-controller", "taint-eviction-controller",
+	}
+}
+
+const (
+	// With its own limits kube-controller-manager would need minutes for what a test makes at
+	// once on one machine.
+	fullQPS, fullBurst = "500", "1000"
+	controllerManager  = "kube-controller-manager"
+	scheduler          = "kube-scheduler"
+)
+
+// startControllers runs kube-controller-manager, and kube-scheduler in a full cluster. Each controller
+// has the service account and the rights that the API server has made for it.
+func (c *Cluster) startControllers(context.Context) error {
+	controllers := []string{endpointSlices}
+	var flags []string
+	if c.cfg.Full {
+		controllers = allControllers()
+		flags = []string{
+			"--kube-api-qps", fullQPS, "--kube-api-burst", fullBurst,
+			"--root-ca-file", c.creds.serving, "--service-account-private-key-file", c.creds.accounts,
+		}
+	}
+	flags = append(flags, "--kubeconfig", c.kubeconfig(controllerManager), "--controllers", strings.Join(controllers, ","),
+		"--use-service-account-credentials", "--leader-elect=false", "--secure-port=0", "--profiling=false")
+	if err := c.run(&c.controllers, controllerManager, flags...); err != nil || !c.cfg.Full {
+		return err
+	}
+	return c.run(&c.scheduler, scheduler, "--kubeconfig", c.kubeconfig(scheduler),
+		"--kube-api-qps", fullQPS, "--kube-api-burst", fullBurst, "--leader-elect=false", "--secure-port=0", "--profiling=false")
+}
+
+// killControllers ends what startControllers has started.
+func (c *Cluster) killControllers() error {
+	if err := kill(c.controllers); err != nil {
+		return err
+	}
+	return kill(c.scheduler)
+}
+
+// admitControllers writes the kubeconfig files of kube-controller-manager and kube-scheduler.
+func (c *Cluster) admitControllers(context.Context) error {
+	for name, token := range map[string]string{controllerManager: c.creds.controllers, scheduler: c.creds.scheduler} {
+		if err := c.WriteKubeconfig(c.kubeconfig(name), token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) kubeconfig(name string) string { return filepath.Join(c.cfg.Dir, name+".kubeconfig") }
