@@ -27,7 +27,7 @@ func (c *Cluster) WriteKubeconfig(path, token string) error {
 // Token asks the API server for a token of a service account, good for the
 // life of a test run.
 func (c *Cluster) Token(ctx context.Context, namespace, account string) (string, error) {
-	seconds := int64(3600)
+	seconds := int64(24 * 3600)
 	t, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {

@@ -25,7 +25,9 @@ func runKubelet(args []string, stderr io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	cfg.Runtime = fakeRuntime{}
+	if cfg.Runtime, err = newRuntime(cfg); err != nil {
+		return err
+	}
 	return node.Run(ctx, cfg)
 }
 

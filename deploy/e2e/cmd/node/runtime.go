@@ -1,20 +1,19 @@
 package main
 
 import (
-	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 
-	"k8s.io/cri-client/pkg/fake"
+	"github.com/weft-proxy/weft/deploy/e2e/node"
+	"github.com/weft-proxy/weft/deploy/e2e/node/runtime"
 )
 
-// fakeRuntime keeps pods in memory, until the real runtime is here.
-type fakeRuntime struct{}
-
-func (fakeRuntime) Serve(ctx context.Context, socket string) error {
-	r := fake.NewFakeRemoteRuntime()
-	if err := r.Start("unix://" + socket); err != nil {
-		return err
+// newRuntime returns the container runtime of a node. The programs of its images are beside this one.
+func newRuntime(cfg node.Config) (*runtime.Runtime, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find programs of images: %w", err)
 	}
-	<-ctx.Done()
-	r.Stop()
-	return nil
+	return runtime.New(runtime.Config{Dir: filepath.Join(cfg.Root, "runtime"), Programs: filepath.Dir(program)})
 }

@@ -1,0 +1,91 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/conformance/report"
+	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
+)
+
+// TestConformance runs the specs with each proxy, each time in a world of its own.
+func TestConformance(t *testing.T) {
+	if *proxiesFlag == "" {
+		t.Skip("-conformance.proxy is empty")
+	}
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *holdFlag {
+		w := newWorld(t, ctx, proxies()[0], "hold")
+		w.smoke(t, ctx)
+		t.Log("the world is ready, until this test is interrupted")
+		<-ctx.Done()
+		return
+	}
+	if err := clearResults(); err != nil {
+		t.Fatal(err)
+	}
+	for _, proxy := range proxies() {
+		for run := 1; run <= *runsFlag; run++ {
+			t.Run(fmt.Sprintf("%s/%d", proxy, run), func(t *testing.T) { runSpecs(t, ctx, proxy, run) })
+			if ctx.Err() != nil {
+				t.Fatal("interrupted")
+			}
+		}
+	}
+	writeResults(t)
+}
+
+// runSpecs is one run.
+func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
+	start := time.Now()
+	name := fmt.Sprintf("%s-%d", subject(proxy), run)
+	w := newWorld(t, ctx, proxy, name)
+	t.Logf("the world is ready after %s", time.Since(start).Round(time.Second))
+	w.smoke(t, ctx)
+	if t.Failed() {
+		return
+	}
+	var faults *chaos
+	if *chaosFlag {
+		if proxy != weft {
+			t.Fatalf("-conformance.chaos is for %s", weft)
+		}
+		faults = w.startChaos(ctx)
+	}
+	start = time.Now()
+	err := specs.Run(ctx, specs.Config{
+		Ginkgo: program("ginkgo"), Program: program("specs.test"),
+		Kubeconfig: w.kubeconfig(), Kubectl: w.kubectlPath,
+		Report: report.Dir(*reportFlag, subject(proxy), run),
+		Nodes:  len(w.lab.Nodes), Procs: *procsFlag,
+		Focus: *focusFlag, Skip: *skipFlag, Short: *shortFlag,
+		// kube-proxy knows nothing of NetworkPolicies.
+		NoPolicy: proxy == kubeProxy,
+		Output:   os.Stdout,
+	})
+	t.Logf("the specs took %s", time.Since(start).Round(time.Second))
+	if faults != nil {
+		if err := faults.stop(); err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s was killed %d times, and rulesets were flushed %d times", weft, faults.kills.Load(), faults.flushes.Load())
+	}
+	switch {
+	case errors.Is(err, specs.ErrFailed):
+		// With kube-proxy a failure is a result to compare with.
+		if proxy == weft {
+			t.Error(err)
+		} else {
+			t.Log(err)
+		}
+	case err != nil:
+		t.Error(err)
+	}
+}

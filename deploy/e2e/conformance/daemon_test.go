@@ -1,0 +1,136 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// daemon is a program that is started again if it ends, as the kubelet or systemd does it.
+type daemon struct {
+	namespace *lab.Namespace
+	name, log string
+	env, argv []string
+
+	// mu is held while the process is replaced.
+	mu      sync.Mutex
+	process *lab.Process
+	starts  int
+	// killed counts the ends that kill caused.
+	killed  int
+	stopped bool
+	ended   chan struct{}
+}
+
+// patience is how long a program may take to end after SIGTERM.
+const patience = 30 * time.Second
+
+// pause is the time between the end of a program and its next start.
+const pause = 100 * time.Millisecond
+
+// start runs the program until stop.
+func (d *daemon) start() error {
+	if err := d.launch(); err != nil {
+		return err
+	}
+	d.ended = make(chan struct{})
+	go d.follow()
+	return nil
+}
+
+func (d *daemon) launch() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return nil
+	}
+	process, err := d.namespace.Start(d.name, d.log, d.env, d.argv...)
+	if err == nil {
+		d.process = process
+		d.starts++
+	}
+	return err
+}
+
+// follow starts the program again whenever it ends.
+func (d *daemon) follow() {
+	defer close(d.ended)
+	for {
+		d.mu.Lock()
+		process := d.process
+		d.mu.Unlock()
+		<-process.Done()
+		<-time.After(pause)
+		d.mu.Lock()
+		stopped := d.stopped
+		d.mu.Unlock()
+		if stopped || d.launch() != nil {
+			return
+		}
+	}
+}
+
+// kill ends the program with SIGKILL. It starts again.
+func (d *daemon) kill() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.process.Err() == nil {
+		d.killed++
+	}
+	return d.process.Kill()
+}
+
+// stop ends the program for good.
+func (d *daemon) stop() error {
+	if d.ended == nil {
+		return nil
+	}
+	d.mu.Lock()
+	d.stopped = true
+	process := d.process
+	d.mu.Unlock()
+	err := process.Stop(patience)
+	<-d.ended
+	return err
+}
+
+// unexpected returns an error if the program ended although nothing killed it.
+func (d *daemon) unexpected() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := d.starts - 1 - d.killed; n > 0 {
+		return fmt.Errorf("%s ended %d times by itself: see %s; its last lines:\n%s", d.name, n, d.log, d.process.Tail(20))
+	}
+	return nil
+}
+
+// stopAll ends daemons, all at the same time.
+func stopAll(daemons []*daemon) error {
+	errs := make([]error, len(daemons))
+	var all sync.WaitGroup
+	for i, d := range daemons {
+		all.Go(func() { errs[i] = d.stop() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// every calls f periodically until ctx ends or f fails.
+func every(ctx context.Context, period time.Duration, f func() error) error {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := f(); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package conformance
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/e2e/suite"
+)
+
+// What the tests are asked for.
+var (
+	proxiesFlag = flag.String("conformance.proxy", "", "proxies to run the specs with, in this order: weft, kube-proxy; empty skips everything")
+	focusFlag   = flag.String("conformance.focus", "", "regular expression of the names of specs to run")
+	skipFlag    = flag.String("conformance.skip", "", "regular expression of the names of specs to leave out, beside those of skip.txt")
+	shortFlag   = flag.Bool("conformance.short", false, "run the specs of short.txt only, on three nodes")
+	runsFlag    = flag.Int("conformance.runs", 1, "number of runs with each proxy")
+	nodesFlag   = flag.Int("conformance.nodes", 0, "number of nodes, at most 9: by default 6, and 3 with -conformance.short")
+	procsFlag   = flag.Int("conformance.procs", 0, "number of specs that run at the same time; 0 means the default of package specs")
+	reportFlag  = flag.String("conformance.report", binDir+"/report", "directory for the results of each run")
+	tableFlag   = flag.String("conformance.table", "", "file with a table of results: it is written anew, or compared with -conformance.short")
+	chaosFlag   = flag.Bool("conformance.chaos", false, "kill weft on every node every two seconds, and flush the rulesets")
+	holdFlag    = flag.Bool("conformance.hold", false, "start the first world, and keep it until the test is interrupted")
+)
+
+// What the run needs and leaves behind.
+const (
+	binDir = "../bin/conformance"
+	logDir = binDir + "/logs"
+	runDir = "/run/conformance"
+)
+
+// tests are the programs that the tests run, and how they get their namespaces. kube-proxy and the containers must
+// be root's, and not of a user namespace.
+var tests = suite.Suite{
+	Name: "conformance", Bin: binDir, Root: true,
+	Tools: []string{"nft", "conntrack", "ip", "curl", "dig", "nc"}, Packages: "nftables, conntrack, iproute2, curl, bind9-dnsutils and netcat-openbsd",
+	Programs: []suite.Program{
+		suite.Kubernetes("controlplane", "(all of the control plane: minutes when the build cache is cold)", "..", "./cmd/controlplane"),
+		suite.Kubernetes("node", "(the kubelet: minutes when the build cache is cold)", "..", "./cmd/node"),
+		{Name: "container", Dir: "..", Package: "./cmd/container", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+		suite.Kubernetes("specs.test", "(Kubernetes' own specs: minutes when the build cache is cold)", "..", "./cmd/specs"),
+		suite.Kubernetes("agnhost", "", "..", "k8s.io/kubernetes/test/images/agnhost"),
+		suite.Kubernetes("regression-issue-74839", "", "..", "k8s.io/kubernetes/test/images/regression-issue-74839"),
+		suite.Kubernetes("kube-proxy", "", "..", "./differential/kubeproxy"),
+		{Name: "ginkgo", Dir: "..", Package: "github.com/onsi/ginkgo/v2/ginkgo"},
+		{Name: "coredns", Dir: "../coredns", Package: "."},
+		suite.Weft("../../.."),
+	},
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *proxiesFlag == "" {
+		os.Exit(m.Run())
+	}
+	tests.Main(m)
+}
+
+// program is the path of a program.
+func program(name string) string { return tests.Path(name) }
+
+// proxies are those that the flag names.
+func proxies() []string {
+	return strings.FieldsFunc(*proxiesFlag, func(r rune) bool { return r == ',' })
+}
+
+// nodes is the number of nodes.
+func nodes() int {
+	switch {
+	case *nodesFlag > 0:
+		return *nodesFlag
+	case *shortFlag:
+		return 3
+	default:
+		return 6
+	}
+}

@@ -1,0 +1,69 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exec runs a process in a container and returns its exit status. The namespaces must include the container's PID and mount
+// namespaces. If this process is killed, so is the other.
+func Exec() (int, error) {
+	runtime.LockOSThread()
+	unix.CloseOnExec(errorFD)
+	var c Command
+	if err := read(&c); err != nil {
+		return 0, err
+	}
+	// A thread that shares its root with others may not enter a mount namespace.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return 0, fmt.Errorf("separate root directory: %w", err)
+	}
+	if err := enter(c.Namespaces); err != nil {
+		return 0, err
+	}
+	program, err := c.lookPath()
+	if err != nil {
+		return 0, err
+	}
+	cmd := &exec.Cmd{
+		Path: program, Args: c.Args, Env: c.Env, Dir: c.Dir,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	if cmd.Env == nil {
+		cmd.Env = []string{}
+	}
+	if c.UID != 0 || c.GID != 0 || len(c.Groups) > 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.GID), Groups: groups(c.Groups)}
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	unix.Close(errorFD)
+	err = cmd.Wait()
+	exit := new(exec.ExitError)
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit) && exit.Exited():
+		return exit.ExitCode(), nil
+	case exit.ProcessState != nil:
+		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal()), nil
+	default:
+		return 0, err
+	}
+}
+
+func groups(all []int) []uint32 {
+	var list []uint32
+	for _, g := range all {
+		list = append(list, uint32(g))
+	}
+	return list
+}

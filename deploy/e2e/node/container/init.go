@@ -1,0 +1,240 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	"golang.org/x/sys/unix"
+)
+
+// Init makes the file system of a container and executes its program in place of this one. It returns only if that fails. The
+// process must be the first of its mount namespace.
+func Init() error {
+	runtime.LockOSThread()
+	unix.CloseOnExec(errorFD)
+	var s Spec
+	if err := read(&s); err != nil {
+		return err
+	}
+	if err := enter(s.Namespaces); err != nil {
+		return err
+	}
+	if err := s.makeRoot(); err != nil {
+		return fmt.Errorf("make file system: %w", err)
+	}
+	if err := pivot(s.Root); err != nil {
+		return fmt.Errorf("change root: %w", err)
+	}
+	return s.execute()
+}
+
+// enter joins namespaces by their descriptors.
+func enter(n int) error {
+	for fd := FirstNamespaceFD; fd < FirstNamespaceFD+n; fd++ {
+		if err := unix.Setns(fd, 0); err != nil {
+			return fmt.Errorf("enter namespace %d: %w", fd-FirstNamespaceFD, err)
+		}
+		unix.Close(fd)
+	}
+	return nil
+}
+
+// makeRoot mounts a layer for writing over the machine's own files, and then what every container has.
+func (s *Spec) makeRoot() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("separate mounts: %w", err)
+	}
+	if err := unix.Mount("tmpfs", s.Scratch, "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mount scratch: %w", err)
+	}
+	upper, work := filepath.Join(s.Scratch, "upper"), filepath.Join(s.Scratch, "work")
+	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755)); err != nil {
+		return err
+	}
+	if err := unix.Mount("overlay", s.Root, "overlay", 0, "lowerdir=/,upperdir="+upper+",workdir="+work); err != nil {
+		return fmt.Errorf("mount overlay: %w", err)
+	}
+	for _, m := range []struct {
+		kind, at string
+		flags    uintptr
+		data     string
+	}{
+		{"proc", "proc", 0, ""},
+		{"sysfs", "sys", 0, ""},
+		{"tmpfs", "dev", unix.MS_NOSUID, "mode=755"},
+		{"tmpfs", "tmp", 0, "mode=1777"},
+		{"tmpfs", "run", 0, "mode=755"},
+	} {
+		if err := unix.Mount(m.kind, filepath.Join(s.Root, m.at), m.kind, m.flags, m.data); err != nil {
+			return fmt.Errorf("mount %s: %w", m.at, err)
+		}
+	}
+	if err := s.makeDevices(); err != nil {
+		return err
+	}
+	for path, content := range s.Files {
+		if err := s.write(path, content); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.Mounts {
+		if err := s.bind(m); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err)
+		}
+	}
+	return nil
+}
+
+// makeDevices fills /dev with what programs expect there.
+func (s *Spec) makeDevices() error {
+	dev := filepath.Join(s.Root, "dev")
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		if err := s.bind(Mount{Source: "/dev/" + name, Target: "/dev/" + name}); err != nil {
+			return fmt.Errorf("make device %s: %w", name, err)
+		}
+	}
+	for name, target := range map[string]string{
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+	} {
+		if err := os.Symlink(target, filepath.Join(dev, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"pts", "shm"} {
+		if err := os.Mkdir(filepath.Join(dev, name), 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		unix.Mount("devpts", filepath.Join(dev, "pts"), "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"),
+		unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", 0, "mode=1777"))
+}
+
+// write replaces a file, and does not follow a link that the machine may have there.
+func (s *Spec) write(path, content string) error {
+	path = filepath.Join(s.Root, path)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o644)
+}
+
+// bind makes a file or directory of the node appear in the container.
+func (s *Spec) bind(m Mount) error {
+	target, err := securejoin.SecureJoin(s.Root, m.Target)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(m.Source)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = os.MkdirAll(target, 0o755)
+	} else if err = os.MkdirAll(filepath.Dir(target), 0o755); err == nil {
+		var f *os.File
+		if f, err = os.OpenFile(target, os.O_CREATE|os.O_RDONLY, 0o644); err == nil {
+			err = f.Close()
+		} else if _, there := os.Lstat(target); there == nil {
+			err = nil // a device or socket cannot always be opened
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount(m.Source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	if m.Propagation != 0 {
+		if err := unix.Mount("", target, "", m.Propagation|unix.MS_REC, ""); err != nil {
+			return err
+		}
+	}
+	if !m.ReadOnly {
+		return nil
+	}
+	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
+}
+
+// pivot makes the directory the root, and leaves nothing of the old one.
+func pivot(root string) error {
+	if err := os.Chdir(root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	if err := unix.Mount("", ".", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return os.Chdir("/")
+}
+
+// execute becomes the program.
+func (s *Spec) execute() error {
+	if s.ReadOnly {
+		if err := unix.Mount("", "/", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			return fmt.Errorf("make root read-only: %w", err)
+		}
+	}
+	if s.Dir != "" {
+		if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chdir(s.Dir); err != nil {
+			return err
+		}
+	}
+	program, err := s.lookPath()
+	if err != nil {
+		return err
+	}
+	if err := s.become(); err != nil {
+		return err
+	}
+	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, s.Args, s.Env))
+}
+
+// lookPath finds the program by the PATH of the container.
+func (c *Command) lookPath() (string, error) {
+	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	for _, e := range c.Env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = value
+		}
+	}
+	if err := os.Setenv("PATH", path); err != nil {
+		return "", err
+	}
+	if len(c.Args) == 0 {
+		return "", errors.New("no command")
+	}
+	return exec.LookPath(c.Args[0])
+}
+
+// become changes to the user of the process.
+func (c *Command) become() error {
+	if c.UID == 0 && c.GID == 0 && len(c.Groups) == 0 {
+		return nil
+	}
+	if err := syscall.Setgroups(c.Groups); err != nil {
+		return fmt.Errorf("set groups: %w", err)
+	}
+	if err := syscall.Setgid(c.GID); err != nil {
+		return fmt.Errorf("set group %d: %w", c.GID, err)
+	}
+	if err := syscall.Setuid(c.UID); err != nil {
+		return fmt.Errorf("set user %d: %w", c.UID, err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ErrUnknown means that the table does not have an image.
+var ErrUnknown = errors.New("image is not in the table of package deploy/e2e/node/image")
+
+// Image is what a container is made of, besides the files of the machine.
+type Image struct {
+	// Name is the last part of the repository's name.
+	Name string
+	// Programs are the names of programs of the tests that the container has, by their paths in it.
+	Programs map[string]string
+	// Entrypoint and Command are those of the image: a pod may replace both.
+	Entrypoint, Command []string
+}
+
+// table returns all images.
+func table() []Image {
+	agnhost := map[string]string{"/agnhost": "agnhost"}
+	return []Image{
+		{Name: "agnhost", Programs: agnhost, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
+		{Name: "pause", Programs: agnhost, Entrypoint: []string{"/agnhost", "pause"}},
+		// The machine's shell and tools.
+		{Name: "busybox", Command: []string{"sh"}},
+		{Name: "glibc-dns-testing", Command: []string{"sleep", "infinity"}},
+		// The specs only want something that listens on port 80.
+		{Name: "nginx", Programs: agnhost, Command: []string{"/agnhost", "netexec", "--http-port=80", "--udp-port=-1"}},
+		{
+			Name: "regression-issue-74839", Programs: map[string]string{"/regression-issue-74839": "regression-issue-74839"},
+			Entrypoint: []string{"/regression-issue-74839"},
+		},
+		{Name: "coredns", Programs: map[string]string{"/coredns": "coredns"}, Entrypoint: []string{"/coredns"}},
+	}
+}
+
+// All returns the images of the table.
+func All() []Image { return table() }
+
+// Find returns the image of a reference. Registry, tag and digest do not matter.
+func Find(reference string) (Image, error) {
+	name, _, _ := strings.Cut(reference, "@")
+	name, _, _ = strings.Cut(path.Base(name), ":")
+	for _, i := range table() {
+		if i.Name == name {
+			return i, nil
+		}
+	}
+	return Image{}, fmt.Errorf("find image %q: %w", reference, ErrUnknown)
+}
+
+// Arguments returns the command line of a container whose pod has a command and arguments, either of which may be empty.
+func (i Image) Arguments(command, args []string) []string {
+	if len(command) > 0 {
+		return slices.Concat(command, args)
+	}
+	if len(args) == 0 {
+		args = i.Command
+	}
+	return slices.Concat(i.Entrypoint, args)
+}

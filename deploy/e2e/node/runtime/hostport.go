@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// forward is one port of the node that leads to a pod.
+type forward struct {
+	protocol string
+	// host is the node's address, or invalid for all of them.
+	host     netip.Addr
+	hostPort int32
+	pod      netip.Addr
+	podPort  int32
+}
+
+// forwards returns the host ports of a pod, for each of its addresses.
+func (s *sandbox) forwards() []forward {
+	var all []forward
+	for _, m := range s.config.GetPortMappings() {
+		if m.GetHostPort() <= 0 || s.onHost() {
+			continue
+		}
+		host, _ := netip.ParseAddr(m.GetHostIp())
+		if host.IsValid() && host.IsUnspecified() {
+			host = netip.Addr{}
+		}
+		for _, addr := range s.addresses {
+			if host.IsValid() && host.Is4() != addr.Is4() {
+				continue
+			}
+			protocol := strings.ToLower(m.GetProtocol().String())
+			if m.GetProtocol() != cri.Protocol_TCP && m.GetProtocol() != cri.Protocol_UDP {
+				continue
+			}
+			all = append(all, forward{protocol, host, m.GetHostPort(), addr, m.GetContainerPort()})
+		}
+	}
+	return all
+}
+
+// portTable is the name of the table with host ports.
+const portTable = "e2e-hostport"
+
+// rules returns the table with host ports as nft reads it, which replaces the one before. Packets to a port of the node go to
+// the pod. What the pod sends to its own port, and what comes from the loopback, gets the node's address as source.
+func rules(all []forward) string {
+	var to, from strings.Builder
+	for _, f := range all {
+		family := "ip"
+		if f.pod.Is6() {
+			family = "ip6"
+		}
+		match := "fib daddr type local "
+		if f.host.IsValid() {
+			match = fmt.Sprintf("%s daddr %s ", family, f.host)
+		}
+		fmt.Fprintf(&to, "    meta nfproto %s %s%s dport %d dnat %s to %s\n",
+			map[string]string{"ip": "ipv4", "ip6": "ipv6"}[family], match, f.protocol, f.hostPort, family, netip.AddrPortFrom(f.pod, uint16(f.podPort)))
+		sources := []string{f.pod.String()}
+		if f.pod.Is4() {
+			sources = append(sources, "127.0.0.0/8")
+		}
+		for _, source := range sources {
+			fmt.Fprintf(&from, "    %s saddr %s %s daddr %s %s dport %d masquerade\n", family, source, family, f.pod, f.protocol, f.podPort)
+		}
+	}
+	return fmt.Sprintf(`table inet %[1]s
+delete table inet %[1]s
+table inet %[1]s {
+  chain forward {
+%[2]s  }
+  chain prerouting { type nat hook prerouting priority dstnat - 10; jump forward; }
+  chain output { type nat hook output priority dstnat - 10; jump forward; }
+  chain postrouting {
+    type nat hook postrouting priority srcnat - 10;
+%[3]s  }
+}
+`, portTable, to.String(), from.String())
+}
+
+// syncPorts writes the table for the pods that run.
+func (r *Runtime) syncPorts() error {
+	r.ports.Lock()
+	defer r.ports.Unlock()
+	var all []forward
+	r.mu.Lock()
+	for _, s := range r.sandboxes {
+		if !s.stopped {
+			all = append(all, s.forwards()...)
+		}
+	}
+	r.mu.Unlock()
+	// Ports of one address come before those of all.
+	slices.SortStableFunc(all, func(a, b forward) int {
+		switch {
+		case a.host.IsValid() == b.host.IsValid():
+			return 0
+		case a.host.IsValid():
+			return -1
+		default:
+			return 1
+		}
+	})
+	if err := setSysctls(map[string]string{"net.ipv4.conf.all.route_localnet": "1"}); err != nil {
+		return err
+	}
+	cmd := exec.Command("nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(rules(all))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("write host ports: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

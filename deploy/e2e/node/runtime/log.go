@@ -1,0 +1,114 @@
+package runtime
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// logFile is a container's log, in the format that the kubelet reads: a line has the time, the stream, F for a
+// full line or P for a part of one, and the text. Those who are attached get the bytes as well.
+type logFile struct {
+	path string
+
+	mu       sync.Mutex
+	file     *os.File
+	attached map[*attachment]bool
+}
+
+// attachment gets the output of a container.
+type attachment struct {
+	stdout, stderr io.Writer
+}
+
+func newLog(path string) (*logFile, error) {
+	l := &logFile{path: path, attached: map[*attachment]bool{}}
+	if path == "" {
+		return l, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return l, l.reopen()
+}
+
+// reopen starts a new file if the one before was renamed.
+func (l *logFile) reopen() error {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.file = file
+	return nil
+}
+
+func (l *logFile) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+}
+
+// longest is the size of a line after which it is written in parts.
+const longest = 16 << 10
+
+// copy writes what comes from a stream until it ends.
+func (l *logFile) copy(stream string, from io.Reader) {
+	in := bufio.NewReaderSize(from, longest)
+	for {
+		line, err := in.ReadSlice('\n')
+		if len(line) > 0 {
+			l.write(stream, line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+// write is one line, or a part of one that does not end with a new line.
+func (l *logFile) write(stream string, line []byte) {
+	text, tag := line, "P"
+	if n := len(line); line[n-1] == '\n' {
+		text, tag = line[:n-1], "F"
+	}
+	entry := fmt.Appendf(nil, "%s %s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), stream, tag, text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		_, _ = l.file.Write(entry) // a full disk must not end the container
+	}
+	for a := range l.attached {
+		to := a.stdout
+		if stream == "stderr" {
+			to = a.stderr
+		}
+		if to != nil {
+			_, _ = to.Write(line) // a client that has gone is removed by itself
+		}
+	}
+}
+
+func (l *logFile) attach(a *attachment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attached[a] = true
+}
+
+func (l *logFile) detach(a *attachment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.attached, a)
+}
