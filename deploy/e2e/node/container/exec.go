@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"syscall"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // Exec runs a process in a container and returns its exit status. The namespaces must include the container's PID and mount
-// namespaces. If this process is killed, so is the other.
+// namespaces. SIGTERM to this process kills the other with its process group. If this process is killed, the other goes on until the
+// container ends: the death signal of a parent in another PID namespace would come at once.
 func Exec() (int, error) {
 	runtime.LockOSThread()
 	unix.CloseOnExec(errorFD)
@@ -34,7 +36,7 @@ func Exec() (int, error) {
 	cmd := &exec.Cmd{
 		Path: program, Args: c.Args, Env: c.Env, Dir: c.Dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if cmd.Env == nil {
 		cmd.Env = []string{}
@@ -42,9 +44,15 @@ func Exec() (int, error) {
 	if c.UID != 0 || c.GID != 0 || len(c.Groups) > 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.GID), Groups: groups(c.Groups)}
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
+	go func() {
+		<-asked
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that it has ended
+	}()
 	unix.Close(errorFD)
 	err = cmd.Wait()
 	exit := new(exec.ExitError)

@@ -23,7 +23,7 @@ import (
 type Config struct {
 	// Dir is a directory of its own.
 	Dir string
-	// Programs is the directory of the program container and of those of the images.
+	// Programs is the directory of the program container and of the programs of images.
 	Programs string
 }
 

@@ -40,7 +40,7 @@ func (r *Runtime) execute(ctx context.Context, c *container, args []string, stdi
 	if err != nil {
 		return 0, fmt.Errorf("execute %q: %w", args, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	// A process that the command left behind must not hold up the caller.
 	cmd.WaitDelay = time.Second
