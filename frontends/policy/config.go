@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,16 +95,3 @@ type noEvents struct{}
 
 // Object implements Events.
 func (noEvents) Object(corev1.ObjectReference, string, string, string) {}
-
-// families returns the IP families of the network namespace, IPv4 first: IPv6 may be
-// compiled out or disabled. proc is the mount point of procfs.
-func families(proc string) [2]bool {
-	out := [2]bool{true, true}
-	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {
-		out[1] = false
-	}
-	if b, err := os.ReadFile(proc + "/sys/net/ipv6/conf/all/disable_ipv6"); err == nil && strings.TrimSpace(string(b)) == "1" {
-		out[1] = false
-	}
-	return out
-}

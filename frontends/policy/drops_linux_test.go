@@ -12,12 +12,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 
-	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/source"
-	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
@@ -28,39 +25,6 @@ kind: NetworkPolicy
 metadata: {name: closed, namespace: shop}
 spec: {podSelector: {}, policyTypes: [Egress]}
 `
-
-// startAggregator runs an aggregator in a namespace, and returns its socket.
-func startAggregator(t *testing.T, ns *nfttest.NS) string {
-	t.Helper()
-	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	agg, err := aggregator.New(aggregator.Config{Kernel: conn, StateDir: filepath.Join(dir, "state"), Rate: rate.Inf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Listen(server.Config{Socket: filepath.Join(dir, "weft.sock"), Aggregator: agg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := agg.Run(ctx); err != nil {
-			t.Errorf("run aggregator: %v", err)
-		}
-		conn.Close()
-	})
-	wg.Go(func() {
-		if err := srv.Serve(ctx); err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); wg.Wait() })
-	return filepath.Join(dir, "weft.sock")
-}
 
 // TestDropsOfKernel sends packets that a policy drops: the metric has what the kernel has
 // counted.
@@ -80,7 +44,7 @@ func TestDropsOfKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := New(Config{Source: src, NodeName: "node-a", Socket: startAggregator(t, node), Registerer: reg, MinInterval: -1})
+	f, err := New(Config{Source: src, NodeName: "node-a", Socket: aggregatortest.StartIn(t, node).Socket, Registerer: reg, MinInterval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	f := &Frontend{cfg: cfg, have: families("/proc"), start: newStart(), drops: newDrops(cfg.Socket)}
+	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: newStart(), drops: newDrops(cfg.Socket)}
 	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
 	if err != nil {
 		return nil, err

@@ -290,16 +290,6 @@ func TestConfig(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no source of objects") || !strings.Contains(err.Error(), "no node name") {
 		t.Errorf("an empty configuration: %v", err)
 	}
-	proc := t.TempDir()
-	if got := families(proc); got != [2]bool{true, false} {
-		t.Errorf("without IPv6: %v", got)
-	}
-	for _, file := range []string{"net/if_inet6", "sys/net/ipv6/conf/all/disable_ipv6"} {
-		put(t, filepath.Join(proc, file), "1\n")
-	}
-	if got := families(proc); got != [2]bool{true, false} {
-		t.Errorf("with IPv6 disabled: %v", got)
-	}
 	if got := kindOf("networkpolicies") + " " + kindOf("pods"); got != "networkpolicy pod" {
 		t.Errorf("kinds %s", got)
 	}

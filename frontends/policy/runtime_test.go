@@ -10,11 +10,9 @@ import (
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
-	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // shop has a policy for the pods app=db, and no pod.
@@ -60,26 +58,10 @@ func sandboxOf(name, addr string) *api.PodSandbox {
 // is called.
 func newRuntimeLab(t *testing.T, agg *publishtest.Aggregator, dir, socket string) (l *lab, stop func()) {
 	t.Helper()
-	src, err := source.NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l = &lab{dir: dir, agg: agg, events: &recorder{}, reg: prometheus.NewPedanticRegistry()}
-	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, Events: l.events, Registerer: l.reg, RuntimeSocket: socket, MinInterval: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return src.Run(ctx) })
-	g.Go(func() error { return l.Run(ctx) })
-	stop = func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(stop)
+	l, stop = startOn(t, agg, dir, func(l *lab, cfg *Config) {
+		l.reg = prometheus.NewPedanticRegistry()
+		cfg.Events, cfg.Registerer, cfg.RuntimeSocket = l.events, l.reg, socket
+	})
 	await(t, "the first commit", func() bool { return l.Ready() == nil })
 	return l, stop
 }

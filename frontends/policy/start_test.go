@@ -12,16 +12,20 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// startOn runs a frontend on a directory until the function that it returns is called.
-func startOn(t *testing.T, agg *publishtest.Aggregator, dir string) (l *lab, stop func()) {
+// startOn runs a frontend on a directory, with the changes of its configuration, until the
+// function that it returns is called.
+func startOn(t *testing.T, agg *publishtest.Aggregator, dir string, changes ...func(*lab, *Config)) (l *lab, stop func()) {
 	t.Helper()
 	src, err := source.NewManifests(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l = &lab{dir: dir, agg: agg, events: &recorder{}}
-	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, MinInterval: -1})
-	if err != nil {
+	cfg := Config{Source: src, NodeName: "node-a", Socket: agg.Socket, MinInterval: -1}
+	for _, change := range changes {
+		change(l, &cfg)
+	}
+	if l.Frontend, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,19 +93,6 @@ func (c *Config) validate() error {
 		errs = append(errs, errors.New("no node name: give the node's name in Kubernetes"))
 	}
 	return errors.Join(errs...)
-}
-
-// families returns the IP families of the network namespace: IPv6 may be compiled out or
-// disabled (rule 100). proc is the mount point of procfs.
-func families(proc string) [model.NumFamilies]bool {
-	out := [model.NumFamilies]bool{model.IPv4: true, model.IPv6: true}
-	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {
-		out[model.IPv6] = false
-	}
-	if b, err := os.ReadFile(proc + "/sys/net/ipv6/conf/all/disable_ipv6"); err == nil && strings.TrimSpace(string(b)) == "1" {
-		out[model.IPv6] = false
-	}
-	return out
 }
 
 // warn logs the effects of the configuration that may surprise.

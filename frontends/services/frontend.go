@@ -68,7 +68,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	have := families("/proc")
+	have := publish.Families("/proc")
 	if err := cfg.check(have); err != nil {
 		return nil, err
 	}

@@ -137,9 +137,3 @@ func TestBrokenSource(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
-
-func TestFamilies(t *testing.T) {
-	if got := families(t.TempDir()); got != [model.NumFamilies]bool{true, false} {
-		t.Errorf("without if_inet6: %v", got)
-	}
-}

@@ -4,54 +4,21 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/netip"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
-
-	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 // newSession runs an aggregator in a namespace, and connects to it.
 func newSession(t testing.TB, ns *nfttest.NS, r *Renderer) *client.Session {
 	t.Helper()
-	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	agg, err := aggregator.New(aggregator.Config{Kernel: conn, StateDir: filepath.Join(dir, "state"), Rate: rate.Inf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := server.Listen(server.Config{Socket: filepath.Join(dir, "weft.sock"), Aggregator: agg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := agg.Run(ctx); err != nil {
-			t.Errorf("run aggregator: %v", err)
-		}
-		conn.Close()
-	})
-	wg.Go(func() {
-		if err := srv.Serve(ctx); err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); wg.Wait() })
-	c, err := client.Dial(ctx, client.Config{Socket: filepath.Join(dir, "weft.sock"), Publisher: "policy"})
+	c, err := client.Dial(context.Background(), client.Config{Socket: aggregatortest.StartIn(t, ns).Socket, Publisher: "policy"})
 	if err != nil {
 		t.Fatal(err)
 	}
