@@ -20,6 +20,9 @@ var programs = suite.Suite{
 	Programs: []suite.Program{
 		suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "../..", "./cmd/controlplane"),
 		suite.Kubernetes("node", "(the kubelet)", "../..", "./cmd/node"),
+		// What runs in the containers.
+		suite.Kubernetes("container", "", "../..", "./cmd/container"),
+		suite.Kubernetes("agnhost", "", "../..", "k8s.io/kubernetes/test/images/agnhost"),
 	},
 }
 

@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// Why something is waited for.
+var (
+	errNoEvent    = errors.New("there is none")
+	errStillThere = errors.New("still there")
+)
+
 // stopWaiting is an error that will not go away.
 type stopWaiting struct{ error }
 

@@ -1,0 +1,80 @@
+package pods
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// protocol is how streams go through the API server: kubectl tries the first, then the second.
+type protocol string
+
+const (
+	websocket protocol = "websocket"
+	spdy      protocol = "spdy"
+)
+
+// url returns that of a subresource of a Pod.
+func (e *env) url(pod, subresource string, options runtime.Object) *url.URL {
+	return e.client.CoreV1().RESTClient().Get().Resource("pods").Namespace(e.namespace).Name(pod).SubResource(subresource).
+		VersionedParams(options, scheme.ParameterCodec).URL()
+}
+
+// stream connects to a subresource, and returns when the other side ends it.
+func (e *env) stream(ctx context.Context, p protocol, u *url.URL, streams remotecommand.StreamOptions) error {
+	var executor remotecommand.Executor
+	var err error
+	switch p {
+	case websocket:
+		executor, err = remotecommand.NewWebSocketExecutor(e.cluster.Admin(), "GET", u.String())
+	case spdy:
+		executor, err = remotecommand.NewSPDYExecutor(e.cluster.Admin(), "POST", u)
+	default:
+		err = fmt.Errorf("unknown protocol %q", p)
+	}
+	if err != nil {
+		return fmt.Errorf("make stream: %w", err)
+	}
+	return executor.StreamWithContext(ctx, streams)
+}
+
+// exec runs a command in a Pod of one container, and returns what it wrote.
+func (e *env) exec(ctx context.Context, p protocol, pod, stdin string, command ...string) (stdout, stderr string, err error) {
+	options := &corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}
+	var out, errout bytes.Buffer
+	streams := remotecommand.StreamOptions{Stdout: &out, Stderr: &errout}
+	if stdin != "" {
+		options.Stdin = true
+		streams.Stdin = strings.NewReader(stdin)
+	}
+	err = e.stream(ctx, p, e.url(pod, "exec", options), streams)
+	return out.String(), errout.String(), err
+}
+
+// shell runs a script in a Pod of one container. It returns what the script wrote, without spaces around it.
+func (e *env) shell(t *testing.T, pod, script string) string {
+	t.Helper()
+	out, errout, err := e.exec(t.Context(), websocket, pod, "", "sh", "-c", script)
+	if err != nil {
+		t.Fatalf("run %q in pod %s: %v: %s", script, pod, err, errout)
+	}
+	return strings.TrimSpace(out)
+}
+
+// logs returns the log of a container.
+func (e *env) logs(t *testing.T, pod, container string) string {
+	t.Helper()
+	b, err := e.client.CoreV1().Pods(e.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("read log of container %s of pod %s: %v", container, pod, err)
+	}
+	return string(b)
+}
