@@ -49,7 +49,7 @@ func (s *sandbox) forwards() []forward {
 const portTable = "e2e-hostport"
 
 // rules returns the table with host ports as nft reads it, which replaces the one before. Packets to a port of the node go to
-// the pod. What the pod sends to its own port, and what comes from the loopback, gets the node's address as source.
+// the pod, before a proxy sees them (nft has no name for that priority in the hook output). What the pod sends to its own port, and what comes from the loopback, gets the node's address as source.
 func rules(all []forward) string {
 	var to, from strings.Builder
 	for _, f := range all {
@@ -76,10 +76,10 @@ delete table inet %[1]s
 table inet %[1]s {
   chain forward {
 %[2]s  }
-  chain prerouting { type nat hook prerouting priority dstnat - 10; jump forward; }
-  chain output { type nat hook output priority dstnat - 10; jump forward; }
+  chain prerouting { type nat hook prerouting priority -110; jump forward; }
+  chain output { type nat hook output priority -110; jump forward; }
   chain postrouting {
-    type nat hook postrouting priority srcnat - 10;
+    type nat hook postrouting priority 90;
 %[3]s  }
 }
 `, portTable, to.String(), from.String())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,11 @@ func (s *sandbox) onHost() bool {
 func (r *Runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest) (*cri.RunPodSandboxResponse, error) {
 	s := &sandbox{id: newID(), config: req.GetConfig(), created: time.Now()}
 	var err error
+	if s.config.GetHostname() == "" { // on the host's network
+		if s.config.Hostname, err = os.Hostname(); err != nil {
+			return nil, status.Error(codes.Internal, err.Error())
+		}
+	}
 	s.namespaces, err = newNamespaces(s.config.GetHostname(), !s.onHost(), s.config.GetLinux().GetSysctls())
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
