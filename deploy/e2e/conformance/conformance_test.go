@@ -59,11 +59,18 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 		}
 		faults = w.startChaos(ctx)
 	}
+	dir := report.Dir(*reportFlag, subject(proxy), run)
+	if wantClusterPolicies(proxy) {
+		w.runClusterPolicies(t, ctx, dir)
+		if *focusFlag == clusterPolicies {
+			return
+		}
+	}
 	start = time.Now()
 	err := specs.Run(ctx, specs.Config{
 		Ginkgo: program("ginkgo"), Program: program("specs.test"),
 		Kubeconfig: w.kubeconfig(), Kubectl: w.kubectlPath,
-		Report: report.Dir(*reportFlag, subject(proxy), run),
+		Report: dir,
 		Nodes:  len(w.lab.Nodes), Procs: *procsFlag,
 		Focus: *focusFlag, Skip: *skipFlag, Short: *shortFlag,
 		// kube-proxy knows nothing of NetworkPolicies.

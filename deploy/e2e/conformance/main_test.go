@@ -43,6 +43,7 @@ var tests = suite.Suite{
 		suite.Kubernetes("specs.test", "(Kubernetes' own specs: minutes when the build cache is cold)", "..", "./cmd/specs"),
 		suite.Kubernetes("agnhost", "", "..", "k8s.io/kubernetes/test/images/agnhost"),
 		suite.Kubernetes("regression-issue-74839", "", "..", "k8s.io/kubernetes/test/images/regression-issue-74839"),
+		suite.Kubernetes("clusterpolicy", "", "..", "./cmd/clusterpolicy"),
 		suite.Kubernetes("kube-proxy", "", "..", "./differential/kubeproxy"),
 		{Name: "ginkgo", Dir: "..", Package: "github.com/onsi/ginkgo/v2/ginkgo"},
 		{Name: "coredns", Dir: "../coredns", Package: "."},

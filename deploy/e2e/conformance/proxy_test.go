@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -32,7 +33,7 @@ func (w *world) startProxies(ctx context.Context) error {
 	var err error
 	switch w.proxy {
 	case weft:
-		err = w.kubectl(ctx, "apply", "-f", "../../kubernetes/rbac.yaml", "-f", "../../kubernetes/rbac-policy.yaml")
+		err = errors.Join(w.kubectl(ctx, "apply", "-f", "../../kubernetes/rbac.yaml", "-f", "../../kubernetes/rbac-policy.yaml"), w.defineClusterPolicies(ctx))
 	case kubeProxy:
 		err = w.admitKubeProxy(ctx)
 	default:

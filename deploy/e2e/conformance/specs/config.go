@@ -16,7 +16,7 @@ type Config struct {
 	Kubeconfig, Kubectl string
 	// Report is the directory for the results. It is made if it does not exist.
 	Report string
-	// Nodes is the number of nodes; by default the suite counts them.
+	// Nodes is the number of nodes. The suite itself counts them in its first process only.
 	Nodes int
 	// Procs is how many specs run at the same time: by default 4.
 	Procs int
@@ -56,6 +56,9 @@ func (c *Config) validate() error {
 			errs = append(errs, errors.New("specs: "+field.name+" is empty"))
 		}
 	}
+	if c.Nodes <= 0 {
+		errs = append(errs, errors.New("specs: Nodes is not positive"))
+	}
 	return errors.Join(errs...)
 }
 
@@ -69,16 +72,13 @@ func (c *Config) arguments(names []string) []string {
 		// What a spec that takes long waits for.
 		"--poll-progress-after=180s", "--poll-progress-interval=120s",
 	}
-	args = append(args, "--focus="+expression(names), c.Program, "--",
+	return append(args, "--focus="+expression(names), c.Program, "--",
 		"--kubeconfig="+c.Kubeconfig, "--kubectl-path="+c.Kubectl,
 		"--provider=local", "--dns-domain=cluster.local",
 		"--report-dir="+c.Report, "--report-complete-ginkgo",
 		"--results="+c.lines(),
 		// The parallel specs would print each other's namespaces.
 		"--dump-logs-on-failure=false", "--disable-log-dump",
+		"--num-nodes="+strconv.Itoa(c.Nodes),
 	)
-	if c.Nodes > 0 {
-		args = append(args, "--num-nodes="+strconv.Itoa(c.Nodes))
-	}
-	return args
 }

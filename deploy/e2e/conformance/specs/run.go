@@ -56,8 +56,10 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	// A report of an earlier run must not be taken for that of this one.
-	if err := os.RemoveAll(c.Report); err != nil {
-		return fmt.Errorf("remove old results: %w", err)
+	for _, old := range []string{Results(c.Report), JUnit(c.Report), c.lines()} {
+		if err := os.RemoveAll(old); err != nil {
+			return fmt.Errorf("remove old results: %w", err)
+		}
 	}
 	if err := os.MkdirAll(c.Report, 0o755); err != nil {
 		return fmt.Errorf("make directory for results: %w", err)

@@ -29,6 +29,7 @@ func table() []Image {
 		{Name: "pause", Programs: agnhost, Entrypoint: []string{"/agnhost", "pause"}},
 		// The machine's shell and tools.
 		{Name: "busybox", Command: []string{"sh"}},
+		{Name: "distroless-iptables", Command: []string{"sh"}},
 		{Name: "glibc-dns-testing", Command: []string{"sleep", "infinity"}},
 		// The specs only want something that listens on port 80.
 		{Name: "nginx", Programs: agnhost, Command: []string{"/agnhost", "netexec", "--http-port=80", "--udp-port=-1"}},
