@@ -38,6 +38,10 @@ func Exec() (int, error) {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
+	if c.Terminal {
+		// A new session is a process group of its own too.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}

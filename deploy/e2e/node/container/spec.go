@@ -22,6 +22,8 @@ type Command struct {
 	// UID, GID and Groups are those of the process.
 	UID, GID int
 	Groups   []int
+	// Terminal is set if the standard streams are a terminal that the process controls. Init ignores it.
+	Terminal bool
 	// Namespaces is the number of namespaces to enter first.
 	Namespaces int
 }

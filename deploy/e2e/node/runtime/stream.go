@@ -20,8 +20,17 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
+// execution is a command for a container that runs.
+type execution struct {
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// terminal is set if the streams are a terminal, which the command gets for its own.
+	terminal bool
+}
+
 // execute runs a command in a container and returns its exit status. When ctx ends, the command is killed.
-func (r *Runtime) execute(ctx context.Context, c *container, args []string, stdin io.Reader, stdout, stderr io.Writer) (int32, error) {
+func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32, error) {
 	process, err := c.running()
 	if err != nil {
 		return 0, err
@@ -32,13 +41,14 @@ func (r *Runtime) execute(ctx context.Context, c *container, args []string, stdi
 		return 0, err
 	}
 	defer closeAll(namespaces)
-	command := c.command(args)
+	command := c.command(e.args)
+	command.Terminal = e.terminal
 	command.Namespaces = len(namespaces)
 	cmd, err := r.starter.start(launch{
-		program: r.program("container"), verb: "exec", spec: &command, namespaces: namespaces, stdin: stdin, stdout: stdout, stderr: stderr,
+		program: r.program("container"), verb: "exec", spec: &command, namespaces: namespaces, stdin: e.stdin, stdout: e.stdout, stderr: e.stderr,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("execute %q: %w", args, err)
+		return 0, fmt.Errorf("execute %q: %w", e.args, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
@@ -69,7 +79,7 @@ func (r *Runtime) ExecSync(ctx context.Context, req *cri.ExecSyncRequest) (*cri.
 		defer cancel()
 	}
 	var stdout, stderr bytes.Buffer
-	exit, err := r.execute(ctx, c, req.GetCmd(), nil, &stdout, &stderr)
+	exit, err := r.execute(ctx, c, execution{args: req.GetCmd(), stdout: &stdout, stderr: &stderr})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, status.Errorf(codes.DeadlineExceeded, "command %q timed out", req.GetCmd())
@@ -97,18 +107,27 @@ func (r *Runtime) PortForward(_ context.Context, req *cri.PortForwardRequest) (*
 // streamer is what the streaming server calls.
 type streamer Runtime
 
-// Exec runs a command with the streams of a client. There are no terminals: a command that wants one gets pipes.
-func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Reader, out, errs io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize) error {
+// Exec runs a command with the streams of a client.
+func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {
 	r := (*Runtime)(s)
 	c, err := r.findContainer(id)
 	if err != nil {
 		return err
 	}
-	var stdout, stderr io.Writer = out, errs
-	if tty || errs == nil {
-		stderr = stdout
+	var exit int32
+	if tty {
+		exit, err = r.executeOnTerminal(ctx, c, execution{args: args, stdin: in, stdout: out}, sizes)
+	} else {
+		e := execution{args: args, stdin: in}
+		// A nil interface, so that the command gets /dev/null.
+		if out != nil {
+			e.stdout = out
+		}
+		if errs != nil {
+			e.stderr = errs
+		}
+		exit, err = r.execute(ctx, c, e)
 	}
-	exit, err := r.execute(ctx, c, args, in, stdout, stderr)
 	if err != nil {
 		return err
 	}
