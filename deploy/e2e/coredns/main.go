@@ -8,8 +8,10 @@ import (
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/health"
+	_ "github.com/coredns/coredns/plugin/hosts" // specs run CoreDNS with records of their own
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/loadbalance"
+	_ "github.com/coredns/coredns/plugin/log"
 	_ "github.com/coredns/coredns/plugin/loop"
 	_ "github.com/coredns/coredns/plugin/ready"
 	_ "github.com/coredns/coredns/plugin/reload"
@@ -17,6 +19,6 @@ import (
 
 func main() {
 	// The order in which a query passes the plugins.
-	dnsserver.Directives = []string{"reload", "errors", "health", "ready", "loop", "cache", "loadbalance", "kubernetes"}
+	dnsserver.Directives = []string{"reload", "health", "ready", "log", "errors", "loop", "cache", "loadbalance", "hosts", "kubernetes"}
 	coremain.Run()
 }

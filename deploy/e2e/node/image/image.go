@@ -17,6 +17,8 @@ type Image struct {
 	Name string
 	// Programs are the names of programs of the tests that the container has, by their paths in it.
 	Programs map[string]string
+	// Certificate is the path of a certificate for localhost and of its key, without .crt and .key. Empty means none.
+	Certificate string
 	// Entrypoint and Command are those of the image: a pod may replace both.
 	Entrypoint, Command []string
 }
@@ -25,7 +27,10 @@ type Image struct {
 func table() []Image {
 	agnhost := map[string]string{"/agnhost": "agnhost"}
 	return []Image{
-		{Name: "agnhost", Programs: agnhost, Entrypoint: []string{"/agnhost"}, Command: []string{"pause"}},
+		{
+			Name: "agnhost", Programs: map[string]string{"/agnhost": "agnhost", "/agnhost-2": "agnhost", "/coredns": "coredns"},
+			Certificate: "/localhost", Entrypoint: []string{"/agnhost"}, Command: []string{"pause"},
+		},
 		{Name: "pause", Programs: agnhost, Entrypoint: []string{"/agnhost", "pause"}},
 		// The machine's shell and tools.
 		{Name: "busybox", Command: []string{"sh"}},

@@ -100,8 +100,14 @@ func (r *Runtime) specification(c *container) inside.Spec {
 		ReadOnly: security.GetReadonlyRootfs(),
 		Files:    map[string]string{"/etc/hostname": pod.GetHostname() + "\n", "/etc/resolv.conf": resolvConf(pod.GetDnsConfig())},
 	}
+	if path := c.image.Certificate; path != "" {
+		spec.Files[path+".crt"], spec.Files[path+".key"] = string(r.certificate), string(r.key)
+	}
 	for path, name := range c.image.Programs {
-		spec.Mounts = append(spec.Mounts, inside.Mount{Source: r.program(name), Target: path, ReadOnly: true})
+		// A test builds only the programs that its pods run.
+		if _, err := os.Stat(r.program(name)); err == nil {
+			spec.Mounts = append(spec.Mounts, inside.Mount{Source: r.program(name), Target: path, ReadOnly: true})
+		}
 	}
 	for _, m := range c.config.GetMounts() {
 		mount := inside.Mount{Source: m.GetHostPath(), Target: m.GetContainerPath(), ReadOnly: m.GetReadonly()}

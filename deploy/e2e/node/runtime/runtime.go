@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/client-go/util/cert"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-streaming/pkg/streaming"
 )
@@ -35,6 +36,8 @@ type Runtime struct {
 	cfg     Config
 	stream  streaming.Server
 	starter *starter
+	// certificate and key are for localhost, for images that have some.
+	certificate, key []byte
 	// ports serialises changes of the table of host ports.
 	ports sync.Mutex
 
@@ -55,9 +58,12 @@ func New(cfg Config) (*Runtime, error) {
 			return nil, fmt.Errorf("make container runtime: %w", err)
 		}
 	}
+	var err error
+	if r.certificate, r.key, err = cert.GenerateSelfSignedCertKey("localhost", nil, nil); err != nil {
+		return nil, fmt.Errorf("make container runtime: %w", err)
+	}
 	streams := streaming.DefaultConfig
 	streams.Addr = "127.0.0.1:0"
-	var err error
 	if r.stream, err = streaming.NewServer(streams, (*streamer)(r)); err != nil {
 		return nil, fmt.Errorf("make container runtime: %w", err)
 	}
