@@ -14,7 +14,8 @@
 // bridge.go warns if packets between pods do not pass the rules.
 // It needs no capability and uses no kernel interface; rules cross the socket as text.
 // Nothing is published before the source has delivered everything that exists: after a
-// restart the rules of the process before stay until then. A number such as "rule 52" in a
+// restart the rules of the process before stay until then. What a packet sees while an update
+// is committed is in the documentation of package render. A number such as "rule 52" in a
 // comment is that of a row in BEHAVIOUR.md.
 //
 // # Concurrency

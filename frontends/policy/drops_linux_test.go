@@ -26,41 +26,46 @@ metadata: {name: closed, namespace: shop}
 spec: {podSelector: {}, policyTypes: [Egress]}
 `
 
-// TestDropsOfKernel sends packets that a policy drops: the metric has what the kernel has
-// counted.
-//
-// Policy behaviour: 53, 56.
-func TestDropsOfKernel(t *testing.T) {
+// dropLab is a node with a pod that may not send anything, and the frontend of the node.
+type dropLab struct {
+	*Frontend
+	node, pod *nfttest.NS
+	gateway   netip.Addr
+	dir       string
+}
+
+func newDropLab(t *testing.T, cfg Config) *dropLab {
+	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	node, pod := nfttest.New(t), nfttest.New(t)
 	gateway := netip.MustParsePrefix("10.244.1.1/24")
-	nfttest.Veth(t, nfttest.Port{NS: node, Name: "pod", Addrs: []netip.Prefix{gateway}},
-		nfttest.Port{NS: pod, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24")}})
-	dir, reg := t.TempDir(), prometheus.NewPedanticRegistry()
-	if err := os.WriteFile(filepath.Join(dir, "closed.yaml"), []byte(closed), 0o600); err != nil {
+	l := &dropLab{node: nfttest.New(t), pod: nfttest.New(t), gateway: gateway.Addr(), dir: t.TempDir()}
+	nfttest.Veth(t, nfttest.Port{NS: l.node, Name: "pod", Addrs: []netip.Prefix{gateway}},
+		nfttest.Port{NS: l.pod, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24")}})
+	if err := os.WriteFile(filepath.Join(l.dir, "closed.yaml"), []byte(closed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := source.NewManifests(dir, nil)
+	src, err := source.NewManifests(l.dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := New(Config{Source: src, NodeName: "node-a", Socket: aggregatortest.StartIn(t, node).Socket, Registerer: reg, MinInterval: -1})
-	if err != nil {
+	cfg.Source, cfg.NodeName, cfg.Socket, cfg.MinInterval = src, "node-a", aggregatortest.StartIn(t, l.node).Socket, -1
+	if l.Frontend, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = src.Run(ctx) })
-	wg.Go(func() { _ = f.Run(ctx) })
+	wg.Go(func() { _ = l.Run(ctx) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	await(t, "the first commit", func() bool { return f.Ready() == nil })
-	if got := dropped(t, reg); got != 0 {
-		t.Errorf("%v packets are dropped before one is sent", got)
-	}
+	await(t, "the first commit", func() bool { return l.Ready() == nil })
+	return l
+}
 
-	const packets = 7
-	if err := pod.Do(func() error {
-		c, err := net.Dial("udp", netip.AddrPortFrom(gateway.Addr(), 53).String())
+// send sends packets from the pod to the node.
+func (l *dropLab) send(t *testing.T, packets int) {
+	t.Helper()
+	if err := l.pod.Do(func() error {
+		c, err := net.Dial("udp", netip.AddrPortFrom(l.gateway, 53).String())
 		if err != nil {
 			return err
 		}
@@ -74,18 +79,33 @@ func TestDropsOfKernel(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestDropsOfKernel sends packets that a policy drops: the metric has what the kernel has
+// counted.
+//
+// Policy behaviour: 53, 56.
+func TestDropsOfKernel(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	l := newDropLab(t, Config{Registerer: reg})
+	if got := dropped(t, reg); got != 0 {
+		t.Errorf("%v packets are dropped before one is sent", got)
+	}
+
+	const packets = 7
+	l.send(t, packets)
 	await(t, "the dropped packets", func() bool { return dropped(t, reg) == packets })
-	_, counter, _ := strings.Cut(node.ListRuleset(t), `comment "shop/closed egress"`)
+	_, counter, _ := strings.Cut(l.node.ListRuleset(t), `comment "shop/closed egress"`)
 	counter, _, _ = strings.Cut(strings.TrimSpace(counter), "\n")
 	if !strings.HasPrefix(counter, "packets "+strconv.Itoa(packets)+" ") {
 		t.Errorf("the kernel has counted %q", counter)
 	}
 	// A change of the policy's pods does not begin anew.
 	other := strings.NewReplacer("name: db,", "name: other,", "uid-db", "uid-other", "10.244.1.5", "10.244.1.6").Replace(dbPod)
-	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte(other), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(l.dir, "other.yaml"), []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "another pod", func() bool { return f.state.stats().LocalPods == 2 && f.state.backlog.Oldest().IsZero() })
+	await(t, "another pod", func() bool { return l.state.stats().LocalPods == 2 && l.state.backlog.Oldest().IsZero() })
 	if got := dropped(t, reg); got != packets {
 		t.Errorf("after a change %v packets are dropped, want %d", got, packets)
 	}

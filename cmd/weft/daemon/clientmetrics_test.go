@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/metrics"
 
+	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/conntrack"
 )
 
@@ -80,5 +81,26 @@ func TestFlowMetrics(t *testing.T) {
 	}
 	if n, err := testutil.GatherAndCount(reg, metricFlowSeconds); n != 1 || err != nil {
 		t.Errorf("%s has %d series (%v)", metricFlowSeconds, n, err)
+	}
+}
+
+// someTable deletes all entries but one, and then fails.
+type someTable struct{ server.FlowTable }
+
+func (someTable) Delete(_ context.Context, entries []conntrack.Entry) (int, error) {
+	return len(entries) - 1, errors.New("interrupted")
+}
+
+// TestTableMetrics counts what is deleted for publishers, before an error too.
+func TestTableMetrics(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := measureTable(someTable{}, reg)
+	for range 2 {
+		if n, err := m.Delete(t.Context(), make([]conntrack.Entry, 4)); n != 3 || err == nil {
+			t.Errorf("deletion gave %d, %v", n, err)
+		}
+	}
+	if n := testutil.ToFloat64(m.deleted); n != 6 {
+		t.Errorf("%s is %v, want 6", metricPublisherFlows, n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/conntrack"
 )
 
@@ -51,6 +52,31 @@ func (m *measuredFlows) measure(pass func() (int, error)) (deleted int, err erro
 	began := time.Now()
 	deleted, err = pass()
 	m.seconds.Observe(time.Since(began).Seconds())
+	m.deleted.Add(float64(deleted))
+	return deleted, err
+}
+
+// metricPublisherFlows counts the entries that DeleteFlows has deleted.
+const metricPublisherFlows = "weft_flows_deleted_total"
+
+// measuredTable counts the entries that are deleted for publishers.
+type measuredTable struct {
+	server.FlowTable
+	deleted prometheus.Counter
+}
+
+// measureTable makes and registers the metric.
+func measureTable(table server.FlowTable, reg prometheus.Registerer) *measuredTable {
+	m := &measuredTable{FlowTable: table, deleted: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: metricPublisherFlows, Help: "Conntrack entries that publishers had deleted, such as connections that network policies deny.",
+	})}
+	reg.MustRegister(m.deleted)
+	return m
+}
+
+// Delete implements server.FlowTable.
+func (m *measuredTable) Delete(ctx context.Context, entries []conntrack.Entry) (deleted int, err error) {
+	deleted, err = m.FlowTable.Delete(ctx, entries)
 	m.deleted.Add(float64(deleted))
 	return deleted, err
 }

@@ -31,6 +31,21 @@
 // go on when a policy changes: a counter is that of "shop/db ingress[0]", or of what the
 // policies of a class drop.
 //
+// # What a packet sees during a commit
+//
+// The elements of maps and of sets change in one commit, but the kernel looks at each of them
+// when a packet comes to it. A packet that is between two lookups at that moment may find the
+// chain of a pod from before and the members of a set from after, or the other way round. If
+// one update changes both the policies of a pod and the labels of its peers, such a packet
+// may be accepted although the rules accept it neither before nor after; it takes some
+// microseconds. A second commit would not help: moving the pod first and changing the members
+// first both show packets such a mixture, and for much longer. Only a copy of each changed
+// set would, which costs as much as the set has members.
+//
+// A connection that begins so does not last. The rules that accepted its packet are in the
+// chain that the pod lost, or name the set that the peer left. Either end then counts as
+// narrowed: the connection is judged again, and cut.
+//
 // # Large sets
 //
 // A set gets 4,096 new members in a patch; Pending is true until it has all. A pod that has
