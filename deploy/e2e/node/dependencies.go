@@ -8,7 +8,6 @@ import (
 	kubeletapp "k8s.io/kubernetes/cmd/kubelet/app"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	"k8s.io/kubernetes/pkg/kubelet"
-	"k8s.io/kubernetes/pkg/kubelet/cm"
 	"k8s.io/kubernetes/pkg/util/oom"
 )
 
@@ -24,7 +23,7 @@ func newDependencies(ctx context.Context, s *options.KubeletServer, cfg Config) 
 		return nil, err
 	}
 	deps.CAdvisorInterface = machine
-	deps.ContainerManager = cm.NewStubContainerManager()
+	deps.ContainerManager = newContainerManager()
 	deps.OOMAdjuster = oom.NewFakeOOMAdjuster()
 	return deps, nil
 }

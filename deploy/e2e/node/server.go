@@ -57,7 +57,7 @@ func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	// The machine's own servers cannot be reached from here.
 	c.ResolverConfig = ""
 	c.MaxPods = int32(cfg.MaxPods)
-	c.MaxOpenFiles = 1 << 16
+	c.MaxOpenFiles = 1 << 14 // a node here may not raise the limit of the machine
 
 	c.CgroupsPerQOS = false
 	c.EnforceNodeAllocatable = nil

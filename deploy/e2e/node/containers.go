@@ -1,0 +1,26 @@
+package node
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/cm"
+)
+
+// containerManager is the kubelet's stub for nodes without cgroups. The stub reports an error when the kubelet asks for the limits of a
+// pod's cgroup, which it does whenever it writes a status; this one returns that there are none.
+type containerManager struct{ cm.ContainerManager }
+
+func newContainerManager() cm.ContainerManager {
+	return containerManager{cm.NewStubContainerManager()}
+}
+
+// NewPodContainerManager returns the manager of the cgroups of pods.
+func (m containerManager) NewPodContainerManager() cm.PodContainerManager {
+	return podContainerManager{m.ContainerManager.NewPodContainerManager()}
+}
+
+type podContainerManager struct{ cm.PodContainerManager }
+
+// GetPodCgroupConfig returns nil, which the kubelet takes for a cgroup without limits.
+func (podContainerManager) GetPodCgroupConfig(*v1.Pod, v1.ResourceName) (*cm.ResourceConfig, error) {
+	return nil, nil
+}
