@@ -1,12 +1,14 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -84,12 +86,20 @@ func (s *Spec) makeRoot() error {
 			return err
 		}
 	}
-	for _, m := range s.Mounts {
+	for _, m := range s.ordered() {
 		if err := s.bind(m); err != nil {
 			return fmt.Errorf("mount %s on %s: %w", m.Source, m.Target, err)
 		}
 	}
 	return nil
+}
+
+// ordered returns the mounts with parents before their children. The kubelet has them in the order of the pod.
+func (s *Spec) ordered() []Mount {
+	depth := func(m Mount) int { return strings.Count(filepath.Clean(m.Target), "/") }
+	mounts := slices.Clone(s.Mounts)
+	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(depth(a), depth(b)) })
+	return mounts
 }
 
 // makeDevices fills /dev with what programs expect there.
@@ -133,6 +143,12 @@ func (s *Spec) bind(m Mount) error {
 		return err
 	}
 	info, err := os.Stat(m.Source)
+	if errors.Is(err, os.ErrNotExist) {
+		// Container runtimes make a directory of the node that a pod wants.
+		if err = os.MkdirAll(m.Source, 0o755); err == nil {
+			info, err = os.Stat(m.Source)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -227,6 +243,15 @@ func (c *Command) become() error {
 	if c.UID == 0 && c.GID == 0 && len(c.Groups) == 0 {
 		return nil
 	}
+	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+		// So that the user may open /dev/stdout. What is not a pipe of this container stays as it is.
+		if info, err := f.Stat(); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+			continue
+		}
+		if err := f.Chown(c.UID, -1); err != nil {
+			return fmt.Errorf("give %s to the user: %w", f.Name(), err)
+		}
+	}
 	if err := syscall.Setgroups(c.Groups); err != nil {
 		return fmt.Errorf("set groups: %w", err)
 	}
@@ -235,6 +260,10 @@ func (c *Command) become() error {
 	}
 	if err := syscall.Setuid(c.UID); err != nil {
 		return fmt.Errorf("set user %d: %w", c.UID, err)
+	}
+	// The kernel clears the signal, which ends the container with the runtime, when the user changes.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("set death signal: %w", err)
 	}
 	return nil
 }
