@@ -38,13 +38,7 @@ func (n *namespaces) close() {
 
 // newNamespaces makes namespaces with a host name and settings, on a thread that ends afterwards.
 func newNamespaces(hostname string, ownNetwork bool, sysctls map[string]string) (n *namespaces, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		goruntime.LockOSThread()
-		n, err = unshareNamespaces(hostname, ownNetwork, sysctls)
-	}()
-	<-done
+	discard(func() { n, err = unshareNamespaces(hostname, ownNetwork, sysctls) })
 	if err != nil {
 		return nil, fmt.Errorf("make namespaces of pod: %w", err)
 	}
@@ -94,16 +88,32 @@ func (n *namespaces) inNetwork(f func() error) error {
 	if n.net == nil {
 		return f()
 	}
-	done := make(chan error, 1)
-	go func() {
-		goruntime.LockOSThread()
-		if err := unix.Setns(int(n.net.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter network of pod: %w", err)
+	var err error
+	discard(func() {
+		if err = unix.Setns(int(n.net.Fd()), unix.CLONE_NEWNET); err != nil {
+			err = fmt.Errorf("enter network of pod: %w", err)
 			return
 		}
-		done <- f()
+		err = f()
+	})
+	return err
+}
+
+// discard calls f on a thread that ends afterwards, so that f may change its namespaces. It is never the main thread: that does not
+// end before the process, and its namespaces are those that /proc shows for the process.
+func discard(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		goruntime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		discard(f) // on another thread, because this one is locked meanwhile
+		goruntime.UnlockOSThread()
 	}()
-	return <-done
+	<-done
 }
 
 // uplink is the name of a pod's own end of its link.
