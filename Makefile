@@ -97,7 +97,7 @@ attack: ## hostile publishers against fresh daemons, and what others notice of e
 	WEFT_ATTACK_STRICT=$(STRICT) .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
-	@.ci/need nft ip iptables ip6tables conntrack
+	@.ci/need nft ip iptables ip6tables conntrack curl
 	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
 

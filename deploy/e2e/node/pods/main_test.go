@@ -16,7 +16,7 @@ const (
 // programs are what the tests run, and how they get their namespaces.
 var programs = suite.Suite{
 	Name: "node", Bin: binDir, Root: true,
-	Tools: []string{"nft", "ip"}, Packages: "nftables and iproute2",
+	Tools: []string{"nft", "ip", "curl"}, Packages: "nftables, iproute2 and curl",
 	Programs: []suite.Program{
 		suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "../..", "./cmd/controlplane"),
 		suite.Kubernetes("node", "(the kubelet)", "../..", "./cmd/node"),
