@@ -7,6 +7,7 @@ import (
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/health"
 	_ "github.com/coredns/coredns/plugin/hosts" // specs run CoreDNS with records of their own
 	_ "github.com/coredns/coredns/plugin/kubernetes"
@@ -19,6 +20,6 @@ import (
 
 func main() {
 	// The order in which a query passes the plugins.
-	dnsserver.Directives = []string{"reload", "health", "ready", "log", "errors", "loop", "cache", "loadbalance", "hosts", "kubernetes"}
+	dnsserver.Directives = []string{"reload", "health", "ready", "log", "errors", "loop", "cache", "loadbalance", "hosts", "kubernetes", "forward"}
 	coremain.Run()
 }
