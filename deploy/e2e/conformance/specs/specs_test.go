@@ -42,6 +42,9 @@ func TestLists(t *testing.T) {
 	if err := check(all, skips, Short()); err != nil {
 		t.Error(err)
 	}
+	if _, err := Known(); err != nil {
+		t.Error(err)
+	}
 	for i, name := range all[1:] {
 		if name == all[i] {
 			t.Errorf("two specs are called %q: a report cannot tell them apart", name)
