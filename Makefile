@@ -77,7 +77,7 @@ bench: ## benchmarks BENCH but not SKIP, against floors of the same run (root)
 bench-scale: ## weft run on clusters of SIZES and of POLICIES, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
 	@.ci/need nft ip
 	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes "$(SIZES)" -scale.policies "$(POLICIES)" -scale.changes 100 -scale.api $(API) -scale.real $(REAL) \
-		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
+		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.rest 12s -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
 		$(if $(PROFILE),-scale.profile $(abspath $(PROFILE)))
 
 bench-peers: ## weft run with 1,000 policies beside another engine, PEER='NAME=PROGRAM ARGUMENTS'; RUNS=N (root)

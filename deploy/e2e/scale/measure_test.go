@@ -17,8 +17,6 @@ const (
 	// startPatience, changePatience and rollPatience are how long a proxy may take.
 	startPatience  = 5 * time.Minute
 	changePatience = 2 * time.Minute
-	// restTime is how long after a start or a load the memory is read.
-	restTime = 12 * time.Second
 	// gap is between isolated changes: longer than weft's least time between two updates.
 	gap = 150 * time.Millisecond
 	// rollRate is in endpoints a second, rolled the share of them that is replaced.
@@ -128,7 +126,7 @@ func (m *measurement) firstStart(ctx context.Context) error {
 // settled reports a start that took so long, and what the proxy has come to some time
 // later: what it still does for the start counts.
 func (m *measurement) settled(ctx context.Context, phase string, wall time.Duration, more ...value) error {
-	if err := pause(ctx, restTime); err != nil {
+	if err := pause(ctx, *restFlag); err != nil {
 		return err
 	}
 	used, err := m.cpu()
@@ -353,7 +351,7 @@ func (m *measurement) roll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, restTime); err != nil {
+	if err := pause(ctx, *restFlag); err != nil {
 		return err
 	}
 	resident, peak, err := m.memory()

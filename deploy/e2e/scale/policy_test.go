@@ -161,7 +161,7 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 		}
 	}
 	m.add("start until enforcing", time.Since(m.started).Seconds(), 3, "s")
-	if err := pause(ctx, restTime); err != nil {
+	if err := pause(ctx, *restFlag); err != nil {
 		return err
 	}
 	cpu, err := m.cpu()
@@ -179,7 +179,7 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 func (m *policyMeasurement) profileStart(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int((restTime / 2).Seconds()))
+		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int((*restFlag / 2).Seconds()))
 		for {
 			err := m.profile(ctx, path, "cpu-policies-start.pprof")
 			if err == nil || pause(ctx, 10*time.Millisecond) != nil {
