@@ -40,8 +40,8 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 }
 
 func (w *world) start(ctx context.Context) error {
-	if err := os.RemoveAll(logDir); err != nil {
-		return fmt.Errorf("clear logs: %w", err)
+	if err := errors.Join(os.RemoveAll(logDir), os.RemoveAll(runDir)); err != nil {
+		return fmt.Errorf("remove what the last run left: %w", err)
 	}
 	if err := errors.Join(os.MkdirAll(logDir, 0o755), os.MkdirAll(runDir, 0o755)); err != nil {
 		return fmt.Errorf("make directory: %w", err)
