@@ -225,6 +225,9 @@ func (t *Table) summary(b *strings.Builder, columns []string) {
 		line(b, cells)
 	}
 	for _, fact := range []string{runs, minutes} {
+		if len(t.facts[fact]) == 0 {
+			continue
+		}
 		cells := []string{fact}
 		for _, c := range columns {
 			cells = append(cells, t.facts[fact][c])
