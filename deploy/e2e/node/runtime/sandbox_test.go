@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// answer serves HTTP in a pod.
+func answer(t *testing.T, r *Runtime, pod, text string) {
+	t.Helper()
+	s, err := r.findSandbox(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listener net.Listener
+	if err := s.namespaces.inNetwork(func() (err error) {
+		listener, err = net.Listen("tcp", "[::]:80")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	server := &http.Server{
+		ReadHeaderTimeout: patience,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }),
+	}
+	go func() { _ = server.Serve(listener) }() // until the test ends
+}
+
+func TestNetworkOfPods(t *testing.T) {
+	r, c := serve(t)
+	server := c.pod(t, &cri.PodSandboxConfig{
+		Hostname: "server", PortMappings: []*cri.PortMapping{{Protocol: cri.Protocol_TCP, ContainerPort: 80, HostPort: 8080}},
+	})
+	answer(t, r, server, "hello")
+	s, err := c.PodSandboxStatus(c.ctx, &cri.PodSandboxStatusRequest{PodSandboxId: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := s.GetStatus().GetNetwork()
+	if network.GetIp() == "" || len(network.GetAdditionalIps()) != 1 {
+		t.Fatalf("network of the pod is %v, want an address of each family", network)
+	}
+	other := c.start(t, c.pod(t, &cri.PodSandboxConfig{Hostname: "client"}), "exec sleep 1000")
+	for _, url := range []string{
+		"http://" + network.GetIp(), "http://[" + network.GetAdditionalIps()[0].GetIp() + "]", "http://10.244.3.1:8080",
+	} {
+		if got := c.output(t, other, "curl -gsS --max-time 10 "+url); got != "hello" {
+			t.Errorf("curl %s: %q", url, got)
+		}
+	}
+	if len(podLinks(t)) != 2 {
+		t.Errorf("links are %v, want one for each pod", podLinks(t))
+	}
+	if _, err := c.StopPodSandbox(c.ctx, &cri.StopPodSandboxRequest{PodSandboxId: server}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.execute(other, "curl -sS --max-time 10 http://10.244.3.1:8080", 0); err != nil || r.GetExitCode() == 0 {
+		t.Errorf("the host port of a pod that has ended answers: %v, %v", r, err)
+	}
+	if len(podLinks(t)) != 1 {
+		t.Errorf("links are %v, want one for the other pod", podLinks(t))
+	}
+}
+
+func TestPodOnNetworkOfNode(t *testing.T) {
+	_, c := serve(t)
+	id := c.start(t, c.pod(t, &cri.PodSandboxConfig{Linux: &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{
+		NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE},
+	}}}), "exec sleep 1000")
+	want, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(c.output(t, id, "readlink /proc/self/ns/net")); got != want {
+		t.Errorf("network namespace of the container is %s, want the node's %s", got, want)
+	}
+}
+
+// When the runtime is killed, the kernel ends containers, commands in them, namespaces and links.
+func TestKilledRuntimeLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	bin, err := filepath.Abs(programs.Bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setUpNode(t)
+	cmd := exec.Command("/proc/self/exe", "runtime", dir, bin, filepath.Join(dir, "s"))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, filepath.Join(dir, "s"))
+	// All processes hold the FIFO open: its end is theirs.
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	pod := c.pod(t, &cri.PodSandboxConfig{Hostname: "web"})
+	const script = "exec 9>/fifo; echo started >&9; sleep 1000"
+	id := c.start(t, pod, script, &cri.Mount{HostPath: fifo, ContainerPath: "/fifo"})
+	go func() { _, _ = c.execute(id, script, 0) }() // until the runtime is killed
+	if err := end.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	var started [2 * len("started\n")]byte
+	eventually(t, "both processes start", func() bool { // reads nothing before a process has opened the FIFO
+		n, _ := io.ReadFull(end, started[:1])
+		return n == 1
+	})
+	if _, err := io.ReadFull(end, started[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if rest, err := io.ReadAll(end); err != nil || len(rest) > 0 {
+		t.Errorf("processes go on: %q, %v", rest, err)
+	}
+	eventually(t, "the link of the pod goes", func() bool { return len(podLinks(t)) == 0 })
+}
