@@ -9,22 +9,23 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 // logAllNamespaces makes the kernel log packets of all network namespaces, until the end of
-// the test. Without it only the machine's own namespace has a log.
+// the test.
 func logAllNamespaces(t *testing.T) {
 	t.Helper()
-	const file = "/proc/sys/net/netfilter/nf_log_all_netns"
-	before, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(file, []byte("1"), 0)
-	}
+	before, err := os.ReadFile(nfttest.LogAllNamespaces)
 	if err != nil {
-		t.Skipf("packets of a network namespace cannot be logged here: %v", err)
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(nfttest.LogAllNamespaces, []byte("1"), 0); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.WriteFile(file, bytes.TrimSpace(before), 0); err != nil {
+		if err := os.WriteFile(nfttest.LogAllNamespaces, bytes.TrimSpace(before), 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -40,7 +41,7 @@ func openKernelLog(t *testing.T) *kernelLog {
 	t.Helper()
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("the kernel's log cannot be read: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	if _, err := unix.Seek(fd, 0, io.SeekEnd); err != nil {
@@ -70,6 +71,7 @@ func (l *kernelLog) read(t *testing.T) string {
 //
 // Policy behaviour: 54.
 func TestDropLog(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT, nfttest.KernelLog)
 	logAllNamespaces(t)
 	log := openKernelLog(t)
 	const packets = 50

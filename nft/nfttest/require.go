@@ -26,7 +26,14 @@ const (
 	// Users is the privilege to become another user. A user namespace with a single
 	// user does not have it.
 	Users
+	// KernelLog is the kernel's log, and that packets of all network namespaces are written
+	// to it once LogAllNamespaces is 1. Only the first user namespace has it.
+	KernelLog
 )
+
+// LogAllNamespaces is the file of the setting by which the kernel logs packets of all
+// network namespaces. Without it only the machine's own namespace has a log.
+const LogAllNamespaces = "/proc/sys/net/netfilter/nf_log_all_netns"
 
 // needs describe each Need: its name, how to get it, and a function that returns why it
 // is missing.
@@ -46,6 +53,16 @@ var needs = [...]struct {
 		cmd := exec.Command("true")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1, Gid: 1}}
 		return cmd.Run()
+	}},
+	KernelLog: {"the kernel's log", "run as root of the machine", func() error {
+		for file, mode := range map[string]int{LogAllNamespaces: os.O_RDWR, "/dev/kmsg": os.O_RDONLY} {
+			f, err := os.OpenFile(file, mode, 0)
+			if err != nil {
+				return err
+			}
+			f.Close()
+		}
+		return nil
 	}},
 }
 
