@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 )
@@ -52,10 +53,7 @@ func (c *Cluster) startControllers(context.Context) error {
 
 // killControllers ends what startControllers has started.
 func (c *Cluster) killControllers() error {
-	if err := kill(c.controllers); err != nil {
-		return err
-	}
-	return kill(c.scheduler)
+	return errors.Join(kill(c.controllers), kill(c.scheduler))
 }
 
 // admitControllers writes the kubeconfig files of kube-controller-manager and kube-scheduler.
