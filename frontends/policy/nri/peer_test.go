@@ -62,7 +62,8 @@ type link struct {
 func (p *peer) accept(t *testing.T) *link {
 	t.Helper()
 	l := &link{Conn: p.acceptRaw(t)}
-	mux := multiplex.Multiplex(l.Conn)
+	// Frames for a connection that is not open yet would be lost.
+	mux := multiplex.Multiplex(l.Conn, multiplex.WithBlockedRead())
 	t.Cleanup(func() { _ = mux.Close() })
 	server, err := ttrpc.NewServer()
 	if err != nil {
@@ -79,13 +80,14 @@ func (p *peer) accept(t *testing.T) *link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = server.Serve(t.Context(), listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-	wait(t, "the registration", registered)
 	conn, err := mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
 		t.Fatal(err)
 	}
+	mux.Unblock()
+	go func() { _ = server.Serve(t.Context(), listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	wait(t, "the registration", registered)
 	l.client = ttrpc.NewClient(conn)
 	t.Cleanup(func() { _ = l.client.Close() })
 	return l
