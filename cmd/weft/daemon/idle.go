@@ -20,10 +20,6 @@ import (
 // before it. On several processors each step wakes a thread that finds no work, which
 // is a third of the cost of the change. An idle daemon therefore runs on one processor.
 // It has all of them again at most one period after a burst begins.
-//
-// During the start the heap grows from nothing, and each collection on the way marks what the
-// later ones mark again. Fewer collections then take a quarter off the CPU of a start with
-// 100,000 pods.
 type idler struct {
 	// period is the time between two looks at the heap.
 	period time.Duration
@@ -34,12 +30,6 @@ type idler struct {
 	read     func() heap
 	free     func()
 	setOne   func(bool)
-	// setPercent sets the size to which the heap may grow before a collection, in percent of
-	// what is alive after the one before.
-	setPercent func(int)
-	// start counts down the periods of the start that are not idle. It is 0 after the start,
-	// which the first time that memory is freed ends too.
-	start int
 	// last is the heap one period ago, freed the heap after it was last freed.
 	last, freed heap
 	idle        bool
@@ -54,32 +44,17 @@ type heap struct {
 	held uint64
 }
 
-const (
-	// normalPercent is the runtime's default, startPercent the growth during the start.
-	normalPercent, startPercent = 100, 200
-	// maxStart is how many busy periods the start has at most.
-	maxStart = 10
-)
-
 func newIdler() *idler {
-	i := &idler{
-		period: 2 * time.Second, quietBytes: 2 << 20, minBytes: 16 << 20, read: readHeap, free: debug.FreeOSMemory, setOne: setOneProcessor,
-		setPercent: func(percent int) { debug.SetGCPercent(percent) }, start: maxStart,
-	}
+	i := &idler{period: 2 * time.Second, quietBytes: 2 << 20, minBytes: 16 << 20, read: readHeap, free: debug.FreeOSMemory, setOne: setOneProcessor}
 	if os.Getenv("GOMAXPROCS") != "" {
 		// The operator has set the number of processors.
 		i.setOne = func(bool) {}
-	}
-	if os.Getenv("GOGC") != "" {
-		// The operator has set when to collect.
-		i.setPercent = func(int) {}
 	}
 	return i
 }
 
 // run judges each period until ctx ends. It returns nil.
 func (i *idler) run(ctx context.Context) error {
-	i.setPercent(startPercent)
 	tick := time.NewTicker(i.period)
 	defer tick.Stop()
 	for {
@@ -98,9 +73,7 @@ func (i *idler) judge() {
 	now := i.read()
 	idle := now.allocated-i.last.allocated < i.quietBytes
 	i.last = now
-	free := idle && now.allocated-i.freed.allocated > max(i.minBytes, now.held/2)
-	i.endStart(idle, free)
-	if free {
+	if idle && now.allocated-i.freed.allocated > max(i.minBytes, now.held/2) {
 		i.free()
 		i.freed = i.read()
 		i.last = i.freed
@@ -108,23 +81,6 @@ func (i *idler) judge() {
 	if idle != i.idle {
 		i.idle = idle
 		i.setOne(idle)
-	}
-}
-
-// endStart ends the start if memory is about to be freed, or if the start has lasted long
-// enough. A period before there is anything to do is idle, and does not count.
-func (i *idler) endStart(idle, free bool) {
-	if i.start == 0 {
-		return
-	}
-	switch {
-	case free:
-		i.start = 0
-	case !idle:
-		i.start--
-	}
-	if i.start == 0 {
-		i.setPercent(normalPercent)
 	}
 }
 

@@ -35,42 +35,6 @@ func TestIdler(t *testing.T) {
 	}
 }
 
-// TestStartOfIdler collects less until memory is freed, or until the start has lasted long.
-func TestStartOfIdler(t *testing.T) {
-	const mib = 1 << 20
-	for _, tt := range []struct {
-		name string
-		// allocated are the MiB of each period.
-		allocated []uint64
-		// want is how many periods the start has.
-		want int
-	}{
-		{"memory is freed", []uint64{200, 200, 1, 1, 1}, 3},
-		{"nothing to do at first", []uint64{1, 1, 1, 1, 200, 1, 1}, 6},
-		{"never idle", []uint64{9, 9, 9, 9, 9, 9, 9}, 4},
-	} {
-		now, ended := heap{held: 10 * mib}, 0
-		c := &idler{
-			quietBytes: 4 * mib, minBytes: 16 * mib, start: 4, read: func() heap { return now }, free: func() {}, setOne: func(bool) {},
-			setPercent: func(percent int) {
-				if ended++; percent != normalPercent {
-					t.Errorf("%s: %d percent after the start", tt.name, percent)
-				}
-			},
-		}
-		periods := 0
-		for _, n := range tt.allocated {
-			if now.allocated += n * mib; ended == 0 {
-				periods++
-			}
-			c.judge()
-		}
-		if ended != 1 || periods != tt.want {
-			t.Errorf("%s: the start ended %d times, after %d periods, want %d", tt.name, ended, periods, tt.want)
-		}
-	}
-}
-
 // TestSetOneProcessor goes to one processor and back.
 func TestSetOneProcessor(t *testing.T) {
 	all := runtime.GOMAXPROCS(0)
