@@ -43,8 +43,8 @@ type client struct {
 	server string
 	reach  *reach
 	// groups has a client for each API group in use.
-	groups map[groupKey]rest.Interface
-	trims  trims
+	groups   map[groupKey]rest.Interface
+	messages messages
 }
 
 // groupKey is an API group, and the scheme that has its types.
@@ -72,7 +72,7 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 		}
 	}
 	rc.Dial = dial
-	c := &client{config: rc, server: rc.Host, reach: &reach{server: rc.Host, log: cfg.Logger}, groups: make(map[groupKey]rest.Interface), trims: make(trims)}
+	c := &client{config: rc, server: rc.Host, reach: &reach{server: rc.Host, log: cfg.Logger}, groups: make(map[groupKey]rest.Interface), messages: make(messages)}
 	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, c.reach} })
 	if c.http, err = rest.HTTPClientFor(rc); err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
@@ -104,7 +104,7 @@ func (c *client) group(key groupKey) (rest.Interface, error) {
 	if key.version.Group == corev1.GroupName {
 		rc.APIPath = "/api"
 	}
-	rc.NegotiatedSerializer = trimmingSerializer{scheme.Codecs.WithoutConversion(), c.trims}
+	rc.NegotiatedSerializer = messageSerializer{scheme.Codecs.WithoutConversion(), c.messages}
 	if key.scheme != scheme.Scheme {
 		rc.NegotiatedSerializer = serializer.NewCodecFactory(key.scheme).WithoutConversion()
 		rc.ContentType, rc.AcceptContentTypes = jsonContent, jsonContent

@@ -21,8 +21,8 @@
 // server that comes back all at once. Once it answers one watch of the process, the others
 // try again within a second. There is no periodic resync.
 //
-// The fields of an object that no user of its resource has in Kind.Keep are removed before it
-// is decoded: they are most of a Pod. See trim.go.
+// A user of a kind with many fields that it does not read can read the encoded object itself
+// (Kind.Unmarshal): see message.go.
 //
 // A resource that is not Required may be unknown to the server, or forbidden. Its users
 // are synced without it, and get its objects when it appears.

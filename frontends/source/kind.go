@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -42,17 +41,17 @@ type Kind[O Object, V any] struct {
 	// Fields returns the fields of an object that FieldSelector reads. It is required if
 	// these are others than metadata.name and metadata.namespace.
 	Fields func(O) fields.Set
-	// Keep has the fields that Decode and Fields read, such as "metadata.labels" or
-	// "spec.containers.ports", besides the name, namespace, UID and version. Others may be
-	// missing from objects of the API, where they would take most of the time that decoding
-	// takes. Empty means all. It does not apply to objects of another Scheme.
-	Keep []string
 	// Presence says what happens if the API server does not have the resource.
 	Presence Presence
 	// Decode returns what the user keeps of an object. It owns the object, and may
 	// modify or return it. It is called as soon as an object arrives, so memory
 	// holds no more than V even while a long list arrives. Required.
 	Decode func(O) V
+	// Unmarshal returns the same as Decode for an object in protobuf, of which it keeps no
+	// part. If it is not nil and the process has one user of the objects, then objects of the
+	// API are not made: most of a Pod need not be decoded. It does not apply to objects of
+	// another Scheme.
+	Unmarshal func(message []byte) (V, error)
 	// Set receives the new form of an object, when Event.Apply is called. Required.
 	Set func(name types.NamespacedName, value V)
 	// Delete receives the name of an object that no longer exists. Required.
@@ -104,8 +103,8 @@ type kind struct {
 	labels     labels.Selector
 	fields     fields.Selector
 	presence   Presence
-	// keep has the fields of Keep, nil for all.
-	keep wireFields
+	// unmarshal returns what the user keeps of an object, nil if objects are made.
+	unmarshal func(message []byte) (any, error)
 	// decode returns the function that passes an object on to the user.
 	decode     func(Object) (apply func())
 	delete     func(types.NamespacedName)
@@ -134,13 +133,16 @@ func (k Kind[O, V]) compile() (*kind, error) {
 	if out.fields, err = fields.ParseSelector(k.FieldSelector); err != nil {
 		return out, fmt.Errorf("field selector %q: %w", k.FieldSelector, err)
 	}
-	if len(k.Keep) > 0 {
-		if out.keep, err = fieldsOnWire(reflect.TypeOf(k.Object), k.Keep); err != nil {
-			return out, fmt.Errorf("fields to keep: %w", err)
-		}
+	if k.Unmarshal != nil {
+		out.unmarshal = func(message []byte) (any, error) { return k.Unmarshal(message) }
 	}
 	out.decode = func(o Object) func() {
-		name, v := nameOf(o), k.Decode(o.(O)) //nolint:forcetypeassert // kind.accepts is asked before
+		name := nameOf(o)
+		if p, ok := o.(*partial); ok {
+			v := p.value.(V) //nolint:forcetypeassert // as unmarshal returns it
+			return func() { k.Set(name, v) }
+		}
+		v := k.Decode(o.(O)) //nolint:forcetypeassert // kind.accepts is asked before
 		return func() { k.Set(name, v) }
 	}
 	out.fieldsOf, out.complete, out.owner = untyped(k.Fields), untyped(k.Default), untyped(k.Owner)
@@ -162,8 +164,11 @@ func untyped[O Object, R any](f func(O) R) func(Object) R {
 	return func(o Object) R { return f(o.(O)) } //nolint:forcetypeassert // kind.accepts is asked before
 }
 
-// accepts returns an object if it has the kind's Go type.
+// accepts returns an object if it has the kind's Go type, or is what unmarshal made.
 func (k *kind) accepts(obj any) (Object, error) {
+	if p, ok := obj.(*partial); ok && k.unmarshal != nil {
+		return p, nil
+	}
 	if !k.isOfGoType(obj) {
 		return nil, fmt.Errorf("%s: unexpected object %T", k.resource.Resource, obj)
 	}

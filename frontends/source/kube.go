@@ -91,7 +91,7 @@ func (k *Kube) Subscribe(s Subscription) error {
 
 // watch returns the watch of a kind.
 func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
-	k.client.trims.add(kind.gvk, kind.keep)
+	k.client.messages.add(kind)
 	key := watchKey{kind.resource, kind.labels.String(), kind.fields.String()}
 	for _, w := range k.watches {
 		if w.key != key {
@@ -106,7 +106,7 @@ func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &resourceWatch{key: key, object: kind.object, presence: kind.presence, requests: requests, reach: k.client.reach, store: newStore(), log: k.log}
+	w := &resourceWatch{key: key, presence: kind.presence, requests: requests, reach: k.client.reach, store: newStore(), log: k.log}
 	k.watches = append(k.watches, w)
 	return w, nil
 }

@@ -46,7 +46,6 @@ type watchKey struct {
 // resourceWatch is one watch of the API, and the store that it feeds.
 type resourceWatch struct {
 	key      watchKey
-	object   Object
 	presence Presence
 	requests *cache.ListWatch
 	reach    *reach
@@ -106,8 +105,9 @@ func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 // until the API server answers another request of the process.
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
 	logger, waits := klog.FromContext(ctx), waitClock{ctx: ctx, reach: w.reach}
-	r := cache.NewReflectorWithOptions(requests, w.object, w.store, cache.ReflectorOptions{
-		Name: w.key.resource.Resource, Logger: &logger, Clock: waits, Backoff: backoff(w.retryFirst),
+	// The store looks at the types of objects.
+	r := cache.NewReflectorWithOptions(requests, nil, w.store, cache.ReflectorOptions{
+		Name: w.key.resource.Resource, TypeDescription: w.key.resource.Resource, Logger: &logger, Clock: waits, Backoff: backoff(w.retryFirst),
 	})
 	delay := backoff(w.retryFirst).DelayWithReset(waits, retryReset)
 	for ctx.Err() == nil {

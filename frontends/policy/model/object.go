@@ -53,28 +53,39 @@ func ParsePod(o *corev1.Pod) *PodObject {
 		name: types.NamespacedName{Namespace: intern(o.Namespace), Name: o.Name}, uid: o.UID,
 		created: o.CreationTimestamp.Unix(), node: intern(o.Spec.NodeName),
 	}, labels: parseLabels(o.Labels)}
-	if out.uid == "" {
-		out.uid = types.UID(out.name.String())
+	out.defaultUID()
+	if hasNoAddress(o.Status.Phase, o.Spec.HostNetwork) {
+		return out
 	}
-	ended := o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed
-	if !ended && !o.Spec.HostNetwork {
-		out.parseAddresses(&o.Status)
-		out.parsePorts(&o.Spec)
+	texts := make([]string, 0, 2)
+	for i := range o.Status.PodIPs {
+		texts = append(texts, o.Status.PodIPs[i].IP)
 	}
+	out.parseAddresses(o.Status.PodIP, texts)
+	out.parsePorts(&o.Spec)
 	return out
 }
 
+// defaultUID sets the UID of a pod that has none.
+func (p *podFacts) defaultUID() {
+	if p.uid == "" {
+		p.uid = types.UID(p.name.String())
+	}
+}
+
+// hasNoAddress reports whether a pod has ended, or is in the network of the host.
+func hasNoAddress(phase corev1.PodPhase, hostNetwork bool) bool {
+	return hostNetwork || phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
 // parseAddresses reads status.podIPs, or status.podIP of an old object.
-func (p *podFacts) parseAddresses(status *corev1.PodStatus) {
-	texts := make([]string, 0, 2)
-	field := "status.podIPs"
-	for i := range status.PodIPs {
-		texts = append(texts, status.PodIPs[i].IP)
+func (p *podFacts) parseAddresses(podIP string, podIPs []string) {
+	switch {
+	case len(podIPs) > 0:
+		p.setAddresses("status.podIPs", podIPs)
+	case podIP != "":
+		p.setAddresses("status.podIP", []string{podIP})
 	}
-	if len(texts) == 0 && status.PodIP != "" {
-		field, texts = "status.podIP", append(texts, status.PodIP)
-	}
-	p.setAddresses(field, texts)
 }
 
 // setAddresses parses the addresses in a field.
@@ -125,16 +136,19 @@ func (p *PodObject) parsePorts(spec *corev1.PodSpec) {
 
 func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
 	for i := range ports {
-		c := &ports[i]
-		protocol, err := parseProtocol(c.Protocol)
-		number, err2 := parsePort(c.ContainerPort)
-		if c.Name == "" || err != nil || err2 != nil || len(p.ports) == maxNamedPorts {
-			continue
-		}
-		known := func(q namedPort) bool { return q.name == c.Name && q.protocol == protocol }
-		if !slices.ContainsFunc(p.ports, known) {
-			p.ports = append(p.ports, namedPort{intern(c.Name), protocol, number})
-		}
+		p.addPort(ports[i].Name, ports[i].Protocol, ports[i].ContainerPort)
+	}
+}
+
+func (p *PodObject) addPort(name string, protocol corev1.Protocol, number int32) {
+	proto, err := parseProtocol(protocol)
+	port, err2 := parsePort(number)
+	if name == "" || err != nil || err2 != nil || len(p.ports) == maxNamedPorts {
+		return
+	}
+	known := func(q namedPort) bool { return q.name == name && q.protocol == proto }
+	if !slices.ContainsFunc(p.ports, known) {
+		p.ports = append(p.ports, namedPort{intern(name), proto, port})
 	}
 }
 

@@ -43,12 +43,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 		source.Kind[*corev1.Pod, *model.PodObject]{
 			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Object: &corev1.Pod{}, Namespaced: true,
 			FieldSelector: podFields, Fields: fieldsOfPod,
-			// What model.ParsePod reads.
-			Keep: []string{
-				"metadata.creationTimestamp", "metadata.labels", "spec.nodeName", "spec.hostNetwork", "spec.containers.ports",
-				"spec.initContainers.ports", "spec.initContainers.restartPolicy", phaseField, podIPField, "status.podIPs",
-			},
-			Decode: model.ParsePod,
+			Decode: model.ParsePod, Unmarshal: model.UnmarshalPod,
 			Set:    func(_ types.NamespacedName, p *model.PodObject) { m.SetPod(p) },
 			Delete: m.DeletePod,
 		},

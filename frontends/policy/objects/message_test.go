@@ -15,9 +15,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
-// TestKeptOfPods has pods of which the API's objects are trimmed: the model keeps the same of
-// them as of whole ones.
-func TestKeptOfPods(t *testing.T) {
+// TestMessagesOfPods has pods that the model reads from the API's messages: it keeps the same of
+// them as of objects.
+func TestMessagesOfPods(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	port := func(name string, number int32, protocol corev1.Protocol) []corev1.ContainerPort {
 		return []corev1.ContainerPort{{Name: name, ContainerPort: number, Protocol: protocol}}
@@ -61,12 +61,9 @@ func TestKeptOfPods(t *testing.T) {
 		if pods, ok := k.(source.Kind[*corev1.Pod, *model.PodObject]); ok {
 			pods.FieldSelector = ""
 			pods.Set = func(name types.NamespacedName, o *model.PodObject) { got[name.Name] = fmt.Sprintf("%+v", *o) }
-			decode := pods.Decode
 			pods.Decode = func(o *corev1.Pod) *model.PodObject {
-				if o.Annotations != nil {
-					t.Errorf("%s is whole", o.Name)
-				}
-				return decode(o)
+				t.Errorf("an object is made for %s", o.Name)
+				return model.ParsePod(o)
 			}
 			sub.Kinds = append(sub.Kinds, pods)
 		}

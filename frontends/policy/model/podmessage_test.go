@@ -1,0 +1,168 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pick returns one of values.
+func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+// randomPod returns a pod with all that the model reads, valid or not, and more.
+func randomPod(r *rand.Rand) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Namespace, p.Name, p.UID = pick(r, "", "shop", "blog"), pick(r, "", "web", "db"), types.UID(pick(r, "", "uid-1"))
+	p.CreationTimestamp = pick(r, metav1.Time{}, metav1.Unix(1_700_000_000, 5), metav1.Unix(0, 0), metav1.Unix(-7, 0))
+	p.Annotations = map[string]string{"note": strings.Repeat("x", r.IntN(300))}
+	for range r.IntN(15) {
+		if p.Labels == nil {
+			p.Labels = make(map[string]string)
+		}
+		p.Labels[fmt.Sprint("key-", r.IntN(20))] = pick(r, "", "a", "b")
+	}
+	p.Spec.NodeName, p.Spec.HostNetwork = pick(r, "", "n1", "n2"), r.IntN(8) == 0
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	for range r.IntN(3) {
+		p.Spec.Containers = append(p.Spec.Containers, randomContainer(r))
+		p.Spec.InitContainers = append(p.Spec.InitContainers, randomContainer(r))
+	}
+	p.Status.Phase = pick(r, "", corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
+	addresses := []string{"", "10.0.0.1", "10.0.0.2", "fd00::1", "lo", "::ffff:10.0.0.1"}
+	p.Status.PodIP = pick(r, addresses...)
+	for range r.IntN(4) {
+		p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: pick(r, addresses...)})
+	}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return p
+}
+
+func randomContainer(r *rand.Rand) corev1.Container {
+	c := corev1.Container{Name: "c", Image: "registry.example/image:1", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}
+	for range r.IntN(4) {
+		c.Ports = append(c.Ports, corev1.ContainerPort{
+			Name: pick(r, "", "http", "dns"), HostPort: 7, ContainerPort: pick[int32](r, -1, 0, 53, 80, 65536),
+			Protocol: pick(r, "", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP, "HTTP"),
+		})
+	}
+	if always := corev1.ContainerRestartPolicyAlways; r.IntN(2) == 0 {
+		c.RestartPolicy = &always
+	}
+	return c
+}
+
+// TestUnmarshalPod has random pods: of the message and of the object the model keeps the same.
+func TestUnmarshalPod(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		p := randomPod(r)
+		message, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := UnmarshalPod(message)
+		if err != nil {
+			t.Fatalf("%+v: %v", p, err)
+		}
+		// A decoder returns no map without labels, and times of whole seconds.
+		decoded := &corev1.Pod{}
+		if err := decoded.Unmarshal(message); err != nil {
+			t.Fatal(err)
+		}
+		if want := ParsePod(decoded); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v:\ngot  %+v\nwant %+v", p, got, want)
+		}
+	}
+}
+
+// FuzzUnmarshalPod has messages that may be damaged, or joined from parts of others: what both
+// decoders take for a pod is the same pod.
+func FuzzUnmarshalPod(f *testing.F) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var last []byte
+	for range 20 {
+		message, err := randomPod(r).Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(message)
+		f.Add(append(message, last...))
+		f.Add(message[:len(message)/2])
+		last = message
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		decoded := &corev1.Pod{}
+		err := decoded.Unmarshal(message)
+		got, err2 := UnmarshalPod(message)
+		if err != nil || err2 != nil {
+			return
+		}
+		if want := ParsePod(decoded); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got  %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+// BenchmarkUnmarshalPod compares the decoders with a pod as an API server has it.
+func BenchmarkUnmarshalPod(b *testing.B) {
+	p := largePod()
+	message, err := p.Marshal()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, decode := range map[string]func() error{
+		"message": func() error { _, err := UnmarshalPod(message); return err },
+		"object": func() error {
+			o := &corev1.Pod{}
+			if err := o.Unmarshal(message); err != nil {
+				return err
+			}
+			ParsePod(o)
+			return nil
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(message)))
+			for b.Loop() {
+				if err := decode(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// largePod returns a pod as an API server has it, with one address.
+func largePod() *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Name, p.Namespace, p.UID, p.ResourceVersion = "web-0", "shop", "00000000-0000-4000-8000-000000000001", "12345"
+	p.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
+	p.Labels = map[string]string{"app": "web", "pod-template-hash": "abcdef"}
+	p.Annotations = map[string]string{"example.org/note": strings.Repeat("x", 300)}
+	for i := range 4 {
+		p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: fmt.Sprintf("manager-%d", i), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:image":{},"f:env":{}}}}}`),
+		})
+	}
+	for i := range 3 {
+		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "registry.example/image:1", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: int32(8080 + i), Protocol: corev1.ProtocolTCP}}}
+		for j := range 15 {
+			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", j), Value: "some value of it"})
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: fmt.Sprintf("volume-%d", j), MountPath: "/var/lib/something"})
+		}
+		p.Spec.Containers = append(p.Spec.Containers, c)
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ContainerID: "containerd://0123456789abcdef0123456789abcdef"})
+	}
+	p.Spec.NodeName = "node-1"
+	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}
+	return p
+}

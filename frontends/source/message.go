@@ -1,0 +1,204 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weft-proxy/weft/frontends/source/wire"
+)
+
+// The parts of a Pod that no user reads, such as managed fields, volumes and environments, are
+// much larger than what is read. A kind with Unmarshal reads what it keeps from the encoded
+// object, which is then never made.
+
+// protobufPrefix starts an encoded object.
+var protobufPrefix = []byte("k8s\x00")
+
+// The numbers of fields in generated.proto of k8s.io/apimachinery: of runtime.Unknown, which has
+// each encoded object, of its TypeMeta, of every object and its ObjectMeta, and of every list.
+const (
+	unknownTypeMeta, unknownRaw, unknownEncoding = 1, 2, 3
+	typeMetaVersion, typeMetaKind                = 1, 2
+
+	objectMeta                           = 1
+	metaName, metaNamespace, metaVersion = 1, 3, 6
+	listMeta, listItems                  = 1, 2
+)
+
+// partial is an object of which only what its user keeps was read.
+type partial struct {
+	metav1.TypeMeta
+	// ObjectMeta has the name, the namespace and the version.
+	metav1.ObjectMeta
+	// value is what the user keeps.
+	value any
+}
+
+// DeepCopyObject implements runtime.Object. The value has one user, and is not copied.
+func (p *partial) DeepCopyObject() runtime.Object {
+	c := *p
+	return &c
+}
+
+// partialList is a list of such objects.
+type partialList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []partial
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *partialList) DeepCopyObject() runtime.Object {
+	c := *l
+	c.Items = slices.Clone(l.Items)
+	return &c
+}
+
+// messages has the kinds that read encoded objects, by API version and kind. It has nil for a
+// type of which objects are made.
+type messages map[string]map[string]*kind
+
+// add notes that a user follows a kind. Objects with several users are made.
+func (m messages) add(k *kind) {
+	version := k.gvk.GroupVersion().String()
+	if m[version] == nil {
+		m[version] = make(map[string]*kind)
+	}
+	if _, ok := m[version][k.gvk.Kind]; ok || k.unmarshal == nil {
+		k = &kind{gvk: k.gvk}
+	}
+	m[version][k.gvk.Kind] = k
+}
+
+// errWhole means that an object must be made of a message.
+var errWhole = errors.New("no kind reads the message")
+
+// object reads an encoded object or list.
+func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind, error) {
+	data, ok := bytes.CutPrefix(data, protobufPrefix)
+	// The end of a streamed list is marked by an annotation, which is not read.
+	if !ok || bytes.Contains(data, []byte(metav1.InitialEventsAnnotationKey)) {
+		return nil, nil, errWhole
+	}
+	var version, name, raw []byte
+	err := wire.Fields(data, func(f wire.Field) (err error) {
+		switch f.Number {
+		case unknownTypeMeta:
+			version, name, err = typeMeta(f)
+		case unknownRaw:
+			raw, err = f.Bytes()
+		case unknownEncoding:
+			if len(f.Value) > 0 {
+				err = errWhole
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	item, isList := bytes.CutSuffix(name, []byte("List"))
+	k := m[string(version)][string(item)]
+	if k == nil || k.unmarshal == nil {
+		return nil, nil, errWhole
+	}
+	gvk := k.gvk
+	if isList {
+		gvk.Kind += "List"
+		list, err := k.partialList(raw)
+		return list, &gvk, err
+	}
+	o := &partial{}
+	return o, &gvk, k.partial(o, raw)
+}
+
+// typeMeta reads a TypeMeta.
+func typeMeta(f wire.Field) (version, name []byte, err error) {
+	err = f.Message(func(f wire.Field) (err error) {
+		switch f.Number {
+		case typeMetaVersion:
+			version, err = f.Bytes()
+		case typeMetaKind:
+			name, err = f.Bytes()
+		}
+		return err
+	})
+	return version, name, err
+}
+
+// partial reads an object.
+func (k *kind) partial(to *partial, message []byte) (err error) {
+	to.APIVersion, to.Kind = k.gvk.ToAPIVersionAndKind()
+	err = wire.Fields(message, func(f wire.Field) error {
+		if f.Number != objectMeta {
+			return nil
+		}
+		return f.Message(func(f wire.Field) error {
+			switch f.Number {
+			case metaName:
+				return f.Text(&to.Name)
+			case metaNamespace:
+				return f.Text(&to.Namespace)
+			case metaVersion:
+				return f.Text(&to.ResourceVersion)
+			}
+			return nil
+		})
+	})
+	if err == nil {
+		to.value, err = k.unmarshal(message)
+	}
+	return err
+}
+
+// partialList reads a list.
+func (k *kind) partialList(message []byte) (*partialList, error) {
+	list := &partialList{}
+	err := wire.Fields(message, func(f wire.Field) error {
+		value, err := f.Bytes()
+		switch {
+		case err != nil:
+			return err
+		case f.Number == listMeta:
+			return list.ListMeta.Unmarshal(value)
+		case f.Number == listItems:
+			list.Items = append(list.Items, partial{})
+			return k.partial(&list.Items[len(list.Items)-1], value)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// messageSerializer is a NegotiatedSerializer whose decoders read messages.
+type messageSerializer struct {
+	runtime.NegotiatedSerializer
+	messages messages
+}
+
+// DecoderToVersion implements runtime.NegotiatedSerializer.
+func (s messageSerializer) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+	return messageDecoder{s.NegotiatedSerializer.DecoderToVersion(d, version), s.messages}
+}
+
+// messageDecoder makes objects only of messages that no kind reads, among them those that are
+// not valid: next says why.
+type messageDecoder struct {
+	next     runtime.Decoder
+	messages messages
+}
+
+// Decode implements runtime.Decoder.
+func (d messageDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into == nil {
+		if o, gvk, err := d.messages.object(data); err == nil {
+			return o, gvk, nil
+		}
+	}
+	return d.next.Decode(data, defaults, into)
+}
