@@ -28,6 +28,8 @@ const (
 	objectMeta                           = 1
 	metaName, metaNamespace, metaVersion = 1, 3, 6
 	listMeta, listItems                  = 1, 2
+
+	eventType, eventObject, extensionRaw = 1, 2, 1
 )
 
 // partial is an object of which only what its user keeps was read.
@@ -184,6 +186,53 @@ type messageSerializer struct {
 // DecoderToVersion implements runtime.NegotiatedSerializer.
 func (s messageSerializer) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return messageDecoder{s.NegotiatedSerializer.DecoderToVersion(d, version), s.messages}
+}
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (s messageSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
+	out := slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes())
+	for i, info := range out {
+		if info.MediaType == protobufContent && info.StreamSerializer != nil {
+			stream := *info.StreamSerializer
+			stream.Serializer = eventSerializer{stream.Serializer}
+			out[i].StreamSerializer = &stream
+		}
+	}
+	return out
+}
+
+// eventSerializer decodes the events of a watch without a copy of the object that each has:
+// client-go decodes the object before it reads the next event, and decoders keep no part of a
+// message.
+type eventSerializer struct {
+	runtime.Serializer
+}
+
+// Decode implements runtime.Decoder. The event refers to data.
+func (s eventSerializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if event, ok := into.(*metav1.WatchEvent); ok && readEvent(event, data) == nil && len(event.Object.Raw) > 0 {
+		return event, defaults, nil
+	}
+	return s.Serializer.Decode(data, defaults, into)
+}
+
+// readEvent sets an event to what a message says.
+func readEvent(event *metav1.WatchEvent, message []byte) error {
+	*event = metav1.WatchEvent{}
+	return wire.Fields(message, func(f wire.Field) error {
+		switch f.Number {
+		case eventType:
+			return f.Text(&event.Type)
+		case eventObject:
+			return f.Message(func(f wire.Field) (err error) {
+				if f.Number == extensionRaw {
+					event.Object.Raw, err = f.Bytes()
+				}
+				return err
+			})
+		}
+		return nil
+	})
 }
 
 // messageDecoder makes objects only of messages that no kind reads, among them those that are

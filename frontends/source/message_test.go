@@ -176,3 +176,27 @@ func FuzzMessage(f *testing.F) {
 		}
 	})
 }
+
+// TestEvents decodes the events of a watch: the same as client-go does, but of the object no
+// copy.
+func TestEvents(t *testing.T) {
+	all := scheme.Codecs.WithoutConversion()
+	info, _ := runtime.SerializerInfoForMediaType(messageSerializer{all, make(messages)}.SupportedMediaTypes(), protobufContent)
+	plain, _ := runtime.SerializerInfoForMediaType(all.SupportedMediaTypes(), protobufContent)
+	event := metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encode(t, examplePod("web-0", "n1"))}}
+	whole, err := event.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{whole, whole[:20], {}, nil} {
+		var got, want metav1.WatchEvent
+		res, _, err := info.StreamSerializer.Decode(data, nil, &got)
+		_, _, err2 := plain.StreamSerializer.Decode(data, nil, &want)
+		if (err == nil) != (err2 == nil) || err == nil && (res != runtime.Object(&got) || !reflect.DeepEqual(got, want)) {
+			t.Errorf("%x: got %+v, %v\nwant %+v, %v", data, got, err, want, err2)
+		}
+		if err == nil && len(data) > 0 && &got.Object.Raw[0] != &data[len(data)-len(got.Object.Raw)] {
+			t.Error("the object is a copy")
+		}
+	}
+}

@@ -33,7 +33,6 @@ const (
 // skipped. It refers to nothing of the message.
 func UnmarshalPod(message []byte) (*PodObject, error) {
 	m := podMessage{created: time.Time{}.Unix()}
-	m.labels, m.podIPs = m.fewLabels[:0], m.fewAddresses[:0]
 	if err := wire.Fields(message, m.field); err != nil {
 		return nil, err
 	}
@@ -50,9 +49,6 @@ type podMessage struct {
 	containers, sidecars []containerPort
 	phase, podIP         string
 	podIPs               []string
-	// fewLabels and fewAddresses are the memory of labels and podIPs of most pods.
-	fewLabels    [12]label
-	fewAddresses [2]string
 }
 
 // containerPort is a port of a container as in the message.
@@ -160,6 +156,9 @@ func (m *podMessage) addLabel(f wire.Field) error {
 		}
 		return nil
 	})
+	if m.labels == nil {
+		m.labels = make([]label, 0, 4)
+	}
 	m.labels = append(m.labels, l)
 	return err
 }
@@ -237,6 +236,9 @@ func (m *podMessage) statusField(f wire.Field) error {
 			}
 			return nil
 		})
+		if m.podIPs == nil {
+			m.podIPs = make([]string, 0, 2)
+		}
 		m.podIPs = append(m.podIPs, ip)
 		return err
 	}
