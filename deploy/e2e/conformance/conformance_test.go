@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -61,7 +62,10 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 	}
 	dir := report.Dir(*reportFlag, subject(proxy), run)
 	if wantClusterPolicies(proxy) {
-		w.runClusterPolicies(t, ctx, dir)
+		// They mostly wait, and select only namespaces of their own: they run beside the specs.
+		var policies sync.WaitGroup
+		policies.Go(func() { w.runClusterPolicies(t, ctx, dir) })
+		defer policies.Wait()
 		if *focusFlag == clusterPolicies {
 			return
 		}

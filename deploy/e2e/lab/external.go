@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // externalClient is what Control has for addresses in networks that are not the nodes': a server
@@ -16,20 +15,20 @@ func externalClient() Addresses {
 
 // Balance routes an address from Control to the nodes, a connection to one of them, as a
 // router does in front of a cluster. Control's own source address towards it is in a network of
-// its own. Without nodes the address has no route.
+// its own. Without nodes its packets are lost, as in the network of a provider.
 func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 	c := l.Control
-	return c.link("route "+addr.String()+" over", underlay, func(link netlink.Link) error {
+	over := underlay
+	if len(nodes) == 0 {
+		over = nowhere
+	}
+	return c.link("route "+addr.String()+" over", over, func(link netlink.Link) error {
 		route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(host(addr))}
-		if len(nodes) == 0 {
-			old, err := c.handle.RouteListFiltered(family(addr), route, netlink.RT_FILTER_DST)
-			if err != nil || len(old) == 0 {
-				return err
-			}
-			return c.handle.RouteDel(&netlink.Route{Dst: route.Dst})
-		}
 		route.Src = externalClient().of(host(addr)).AsSlice()
-		if len(nodes) == 1 {
+		switch len(nodes) {
+		case 0:
+			return c.handle.RouteReplace(route)
+		case 1:
 			route.Gw = nodes[0].Addresses.of(host(addr)).AsSlice()
 			return c.handle.RouteReplace(route)
 		}
@@ -43,6 +42,9 @@ func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 	})
 }
 
+// nowhere is a link that loses all packets: a bridge without ports.
+const nowhere = "nowhere"
+
 // prepareExternal gives Control the addresses that Balance needs, and has it choose a node by the ports
 // of a connection too.
 func (l *Lab) prepareExternal() error {
@@ -51,17 +53,16 @@ func (l *Lab) prepareExternal() error {
 			return err
 		}
 	}
+	if err := l.Control.bridge(nowhere); err != nil {
+		return err
+	}
+	if err := l.Control.link("resolve no neighbors on", nowhere, l.Control.handle.LinkSetARPOff); err != nil {
+		return err
+	}
 	for _, path := range []string{"net/ipv4/fib_multipath_hash_policy", "net/ipv6/fib_multipath_hash_policy"} {
 		if err := l.Control.Sysctl(path, "1"); err != nil {
 			return fmt.Errorf("choose nodes by connection: %w", err)
 		}
 	}
 	return nil
-}
-
-func family(a netip.Addr) int {
-	if a.Is4() {
-		return unix.AF_INET
-	}
-	return unix.AF_INET6
 }

@@ -18,7 +18,7 @@ type Config struct {
 	Report string
 	// Nodes is the number of nodes. The suite itself counts them in its first process only.
 	Nodes int
-	// Procs is how many specs run at the same time: by default 4.
+	// Procs is how many specs run at the same time: by default 8.
 	Procs int
 	// Focus and Skip are regular expressions of full names, in addition to [sig-network] and
 	// skip.txt. Empty means no restriction.
@@ -37,7 +37,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	if c.Procs == 0 {
-		c.Procs = 4
+		c.Procs = 8
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 4 * time.Hour
