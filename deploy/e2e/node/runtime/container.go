@@ -98,7 +98,11 @@ func (r *Runtime) specification(c *container) inside.Spec {
 		Root:    r.root(), Scratch: r.scratch(),
 		HostPID:  security.GetNamespaceOptions().GetPid() == cri.NamespaceMode_NODE,
 		ReadOnly: security.GetReadonlyRootfs(),
-		Files:    map[string]string{"/etc/hostname": pod.GetHostname() + "\n", "/etc/resolv.conf": resolvConf(pod.GetDnsConfig())},
+		Files: map[string]string{
+			"/etc/hostname": pod.GetHostname() + "\n", "/etc/resolv.conf": resolvConf(pod.GetDnsConfig()),
+			// The wget of images tries once, that of the machine 20 times.
+			"/etc/wgetrc": "tries = 1\n",
+		},
 	}
 	if path := c.image.Certificate; path != "" {
 		spec.Files[path+".crt"], spec.Files[path+".key"] = string(r.certificate), string(r.key)
