@@ -28,6 +28,7 @@ require (
 require (
 	github.com/cyphar/filepath-securejoin v0.6.1
 	github.com/google/cadvisor v0.56.2
+	github.com/moby/sys/capability v0.4.0
 	github.com/onsi/ginkgo/v2 v2.28.1
 	github.com/spf13/cobra v1.10.2
 	google.golang.org/grpc v1.79.3

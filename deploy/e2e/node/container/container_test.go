@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/moby/sys/capability"
 	"golang.org/x/sys/unix"
 )
 
@@ -97,6 +98,12 @@ func startAndEnd(t *testing.T, s *Spec, started chan<- *process) {
 	go startAndEnd(t, s, done)
 	started <- <-done
 	runtime.UnlockOSThread()
+}
+
+func TestRestrictedRights(t *testing.T) {
+	s := newSpec(t, "touch /tmp/a; chown 1 /tmp/a 2>/dev/null || echo refused; sed -n 's/^NoNewPrivs:.//p' /proc/self/status")
+	s.Drop, s.NoNewPrivileges = []capability.Cap{capability.CAP_CHOWN}, true
+	create(t, s).expect(t, 0, "refused\n1\n")
 }
 
 func TestReadOnlyRoot(t *testing.T) {

@@ -48,6 +48,9 @@ func Exec() (int, error) {
 	if c.UID != 0 || c.GID != 0 || len(c.Groups) > 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.GID), Groups: groups(c.Groups)}
 	}
+	if err := c.restrict(); err != nil {
+		return 0, err
+	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
+	"github.com/moby/sys/capability"
 	"golang.org/x/sys/unix"
 )
 
@@ -215,6 +216,14 @@ func (s *Spec) execute() error {
 	if err != nil {
 		return err
 	}
+	if s.Terminal {
+		if err := unix.IoctlSetInt(int(os.Stdin.Fd()), unix.TIOCSCTTY, 0); err != nil {
+			return fmt.Errorf("control terminal: %w", err)
+		}
+	}
+	if err := s.restrict(); err != nil {
+		return err
+	}
 	if err := s.become(); err != nil {
 		return err
 	}
@@ -238,14 +247,28 @@ func (c *Command) lookPath() (string, error) {
 	return exec.LookPath(c.Args[0])
 }
 
+// restrict takes rights from what this thread executes. The thread itself keeps those that it uses, for example to change its user.
+func (c *Command) restrict() error {
+	if err := capability.DropBound(c.Drop...); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	if !c.NoNewPrivileges {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid new privileges: %w", err)
+	}
+	return nil
+}
+
 // become changes to the user of the process.
 func (c *Command) become() error {
 	if c.UID == 0 && c.GID == 0 && len(c.Groups) == 0 {
 		return nil
 	}
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
-		// So that the user may open /dev/stdout. What is not a pipe of this container stays as it is.
-		if info, err := f.Stat(); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		// So that the user may open /dev/stdout. What is neither a pipe nor the terminal of this container stays as it is.
+		if info, err := f.Stat(); err != nil || info.Mode().Type() != os.ModeNamedPipe && !c.Terminal {
 			continue
 		}
 		if err := f.Chown(c.UID, -1); err != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"github.com/moby/sys/capability"
 )
 
 // The file descriptors that every process here starts with, after the standard ones. Those of namespaces follow.
@@ -22,7 +24,11 @@ type Command struct {
 	// UID, GID and Groups are those of the process.
 	UID, GID int
 	Groups   []int
-	// Terminal is set if the standard streams are a terminal that the process controls. Init ignores it.
+	// Drop are the capabilities that neither the process nor its descendants can have.
+	Drop []capability.Cap
+	// NoNewPrivileges is set if the process cannot get more rights from a program that it executes.
+	NoNewPrivileges bool
+	// Terminal is set if the standard streams are a terminal that the process controls.
 	Terminal bool
 	// Namespaces is the number of namespaces to enter first.
 	Namespaces int

@@ -60,6 +60,25 @@ func attach(t *testing.T, e *env) {
 	e.await(t, p.Name, "succeeded", isPhase(corev1.PodSucceeded))
 }
 
+// attachTerminal types at the terminal of a container, whose first process asks for a line.
+func attachTerminal(t *testing.T, e *env) {
+	c := shell("main", "test -t 0 && test -t 1 || exit 1; read line </dev/tty; echo got $line")
+	c.Stdin, c.TTY = true, true
+	p := e.run(t, e.newPod("pod", 0, c))
+	var out bytes.Buffer
+	options := &corev1.PodAttachOptions{Stdin: true, Stdout: true, TTY: true}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	streams := remotecommand.StreamOptions{Stdin: strings.NewReader("one\n"), Stdout: &out, Tty: true}
+	if err := e.stream(ctx, websocket, e.url(p.Name, "attach", options), streams); err != nil {
+		t.Errorf("attach: %v", err)
+	}
+	if got, want := out.String(), "one\r\ngot one\r\n"; got != want { // the terminal echoes the input
+		t.Errorf("attach read %q, want %q", got, want)
+	}
+	e.await(t, p.Name, "succeeded", isPhase(corev1.PodSucceeded))
+}
+
 // followLogs reads a log while it is written, and its end.
 func followLogs(t *testing.T, e *env) {
 	p := e.run(t, e.newPod("pod", 0, shell("main", "echo first; while ! test -f /go; do sleep 0.1; done; echo last")))

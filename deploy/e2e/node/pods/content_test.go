@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -96,5 +97,34 @@ func volumes(t *testing.T, e *env) {
 		if got := e.shell(t, p.Name, script); !strings.Contains(got, want) {
 			t.Errorf("%s wrote %q, want %q", script, got, want)
 		}
+	}
+}
+
+// capabilities compares those of containers that ask for nothing, drop all, add one, and are privileged.
+func capabilities(t *testing.T, e *env) {
+	show := func(name string, security *corev1.SecurityContext) corev1.Container {
+		c := shell(name, "sed -n 's/^CapEff:.//p' /proc/self/status; exec sleep 1000")
+		c.SecurityContext = security
+		return c
+	}
+	privileged := true
+	all, bind := []corev1.Capability{"ALL"}, []corev1.Capability{"NET_BIND_SERVICE"}
+	p := e.run(t, e.newPod("pod", 0,
+		show("default", nil),
+		show("none", &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: all}}),
+		show("one", &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: all, Add: bind}}),
+		show("privileged", &corev1.SecurityContext{Privileged: &privileged})))
+	// The first is what containerd gives by default.
+	for name, want := range map[string]string{"default": "00000000a80425fb", "none": "0000000000000000", "one": "0000000000000400"} {
+		if got := strings.TrimSpace(e.logs(t, p.Name, name)); got != want {
+			t.Errorf("container %s has capabilities %s, want %s", name, got, want)
+		}
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(e.logs(t, p.Name, "privileged")); !strings.Contains(string(status), "CapEff:\t"+got+"\n") {
+		t.Errorf("privileged container has capabilities %s, want those of the node:\n%s", got, status)
 	}
 }

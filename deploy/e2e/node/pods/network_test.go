@@ -33,6 +33,10 @@ func hostPort(t *testing.T, e *env) {
 	c.Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: port, Protocol: corev1.ProtocolTCP}}
 	server := e.run(t, e.newPod("server", 1, c))
 	client := e.run(t, e.newPod("client", 1, shell("client", "sleep 1000")))
+	// Host ports stay when something else flushes the ruleset of the node.
+	if _, err := e.lab.Nodes[1].Run(t.Context(), "nft", "flush", "ruleset"); err != nil {
+		t.Fatal(err)
+	}
 	for _, addr := range e.lab.Nodes[1].Addresses.All() {
 		url := "http://" + net.JoinHostPort(addr.String(), strconv.Itoa(port)) + "/hostname"
 		if name := get(t, url); name != server.Name {

@@ -95,12 +95,19 @@ func (c *client) pod(t testing.TB, config *cri.PodSandboxConfig) string {
 // create makes a container that runs a shell script, and returns its ID.
 func (c *client) create(t testing.TB, pod, script string, mounts ...*cri.Mount) string {
 	t.Helper()
+	return c.configure(t, pod, script, func(config *cri.ContainerConfig) { config.Mounts = mounts })
+}
+
+// configure makes a container that runs a shell script, with a change of its configuration, and returns its ID.
+func (c *client) configure(t testing.TB, pod, script string, change func(*cri.ContainerConfig)) string {
+	t.Helper()
+	config := &cri.ContainerConfig{
+		Image: &cri.ImageSpec{Image: "busybox:1.36"}, Command: []string{"sh", "-c", script},
+		Labels: map[string]string{"pod": pod}, LogPath: "log",
+	}
+	change(config)
 	created, err := c.CreateContainer(c.ctx, &cri.CreateContainerRequest{
-		PodSandboxId: pod, SandboxConfig: &cri.PodSandboxConfig{LogDirectory: c.dir},
-		Config: &cri.ContainerConfig{
-			Image: &cri.ImageSpec{Image: "busybox:1.36"}, Command: []string{"sh", "-c", script}, Mounts: mounts,
-			Labels: map[string]string{"pod": pod}, LogPath: "log",
-		},
+		PodSandboxId: pod, SandboxConfig: &cri.PodSandboxConfig{LogDirectory: c.dir}, Config: config,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,10 +119,16 @@ func (c *client) create(t testing.TB, pod, script string, mounts ...*cri.Mount) 
 func (c *client) start(t testing.TB, pod, script string, mounts ...*cri.Mount) string {
 	t.Helper()
 	id := c.create(t, pod, script, mounts...)
+	c.begin(t, id)
+	return id
+}
+
+// begin starts a container.
+func (c *client) begin(t testing.TB, id string) {
+	t.Helper()
 	if _, err := c.StartContainer(c.ctx, &cri.StartContainerRequest{ContainerId: id}); err != nil {
 		t.Fatal(err)
 	}
-	return id
 }
 
 // execute runs a shell script in a container. The timeout is in seconds, zero for none.

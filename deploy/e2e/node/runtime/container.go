@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/moby/sys/capability"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,8 +30,10 @@ type container struct {
 	image   image.Image
 	created time.Time
 	log     *logFile
-	// stdin is the container's, nil if it has none.
-	stdin *os.File
+	// stdin is the container's, nil if it has none. terminal is the runtime's end of its terminal, nil if it has none.
+	stdin, terminal *os.File
+	// drop are the capabilities that the container does not get.
+	drop []capability.Cap
 
 	mu                sync.Mutex
 	process           *exec.Cmd
@@ -56,6 +59,9 @@ func (r *Runtime) CreateContainer(_ context.Context, req *cri.CreateContainerReq
 		}
 	}
 	c := &container{id: newID(), sandbox: s, config: config, image: i, created: time.Now(), ended: make(chan struct{})}
+	if c.drop, err = droppedCapabilities(config.GetLinux().GetSecurityContext()); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	path := ""
 	if dir := req.GetSandboxConfig().GetLogDirectory(); dir != "" && config.GetLogPath() != "" {
 		path = filepath.Join(dir, config.GetLogPath())
@@ -75,6 +81,7 @@ func (c *container) command(args []string) inside.Command {
 	command := inside.Command{
 		Args: args, Dir: c.config.GetWorkingDir(),
 		UID: int(security.GetRunAsUser().GetValue()), GID: int(security.GetRunAsGroup().GetValue()),
+		Drop: c.drop, NoNewPrivileges: security.GetNoNewPrivs(),
 		Env: []string{
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 			"HOME=/root", "HOSTNAME=" + c.sandbox.config.GetHostname(),
@@ -104,6 +111,7 @@ func (r *Runtime) specification(c *container) inside.Spec {
 			"/etc/wgetrc": "tries = 1\n",
 		},
 	}
+	spec.Terminal = c.config.GetTty()
 	if path := c.image.Certificate; path != "" {
 		spec.Files[path+".crt"], spec.Files[path+".key"] = string(r.certificate), string(r.key)
 	}
@@ -163,6 +171,9 @@ type outputs struct {
 
 // streams makes the pipes of a container and copies its output to the log.
 func (c *container) streams(l *launch) (*outputs, error) {
+	if c.config.GetTty() {
+		return c.terminalStreams(l)
+	}
 	o := &outputs{}
 	for _, s := range []struct {
 		name string
@@ -186,6 +197,22 @@ func (c *container) streams(l *launch) (*outputs, error) {
 	}
 	l.stdin, c.stdin = read, write
 	o.theirs = append(o.theirs, read)
+	return o, nil
+}
+
+// terminalStreams makes the terminal of a container and copies what is written to it to the log.
+func (c *container) terminalStreams(l *launch) (*outputs, error) {
+	ours, theirs, err := openTerminal()
+	if err != nil {
+		return nil, err
+	}
+	l.stdin, l.stdout, l.stderr = theirs, theirs, theirs
+	c.terminal = ours
+	if c.config.GetStdin() {
+		c.stdin = ours
+	}
+	o := &outputs{readers: []*os.File{ours}, theirs: []*os.File{theirs}}
+	o.ours.Go(func() { c.log.copy("stdout", ours) })
 	return o, nil
 }
 

@@ -19,9 +19,7 @@ func TestLifeOfContainer(t *testing.T) {
 	if got := c.status(t, id).GetState(); got != cri.ContainerState_CONTAINER_CREATED {
 		t.Errorf("state = %v after CreateContainer", got)
 	}
-	if _, err := c.StartContainer(c.ctx, &cri.StartContainerRequest{ContainerId: id}); err != nil {
-		t.Fatal(err)
-	}
+	c.begin(t, id)
 	eventually(t, "container exits", func() bool { return c.status(t, id).GetState() == cri.ContainerState_CONTAINER_EXITED })
 	if s := c.status(t, id); s.GetExitCode() != 3 || s.GetReason() != "Error" || s.GetFinishedAt() < s.GetStartedAt() {
 		t.Errorf("status = %v, want exit code 3 because of an error", s)

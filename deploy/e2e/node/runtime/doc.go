@@ -3,10 +3,13 @@
 //
 // A pod sandbox is a network namespace with a point-to-point link to its node, and UTS and IPC namespaces. A
 // container is a process tree in a PID and mount namespace of its own, whose root is the machine's own file system under a layer
-// for what the container writes. Its program comes from package image. There are no cgroups, no limits and no seccomp.
+// for what the container writes. Its program comes from package image. Its capabilities are those that other runtimes give by default, with
+// those that the pod adds and without those that it drops. There are no cgroups, no limits and no seccomp. A pod that shares a PID
+// namespace is rejected.
 //
 // In come the kubelet's requests on a Unix socket. Out go processes, links and routes of the node's network
-// namespace, in which the process must be, log files in CRI's format, and an nftables table for host ports.
+// namespace, in which the process must be, log files in CRI's format, and an nftables table for host ports, which stays when the
+// ruleset is flushed.
 //
 // # Concurrency
 //

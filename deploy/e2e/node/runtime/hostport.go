@@ -3,7 +3,6 @@ package runtime
 import (
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -45,10 +44,10 @@ func (s *sandbox) forwards() []forward {
 	return all
 }
 
-// portTable is the name of the table with host ports.
-const portTable = "e2e-hostport"
+// hostPorts is the name of the table with host ports.
+const hostPorts = "e2e-hostport"
 
-// rules returns the table with host ports as nft reads it, which replaces the one before. Packets to a port of the node go to
+// rules returns the table with host ports as nft reads it, which replaces the one before. It has an owner: see portTable. Packets to a port of the node go to
 // the pod, before a proxy sees them (nft has no name for that priority in the hook output). What the pod sends to its own port, and what comes from the loopback, gets the node's address as source.
 func rules(all []forward) string {
 	var to, from strings.Builder
@@ -71,9 +70,10 @@ func rules(all []forward) string {
 			fmt.Fprintf(&from, "    %s saddr %s %s daddr %s %s dport %d masquerade\n", family, source, family, f.pod, f.protocol, f.podPort)
 		}
 	}
-	return fmt.Sprintf(`table inet %[1]s
+	return fmt.Sprintf(`table inet %[1]s { flags owner; }
 delete table inet %[1]s
 table inet %[1]s {
+  flags owner
   chain forward {
 %[2]s  }
   chain prerouting { type nat hook prerouting priority -110; jump forward; }
@@ -82,13 +82,13 @@ table inet %[1]s {
     type nat hook postrouting priority 90;
 %[3]s  }
 }
-`, portTable, to.String(), from.String())
+`, hostPorts, to.String(), from.String())
 }
 
 // syncPorts writes the table for the pods that run.
 func (r *Runtime) syncPorts() error {
-	r.ports.Lock()
-	defer r.ports.Unlock()
+	r.ports.mu.Lock()
+	defer r.ports.mu.Unlock()
 	var all []forward
 	r.mu.Lock()
 	for _, s := range r.sandboxes {
@@ -111,10 +111,8 @@ func (r *Runtime) syncPorts() error {
 	if err := setSysctls(map[string]string{"net.ipv4.conf.all.route_localnet": "1"}); err != nil {
 		return err
 	}
-	cmd := exec.Command("nft", "-f", "-")
-	cmd.Stdin = strings.NewReader(rules(all))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("write host ports: %w: %s", err, strings.TrimSpace(string(out)))
+	if err := r.ports.write(r.starter, r.cfg.Dir, rules(all)); err != nil {
+		return fmt.Errorf("write host ports: %w", err)
 	}
 	return nil
 }

@@ -66,7 +66,8 @@ const longest = 16 << 10
 
 // copy writes what comes from a stream until it ends.
 func (l *logFile) copy(stream string, from io.Reader) {
-	in := bufio.NewReaderSize(from, longest)
+	// Those who are attached do not wait for the end of a line.
+	in := bufio.NewReaderSize(io.TeeReader(from, attached{l, stream}), longest)
 	for {
 		line, err := in.ReadSlice('\n')
 		if len(line) > 0 {
@@ -90,15 +91,28 @@ func (l *logFile) write(stream string, line []byte) {
 	if l.file != nil {
 		_, _ = l.file.Write(entry) // a full disk must not end the container
 	}
-	for a := range l.attached {
+}
+
+// attached writes one stream of a container to all who are attached. It never fails.
+type attached struct {
+	*logFile
+	stream string
+}
+
+// Write implements io.Writer.
+func (t attached) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.attached {
 		to := a.stdout
-		if stream == "stderr" {
+		if t.stream == "stderr" {
 			to = a.stderr
 		}
 		if to != nil {
-			_, _ = to.Write(line) // a client that has gone is removed by itself
+			_, _ = to.Write(b) // a client that has gone is removed by itself
 		}
 	}
+	return len(b), nil
 }
 
 func (l *logFile) attach(a *attachment) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -38,8 +39,9 @@ type Runtime struct {
 	starter *starter
 	// certificate and key are for localhost, for images that have some.
 	certificate, key []byte
-	// ports serialises changes of the table of host ports.
-	ports sync.Mutex
+	ports            portTable
+	// lingering bounds how long a command that has ended can keep its caller, by processes that have its output open.
+	lingering time.Duration
 
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox
@@ -52,7 +54,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Dir == "" || cfg.Programs == "" {
 		return nil, errors.New("make container runtime: Dir and Programs are required")
 	}
-	r := &Runtime{cfg: cfg, starter: newStarter(), sandboxes: map[string]*sandbox{}, containers: map[string]*container{}}
+	r := &Runtime{cfg: cfg, starter: newStarter(), lingering: time.Second, sandboxes: map[string]*sandbox{}, containers: map[string]*container{}}
 	for _, dir := range []string{r.root(), r.scratch()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make container runtime: %w", err)
@@ -108,7 +110,7 @@ func (r *Runtime) close() error {
 	for _, s := range all {
 		errs = append(errs, r.stopSandbox(s))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.ports.close())...)
 }
 
 // newID returns an identifier for a sandbox or a container.

@@ -35,6 +35,9 @@ func (s *sandbox) onHost() bool {
 // RunPodSandbox implements CRI.
 func (r *Runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest) (*cri.RunPodSandboxResponse, error) {
 	s := &sandbox{id: newID(), config: req.GetConfig(), created: time.Now()}
+	if s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetPid() == cri.NamespaceMode_POD {
+		return nil, status.Error(codes.Unimplemented, "shareProcessNamespace: every container has a PID namespace of its own")
+	}
 	var err error
 	if s.config.GetHostname() == "" { // on the host's network
 		if s.config.Hostname, err = os.Hostname(); err != nil {
@@ -56,7 +59,9 @@ func (r *Runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest
 	r.mu.Unlock()
 	if len(s.forwards()) > 0 {
 		if err := r.syncPorts(); err != nil {
-			return nil, errors.Join(status.Error(codes.Internal, err.Error()), r.stopSandbox(s))
+			err = errors.Join(err, r.stopSandbox(s))
+			r.forget(s)
+			return nil, status.Error(codes.Internal, err.Error())
 		}
 	}
 	return &cri.RunPodSandboxResponse{PodSandboxId: s.id}, nil
@@ -148,10 +153,15 @@ func (r *Runtime) RemovePodSandbox(_ context.Context, req *cri.RemovePodSandboxR
 	for _, c := range r.containersOf(s) {
 		r.remove(c)
 	}
+	r.forget(s)
+	return &cri.RemovePodSandboxResponse{}, nil
+}
+
+// forget removes a sandbox that has ended from the list.
+func (r *Runtime) forget(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sandboxes, s.id)
-	return &cri.RemovePodSandboxResponse{}, nil
 }
 
 // state is that of a sandbox. The caller holds Runtime.mu.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -52,6 +54,10 @@ func TestNetworkOfPods(t *testing.T) {
 	if network.GetIp() == "" || len(network.GetAdditionalIps()) != 1 {
 		t.Fatalf("network of the pod is %v, want an address of each family", network)
 	}
+	// The table with host ports has an owner, so that a flush leaves it alone.
+	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
+		t.Fatalf("flush ruleset: %v: %s", err, out)
+	}
 	other := c.start(t, c.pod(t, &cri.PodSandboxConfig{Hostname: "client"}), "exec sleep 1000")
 	for _, url := range []string{
 		"http://" + network.GetIp(), "http://[" + network.GetAdditionalIps()[0].GetIp() + "]", "http://10.244.3.1:8080",
@@ -71,6 +77,34 @@ func TestNetworkOfPods(t *testing.T) {
 	}
 	if len(podLinks(t)) != 1 {
 		t.Errorf("links are %v, want one for the other pod", podLinks(t))
+	}
+}
+
+// A pod that cannot get its host port leaves nothing, and other pods get theirs.
+func TestPodWithWrongHostPort(t *testing.T) {
+	r, c := serve(t)
+	wrong := &cri.PodSandboxConfig{Hostname: "wrong", PortMappings: []*cri.PortMapping{{ContainerPort: 80, HostPort: 70000}}}
+	if _, err := c.RunPodSandbox(c.ctx, &cri.RunPodSandboxRequest{Config: wrong}); err == nil || !strings.Contains(err.Error(), "70000") {
+		t.Errorf("RunPodSandbox with host port 70000: %v, want an error that names it", err)
+	}
+	if list, err := c.ListPodSandbox(c.ctx, &cri.ListPodSandboxRequest{}); err != nil || len(list.GetItems()) > 0 || len(podLinks(t)) > 0 {
+		t.Errorf("ListPodSandbox = %v, %v, links %v; want none", list, err, podLinks(t))
+	}
+	pod := c.pod(t, &cri.PodSandboxConfig{Hostname: "web", PortMappings: []*cri.PortMapping{{ContainerPort: 80, HostPort: 8080}}})
+	answer(t, r, pod, "hello")
+	client := c.start(t, c.pod(t, &cri.PodSandboxConfig{Hostname: "client"}), "exec sleep 1000")
+	if got := c.output(t, client, "curl -sS --max-time 10 http://10.244.3.1:8080"); got != "hello" {
+		t.Errorf("the host port of the next pod answers %q", got)
+	}
+}
+
+func TestSharedProcessNamespaceIsRejected(t *testing.T) {
+	_, c := serve(t)
+	_, err := c.RunPodSandbox(c.ctx, &cri.RunPodSandboxRequest{Config: &cri.PodSandboxConfig{Linux: &cri.LinuxPodSandboxConfig{
+		SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: &cri.NamespaceOption{Pid: cri.NamespaceMode_POD}},
+	}}})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("RunPodSandbox = %v, want an error", err)
 	}
 }
 

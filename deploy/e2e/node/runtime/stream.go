@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"sync"
@@ -44,8 +45,13 @@ func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32
 	command := c.command(e.args)
 	command.Terminal = e.terminal
 	command.Namespaces = len(namespaces)
+	stdin, closeStdin, err := input(e.stdin)
+	if err != nil {
+		return 0, err
+	}
+	defer closeStdin()
 	cmd, err := r.starter.start(launch{
-		program: r.program("container"), verb: "exec", spec: &command, namespaces: namespaces, stdin: e.stdin, stdout: e.stdout, stderr: e.stderr,
+		program: r.program("container"), verb: "exec", spec: &command, namespaces: namespaces, stdin: stdin, stdout: e.stdout, stderr: e.stderr,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("execute %q: %w", e.args, err)
@@ -53,7 +59,7 @@ func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	// A process that the command left behind must not hold up the caller.
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = r.lingering
 	err = cmd.Wait()
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -65,6 +71,23 @@ func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32
 		return 128 + int32(ws.Signal()), nil
 	}
 	return int32(cmd.ProcessState.ExitCode()), nil
+}
+
+// input returns a file with what comes from a reader, and what closes it. exec.Cmd would make one too, but wait for the end of the reader,
+// and a client ends its input after the command has ended.
+func input(from io.Reader) (io.Reader, func(), error) {
+	if _, ok := from.(*os.File); ok || from == nil {
+		return from, func() {}, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		_, _ = io.Copy(write, from) // fails when the command has ended
+		write.Close()
+	}()
+	return read, func() { closeAll([]*os.File{read, write}) }, nil
 }
 
 // ExecSync implements CRI.
@@ -138,7 +161,7 @@ func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Rea
 }
 
 // Attach passes the streams of a container on until it ends or the client has gone.
-func (s *streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
+func (s *streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {
 	c, err := (*Runtime)(s).findContainer(id)
 	if err != nil {
 		return err
@@ -155,10 +178,13 @@ func (s *streamer) Attach(ctx context.Context, id string, in io.Reader, out, err
 	}
 	c.log.attach(a)
 	defer c.log.detach(a)
+	if tty && c.config.GetTty() {
+		go resize(c.terminal, sizes)
+	}
 	if in != nil && c.stdin != nil {
 		go func() {
 			_, _ = io.Copy(c.stdin, in)
-			if c.config.GetStdinOnce() {
+			if c.config.GetStdinOnce() && !c.config.GetTty() { // output comes from a terminal too
 				c.stdin.Close()
 			}
 		}()

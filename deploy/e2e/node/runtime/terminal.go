@@ -21,13 +21,7 @@ func (r *Runtime) executeOnTerminal(ctx context.Context, c *container, e executi
 	if e.stdin != nil {
 		go func() { _, _ = io.Copy(ours, e.stdin) }()
 	}
-	go func() {
-		for size := range sizes {
-			_ = control(ours, func(fd int) error {
-				return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: size.Height, Col: size.Width})
-			})
-		}
-	}()
+	go resize(ours, sizes)
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -42,6 +36,15 @@ func (r *Runtime) executeOnTerminal(ctx context.Context, c *container, e executi
 	case <-ctx.Done():
 	}
 	return exit, err
+}
+
+// resize gives a terminal the size of a client's window whenever it changes.
+func resize(terminal *os.File, sizes <-chan remotecommand.TerminalSize) {
+	for size := range sizes {
+		_ = control(terminal, func(fd int) error { // fails when the terminal is closed
+			return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: size.Height, Col: size.Width})
+		})
+	}
 }
 
 // openTerminal returns the two ends of a new terminal: ours and that of the processes on it.
