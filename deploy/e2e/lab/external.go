@@ -56,6 +56,7 @@ func (l *Lab) prepareExternal() error {
 	if err := l.Control.bridge(nowhere); err != nil {
 		return err
 	}
+	l.links = append(l.links, nowhere)
 	if err := l.Control.link("resolve no neighbors on", nowhere, l.Control.handle.LinkSetARPOff); err != nil {
 		return err
 	}
