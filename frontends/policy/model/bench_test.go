@@ -161,3 +161,40 @@ func BenchmarkEvents(b *testing.B) {
 func setPod(m *model.Model, p *corev1.Pod) func() {
 	return func() { m.SetPod(model.ParsePod(p)) }
 }
+
+// BenchmarkSetComesIntoUse is a pod of this node that changes its policy in a namespace of
+// many pods, ten of which are in the set of each policy.
+func BenchmarkSetComesIntoUse(b *testing.B) {
+	for _, pods := range []int{100, 10_000} {
+		b.Run(fmt.Sprint("pods=", pods), func(b *testing.B) {
+			m := model.New(model.Config{NodeName: node})
+			m.SetNamespace(model.ParseNamespace(benchNamespace(0, 0)))
+			for i := range 20 {
+				o := benchPolicy(i % 10 * benchNamespaces)
+				o.Name, o.Spec.PodSelector.MatchLabels["app"] = fmt.Sprint("app-", i), fmt.Sprint("app-", i)
+				o.Spec.Ingress = o.Spec.Ingress[:1]
+				o.Spec.Ingress[0].From[0].PodSelector.MatchLabels["app"] = fmt.Sprint("from-", i)
+				m.SetPolicy(model.ParsePolicy(o))
+			}
+			for i := range pods {
+				p := benchPod(i * benchNamespaces)
+				p.Labels["app"], p.Spec.NodeName = fmt.Sprint("from-", i/10), "node-2"
+				p.Status.PodIP = fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
+				p.Status.PodIPs = []corev1.PodIP{{IP: p.Status.PodIP}}
+				m.SetPod(model.ParsePod(p))
+			}
+			local := benchPod(1_000_000_000)
+			local.Spec.NodeName, local.Status.PodIP, local.Status.PodIPs = node, "10.1.0.1", []corev1.PodIP{{IP: "10.1.0.1"}}
+			n := 0
+			for b.Loop() {
+				n++
+				local.Labels["app"] = fmt.Sprint("app-", n%2)
+				m.SetPod(model.ParsePod(local))
+				if c := m.Refresh(); len(c.Sets) == 0 || n > 1 && len(c.Sets) != 2 {
+					b.Fatalf("%d sets change: want one that comes into use and one that goes", len(c.Sets))
+				}
+			}
+			b.ReportMetric(float64(m.Stats().Members), "members")
+		})
+	}
+}

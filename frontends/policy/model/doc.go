@@ -44,7 +44,8 @@
 // one of its labels, or none, in its namespace or in all. It does not depend on the number of
 // pods, nor for a pod of another node on the number of policies. A namespace costs as much as
 // the sets that select by labels of namespaces, and as its pods if one of these is affected.
-// A set that is named for the first time costs a walk over the pods that it may have.
+// A set that comes into use costs a walk over the pods that it may have: in one namespace
+// those with the label that it requires, or all of them if none required its key before.
 //
 // # Memory
 //

@@ -75,6 +75,8 @@ type namespace struct {
 	pods     map[string]*pod
 	policies labelIndex[*policy]
 	sets     labelIndex[*set]
+	// byLabel has the pods by the labels that sets require. It is nil until it is needed.
+	byLabel podIndex
 }
 
 // policy is a policy that exists.

@@ -184,6 +184,9 @@ func (m *Model) replacePod(was, now *pod) {
 	}
 	m.reportConflicts(now)
 	if was != nil {
+		if was.local {
+			m.dropIndex(was.namespace)
+		}
 		m.labelLists.release(was.labels)
 		m.portLists.release(was.ports)
 		m.forgetNamespace(was.namespace)
@@ -195,6 +198,7 @@ func (m *Model) removePod(p *pod) {
 		return
 	}
 	delete(p.namespace.pods, p.key())
+	p.namespace.byLabel.remove(p)
 	for _, a := range p.addresses() {
 		m.claims.remove(a, p)
 	}
@@ -210,6 +214,7 @@ func (m *Model) addPod(p *pod) {
 		return
 	}
 	p.namespace.pods[p.key()] = p
+	p.namespace.byLabel.add(p)
 	for _, a := range p.addresses() {
 		m.claims.add(a, p)
 	}

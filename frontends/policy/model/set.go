@@ -172,31 +172,39 @@ func (m *Model) allMembers(s *set) []Member {
 	return sortMembers(out)
 }
 
-// fillTogether is the number of new sets from which on one walk over all pods of the cluster
-// finds the members of all of them.
+// fillTogether is the number of new sets with pods of several namespaces from which on one
+// walk over all pods of the cluster finds the members of all of them.
 const fillTogether = 8
 
 // fill finds the members of new sets.
 func (m *Model) fill(sets []*set) {
-	if len(sets) < fillTogether {
-		for _, s := range sets {
+	var wide []*set
+	for _, s := range sets {
+		if s.namespaces == nil {
+			s.initial = m.allMembers(s)
+		} else {
+			wide = append(wide, s)
+		}
+	}
+	if len(wide) < fillTogether {
+		for _, s := range wide {
 			s.initial = m.allMembers(s)
 		}
 		return
 	}
-	for _, s := range sets {
+	for _, s := range wide {
 		s.filling = true
 	}
 	for _, n := range m.namespaces {
 		for _, p := range n.pods {
-			m.setsOf(p, func(s *set) {
+			m.clusterSets.each(n.labels, p.labels.values, func(s *set) {
 				if s.filling && s.matches(p) {
 					s.initial = m.appendPod(s.initial, s, p)
 				}
 			})
 		}
 	}
-	for _, s := range sets {
+	for _, s := range wide {
 		s.filling = false
 		s.initial = sortMembers(s.initial)
 	}
@@ -212,6 +220,14 @@ func sortMembers(in []Member) []Member {
 // appendNamespace appends the members of a namespace, which may be nil.
 func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	if n == nil || !s.matchesNamespace(n) {
+		return out
+	}
+	if l, ok := s.pods.required(); ok && s.namespaces == nil {
+		for p := range n.podsWith(l) {
+			if s.pods.matches(p.labels.values) {
+				out = m.appendPod(out, s, p)
+			}
+		}
 		return out
 	}
 	for _, p := range n.pods {

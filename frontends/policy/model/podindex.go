@@ -1,0 +1,74 @@
+package model
+
+// podIndex finds the pods of a namespace by the value of a label. It has the keys for which
+// it was asked.
+type podIndex map[string]podsByValue
+
+// podsByValue has the pods with a key by its value.
+type podsByValue map[string]map[*pod]struct{}
+
+// podsWith returns the pods with a label.
+func (n *namespace) podsWith(l label) map[*pod]struct{} {
+	values := n.byLabel[l.key]
+	if values == nil {
+		values = make(podsByValue)
+		for _, p := range n.pods {
+			values.add(l.key, p)
+		}
+		if n.byLabel == nil {
+			n.byLabel = make(podIndex)
+		}
+		n.byLabel[l.key] = values
+	}
+	return values[l.value]
+}
+
+func (x podIndex) add(p *pod) {
+	for key, values := range x {
+		values.add(key, p)
+	}
+}
+
+func (x podIndex) remove(p *pod) {
+	for key, values := range x {
+		values.remove(key, p)
+	}
+}
+
+func (v podsByValue) add(key string, p *pod) {
+	value, ok := lookup(p.labels.values, key)
+	if !ok {
+		return
+	}
+	pods := v[value]
+	if pods == nil {
+		pods = make(map[*pod]struct{})
+		v[value] = pods
+	}
+	pods[p] = struct{}{}
+}
+
+func (v podsByValue) remove(key string, p *pod) {
+	value, ok := lookup(p.labels.values, key)
+	if !ok {
+		return
+	}
+	pods := v[value]
+	if delete(pods, p); len(pods) == 0 {
+		delete(v, value)
+	}
+}
+
+// dropIndex frees the index of a namespace that has no pod of this node, and so no policy
+// whose sets would use it.
+func (m *Model) dropIndex(n *namespace) {
+	if n.byLabel == nil {
+		return
+	}
+	for _, p := range m.locals {
+		if p.namespace == n {
+			return
+		}
+	}
+	n.byLabel = nil
+}
