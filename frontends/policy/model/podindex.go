@@ -7,6 +7,10 @@ type podIndex map[string]podsByValue
 // podsByValue has the pods with a key by its value.
 type podsByValue map[string]map[*pod]struct{}
 
+// maxIndexedKeys is the number of keys of an index. Policies that come and go can ask for any
+// number of them.
+const maxIndexedKeys = 32
+
 // podsWith returns the pods with a label.
 func (n *namespace) podsWith(l label) map[*pod]struct{} {
 	values := n.byLabel[l.key]
@@ -15,7 +19,7 @@ func (n *namespace) podsWith(l label) map[*pod]struct{} {
 		for _, p := range n.pods {
 			values.add(l.key, p)
 		}
-		if n.byLabel == nil {
+		if n.byLabel == nil || len(n.byLabel) == maxIndexedKeys {
 			n.byLabel = make(podIndex)
 		}
 		n.byLabel[l.key] = values
