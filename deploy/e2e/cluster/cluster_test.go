@@ -42,26 +42,17 @@ func start(t *testing.T, cfg Config) *Cluster {
 		if err := c.Stop(); err != nil {
 			t.Errorf("Stop = %v", err)
 		}
-		if left := processes(t, cfg.Dir); len(left) > 0 {
-			t.Errorf("after Stop these processes run: %q", left)
-		}
+		expectNoProcess(t, cfg)
 	})
 	return c
 }
 
-// processes returns the arguments of each process that has a word in them.
-func processes(t *testing.T, word string) (all []string) {
+// expectNoProcess checks that no program of a cluster runs.
+func expectNoProcess(t *testing.T, cfg Config) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
+	if left, err := lab.Processes(cfg.Dir); err != nil || len(left) > 0 {
+		t.Errorf("these processes run: %q, %v", left, err)
 	}
-	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), word) {
-			all = append(all, strings.ReplaceAll(string(b), "\x00", " "))
-		}
-	}
-	return all
 }
 
 // expectLog waits for a text in the log of a program.
@@ -147,9 +138,7 @@ func TestStartFails(t *testing.T) {
 	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("Start = %v, want what etcd says", err)
 	}
-	if left := processes(t, cfg.Dir); len(left) > 0 {
-		t.Errorf("after Start has failed these processes run: %q", left)
-	}
+	expectNoProcess(t, cfg)
 }
 
 func TestTokenAndKubeconfig(t *testing.T) {

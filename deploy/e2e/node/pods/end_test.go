@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // shareDir mounts a directory of the machine at /out, and returns its path.
@@ -110,16 +112,11 @@ func nodeEnds(t *testing.T, e *env) {
 }
 
 // processes counts those with a word in their arguments.
-func processes(t *testing.T, word string) (n int) {
+func processes(t *testing.T, word string) int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	all, err := lab.Processes(word)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), word) {
-			n++
-		}
-	}
-	return n
+	return len(all)
 }
