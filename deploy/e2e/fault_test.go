@@ -163,13 +163,13 @@ func faultKilled(t *testing.T, e *env) {
 		if err := e.only(c, "tcp", s.vip(false, 80), 50, e.web...); err != nil {
 			t.Errorf("while weft is dead: %v", err)
 		}
+		// What is new proves that weft has read everything. It has as many
+		// endpoints as the other Service, and has them when weft starts, so that nothing is due but its own elements.
+		witness := e.webService(t, fmt.Sprintf("witness-%d", i), nil)
+		witness.endpoints(t, "a", e.web...)
 		if err := d.start(); err != nil {
 			t.Fatal(err)
 		}
-		// What is new proves that weft has read everything. It has as many
-		// endpoints as the other Service, so that nothing is due but its own elements.
-		witness := e.webService(t, fmt.Sprintf("witness-%d", i), nil)
-		witness.endpoints(t, "a", e.web...)
 		e.spread(t, c, "tcp", witness.vip(false, 80), e.web...)
 		if lost := changed(before, d.objects(t, e)); len(lost) > 0 {
 			t.Errorf("the restart rewrote %d objects of %s:\n%s", len(lost), d.node.Name(), strings.Join(lost, "\n"))
