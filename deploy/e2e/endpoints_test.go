@@ -122,7 +122,7 @@ func endpointsTerminatingLocal(t *testing.T, e *env) {
 	if err := run[1].forget(e.ctx); err != nil {
 		t.Fatal(err)
 	}
-	e.dropped(t, e.clients[1], "tcp", to)
+	e.dropped(t, question{e.clients[1], "tcp", to})
 	e.spread(t, e.clients[0], "tcp", to, e.web[0])
 }
 

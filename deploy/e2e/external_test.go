@@ -165,8 +165,7 @@ func loadBalancerLocal(t *testing.T, e *env) {
 			t.Error(err)
 		}
 	}()
-	e.dropped(t, e.lab.Outside, "tcp", to)
-	e.dropped(t, e.lab.Outside, "udp", to)
+	e.dropped(t, question{e.lab.Outside, "tcp", to}, question{e.lab.Outside, "udp", to})
 }
 
 // sourceRanges: only who is in the ranges reaches the addresses of the load
@@ -186,9 +185,7 @@ func sourceRanges(t *testing.T, e *env) {
 	to, to6 := netip.MustParseAddrPort("203.0.113.40:80"), netip.MustParseAddrPort("[2001:db8::40]:80")
 	e.spread(t, inside, "tcp", to, e.web...)
 	e.spread(t, inside, "udp", to, e.web...)
-	e.dropped(t, other, "tcp", to)
-	e.dropped(t, other, "udp", to)
-	e.dropped(t, e.lab.Outside, "tcp", to)
+	e.dropped(t, question{other, "tcp", to}, question{other, "udp", to}, question{e.lab.Outside, "tcp", to})
 	e.silent(t, e.lab.Nodes[1], "tcp", to)
 	// Ranges of one family alone do not limit the other.
 	e.spread(t, other, "tcp", to6, e.web...)
@@ -208,8 +205,7 @@ func sourceRanges(t *testing.T, e *env) {
 	e.spread(t, other, "tcp", to, e.web...)
 	e.spread(t, e.lab.Outside, "tcp", to, e.web...)
 	e.spread(t, e.lab.Nodes[1], "tcp", to, e.web...)
-	e.dropped(t, inside, "tcp", to)
-	e.dropped(t, other, "tcp", to6)
+	e.dropped(t, question{inside, "tcp", to}, question{other, "tcp", to6})
 	if _, err := conn.Ask(e.ctx, "still there"); err != nil {
 		t.Errorf("connection made before the ranges changed: %v", err)
 	}

@@ -108,12 +108,13 @@ func cidrAdded(t *testing.T, e *env) {
 			}
 		}
 	}()
+	var lost []question
 	for _, to := range strangers {
 		for _, c := range e.clients[:2] {
-			e.dropped(t, c, "tcp", to)
-			e.dropped(t, c, "udp", to)
+			lost = append(lost, question{c, "tcp", to}, question{c, "udp", to})
 		}
 	}
+	e.dropped(t, lost...)
 	// What the controller of the ranges reports makes addresses of it assignable.
 	created.Status.Conditions = []metav1.Condition{{
 		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "e2e", LastTransitionTime: metav1.NewTime(time.Now()),
@@ -128,9 +129,7 @@ func cidrAdded(t *testing.T, e *env) {
 		e.refused(t, e.clients[0], "tcp", strangers[v6])
 	}
 	s.delete(t)
-	for _, to := range strangers {
-		e.dropped(t, e.clients[0], "tcp", to)
-	}
+	e.dropped(t, question{e.clients[0], "tcp", strangers[false]}, question{e.clients[0], "tcp", strangers[true]})
 	if err := api.Delete(e.ctx, created.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ func policyExternal(t *testing.T, e *env) {
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	})
 	s.endpoints(t, "a", e.uneven()...)
+	var lost []question
 	for i, n := range e.lab.Nodes {
 		for family, addr := range n.Addresses.All() {
 			for port, network := range map[string]string{"http": "tcp", "http-udp": "udp"} {
@@ -45,7 +46,7 @@ func policyExternal(t *testing.T, e *env) {
 						t.Errorf("%s %s from outside: seen as %s, want %s", network, to, got, want)
 					}
 				} else {
-					e.dropped(t, e.lab.Outside, network, to)
+					lost = append(lost, question{e.lab.Outside, network, to})
 				}
 				c := e.clients[i]
 				e.spread(t, c, network, to, e.uneven()...)
@@ -60,6 +61,7 @@ func policyExternal(t *testing.T, e *env) {
 		}
 		e.spread(t, e.clients[i], "tcp", s.vip(false, 80), e.uneven()...)
 	}
+	e.dropped(t, lost...)
 	// With no endpoint anywhere there is nothing to try elsewhere.
 	s.endpoints(t, "a")
 	e.refused(t, e.lab.Outside, "tcp", e.nodePortOf(2, s, "http"))
@@ -77,6 +79,7 @@ func policyInternal(t *testing.T, e *env) {
 		s.Spec.InternalTrafficPolicy = &local
 	})
 	s.endpoints(t, "a", e.uneven()...)
+	var lost []question
 	for i, n := range e.lab.Nodes {
 		for _, v6 := range []bool{false, true} {
 			to := s.vip(v6, 80)
@@ -85,19 +88,20 @@ func policyInternal(t *testing.T, e *env) {
 					e.spread(t, from, "tcp", to, pods...)
 					e.spread(t, from, "udp", to, pods...)
 				} else {
-					e.dropped(t, from, "tcp", to)
+					lost = append(lost, question{from, "tcp", to})
 				}
 			}
 		}
 		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, s, "http"), e.uneven()...)
 	}
+	e.dropped(t, lost...)
 	// A pod that comes to the node is found at once, and a pod without a node is not local anywhere.
 	s.endpoints(t, "a", append(e.uneven(), e.web[2])...)
 	e.spread(t, e.clients[2], "tcp", s.vip(false, 80), e.web[2])
 	nowhere := s.slice(discoveryv1.AddressTypeIPv4, "a", e.web[2:3])
 	nowhere.Endpoints[0].NodeName = nil
 	s.apply(t, nowhere)
-	e.dropped(t, e.clients[2], "tcp", s.vip(false, 80))
+	e.dropped(t, question{e.clients[2], "tcp", s.vip(false, 80)})
 	s.endpoints(t, "a")
 	for _, c := range e.clients {
 		e.refused(t, c, "tcp", s.vip(false, 80))

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -119,21 +120,39 @@ func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPor
 	t.Logf("%s %s from %s: refused in %s", network, to, from.Name(), took.Round(time.Millisecond))
 }
 
-// dropped waits until a question gets neither an answer nor a refusal, which is
-// what makes a load balancer or a client try elsewhere.
-func (e *env) dropped(t *testing.T, from asker, network string, to netip.AddrPort) {
+// question is one that a scenario asks at the same time as others.
+type question struct {
+	from    asker
+	network string
+	to      netip.AddrPort
+}
+
+// dropped waits until each question gets neither an answer nor a refusal, which is
+// what makes a load balancer or a client try elsewhere. They are asked at once, because each lasts until its timeout.
+func (e *env) dropped(t *testing.T, questions ...question) {
 	t.Helper()
-	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s is dropped", network, to, from.Name()), func() error {
-		// Longer than a refusal may take.
-		a, err := from.Ask(e.ctx, network, to, prompt)
-		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-			return nil
+	within(t, e.ctx, settled, "packets are dropped", func() error {
+		lost := make([]error, len(questions))
+		var all sync.WaitGroup
+		for i, q := range questions {
+			all.Go(func() { lost[i] = e.isDropped(q) })
 		}
-		if err == nil {
-			err = fmt.Errorf("%s answered", a.Pod)
-		}
-		return err
+		all.Wait()
+		return errors.Join(lost...)
 	})
+}
+
+// isDropped returns an error if a question is answered or refused.
+func (e *env) isDropped(q question) error {
+	// Longer than a refusal may take.
+	a, err := q.from.Ask(e.ctx, q.network, q.to, prompt)
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+		return nil
+	}
+	if err == nil {
+		err = errors.New(a.Pod + " answered")
+	}
+	return fmt.Errorf("%s %s from %s: %w", q.network, q.to, q.from.Name(), err)
 }
 
 // silent waits until there is no answer, whatever the error is.
