@@ -35,7 +35,8 @@ func (s *sandbox) onHost() bool {
 // RunPodSandbox implements CRI.
 func (r *Runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest) (*cri.RunPodSandboxResponse, error) {
 	s := &sandbox{id: newID(), config: req.GetConfig(), created: time.Now()}
-	if s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetPid() == cri.NamespaceMode_POD {
+	// Without options, containers get their own namespaces too.
+	if o := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions(); o != nil && o.GetPid() == cri.NamespaceMode_POD {
 		return nil, status.Error(codes.Unimplemented, "shareProcessNamespace: every container has a PID namespace of its own")
 	}
 	var err error

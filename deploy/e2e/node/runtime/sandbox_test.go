@@ -111,7 +111,7 @@ func TestSharedProcessNamespaceIsRejected(t *testing.T) {
 func TestPodOnNetworkOfNode(t *testing.T) {
 	_, c := serve(t)
 	id := c.start(t, c.pod(t, &cri.PodSandboxConfig{Linux: &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{
-		NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE},
+		NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER},
 	}}}), "exec sleep 1000")
 	want, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
