@@ -18,6 +18,7 @@ import (
 // other calls. With another Kernel the answers of GetTable have no live values.
 type LiveDumper interface {
 	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
+	DumpObjects(table nft.TableID) (*kernel.Live, error)
 }
 
 // maxLiveElements limits how many elements one GetTable reads from the kernel.
@@ -27,7 +28,7 @@ const maxLiveElements = 1 << 18
 // that callers cannot multiply the memory and the time of the kernel that it costs.
 //
 // Possible errors: ErrNoObject, ErrKernel, ctx's.
-func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, merged *desired.Merged, elements bool) (*kernel.Live, error) {
+func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, merged *desired.Merged, detail desired.Detail) (*kernel.Live, error) {
 	dumper, ok := a.cfg.Kernel.(LiveDumper)
 	if !ok {
 		return &kernel.Live{}, nil
@@ -41,11 +42,15 @@ func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, merged *desir
 	var sets []*set.Set
 	for i := range merged.Sets {
 		s := merged.Sets[i].Decl
-		if elements && (s.Flags&(unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL) != 0 || len(s.Stateful) > 0) {
+		if detail == desired.DetailElements && (s.Flags&(unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL) != 0 || len(s.Stateful) > 0) {
 			sets = append(sets, s)
 		}
 	}
-	live, err := dumper.DumpLive(id, sets, maxLiveElements)
+	read := func() (*kernel.Live, error) { return dumper.DumpLive(id, sets, maxLiveElements) }
+	if detail == desired.DetailObjects {
+		read = func() (*kernel.Live, error) { return dumper.DumpObjects(id) }
+	}
+	live, err := read()
 	if errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("%w: weft has no table %s any more", ErrNoObject, id)
 	}

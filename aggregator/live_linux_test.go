@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -90,6 +91,11 @@ func TestKernelLiveValues(t *testing.T) {
 	}
 	if texts["hits"] != hits || hits == "packets 0 bytes 0" || !strings.HasPrefix(texts["most"], "over 25 mbytes") || !strings.HasPrefix(texts["slow"], "rate 10/second") {
 		t.Errorf("objects %v", texts)
+	}
+	objects := readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo", Live: true, ObjectsOnly: true})
+	got.Chains, got.Sets = nil, nil
+	if diff := cmp.Diff(got, objects, protocmp.Transform()); diff != "" {
+		t.Errorf("only the objects (-want +got):\n%s", diff)
 	}
 }
 

@@ -47,7 +47,8 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 	}
 	v := tableView{reader: r, live: &kernel.Live{}}
 	exists := false
-	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, exists = w.state.Merged(id, !req.GetTerse(), r) }); err != nil {
+	detail := detailOf(req)
+	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, exists = w.state.Merged(id, detail, r) }); err != nil {
 		return nil, err
 	}
 	switch {
@@ -58,11 +59,23 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
 	if req.GetLive() {
-		if v.live, err = a.dumpLive(ctx, id, v.merged, !req.GetTerse()); err != nil {
+		if v.live, err = a.dumpLive(ctx, id, v.merged, detail); err != nil {
 			return nil, err
 		}
 	}
 	return v.parts(partBytes), nil
+}
+
+// detailOf returns how much of a table is asked for.
+func detailOf(req *weftv1.GetTableRequest) desired.Detail {
+	switch {
+	case req.GetObjectsOnly():
+		return desired.DetailObjects
+	case req.GetTerse():
+		return desired.DetailRules
+	default:
+		return desired.DetailElements
+	}
 }
 
 func tableID(family, name string) (nft.TableID, error) {

@@ -87,17 +87,33 @@ func (s *State) Tables(r Reader) []TableStatus {
 	return all
 }
 
-// Merged returns the content of a table that a reader sees; without elements its sets are
-// declarations alone. It copies rules, shares elements, and neither sorts nor formats.
+// Detail says how much of a table Merged returns.
+type Detail int
+
+// The details, each with what is before it.
+const (
+	// DetailObjects is named objects and flowtables.
+	DetailObjects Detail = iota
+	// DetailRules is chains with their rules, and the declarations of sets.
+	DetailRules
+	// DetailElements is the elements of sets.
+	DetailElements
+)
+
+// Merged returns the content of a table that a reader sees. It copies rules, shares elements,
+// and neither sorts nor formats.
 // Exists is true if there is such a table: nothing is returned if the reader sees nothing of
 // it.
-func (s *State) Merged(id nft.TableID, elements bool, r Reader) (m *Merged, exists bool) {
+func (s *State) Merged(id nft.TableID, detail Detail, r Reader) (m *Merged, exists bool) {
 	t := s.existing(id)
 	if !t.seenBy(r) {
 		return nil, t.exists()
 	}
 	m = &Merged{Status: t.status(r)}
 	for _, p := range t.sortedParts() {
+		if _, ok := p.(*object); !ok && detail == DetailObjects {
+			continue
+		}
 		seen := seen(p, r)
 		if len(seen) == 0 {
 			continue
@@ -111,7 +127,7 @@ func (s *State) Merged(id nft.TableID, elements bool, r Reader) (m *Merged, exis
 			m.Chains = append(m.Chains, c)
 		case *set:
 			ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, r, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(seen)}
-			if elements {
+			if detail == DetailElements {
 				ms.Elements = o.view(r)
 			}
 			m.Sets = append(m.Sets, ms)

@@ -32,7 +32,7 @@ const (
 // drop says what packets were dropped by.
 type drop struct {
 	// policies are those that isolate the pods, or the one whose rule drops, as the comment
-	// of the rule names them.
+	// of the counter names them.
 	policies, direction string
 }
 
@@ -83,7 +83,7 @@ func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 	}
 	out := make(map[drop]uint64)
 	for _, family := range []string{"ip", "ip6"} {
-		t, err := d.client.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, Terse: true, Live: true})
+		t, err := d.client.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, ObjectsOnly: true, Live: true})
 		if err != nil {
 			return nil, fmt.Errorf("read dropped packets: %w", err)
 		}
@@ -102,33 +102,13 @@ func (d *drops) close() {
 	}
 }
 
-// addDrops adds what the rules of a table that drop have counted.
+// addDrops adds what the counters of drops of a table have counted.
 func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
-	counted := make(map[string]uint64)
 	for _, o := range t.GetObjects() {
-		counted[o.GetObject().GetName()] = packets(o.GetObject().GetText())
-	}
-	seen := make(map[string]bool)
-	for _, c := range t.GetChains() {
-		for _, r := range c.GetRules() {
-			name, ok := droppingCounter(r.GetRule().GetText())
-			if !ok || seen[name] {
-				continue
-			}
-			seen[name] = true
-			to[dropOf(r.GetRule().GetComment())] += counted[name]
+		if strings.HasPrefix(o.GetObject().GetName(), render.DropCounter+"-") {
+			to[dropOf(o.GetObject().GetComment())] += packets(o.GetObject().GetText())
 		}
 	}
-}
-
-// droppingCounter returns the named counter of a rule that drops.
-func droppingCounter(rule string) (name string, ok bool) {
-	if !strings.HasSuffix(rule, " drop") {
-		return "", false
-	}
-	_, rest, ok := strings.Cut(rule, `counter name "`)
-	name, _, _ = strings.Cut(rest, `"`)
-	return name, ok
 }
 
 // packets returns the number in the text of a counter, such as "packets 3 bytes 180".
@@ -145,7 +125,7 @@ func packets(text string) uint64 {
 	return n
 }
 
-// dropOf returns what the comment of a rule says, such as "shop/db ingress" or
+// dropOf returns what the comment of a counter says, such as "shop/db ingress" or
 // "base egress[2]".
 func dropOf(comment string) drop {
 	for d := range model.NumDirections {

@@ -10,25 +10,17 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// TestDrops sums what rules that drop have counted, of both families.
+// TestDrops sums what the counters of drops have counted, of both families.
 //
 // Policy behaviour: 55.
 func TestDrops(t *testing.T) {
-	table := &weftv1.GetTableResponse{
-		Objects: []*weftv1.MergedObject{
-			{Object: &weftv1.Object{Name: "a", Text: "packets 3 bytes 180"}}, {Object: &weftv1.Object{Name: "b", Text: "packets 5 bytes 1"}},
-			{Object: &weftv1.Object{Name: "c", Text: "packets x"}}, {Object: &weftv1.Object{Name: "d", Text: ""}},
-		},
-		Chains: []*weftv1.MergedChain{{Rules: []*weftv1.MergedRule{
-			{Rule: &weftv1.Rule{Text: `counter name "a" drop`, Comment: "shop/db,shop/api ingress"}},
-			{Rule: &weftv1.Rule{Text: `counter name "a" drop`, Comment: "shop/db,shop/api ingress"}},
-			{Rule: &weftv1.Rule{Text: `ct reply ip saddr @s counter name "b" drop`, Comment: `base egress[2] to-dns`}},
-			{Rule: &weftv1.Rule{Text: `counter name "c" drop`, Comment: "other"}},
-			{Rule: &weftv1.Rule{Text: `counter name "d" drop`, Comment: "empty ingress"}},
-			{Rule: &weftv1.Rule{Text: `counter name "b" accept`, Comment: "shop/db ingress[0]"}},
-			{Rule: &weftv1.Rule{Text: `counter drop`}},
-		}}},
+	counter := func(name, comment, text string) *weftv1.MergedObject {
+		return &weftv1.MergedObject{Object: &weftv1.Object{Kind: "counter", Name: name, Comment: comment, Text: text}}
 	}
+	table := &weftv1.GetTableResponse{Objects: []*weftv1.MergedObject{
+		counter("drop-1-a", "shop/db,shop/api ingress", "packets 3 bytes 180"), counter("drop-2-b", "base egress[2] to-dns", "packets 5 bytes 1"),
+		counter("drop-3-c", "other", "packets x"), counter("drop-4-d", "empty ingress", ""), counter("rule-5-e", "shop/db ingress[0]", "packets 7 bytes 9"),
+	}}
 	got := make(map[drop]uint64)
 	addDrops(got, table)
 	addDrops(got, table)

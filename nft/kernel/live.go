@@ -46,9 +46,9 @@ type LiveElements struct {
 // A commit during the call can make it omit what the commit adds or deletes, and
 // neighbours of that. Errors are those of DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
-	live := &Live{Objects: map[object.Ref]LiveObject{}, Rules: map[uint64][]string{}, Elements: map[string]LiveElements{}}
-	if err := c.dumpLive(table, live); err != nil {
-		return nil, fmt.Errorf("dump counters of table %s: %w", table, err)
+	live := &Live{Rules: map[uint64][]string{}, Elements: map[string]LiveElements{}}
+	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
+		return nil, err
 	}
 	for _, s := range sets {
 		d := newElementDecoder(s)
@@ -67,38 +67,61 @@ func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, e
 	return live, nil
 }
 
-// dumpLive reads all but elements.
-func (c *Conn) dumpLive(id nft.TableID, live *Live) error {
+// DumpObjects is DumpLive for named objects and flowtables alone.
+func (c *Conn) DumpObjects(table nft.TableID) (*Live, error) {
+	live := &Live{}
+	return live, c.dumpLive(table, live, (*Conn).readObjects)
+}
+
+// dumpLive reads parts of a table over a socket of its own.
+func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.TableID, *Live) error) error {
 	sock, err := dial(c.netNS)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sock.close() }() // nothing was written to it
 	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
-	if err := r.checkOurs(id); err != nil {
+	err = r.checkOurs(id)
+	for _, read := range parts {
+		if err == nil {
+			err = read(r, id, live)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("dump counters of table %s: %w", id, err)
+	}
+	return nil
+}
+
+// handles reads the handles of what a table has, by name.
+func (c *Conn) handles(typ int, id nft.TableID, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
+	out := map[string]uint64{}
+	_, err := list(c.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {
+		name, _ := attr.Find(m.attrs, nameAttr)
+		handle, _ := attr.Find(m.attrs, handleAttr)
+		out[name.Text()] = handle.Uint64BE()
+		return struct{}{}, errors.Join(name.Err(), handle.Err())
+	})
+	return out, err
+}
+
+// readChains reads the handles of chains and sets.
+func (c *Conn) readChains(id nft.TableID, live *Live) (err error) {
+	if live.Chains, err = c.handles(unix.NFT_MSG_GETCHAIN, id, nil, unix.NFTA_CHAIN_NAME, unix.NFTA_CHAIN_HANDLE); err != nil {
 		return err
 	}
-	handles := func(typ int, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
-		out := map[string]uint64{}
-		_, err := list(r.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {
-			name, _ := attr.Find(m.attrs, nameAttr)
-			handle, _ := attr.Find(m.attrs, handleAttr)
-			out[name.Text()] = handle.Uint64BE()
-			return struct{}{}, errors.Join(name.Err(), handle.Err())
-		})
-		return out, err
-	}
+	live.Sets, err = c.handles(unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), unix.NFTA_SET_NAME, nftaSetHandle)
+	return err
+}
+
+// readObjects reads flowtables and named objects.
+func (c *Conn) readObjects(id nft.TableID, live *Live) (err error) {
 	inTable := named(id.Name, 0, "")
-	if live.Chains, err = handles(unix.NFT_MSG_GETCHAIN, nil, unix.NFTA_CHAIN_NAME, unix.NFTA_CHAIN_HANDLE); err != nil {
+	if live.Flowtables, err = c.handles(unix.NFT_MSG_GETFLOWTABLE, id, inTable, nftaFlowtableName, nftaFlowtableHandle); err != nil {
 		return err
 	}
-	if live.Sets, err = handles(unix.NFT_MSG_GETSET, inTable, unix.NFTA_SET_NAME, nftaSetHandle); err != nil {
-		return err
-	}
-	if live.Flowtables, err = handles(unix.NFT_MSG_GETFLOWTABLE, inTable, nftaFlowtableName, nftaFlowtableHandle); err != nil {
-		return err
-	}
-	_, err = list(r.dumpInTable, unix.NFT_MSG_GETOBJ, id, inTable, func(m reply) (struct{}, error) {
+	live.Objects = map[object.Ref]LiveObject{}
+	_, err = list(c.dumpInTable, unix.NFT_MSG_GETOBJ, id, inTable, func(m reply) (struct{}, error) {
 		o, err := decodeObject(m)
 		handle, _ := attr.Find(m.attrs, nftaObjHandle)
 		if o != nil {
@@ -106,10 +129,12 @@ func (c *Conn) dumpLive(id nft.TableID, live *Live) error {
 		}
 		return struct{}{}, errors.Join(err, handle.Err())
 	})
-	if err != nil {
-		return err
-	}
-	_, err = list(r.dumpInTable, unix.NFT_MSG_GETRULE, id, inTable, func(m reply) (struct{}, error) { return struct{}{}, live.rule(m) })
+	return err
+}
+
+// readRules reads the counters and quotas of rules.
+func (c *Conn) readRules(id nft.TableID, live *Live) error {
+	_, err := list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, 0, ""), func(m reply) (struct{}, error) { return struct{}{}, live.rule(m) })
 	return err
 }
 

@@ -3372,7 +3372,10 @@ type GetTableRequest struct {
 	Terse bool `protobuf:"varint,3,opt,name=terse,proto3" json:"terse,omitempty"`
 	// Add what only the kernel knows: handles, what rules and objects have counted, and
 	// the elements that packets have added.
-	Live          bool `protobuf:"varint,4,opt,name=live,proto3" json:"live,omitempty"`
+	Live bool `protobuf:"varint,4,opt,name=live,proto3" json:"live,omitempty"`
+	// Only the named objects and the flowtables. To read the counters of a large table costs
+	// a fraction of reading the table.
+	ObjectsOnly   bool `protobuf:"varint,5,opt,name=objects_only,json=objectsOnly,proto3" json:"objects_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3431,6 +3434,13 @@ func (x *GetTableRequest) GetTerse() bool {
 func (x *GetTableRequest) GetLive() bool {
 	if x != nil {
 		return x.Live
+	}
+	return false
+}
+
+func (x *GetTableRequest) GetObjectsOnly() bool {
+	if x != nil {
+		return x.ObjectsOnly
 	}
 	return false
 }
@@ -5921,12 +5931,13 @@ const file_weft_proto_rawDesc = "" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
 	"\rSTATE_ADOPTED\x10\x02\x12\x12\n" +
-	"\x0eSTATE_ORPHANED\x10\x03\"g\n" +
+	"\x0eSTATE_ORPHANED\x10\x03\"\x8a\x01\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05terse\x18\x03 \x01(\bR\x05terse\x12\x12\n" +
-	"\x04live\x18\x04 \x01(\bR\x04live\"\x9d\x02\n" +
+	"\x04live\x18\x04 \x01(\bR\x04live\x12!\n" +
+	"\fobjects_only\x18\x05 \x01(\bR\vobjectsOnly\"\x9d\x02\n" +
 	"\x10GetTableResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12,\n" +
 	"\x06status\x18\x02 \x01(\v2\x14.weft.v1.TableStatusR\x06status\x12,\n" +

@@ -151,7 +151,7 @@ func field(part string) string {
 //
 // Possible errors: ErrUnsupported (an older aggregator); those of ListAll.
 func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error) {
-	m, err := a.merged(ctx, "list counters", &weftv1.GetTableRequest{Terse: true, Live: true})
+	m, err := a.merged(ctx, "list counters", &weftv1.GetTableRequest{ObjectsOnly: true, Live: true})
 	if err != nil {
 		return nil, err
 	}

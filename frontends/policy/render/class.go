@@ -47,7 +47,7 @@ func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
 			}
 		}
 		name := policyName(id)
-		c := b.counter("drop", name+"-"+d.String(), name+" "+d.String()+" is left out", id)
+		c := b.counter(DropCounter, name+"-"+d.String(), name+" "+d.String()+" is left out", id)
 		b.add(id, c.counter.GetComment(), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
 	}
 	if len(b.rules) == 0 {
@@ -83,7 +83,7 @@ func (t *table) classChain(ids []model.PolicyID, d model.Direction) *object {
 		}
 		about := policyNames(isolating) + " " + d.String()
 		b.log(none, policyNames(isolating))
-		c := b.counter("drop", d.String(), about, isolating[0])
+		c := b.counter(DropCounter, d.String(), about, isolating[0])
 		b.add(none, comment(about), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
 	} else {
 		if baseline := ofTier(ids, model.TierBaseline); len(baseline) > 0 {

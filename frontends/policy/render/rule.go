@@ -116,7 +116,11 @@ func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 
 // verdict returns the end of a rule: its counter and what happens to a packet.
 func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) []match {
-	c := b.counter("rule", policyName(of)+"-"+shortRule(r.Name), about, of)
+	kind := "rule"
+	if r.Action == model.Deny {
+		kind = DropCounter
+	}
+	c := b.counter(kind, policyName(of)+"-"+shortRule(r.Name), about, of)
 	count := match{fmt.Sprintf("counter name %q", c.name), c}
 	switch r.Action {
 	case model.Accept:
@@ -151,6 +155,10 @@ func (b *chainBuilder) log(of model.PolicyID, policies string) {
 		b.add(of, "", match{text: fmt.Sprintf("limit rate %d/second log prefix %q", b.cfg.DropLog, prefix)})
 	}
 }
+
+// DropCounter is what the names of the counters of dropped packets begin with. The comment of
+// such a counter has the policies and the direction.
+const DropCounter = "drop"
 
 // counter returns a counter. It belongs to what its comment names, and so it goes on when
 // the rules that count with it change.
