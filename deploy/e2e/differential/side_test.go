@@ -44,6 +44,9 @@ var vips = []netip.Prefix{netip.MustParsePrefix("203.0.112.0/23"), netip.MustPar
 // webPorts are what every web pod serves; odd is a port that a slice may name differently.
 var webPorts = []uint16{8080, 9090}
 
+// kubeProxyName is the name of the side of kube-proxy.
+const kubeProxyName = "kube-proxy"
+
 // newSide makes the network in a namespace of its own, since both have the same addresses.
 func newSide(name string, command func(*side, string, config) []string) (*side, error) {
 	s := &side{name: name, command: command, actors: map[string]*actor{}}
@@ -161,7 +164,7 @@ func kubeProxy(_ *side, kubeconfig string, c config) []string {
 		program("kube-proxy"), "--kubeconfig", kubeconfig, "--hostname-override", node, "--proxy-mode", "nftables",
 		// A namespace may not change the machine's limits.
 		"--conntrack-max-per-core=0", "--conntrack-min=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
-		"--metrics-bind-address", "127.0.0.1:10249", "--healthz-bind-address", "0.0.0.0:10256", "--v=2",
+		"--metrics-bind-address", "127.0.0.1:10249", "--healthz-bind-address", "0.0.0.0:10256", "--v=2", "--vmodule=proxier=4",
 	}, append(c.detectPods(), c.flags...)...)
 }
 
@@ -184,8 +187,21 @@ func (s *side) run(ctx context.Context, kubeconfig string, c config) error {
 			return err
 		}
 	}
-	return s.launch(kubeconfig, c)
+	if err := s.launch(kubeconfig, c); err != nil || s.name != kubeProxyName {
+		return err
+	}
+	// What it does before it has heard of its node ignores the node's zone.
+	return within(ctx, 20*time.Second, func() error {
+		log, err := os.ReadFile(s.logFile(c))
+		if n := strings.Count(string(log), "Updated proxier node topology labels"); err == nil && n < 2 {
+			return fmt.Errorf("%s knows the zone of its node in %d of 2 families", s.name, n)
+		}
+		return err
+	})
 }
+
+// logFile is the file of the proxy's log.
+func (s *side) logFile(c config) string { return filepath.Join(logDir, s.name+"-"+c.name+".log") }
 
 // launch starts the proxy on the node as it is.
 func (s *side) launch(kubeconfig string, c config) error {
@@ -194,7 +210,7 @@ func (s *side) launch(kubeconfig string, c config) error {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	var err error
-	s.proxy, err = s.lab.Nodes[0].Start(s.name, filepath.Join(logDir, s.name+"-"+c.name+".log"), nil, s.command(s, kubeconfig, c)...)
+	s.proxy, err = s.lab.Nodes[0].Start(s.name, s.logFile(c), nil, s.command(s, kubeconfig, c)...)
 	return err
 }
 

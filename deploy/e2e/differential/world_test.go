@@ -56,7 +56,7 @@ func (w *world) start(ctx context.Context) error {
 		}
 	}
 	var err error
-	if w.peer, err = newSide("kube-proxy", kubeProxy); err != nil {
+	if w.peer, err = newSide(kubeProxyName, kubeProxy); err != nil {
 		return err
 	}
 	if w.weft, err = newSide("weft", weft); err != nil {
