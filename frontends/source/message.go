@@ -72,7 +72,8 @@ func (m messages) add(k *kind) {
 		m[version] = make(map[string]*kind)
 	}
 	if _, ok := m[version][k.gvk.Kind]; ok || k.unmarshal == nil {
-		k = &kind{gvk: k.gvk}
+		m[version][k.gvk.Kind] = nil
+		return
 	}
 	m[version][k.gvk.Kind] = k
 }
@@ -106,7 +107,7 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 	}
 	item, isList := bytes.CutSuffix(name, []byte("List"))
 	k := m[string(version)][string(item)]
-	if k == nil || k.unmarshal == nil {
+	if k == nil {
 		return nil, nil, errWhole
 	}
 	gvk := k.gvk
