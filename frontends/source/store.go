@@ -13,6 +13,10 @@ import (
 // is enough to see what is new in a list and what is missing from it.
 //
 // A reflector calls it from one goroutine at a time, so it needs no lock.
+//
+// Before it is known what exists, no user acts on what it has, so the objects of a streamed list
+// are delivered while the list still arrives. A later list is delivered at once, at its end:
+// users never act on half of it.
 type store struct {
 	users []follower
 	// versions are the resource versions that were delivered last.
@@ -20,7 +24,14 @@ type store struct {
 	// ready is closed once it is known what exists.
 	ready    chan struct{}
 	readySet sync.Once
+	// arrived are the items of a first list that wait to be delivered, delivery is that of
+	// those before them. At most one is under way.
+	arrived  []*item
+	delivery sync.WaitGroup
 }
+
+// maxArrived is how many items of a first list are delivered together.
+const maxArrived = 256
 
 // follower is a user of one watch, and what it follows there.
 type follower struct {
@@ -45,7 +56,34 @@ func newStore() *store {
 // Transformer implements cache.TransformingStore: a streamed list is decoded while
 // it arrives, so the reflector does not hold the objects until its end.
 func (s *store) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) { return s.decode(obj) }
+	return func(obj any) (any, error) {
+		it, err := s.decode(obj)
+		if err != nil || it.events == nil || s.isReady() {
+			return it, err
+		}
+		s.versions[it.name] = it.version
+		s.arrived = append(s.arrived, it)
+		if len(s.arrived) == maxArrived {
+			s.deliverArrived()
+		}
+		return &item{name: it.name, version: it.version}, nil
+	}
+}
+
+// deliverArrived begins to deliver the items that arrived.
+func (s *store) deliverArrived() {
+	s.delivery.Wait()
+	items := s.arrived
+	s.arrived = nil
+	s.delivery.Go(func() { s.deliver(items) })
+}
+
+// finishArrived delivers all items that arrived.
+func (s *store) finishArrived() {
+	if len(s.arrived) > 0 {
+		s.deliverArrived()
+	}
+	s.delivery.Wait()
 }
 
 // Add implements cache.ReflectorStore.
@@ -55,6 +93,7 @@ func (s *store) Add(obj any) error { return s.set(obj) }
 func (s *store) Update(obj any) error { return s.set(obj) }
 
 func (s *store) set(objects ...any) error {
+	s.finishArrived()
 	items, err := s.take(objects, func(types.NamespacedName) {})
 	s.deliver(items)
 	return err
@@ -63,6 +102,7 @@ func (s *store) set(objects ...any) error {
 // Delete implements cache.ReflectorStore. An object that is known to be deleted is
 // not reported again.
 func (s *store) Delete(obj any) error {
+	s.finishArrived()
 	o, err := s.users[0].kind.accepts(obj)
 	if err == nil {
 		s.deliver(s.delete(nil, nameOf(o)))
@@ -73,6 +113,7 @@ func (s *store) Delete(obj any) error {
 // Replace implements cache.ReflectorStore: these objects are all that exist. What
 // is missing was deleted while there was no watch.
 func (s *store) Replace(objects []any, _ string) error {
+	s.finishArrived()
 	missing := maps.Clone(s.versions)
 	if len(missing) == 0 {
 		s.versions = make(map[types.NamespacedName]string, len(objects))
@@ -97,8 +138,18 @@ func (s *store) Resync() error { return nil }
 // setReady notes that it is known what exists.
 func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
 
+func (s *store) isReady() bool {
+	select {
+	case <-s.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 // deleteAll reports all objects as deleted.
 func (s *store) deleteAll() {
+	s.finishArrived()
 	var items []*item
 	for name := range s.versions {
 		items = s.delete(items, name)

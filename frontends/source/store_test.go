@@ -1,6 +1,7 @@
 package source
 
 import (
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,5 +85,61 @@ func TestStoreRefuses(t *testing.T) {
 	}
 	if r.gone != 0 || len(r.objects) != 2 {
 		t.Errorf("%d gone, objects %v", r.gone, r.objects)
+	}
+}
+
+// TestStoreStreamedList delivers the objects of the first streamed list in batches before its
+// end, each version once however often the list begins again, and a later list at its end only.
+func TestStoreStreamedList(t *testing.T) {
+	s, r := serviceStore(t)
+	arrive := func(objects ...*corev1.Service) (list []any) {
+		t.Helper()
+		for _, o := range objects {
+			it, err := s.Transformer()(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, it)
+		}
+		return list
+	}
+	check := func(step string, batches, known, gone int) {
+		t.Helper()
+		s.delivery.Wait()
+		if r.batches != batches || len(r.objects) != known || r.gone != gone {
+			t.Errorf("%s: %d batches, %d known, %d gone, want %d, %d, %d", step, r.batches, len(r.objects), r.gone, batches, known, gone)
+		}
+	}
+	services := make([]*corev1.Service, 2*maxArrived+1)
+	for i := range services {
+		services[i] = versioned("s"+strconv.Itoa(i), "10.0.0.1", "1")
+	}
+	arrive(services[:maxArrived+1]...)
+	check("a list that breaks off", 1, maxArrived, 0)
+	// One was deleted, one changed, before the list begins again.
+	services[1] = versioned("s1", "10.0.0.2", "2")
+	list := arrive(services[1:]...)
+	check("again", 2, 2*maxArrived-1, 0)
+	if got := r.objects["Service default/s1"]; got != "10.0.0.2" {
+		t.Errorf("s1 is %s", got)
+	}
+	if s.isReady() {
+		t.Error("ready before the end of the list")
+	}
+	if err := s.Replace(list, "2"); err != nil {
+		t.Fatal(err)
+	}
+	check("its end", 4, 2*maxArrived, 1)
+	list = arrive(versioned("s1", "10.0.0.3", "3"))
+	check("a later list", 4, 2*maxArrived, 1)
+	if err := s.Replace(list, "3"); err != nil {
+		t.Fatal(err)
+	}
+	check("the end of the later list", 5, 1, 2*maxArrived)
+	if got := r.objects["Service default/s1"]; got != "10.0.0.3" {
+		t.Errorf("s1 is %s", got)
+	}
+	if len(s.versions) != 1 {
+		t.Errorf("%d versions", len(s.versions))
 	}
 }

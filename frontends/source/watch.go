@@ -57,6 +57,7 @@ type resourceWatch struct {
 
 // run follows the resource until ctx ends.
 func (w *resourceWatch) run(ctx context.Context) {
+	defer w.store.finishArrived()
 	if w.presence == Required {
 		w.reflect(ctx, w.requests)
 		return
