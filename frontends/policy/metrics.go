@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-proxy/weft/frontends/publish"
 )
 
 // Names of the metrics.
@@ -56,7 +58,7 @@ func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 	m := &metrics{
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 			Help:    "Time from the arrival of the oldest event of a change to the acknowledged commit, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})),
+			Buckets: publish.LatencyBuckets})),
 		events:    collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents, Help: "Events received from the source."}, []string{"kind"})),
 		changes:   collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricChanges, Help: "Changes of what this node enforces: of its pods, of policies that apply to them, and of sets."}, []string{"kind"})),
 		publishes: collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})),

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-proxy/weft/frontends/publish"
 )
 
 // Names of the metrics.
@@ -55,7 +57,7 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		proxy: proxy,
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 			Help:    "Time from the arrival of the oldest event of an update to the acknowledged commit, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})),
+			Buckets: publish.LatencyBuckets})),
 		events:    collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents, Help: "Events received from the source."}, []string{"kind"})),
 		changes:   collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges, Help: "Services whose outcome on this node changed."})),
 		publishes: collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})),

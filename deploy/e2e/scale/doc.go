@@ -33,9 +33,9 @@
 // At its end TestScale measures "weft run --network-policy" on so many pods, namespaces and
 // policies beside 1,000 Services, from the replayed API: the start, the memory, isolated
 // changes and 1,000 pod events a second. Times are weft's own, from the arrival of an event
-// to the acknowledged commit. It enforces once its /readyz says so. The CPU of changes is
-// measured before their latency, because weft answers a request for its metrics each time that a
-// latency is read.
+// to the acknowledged commit, as its histogram has them: a quantile is the bound of a bucket. Metrics
+// are read before the changes and after them, never between: an answer costs more than a change.
+// weft enforces once its /readyz says so.
 //
 // # Output
 //
