@@ -24,8 +24,8 @@ type store struct {
 	// ready is closed once it is known what exists.
 	ready    chan struct{}
 	readySet sync.Once
-	// arrived are the items of a first list that wait to be delivered, delivery is that of
-	// those before them. At most one is under way.
+	// arrived are the items of a first list that wait to be delivered, and delivery is done
+	// when the items before them are. At most one delivery is under way.
 	arrived  []*item
 	delivery sync.WaitGroup
 }
