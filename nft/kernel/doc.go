@@ -4,9 +4,9 @@
 // What comes in are Ops on tables, chains, rules, sets, elements, objects and
 // flowtables, in the compiled form of packages set, object and compile. Conn.Commit sends
 // them as one netlink batch with one system call: either all of them take effect, or none
-// does. What goes out are the tables that weft created (Conn.Dump, Conn.Adopt) and the
-// changes that other processes make to them (Conn.Watch). Read op.go and commit.go first,
-// then encoder.go and dump.go.
+// does. What goes out are the tables that weft created (Conn.Dump, Conn.Adopt), the
+// changes that other processes make to them (Conn.Watch), and the steps of traced packets
+// (Conn.Trace). Read op.go and commit.go first, then encoder.go and dump.go.
 //
 // Weft's tables carry a mark, a record in their userdata (package userdata). A foreign
 // table is one without the mark: weft did not create it. The package refuses to change
@@ -58,7 +58,7 @@
 // # Concurrency
 //
 // A Conn may be used by several goroutines. Commit, Check, Dump, Adopt, Generation, Survey
-// and RemoveForeign exclude each other. Watch, DumpSet and DumpLive have sockets of their
+// and RemoveForeign exclude each other. Watch, Trace, DumpSet and DumpLive have sockets of their
 // own, so commits do not wait for them. Close does not wait for other calls; those that use
 // the connection's socket then fail.
 //

@@ -74,9 +74,13 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
 	owns := func(id nft.TableID) bool { _, ok := c.lookup(id); return ok }
-	w := &watcher{sock: sock, portID: c.portID, owns: owns, out: make(chan Change, watchQueue)}
-	go w.run(ctx)
-	return w.out, nil
+	w := &watcher{portID: c.portID, owns: owns}
+	events := &stream[Change]{
+		sock: sock, out: make(chan Change, watchQueue), decode: w.datagram, overrun: w.overrun,
+		failed: func(err error) Change { return Change{Reason: Failed, Err: fmt.Errorf("watch nftables: %w", err)} },
+	}
+	go events.run(ctx)
+	return events.out, nil
 }
 
 // listen opens a socket that receives the events of changes by other processes.
@@ -127,57 +131,19 @@ func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// watcher reads the monitor socket.
+// watcher decodes what the monitor socket receives.
 type watcher struct {
-	sock   *socket
 	portID uint32
 	owns   func(nft.TableID) bool
-	out    chan Change
 	// pending are the changes of the current transaction. Their generation is in the
 	// message at its end.
 	pending []Change
 }
 
-// run is the watcher's loop.
-func (w *watcher) run(ctx context.Context) {
-	defer close(w.out)
-	stop := context.AfterFunc(ctx, func() { _ = w.sock.close() })
-	defer func() {
-		if stop() {
-			_ = w.sock.close()
-		}
-	}()
-	for {
-		b, err := w.sock.recv(true)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, unix.ENOBUFS):
-			w.pending = nil
-			if !w.emit(ctx, Change{Reason: Overrun}) {
-				return
-			}
-			continue
-		case err != nil:
-			w.emit(ctx, Change{Reason: Failed, Err: fmt.Errorf("watch nftables: %w", err)})
-			return
-		}
-		for _, change := range w.datagram(b) {
-			if !w.emit(ctx, change) {
-				return
-			}
-		}
-	}
-}
-
-// emit sends a change to the receiver. It returns false if ctx is done first.
-func (w *watcher) emit(ctx context.Context, change Change) bool {
-	select {
-	case w.out <- change:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// overrun forgets the current transaction and returns the change that reports an overrun.
+func (w *watcher) overrun() Change {
+	w.pending = nil
+	return Change{Reason: Overrun}
 }
 
 // datagram decodes events and returns the changes of the transactions that end

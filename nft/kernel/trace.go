@@ -1,0 +1,163 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// traceQueue is how many events are queued for a slow receiver.
+const traceQueue = 256
+
+// TraceType says what a TraceEvent is about.
+type TraceType uint32
+
+// The types of trace events (enum nft_trace_types), and those that Trace adds.
+const (
+	// TracePolicy is the end of a base chain: its policy decides.
+	TracePolicy TraceType = unix.NFT_TRACETYPE_POLICY
+	// TraceReturn is the end of the rules of a chain. The kernel also sends one before the
+	// TracePolicy of a base chain.
+	TraceReturn TraceType = unix.NFT_TRACETYPE_RETURN
+	// TraceRule is a rule that ended with a verdict, even if that is to continue.
+	TraceRule TraceType = unix.NFT_TRACETYPE_RULE
+	// TraceOverrun means that the kernel dropped events, or that some could not be decoded.
+	TraceOverrun TraceType = 1 << 16
+	// TraceFailed means that the socket failed, for the reason in Err. The trace ends.
+	TraceFailed TraceType = 1<<16 + 1
+)
+
+// String returns the type as a lower-case word.
+func (t TraceType) String() string {
+	switch t {
+	case TracePolicy:
+		return "policy"
+	case TraceReturn:
+		return "return"
+	case TraceRule:
+		return "rule"
+	case TraceOverrun:
+		return "overrun"
+	case TraceFailed:
+		return "failed"
+	default:
+		return fmt.Sprintf("type(%d)", uint32(t))
+	}
+}
+
+// TraceEvent is one step of a packet whose "meta nftrace" is 1.
+type TraceEvent struct {
+	Type TraceType
+	// ID identifies the packet. It can repeat after many packets.
+	ID uint32
+	// Table and Chain are where the packet is. Rule is the handle of the rule of a TraceRule.
+	Table nft.TableID
+	Chain string
+	Rule  uint64
+	// Verdict is that of the rule, with the chain of a jump or goto. It is valid for TraceRule
+	// and TraceReturn.
+	Verdict set.Verdict
+	// Policy is that of a TracePolicy: datatype.VerdictAccept or VerdictDrop.
+	Policy int32
+	// Protocol is the family of the packet (NFPROTO_*), which in a table of the family inet
+	// is not that of the table.
+	Protocol nft.Family
+	// In and Out are the indexes of the interfaces, 0 for none.
+	In, Out uint32
+	Mark    uint32
+	// Link, Network and Transport are the beginnings of the headers. The kernel sends them
+	// with the first event of a packet at a base chain, and at most 20 bytes from the start of
+	// the transport header, payload included.
+	Link, Network, Transport []byte
+	// Err is the cause of TraceFailed.
+	Err error
+}
+
+// Trace reports the steps of all packets in the network namespace whose "meta nftrace" is
+// 1, in all tables, after the call. It closes the channel when ctx is done and after a
+// TraceFailed. It does not change the ruleset: a rule has to set nftrace.
+//
+// If the receiver is slow, events wait in a queue of 256 and in the socket's buffer. When
+// both are full, the kernel drops events, which is reported as TraceOverrun.
+func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
+	sock, err := dial(c.netNS)
+	if err != nil {
+		return nil, fmt.Errorf("trace packets: %w", err)
+	}
+	err = sock.reserve(0, watchBuffer)
+	if err == nil {
+		err = sock.nl.JoinGroup(unix.NFNLGRP_NFTRACE)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("trace packets: %w", err), sock.close())
+	}
+	events := &stream[TraceEvent]{
+		sock: sock, out: make(chan TraceEvent, traceQueue), decode: decodeTraces,
+		overrun: func() TraceEvent { return TraceEvent{Type: TraceOverrun} },
+		failed: func(err error) TraceEvent {
+			return TraceEvent{Type: TraceFailed, Err: fmt.Errorf("trace packets: %w", err)}
+		},
+	}
+	go events.run(ctx)
+	return events.out, nil
+}
+
+// decodeTraces returns the events of a datagram, and a TraceOverrun at the first that cannot
+// be decoded.
+func decodeTraces(b []byte) []TraceEvent {
+	var events []TraceEvent
+	for len(b) > 0 {
+		h, payload, rest, ok := nextMessage(b)
+		m, err := parseReply(payload)
+		if !ok || err != nil {
+			return append(events, TraceEvent{Type: TraceOverrun})
+		}
+		b = rest
+		if h.typ != msgType(unix.NFT_MSG_TRACE) {
+			continue
+		}
+		event, err := decodeTrace(m)
+		if err != nil {
+			return append(events, TraceEvent{Type: TraceOverrun})
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// decodeTrace decodes an NFT_MSG_TRACE.
+func decodeTrace(m reply) (TraceEvent, error) {
+	e := TraceEvent{Table: nft.TableID{Family: m.family}}
+	var protocol uint32
+	err := attr.Fields{
+		attr.Always(unix.NFTA_TRACE_TYPE, (*uint32)(&e.Type)),
+		attr.Always(unix.NFTA_TRACE_ID, &e.ID),
+		attr.Always(unix.NFTA_TRACE_TABLE, &e.Table.Name),
+		attr.Always(unix.NFTA_TRACE_CHAIN, &e.Chain),
+		attr.Always(unix.NFTA_TRACE_RULE_HANDLE, &e.Rule),
+		attr.Always(unix.NFTA_TRACE_VERDICT, attr.Fields{
+			attr.Always(unix.NFTA_VERDICT_CODE, &e.Verdict.Code),
+			attr.Always(unix.NFTA_VERDICT_CHAIN, &e.Verdict.Chain),
+		}),
+		attr.Always(unix.NFTA_TRACE_POLICY, &e.Policy),
+		attr.Always(unix.NFTA_TRACE_NFPROTO, &protocol),
+		attr.Always(unix.NFTA_TRACE_IIF, &e.In),
+		attr.Always(unix.NFTA_TRACE_OIF, &e.Out),
+		attr.Always(unix.NFTA_TRACE_MARK, &e.Mark),
+		attr.Always(unix.NFTA_TRACE_LL_HEADER, &e.Link),
+		attr.Always(unix.NFTA_TRACE_NETWORK_HEADER, &e.Network),
+		attr.Always(unix.NFTA_TRACE_TRANSPORT_HEADER, &e.Transport),
+	}.Read(m.attrs)
+	e.Protocol = nft.Family(protocol)
+	if e.Type == TraceRule && e.Rule == 0 {
+		// The kernel reports the end of a chain as a rule without a handle.
+		e.Type = TraceReturn
+	}
+	return e, err
+}
