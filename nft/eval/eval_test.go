@@ -1,0 +1,121 @@
+package eval_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/object"
+)
+
+// filter returns a ruleset with one forward chain of the given rules.
+func filter(t *testing.T, rules ...string) *eval.Ruleset {
+	t.Helper()
+	c := eval.Chain{Decl: &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Hook: 2}}}
+	for i, text := range rules {
+		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Rules = append(c.Rules, eval.Rule{Handle: uint64(i + 1), Exprs: r.Exprs, Anonymous: r.Anonymous})
+	}
+	return &eval.Ruleset{Tables: []eval.Table{{ID: nft.TableID{Family: nft.FamilyIP, Name: "t"}, Chains: []eval.Chain{c}}}}
+}
+
+// out is an eval.Router that sends every packet on.
+func out(*eval.Packet) (eval.Route, bool) {
+	return eval.Route{Out: eval.Interface{Index: 2, Name: "out"}}, true
+}
+
+// forwarded is a packet that the node forwards.
+func forwarded() eval.Packet {
+	return eval.Packet{Data: randomPacket(rand.New(rand.NewPCG(1, 1)), 1), In: eval.Interface{Index: 1, Name: "in"}}
+}
+
+func TestChoices(t *testing.T) {
+	rules := filter(t, "numgen random mod 4 vmap { 0 : drop, 1 : accept }", "limit rate 1/second drop")
+	outcomes, complete, err := eval.Evaluate(rules, forwarded(), out)
+	if err != nil || !complete {
+		t.Fatalf("Evaluate: %v, complete %v", err, complete)
+	}
+	// 0 and 1 decide; 2 and 3 go on to the limit, whose state is not known.
+	if len(outcomes) != 6 {
+		t.Fatalf("%d outcomes, want 6: %+v", len(outcomes), outcomes)
+	}
+	drops := 0
+	for _, o := range outcomes {
+		if o.Verdict == eval.Drop {
+			drops++
+		}
+		p, ok := o.Probability()
+		if ok != (len(o.Choices) == 1) || ok && math.Abs(p-0.25) > 1e-9 {
+			t.Errorf("choices %+v: probability %v, known %v", o.Choices, p, ok)
+		}
+	}
+	if drops != 3 {
+		t.Errorf("%d of the outcomes drop the packet, want 3", drops)
+	}
+}
+
+func TestUndecided(t *testing.T) {
+	for _, tt := range []struct{ rule, want string }{
+		{"ct state new accept", "the connection is not known"},
+		{"fib daddr type local accept", "expression fib"},
+		{"meta skuid 0 accept", "meta key 10 is not known"},
+		{"numgen random mod 1000 < 3 drop", "numgen has 1000 results"},
+		{"ether saddr 00:00:00:00:00:01 drop", "meta key"},
+	} {
+		outcomes, _, err := eval.Evaluate(filter(t, "counter", tt.rule, "drop"), forwarded(), out)
+		if err != nil || len(outcomes) != 1 {
+			t.Errorf("%s: %d outcomes, %v", tt.rule, len(outcomes), err)
+			continue
+		}
+		o := outcomes[0]
+		if o.Verdict != eval.Undecided || !strings.Contains(o.Reason, tt.want) || len(o.Steps) != 1 {
+			t.Errorf("%s: %s %q after %d steps, want undecided with %q after the first rule", tt.rule, o.Verdict, o.Reason, len(o.Steps), tt.want)
+		}
+	}
+}
+
+func TestTooManyOutcomes(t *testing.T) {
+	many := "numgen random mod 64 0 counter"
+	outcomes, complete, err := eval.Evaluate(filter(t, many, many, many), forwarded(), out)
+	if err != nil || complete || len(outcomes) != eval.MaxOutcomes {
+		t.Errorf("%d outcomes, complete %v, %v, want the first %d", len(outcomes), complete, err, eval.MaxOutcomes)
+	}
+}
+
+func TestInputIsNotChanged(t *testing.T) {
+	p := forwarded()
+	before := string(p.Data)
+	outcomes, _, err := eval.Evaluate(filter(t, "ip dscp set 9 meta mark set 7"), p, out)
+	if err != nil || outcomes[0].Packet.Mark != 7 || string(outcomes[0].Packet.Data) == before {
+		t.Errorf("outcomes %+v, %v, want a rewritten packet with mark 7", outcomes, err)
+	}
+	if string(p.Data) != before || p.Mark != 0 {
+		t.Error("Evaluate changes its argument")
+	}
+}
+
+// TestMalformedPackets cuts packets: each length is an error, and none panics.
+func TestMalformedPackets(t *testing.T) {
+	p := forwarded()
+	six := append([]byte{0x60, 0, 0, 0, 0, 8, 0, 64}, make([]byte, 40)...) // a hop-by-hop header follows
+	six[40] = 59                                                           // no next header
+	for _, data := range [][]byte{p.Data, six} {
+		for n := range data {
+			p.Data = data[:n]
+			if _, _, err := eval.Evaluate(filter(t), p, out); err == nil {
+				t.Errorf("no error for the first %d bytes of %x", n, data)
+			}
+		}
+		p.Data = data
+		if _, _, err := eval.Evaluate(filter(t), p, out); err != nil {
+			t.Error(err)
+		}
+	}
+}

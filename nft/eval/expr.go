@@ -1,0 +1,151 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+
+	google "github.com/google/nftables/expr"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// maxChoice is the greatest modulus of numgen and hash for which all results are listed.
+const maxChoice = 64
+
+// expr runs one expression.
+func (m *machine) expr(r *Rule, e expr.Expr) {
+	switch e := e.(type) {
+	case expr.Library:
+		m.library(r, e)
+	case *expr.Bitwise:
+		m.bitwise(e)
+	case *expr.PayloadWrite:
+		m.payloadWrite(e)
+	case *expr.CT:
+		m.ct(e)
+	case *expr.Hash:
+		m.random("hash", e.Dest, e.Mod, e.Offset)
+	default:
+		undecided("expression %s is not known", expr.Format(e))
+	}
+}
+
+// library runs an expression of google/nftables.
+func (m *machine) library(r *Rule, k expr.Library) {
+	switch e := k.Any.(type) {
+	case *google.Immediate:
+		m.registers.store(e.Register, e.Data)
+	case *google.Verdict:
+		m.verdict = set.Verdict{Code: int32(e.Kind), Chain: e.Chain}
+	case *google.Payload:
+		m.payload(e)
+	case *google.Meta:
+		m.meta(e)
+	case *google.Cmp:
+		c := bytes.Compare(m.registers.at(e.Register, uint32(len(e.Data))), e.Data)
+		m.breakIf(!compares(e.Op, c))
+	case *google.Range:
+		v := m.registers.at(e.Register, uint32(len(e.FromData)))
+		inside := bytes.Compare(v, e.FromData) >= 0 && bytes.Compare(v, e.ToData) <= 0
+		m.breakIf(inside != (e.Op == google.CmpOpEq))
+	case *google.Byteorder:
+		m.byteorder(e)
+	case *google.Lookup:
+		m.lookup(r, e)
+	case *google.Numgen:
+		m.random("numgen", e.Register, e.Modulus, e.Offset)
+	case *google.Limit:
+		m.breakIf(m.exceeds(k) != e.Over)
+	case *google.Quota:
+		m.breakIf(m.exceeds(k) != e.Over)
+	case *google.NAT:
+		m.nat(e)
+	case *google.Reject:
+		m.verdict = set.Verdict{Code: datatype.VerdictDrop}
+	case *google.Counter, *google.Log:
+	default:
+		undecided("expression %s is not known", expr.Format(k))
+	}
+}
+
+// compares reports whether a comparison with the result c matches.
+func compares(op google.CmpOp, c int) bool {
+	switch op {
+	case google.CmpOpEq:
+		return c == 0
+	case google.CmpOpNeq:
+		return c != 0
+	case google.CmpOpLt:
+		return c < 0
+	case google.CmpOpLte:
+		return c <= 0
+	case google.CmpOpGt:
+		return c > 0
+	default:
+		return c >= 0
+	}
+}
+
+// exceeds branches on whether a limit or quota is exceeded.
+func (m *machine) exceeds(e expr.Expr) bool {
+	return m.choose(expr.Format(e), 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
+}
+
+// random branches on a number from offset to offset + modulus - 1.
+func (m *machine) random(what string, register, modulus, offset uint32) {
+	if modulus == 0 || modulus > maxChoice {
+		undecided("%s has %d results", what, modulus)
+	}
+	number := func(i int) string { return strconv.FormatUint(uint64(offset)+uint64(i), 10) }
+	i := m.choose(what, int(modulus), 1/float64(modulus), number)
+	m.registers.store(register, binary.NativeEndian.AppendUint32(nil, offset+uint32(i)))
+}
+
+// bitwise computes (source & mask) ^ xor, or shifts words of the machine's byte order.
+func (m *machine) bitwise(e *expr.Bitwise) {
+	n := (e.Len + 3) &^ 3
+	src, dst := bytes.Clone(m.registers.at(e.Source, n)), m.registers.at(e.Dest, n)
+	var carry uint32
+	switch e.Op {
+	case expr.BitwiseBool:
+		clear(dst)
+		for i := range min(len(dst), len(e.Mask), len(e.Xor)) {
+			dst[i] = src[i]&e.Mask[i] ^ e.Xor[i]
+		}
+	case expr.BitwiseLshift:
+		for i := int(n) - 4; i >= 0; i -= 4 {
+			w := binary.NativeEndian.Uint32(src[i:])
+			binary.NativeEndian.PutUint32(dst[i:], w<<e.Shift|carry)
+			carry = w >> (32 - e.Shift)
+		}
+	case expr.BitwiseRshift:
+		for i := 0; i < int(n); i += 4 {
+			w := binary.NativeEndian.Uint32(src[i:])
+			binary.NativeEndian.PutUint32(dst[i:], w>>e.Shift|carry)
+			carry = w << (32 - e.Shift)
+		}
+	default:
+		undecided("expression %s is not known", expr.Format(e))
+	}
+}
+
+// byteorder changes numbers between the machine's byte order and big-endian.
+func (m *machine) byteorder(e *google.Byteorder) {
+	src := bytes.Clone(m.registers.at(e.SourceRegister, e.Len))
+	for i := uint32(0); e.Size > 0 && i+e.Size <= e.Len; i += e.Size {
+		switch n := src[i:]; e.Size {
+		case 2:
+			binary.BigEndian.PutUint16(n, binary.NativeEndian.Uint16(n))
+		case 4:
+			binary.BigEndian.PutUint32(n, binary.NativeEndian.Uint32(n))
+		case 8:
+			binary.BigEndian.PutUint64(n, binary.NativeEndian.Uint64(n))
+		default:
+			undecided("byteorder of %d bytes", e.Size)
+		}
+	}
+	m.registers.store(e.DestRegister, src)
+}

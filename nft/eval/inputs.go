@@ -1,0 +1,175 @@
+package eval
+
+import (
+	"encoding/binary"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
+)
+
+// payloadAt returns the offset of n bytes of a header. ok is false if the packet does not have
+// them, so that the rule does not match.
+func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
+	at = int(offset)
+	switch base {
+	case unix.NFT_PAYLOAD_NETWORK_HEADER:
+	case unix.NFT_PAYLOAD_TRANSPORT_HEADER:
+		if m.headers.fragment {
+			return 0, false
+		}
+		at += m.headers.transport
+	default:
+		undecided("bytes of the link header or of an inner packet are not known")
+	}
+	return at, at+int(n) <= len(m.out.Packet.Data)
+}
+
+// payload loads bytes of the packet.
+func (m *machine) payload(e *google.Payload) {
+	at, ok := m.payloadAt(uint32(e.Base), e.Offset, e.Len)
+	if !ok {
+		m.breakIf(true)
+		return
+	}
+	m.registers.store(e.DestRegister, m.out.Packet.Data[at:at+int(e.Len)])
+}
+
+// payloadWrite changes bytes of the packet.
+func (m *machine) payloadWrite(e *expr.PayloadWrite) {
+	at, ok := m.payloadAt(e.Base, e.Offset, e.Len)
+	switch {
+	case !ok:
+		m.breakIf(true)
+		return
+	case e.CsumKind == 0 && (e.Base != unix.NFT_PAYLOAD_NETWORK_HEADER || m.headers.family != nft.FamilyIP6):
+		undecided("expression %s does not correct the checksum", expr.Format(e))
+	}
+	m.out.Packet.write(m.headers, at, m.registers.at(e.Source, e.Len), e.Pseudo)
+	h, err := m.out.Packet.parse()
+	if err != nil {
+		undecided("a rule makes the packet malformed: %v", err)
+	}
+	m.headers = h
+}
+
+// meta loads or sets what the kernel knows of the packet.
+func (m *machine) meta(e *google.Meta) {
+	p := &m.out.Packet
+	if e.SourceRegister {
+		switch e.Key {
+		case google.MetaKeyMARK:
+			p.Mark = binary.NativeEndian.Uint32(m.registers.at(e.Register, 4))
+		case google.MetaKeyNFTRACE:
+			p.Trace = m.registers.at(e.Register, 1)[0] != 0
+		default:
+			undecided("setting of meta key %d is not known", e.Key)
+		}
+		return
+	}
+	number := func(n uint32) { m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, n)) }
+	in, out := m.interfaces()
+	switch e.Key {
+	case google.MetaKeyMARK:
+		number(p.Mark)
+	case google.MetaKeyLEN:
+		number(uint32(len(p.Data)))
+	case google.MetaKeyL4PROTO:
+		m.registers.store(e.Register, []byte{m.headers.protocol})
+	case google.MetaKeyNFPROTO:
+		m.registers.store(e.Register, []byte{uint8(m.headers.family)})
+	case google.MetaKeyPROTOCOL:
+		protocol := uint16(unix.ETH_P_IP)
+		if m.headers.family == nft.FamilyIP6 {
+			protocol = unix.ETH_P_IPV6
+		}
+		m.registers.store(e.Register, binary.BigEndian.AppendUint16(nil, protocol))
+	case google.MetaKeyNFTRACE:
+		trace := uint8(0)
+		if p.Trace {
+			trace = 1
+		}
+		m.registers.store(e.Register, []byte{trace})
+	case google.MetaKeyIIF:
+		number(in.Index)
+	case google.MetaKeyOIF:
+		number(out.Index)
+	case google.MetaKeyIIFNAME:
+		m.name(e.Register, in)
+	case google.MetaKeyOIFNAME:
+		m.name(e.Register, out)
+	default:
+		undecided("meta key %d is not known", e.Key)
+	}
+}
+
+// interfaces returns the interfaces as the rules of the hook see them.
+func (m *machine) interfaces() (in, out Interface) {
+	switch m.hook {
+	case hookPrerouting, hookInput:
+		return m.out.Packet.In, Interface{}
+	case hookForward:
+		return m.out.Packet.In, m.out.Packet.Out
+	case hookPostrouting:
+		// Since Linux 5.10 a forwarded packet has its input interface here.
+		return m.out.Packet.In, m.out.Packet.Out
+	default:
+		return Interface{}, m.out.Packet.Out
+	}
+}
+
+// name loads the name of an interface.
+func (m *machine) name(register uint32, i Interface) {
+	var name [datatype.IfNameSize]byte
+	copy(name[:], i.Name)
+	m.registers.store(register, name[:])
+}
+
+// ct loads or sets what connection tracking knows.
+func (m *machine) ct(e *expr.CT) {
+	conn := m.out.Packet.Conn
+	if conn == nil {
+		undecided("the connection is not known")
+	}
+	number := func(n uint32) { m.registers.store(e.Dest, binary.NativeEndian.AppendUint32(nil, n)) }
+	if b := m.current.base; m.hook == hookPrerouting || m.hook == hookOutput {
+		switch {
+		case b.Priority == conntrackPriority:
+			undecided("it is not known whether connection tracking is before chain %s", m.current.chain.Decl.Name)
+		case b.Priority < conntrackPriority && e.Key == unix.NFT_CT_STATE && e.Source == 0:
+			number(StateInvalid)
+			return
+		case b.Priority < conntrackPriority:
+			m.breakIf(e.Source == 0)
+			return
+		}
+	}
+	switch {
+	case conn.State == StateUntracked || conn.State == StateInvalid:
+		if e.Key != unix.NFT_CT_STATE || e.Source != 0 {
+			m.breakIf(e.Source == 0)
+			return
+		}
+		number(conn.State)
+	case e.Source != 0 && e.Key == unix.NFT_CT_MARK:
+		conn.Mark = binary.NativeEndian.Uint32(m.registers.at(e.Source, 4))
+	case e.Source != 0 || e.Direction != selector.NoDirection:
+		undecided("expression %s is not known", expr.Format(e))
+	case e.Key == unix.NFT_CT_STATE:
+		number(conn.State)
+	case e.Key == unix.NFT_CT_MARK:
+		number(conn.Mark)
+	case e.Key == unix.NFT_CT_DIRECTION:
+		direction := uint8(0)
+		if conn.Reply {
+			direction = 1
+		}
+		m.registers.store(e.Dest, []byte{direction})
+	default:
+		undecided("expression %s is not known", expr.Format(e))
+	}
+}

@@ -1,0 +1,154 @@
+package eval_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+var (
+	rulesets = flag.Int("rulesets", 6, "number of random rulesets that are compared with the kernel")
+	packets  = flag.Int("packets", 200, "number of packets that are sent through each ruleset")
+	seed     = flag.Uint64("seed", 1, "seed of the random rulesets and packets")
+)
+
+// tally counts the results of a comparison.
+type tally struct{ packets, undecided, branched, dropped, forwarded, rewritten, steps int }
+
+// TestKernelAgrees sends random packets through random rulesets, and compares what the kernel
+// traces and forwards with the outcomes of Evaluate. A figure of a million packets:
+//
+//	go test ./nft/eval -run TestKernelAgrees -v -rulesets 200 -packets 5000 -timeout 0
+func TestKernelAgrees(t *testing.T) {
+	var sum tally
+	for i := range *rulesets {
+		random := rand.New(rand.NewPCG(*seed, uint64(i)))
+		t.Run(fmt.Sprintf("ruleset %d", i), func(t *testing.T) { compare(t, random, &sum) })
+	}
+	share := 100 * float64(sum.undecided) / float64(max(sum.packets, 1))
+	t.Logf("%d rulesets, %d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d (%.2f %%) undecided",
+		*rulesets, sum.packets, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided, share)
+	if sum.forwarded == 0 || sum.dropped == 0 || sum.rewritten == 0 || sum.branched == 0 {
+		t.Errorf("the packets do not cover all results: %+v", sum)
+	}
+	if share > 2 {
+		t.Errorf("%.2f %% of the packets are undecided, want at most 2", share)
+	}
+}
+
+// compare sends packets through one random ruleset.
+func compare(t *testing.T, random *rand.Rand, sum *tally) {
+	lab := newLab(t)
+	conn, err := kernel.Open(kernel.Config{NetNS: lab.node.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	text := randomRuleset(random)
+	rules := load(t, conn, text)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	events, err := conn.Trace(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range *packets {
+		data := randomPacket(random, n)
+		p := eval.Packet{Data: data, In: lab.in, Conn: &eval.Conn{State: eval.StateNew}}
+		outcomes, complete, err := eval.Evaluate(rules, p, lab.route)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := lab.send(t, data, events)
+		sum.add(outcomes, complete, got)
+		if complete && !agrees(outcomes, got) {
+			t.Fatalf("packet %d %x of ruleset\n%s\nthe kernel: %s\nthe evaluator: %s", n, data, text, got, describe(outcomes))
+		}
+	}
+}
+
+// add counts a packet. One with an undecided outcome, or with too many, is undecided.
+func (s *tally) add(outcomes []eval.Outcome, complete bool, got observation) {
+	s.packets++
+	s.steps += len(got.steps)
+	if !complete || slices.ContainsFunc(outcomes, func(o eval.Outcome) bool { return o.Verdict == eval.Undecided }) {
+		s.undecided++
+	}
+	if len(outcomes) > 1 {
+		s.branched++
+	}
+	switch {
+	case got.dropped:
+		s.dropped++
+	case got.data != nil:
+		s.forwarded++
+	}
+	if got.translated {
+		s.rewritten++
+	}
+}
+
+// agrees reports whether the kernel did what one of the outcomes says. An undecided
+// one must be the beginning of it.
+func agrees(outcomes []eval.Outcome, got observation) bool {
+	for i := range outcomes {
+		o := &outcomes[i]
+		want := stepTexts(o)
+		if o.Verdict == eval.Undecided {
+			if len(got.steps) >= len(want) && slices.Equal(got.steps[:len(want)], want) {
+				return true
+			}
+			continue
+		}
+		if !slices.Equal(got.steps, want) || (o.Verdict == eval.Drop) != got.dropped {
+			continue
+		}
+		if got.data == nil || bytes.Equal(got.data, o.Packet.Data) {
+			return true
+		}
+	}
+	return false
+}
+
+// stepTexts returns the steps that the kernel traces.
+func stepTexts(o *eval.Outcome) []string {
+	var out []string
+	for _, s := range o.Steps[o.Traced:] {
+		out = append(out, fmt.Sprintf("%s %s %d %s", s.Table, s.Chain, s.Rule, s.Verdict))
+	}
+	return out
+}
+
+// describe prints outcomes for an error.
+func describe(outcomes []eval.Outcome) string {
+	var b strings.Builder
+	for i := range outcomes {
+		o := &outcomes[i]
+		fmt.Fprintf(&b, "\n%s %s %v %x\n  %s", o.Verdict, o.Reason, o.Choices, o.Packet.Data, strings.Join(stepTexts(o), "\n  "))
+	}
+	return b.String()
+}
+
+// nextEvent waits for an event of the kernel.
+func nextEvent(t *testing.T, events <-chan kernel.TraceEvent) kernel.TraceEvent {
+	t.Helper()
+	select {
+	case e, ok := <-events:
+		if !ok || e.Type == kernel.TraceOverrun || e.Type == kernel.TraceFailed {
+			t.Fatalf("the trace ended: %+v", e)
+		}
+		return e
+	case <-time.After(time.Minute):
+		t.Fatal("the kernel does not report the end of the packet")
+		return kernel.TraceEvent{}
+	}
+}

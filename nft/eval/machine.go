@@ -1,0 +1,145 @@
+package eval
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// maxDepth is the kernel's limit of nested jumps (NFT_JUMP_STACK_SIZE), and maxSteps bounds a
+// run of rules that only the kernel would reject.
+const (
+	maxDepth = 16
+	maxSteps = 1 << 20
+)
+
+// machine runs rules as nft_do_chain does, for one combination of choices.
+type machine struct {
+	rules   *Ruleset
+	router  Router
+	headers headers
+
+	hook    uint32
+	current baseChain
+	// bound is true if a nat chain of the hook has translated the packet.
+	bound bool
+
+	// taken are the indexes of the choices, sizes how many results each has, and chosen is
+	// the number of choices so far.
+	taken, sizes []int
+	chosen       int
+
+	// verdict and registers are those of the chain.
+	verdict   set.Verdict
+	registers registers
+	lookups   []Lookup
+	executed  int
+	out       Outcome
+}
+
+// choose returns which of n results of equal or unknown probability is assumed.
+func (m *machine) choose(what string, n int, probability float64, name func(int) string) int {
+	if m.chosen == len(m.taken) {
+		m.taken = append(m.taken[:m.chosen:m.chosen], 0)
+	}
+	i := m.taken[m.chosen]
+	m.sizes = append(m.sizes, n)
+	m.chosen++
+	m.out.Choices = append(m.out.Choices, Choice{What: what, Result: name(i), Probability: probability})
+	return i
+}
+
+// frame is a place to return to.
+type frame struct {
+	chain *Chain
+	next  int
+}
+
+// chain runs a base chain. The verdict is Accept, Drop, or another at the end of its rules.
+func (m *machine) chain(c *Chain) set.Verdict {
+	m.registers = registers{}
+	var stack []frame
+	at := frame{chain: c}
+	for {
+		if m.executed++; m.executed > maxSteps {
+			undecided("the rules do not end")
+		}
+		v := set.Verdict{Code: datatype.VerdictReturn}
+		if at.next < len(at.chain.Rules) {
+			v = m.rule(at.chain, &at.chain.Rules[at.next])
+			at.next++
+		}
+		switch v.Code {
+		case datatype.VerdictContinue, datatype.VerdictBreak:
+		case datatype.VerdictJump, datatype.VerdictGoto:
+			if v.Code == datatype.VerdictJump {
+				if len(stack) == maxDepth {
+					undecided("more than %d chains are nested", maxDepth)
+				}
+				stack = append(stack, at)
+			}
+			next := m.current.table.chain(v.Chain)
+			if next == nil {
+				undecided("chain %s does not exist", v.Chain)
+			}
+			at = frame{chain: next}
+		case datatype.VerdictReturn:
+			if len(stack) == 0 {
+				return v
+			}
+			at, stack = stack[len(stack)-1], stack[:len(stack)-1]
+		case datatype.VerdictAccept, datatype.VerdictDrop:
+			return v
+		default:
+			undecided("verdict %s", v)
+		}
+	}
+}
+
+// rule runs a rule, and records it if it matched.
+func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
+	m.verdict, m.lookups = set.Verdict{Code: datatype.VerdictContinue}, nil
+	for _, e := range r.Exprs {
+		m.expr(r, e)
+		if m.verdict.Code != datatype.VerdictContinue {
+			break
+		}
+	}
+	if m.verdict.Code != datatype.VerdictBreak {
+		m.step(Step{Chain: c.Decl.Name, Rule: r.Handle, Verdict: m.verdict, Lookups: m.lookups})
+	}
+	return m.verdict
+}
+
+// breakIf ends the rule if it does not match.
+func (m *machine) breakIf(mismatch bool) {
+	if mismatch {
+		m.verdict.Code = datatype.VerdictBreak
+	}
+}
+
+// registers are the bytes of struct nft_regs. The first 16 belong to the verdict.
+type registers [80]byte
+
+// at returns the n bytes from the start of a register on. Registers 1 to 4 have 16 bytes, and
+// those from 8 on have four (enum nft_registers).
+func (r *registers) at(register, n uint32) []byte {
+	var offset uint32
+	switch {
+	case register >= 1 && register <= 4:
+		offset = 16 * register
+	case register >= 8 && register < 24:
+		offset = 16 + 4*(register-8)
+	default:
+		undecided("unknown register %d", register)
+	}
+	if n > uint32(len(r))-offset {
+		undecided("%d bytes do not fit into register %d", n, register)
+	}
+	return r[offset : offset+n]
+}
+
+// store writes a value and zeros up to the next multiple of four bytes.
+func (r *registers) store(register uint32, value []byte) {
+	b := r.at(register, uint32(len(value)+3)&^3)
+	clear(b[copy(b, value):])
+}

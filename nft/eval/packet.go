@@ -1,0 +1,201 @@
+package eval
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// Interface is a network interface. The zero value means none.
+type Interface struct {
+	Index uint32
+	Name  string
+	// Type is the hardware type (ARPHRD_*).
+	Type uint16
+}
+
+// Packet is a packet with what the kernel knows of it.
+type Packet struct {
+	// Data is the packet from its IPv4 or IPv6 header on.
+	Data []byte
+	// In and Out are its interfaces. In is none for a packet of the node itself. Evaluate
+	// sets Out after the routing decision.
+	In, Out Interface
+	Mark    uint32
+	// Trace is true if nftrace is set.
+	Trace bool
+	// Conn is its connection, nil if that is not known.
+	Conn *Conn
+}
+
+// Conn is what connection tracking knows of the packet's connection.
+type Conn struct {
+	// State is a bit of NF_CT_STATE_*, such as StateNew.
+	State uint32
+	Mark  uint32
+	// Reply is true for a packet in the direction of replies.
+	Reply bool
+	// NAT is true if the connection has translated addresses. Evaluate does not know them, so
+	// the way of a packet that is not the first of its connection is then Undecided.
+	NAT bool
+}
+
+// States of connections, as ct state loads them.
+const (
+	StateInvalid     = 1 << 0
+	StateEstablished = 1 << 1
+	StateRelated     = 1 << 2
+	StateNew         = 1 << 3
+	StateUntracked   = 1 << 6
+)
+
+// Source and Destination return the addresses, which are invalid in malformed packets.
+func (p *Packet) Source() netip.Addr { return p.address(false) }
+
+// Destination is described with Source.
+func (p *Packet) Destination() netip.Addr { return p.address(true) }
+
+func (p *Packet) address(destination bool) netip.Addr {
+	at, n := addressAt(p.family(), destination)
+	if n == 0 || len(p.Data) < at+n {
+		return netip.Addr{}
+	}
+	addr, _ := netip.AddrFromSlice(p.Data[at : at+n])
+	return addr
+}
+
+// addressAt returns the offset and length of an address in the header of a family.
+func addressAt(family nft.Family, destination bool) (at, n int) {
+	switch family {
+	case nft.FamilyIP:
+		at, n = 12, 4
+	case nft.FamilyIP6:
+		at, n = 8, 16
+	}
+	if destination {
+		at += n
+	}
+	return at, n
+}
+
+// family returns the family of the packet, or 0.
+func (p *Packet) family() nft.Family {
+	if len(p.Data) == 0 {
+		return 0
+	}
+	switch p.Data[0] >> 4 {
+	case 4:
+		return nft.FamilyIP
+	case 6:
+		return nft.FamilyIP6
+	default:
+		return 0
+	}
+}
+
+// headers describes where the parts of a packet are.
+type headers struct {
+	family nft.Family
+	// protocol is that of the transport header, at the offset transport.
+	protocol  uint8
+	transport int
+	// fragment is true if the packet does not begin with a transport header.
+	fragment bool
+}
+
+// parse checks the headers of a packet.
+func (p *Packet) parse() (headers, error) {
+	h := headers{family: p.family()}
+	switch h.family {
+	case nft.FamilyIP:
+		if len(p.Data) < 20 {
+			return h, errors.New("the IPv4 header is cut off")
+		}
+		h.transport, h.protocol = int(p.Data[0]&15)*4, p.Data[9]
+		h.fragment = binary.BigEndian.Uint16(p.Data[6:])&0x1fff != 0
+		if total := int(binary.BigEndian.Uint16(p.Data[2:])); h.transport < 20 || h.transport > total || total != len(p.Data) {
+			return h, fmt.Errorf("the IPv4 header has the lengths %d and %d: the packet has %d bytes", h.transport, total, len(p.Data))
+		}
+		return h, nil
+	case nft.FamilyIP6:
+		if len(p.Data) < 40 || 40+int(binary.BigEndian.Uint16(p.Data[4:])) != len(p.Data) {
+			return h, fmt.Errorf("the IPv6 header and its length do not fit the packet of %d bytes", len(p.Data))
+		}
+		h.transport, h.protocol = 40, p.Data[6]
+		for slices.Contains([]uint8{unix.IPPROTO_HOPOPTS, unix.IPPROTO_ROUTING, unix.IPPROTO_DSTOPTS}, h.protocol) {
+			if len(p.Data) < h.transport+8 {
+				return h, errors.New("an extension header of IPv6 is cut off")
+			}
+			h.protocol, h.transport = p.Data[h.transport], h.transport+8+8*int(p.Data[h.transport+1])
+		}
+		if h.protocol == unix.IPPROTO_FRAGMENT {
+			return h, errors.New("fragments of IPv6 are not possible")
+		}
+		return h, nil
+	default:
+		return h, errors.New("the packet has neither an IPv4 nor an IPv6 header")
+	}
+}
+
+// checksumAt returns the offset of the transport checksum, or -1 if there is none to correct.
+func (p *Packet) checksumAt(h headers) int {
+	at := -1
+	switch h.protocol {
+	case unix.IPPROTO_TCP:
+		at = h.transport + 16
+	case unix.IPPROTO_UDP:
+		at = h.transport + 6
+	case unix.IPPROTO_ICMPV6:
+		at = h.transport + 2
+	}
+	if at < 0 || h.fragment || len(p.Data) < at+2 || h.protocol == unix.IPPROTO_UDP && p.Data[at] == 0 && p.Data[at+1] == 0 {
+		return -1
+	}
+	return at
+}
+
+// write replaces bytes of the packet and corrects the checksums that cover them. Pseudo is
+// true for addresses, which the checksum of the transport header covers too. Data is copied.
+func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
+	data := slices.Clone(p.Data)
+	old := data[at : at+len(value)]
+	sums := []int{}
+	if h.family == nft.FamilyIP && at < h.transport {
+		sums = append(sums, 10)
+	}
+	if sum := p.checksumAt(h); sum >= 0 && (pseudo || at >= h.transport) {
+		sums = append(sums, sum)
+	}
+	for _, sum := range sums {
+		c := adjust(binary.BigEndian.Uint16(data[sum:]), old, value, at&1 != 0)
+		if c == 0 && h.protocol == unix.IPPROTO_UDP && sum != 10 {
+			c = 0xffff
+		}
+		binary.BigEndian.PutUint16(data[sum:], c)
+	}
+	copy(old, value)
+	p.Data = data
+}
+
+// adjust corrects a checksum for bytes that change (RFC 1624). Odd is true if the first of
+// them is the second half of a word.
+func adjust(sum uint16, old, value []byte, odd bool) uint16 {
+	s := uint32(^sum)
+	for i := range value {
+		before, after := uint32(old[i]), uint32(value[i])
+		if (i&1 != 0) == odd {
+			before, after = before<<8, after<<8
+		}
+		s += 0xffff&^before + after
+	}
+	for s > 0xffff {
+		s = s&0xffff + s>>16
+	}
+	return ^uint16(s)
+}

@@ -1,0 +1,166 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// MaxOutcomes is the greatest number of outcomes that Evaluate returns.
+const MaxOutcomes = 256
+
+// Route is a routing decision: the packet is for the node itself, or leaves through Out.
+type Route struct {
+	Local bool
+	Out   Interface
+}
+
+// Router returns the route of a packet. ok is false if it is not known. The function may not
+// change the packet.
+type Router func(p *Packet) (route Route, ok bool)
+
+// Evaluate returns what can happen to a packet. One with an interface In comes from outside
+// and begins at prerouting; others begin at output. If there are more than MaxOutcomes,
+// the others are left out and complete is false. The error is about a malformed packet.
+func Evaluate(rules *Ruleset, p Packet, router Router) (outcomes []Outcome, complete bool, err error) {
+	h, err := p.parse()
+	if err != nil {
+		return nil, false, fmt.Errorf("evaluate packet: %w", err)
+	}
+	// The evaluation is run again for each combination of choices. taken are the indexes of
+	// the choices of the next run; those after them are 0.
+	var taken []int
+	for len(outcomes) < MaxOutcomes {
+		m := &machine{rules: rules, router: router, headers: h, taken: taken}
+		m.out.Packet = p
+		m.out.Traced = -1
+		if p.Conn != nil {
+			conn := *p.Conn
+			m.out.Packet.Conn = &conn
+		}
+		m.run()
+		if m.out.Traced < 0 {
+			m.out.Traced = len(m.out.Steps)
+		}
+		outcomes = append(outcomes, m.out)
+		// The next combination: the last choice that has another result.
+		taken = slices.Clone(m.taken)
+		for len(taken) > 0 && taken[len(taken)-1]+1 >= m.sizes[len(taken)-1] {
+			taken = taken[:len(taken)-1]
+		}
+		if len(taken) == 0 {
+			return outcomes, true, nil
+		}
+		taken[len(taken)-1]++
+	}
+	return outcomes, false, nil
+}
+
+// end is the panic that ends a run early. It never leaves run.
+type end struct {
+	verdict Verdict
+	reason  string
+}
+
+// undecided ends the run because something is not known.
+func undecided(format string, args ...any) { panic(end{Undecided, fmt.Sprintf(format, args...)}) }
+
+// run moves the packet through the hooks.
+func (m *machine) run() {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(end)
+			if !ok {
+				panic(r)
+			}
+			m.out.Verdict, m.out.Reason = e.verdict, e.reason
+		}
+	}()
+	p := &m.out.Packet
+	if p.In == (Interface{}) {
+		m.route()
+		m.pass(hookOutput)
+		m.route() // the output hook may have changed the destination
+		m.pass(hookPostrouting)
+		return
+	}
+	m.pass(hookPrerouting)
+	if m.route() {
+		m.pass(hookInput)
+		return
+	}
+	m.decreaseTTL()
+	m.pass(hookForward)
+	m.pass(hookPostrouting)
+}
+
+// route asks for the route of the packet, and reports whether it is for the node.
+func (m *machine) route() (local bool) {
+	r, ok := m.router(&m.out.Packet)
+	if !ok {
+		undecided("the route to %s is not known", m.out.Packet.Destination())
+	}
+	m.out.Packet.Out = r.Out
+	return r.Local
+}
+
+// decreaseTTL does what the kernel does before the forward hook.
+func (m *machine) decreaseTTL() {
+	p, at := &m.out.Packet, 7
+	if m.headers.family == nft.FamilyIP {
+		at = 8
+	}
+	if p.Data[at] <= 1 {
+		panic(end{Drop, "its time to live ends here"})
+	}
+	p.write(m.headers, at, []byte{p.Data[at] - 1}, false)
+}
+
+// pass runs the base chains of a hook.
+func (m *machine) pass(hook uint32) {
+	m.hook, m.bound = hook, false
+	for _, b := range m.rules.baseChains(m.headers.family, hook) {
+		m.current = b
+		if b.isNAT() && !m.translates() {
+			continue
+		}
+		v := m.chain(b.chain)
+		if v.Code != datatype.VerdictAccept && v.Code != datatype.VerdictDrop {
+			v = set.Verdict{Code: datatype.VerdictAccept}
+			if b.base.Drop {
+				v.Code = datatype.VerdictDrop
+			}
+			m.step(Step{Chain: b.chain.Decl.Name, Verdict: v})
+		}
+		if v.Code == datatype.VerdictDrop {
+			panic(end{verdict: Drop})
+		}
+	}
+}
+
+// translates reports whether the nat chains of the hook see the packet.
+func (m *machine) translates() bool {
+	switch conn := m.out.Packet.Conn; {
+	case m.bound:
+		return false
+	case conn == nil:
+		undecided("it is not known whether the packet is the first of its connection")
+	case conn.State == StateNew:
+		return true
+	case conn.NAT:
+		undecided("how the connection is translated is not known")
+	}
+	return false
+}
+
+// step records a step.
+func (m *machine) step(s Step) {
+	s.Table, s.Hook = m.current.table.ID, m.hook
+	if m.out.Packet.Trace && m.out.Traced < 0 {
+		m.out.Traced = len(m.out.Steps)
+	}
+	m.out.Steps = append(m.out.Steps, s)
+}

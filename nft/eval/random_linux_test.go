@@ -1,0 +1,230 @@
+package eval_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// matches are conditions, statements are what comes after them in a filter chain.
+var (
+	matches = []string{
+		"ip saddr 10.1.0.1", "ip saddr != 10.1.0.2", "ip saddr 10.1.0.0/30", "ip saddr @hosts", "ip saddr != @hosts", "ip daddr @nets", "ip daddr 10.96.0.1",
+		"udp dport 53", "tcp dport { 80, 443 }", "th dport 50-60", "th dport != 80", "udp dport > 54", "tcp flags syn", "tcp flags & (syn | ack) == syn",
+		"meta mark 0", "meta mark & 3 == 1", "meta mark != 2", "meta l4proto udp", "meta l4proto { tcp, udp }", "meta nfproto ipv4", "meta length 20-40", "meta length > 30",
+		"iifname c0", "iifname != \"c*\"", "ip ttl > 62", "ip ttl 20-63", "ip dscp 8", "ip dscp != { 0, 8 }", "ip protocol tcp", "ip daddr . th dport @services", "ip saddr . th dport @ranges",
+		"meta mark { 1, 4-6 }", "ip id & 7 == 3", "ip id < 30000", "ct mark 0", "@nh,64,8 64", "numgen random mod 3 == 0",
+	}
+	statements = []string{
+		"", "counter", "drop", "accept", "return", "jump a", "jump b", "goto a", "goto b", "meta mark set 1", "meta mark set meta mark | 4", "meta mark set th dport map { 53 : 2, 80 : 5 }",
+		"th dport vmap { 53 : jump a, 80 : goto b, 54-60 : return }", "ip saddr vmap @verdicts", "ip dscp set 8", "counter meta mark set 3 accept", "reject", "limit rate 1/day burst 3 packets accept",
+		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
+	}
+	dnats = []string{"dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
+	snats = []string{"snat ip to 10.2.0.9", "return", "accept", "counter", "meta mark set 8"}
+)
+
+// randomRules returns rules of a chain, one in a line.
+func randomRules(random *rand.Rand, statements []string, except string) string {
+	var b strings.Builder
+	for range 1 + random.IntN(6) {
+		rule := ""
+		for range random.IntN(3) {
+			rule += matches[random.IntN(len(matches))] + " "
+		}
+		statement := statements[random.IntN(len(statements))]
+		if except != "" && strings.Contains(statement, except) || rule == "" && statement == "" {
+			statement = "counter"
+		}
+		fmt.Fprintf(&b, "    %s%s\n", rule, statement)
+	}
+	return b.String()
+}
+
+// randomRuleset returns tables with chains at all hooks of forwarded packets.
+func randomRuleset(random *rand.Rand) string {
+	var b strings.Builder
+	b.WriteString("table ip first {\n  chain trace {\n    type filter hook prerouting priority -400;\n    iifname c0 meta nftrace set 1\n  }\n")
+	b.WriteString("  chain last_input {\n    type filter hook input priority 2147483647;\n  }\n  chain last_postrouting {\n    type filter hook postrouting priority 2147483647;\n  }\n}\n")
+	for i, family := range []string{"ip", "inet"} {
+		fmt.Fprintf(&b, "table %s t%d {\n", family, i)
+		b.WriteString("  set hosts {\n    type ipv4_addr\n    elements = { 10.1.0.1, 10.1.0.3 }\n  }\n")
+		b.WriteString("  set nets {\n    type ipv4_addr\n    flags interval\n    elements = { 10.2.0.0/30, 10.96.0.1-10.96.0.5 }\n  }\n")
+		b.WriteString("  set services {\n    type ipv4_addr . inet_service\n    elements = { 10.96.0.1 . 80, 10.2.0.2 . 53 }\n  }\n")
+		b.WriteString("  set ranges {\n    type ipv4_addr . inet_service\n    flags interval\n    elements = { 10.1.0.0/30 . 50-60, 10.1.0.4 . 80 }\n  }\n")
+		b.WriteString("  map verdicts {\n    type ipv4_addr : verdict\n    elements = { 10.1.0.1 : jump b, 10.1.0.2 : drop, 10.1.0.3 : continue }\n  }\n")
+		fmt.Fprintf(&b, "  chain b {\n%s  }\n", strings.ReplaceAll(strings.ReplaceAll(randomRules(random, []string{"", "counter", "drop", "accept", "return", "meta mark set 5", "ip dscp set 8"}, ""), "jump", "counter"), "goto", "counter"))
+		fmt.Fprintf(&b, "  chain a {\n%s  }\n", randomRules(random, []string{"", "jump b", "goto b", "return", "meta mark set 2", "accept"}, ""))
+		fmt.Fprintf(&b, "  chain n {\n%s  }\n", randomRules(random, dnats, "jump"))
+		for _, hook := range []string{"prerouting", "input", "forward", "postrouting"} {
+			except := ""
+			if hook == "postrouting" {
+				except = "reject"
+			}
+			if random.IntN(4) > 0 {
+				// Priorities between those of connection tracking and its end.
+				priority := []int{-150, -101, -99, -5, 0, 0, 50, 101, 300}[random.IntN(9)]
+				policy := []string{"accept", "accept", "accept", "drop"}[random.IntN(4)]
+				fmt.Fprintf(&b, "  chain %s {\n    type filter hook %s priority %d; policy %s;\n%s  }\n", hook, hook, priority, policy, randomRules(random, statements, except))
+			}
+		}
+		if random.IntN(2) == 0 {
+			fmt.Fprintf(&b, "  chain dnat {\n    type nat hook prerouting priority %d;\n%s  }\n", -100+random.IntN(3), randomRules(random, dnats, ""))
+		}
+		if random.IntN(2) == 0 {
+			fmt.Fprintf(&b, "  chain snat {\n    type nat hook postrouting priority 100;\n%s  }\n", randomRules(random, snats, ""))
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+// randomPacket returns an IPv4 packet of TCP or UDP. Its number is the identification.
+func randomPacket(random *rand.Rand, number int) []byte {
+	pick := func(n ...int) int { return n[random.IntN(len(n))] }
+	protocol, length := unix.IPPROTO_UDP, 8+random.IntN(30)
+	if random.IntN(2) == 0 {
+		protocol, length = unix.IPPROTO_TCP, 20
+	}
+	b := make([]byte, 20+length)
+	b[0], b[1], b[8], b[9] = 0x45, byte(pick(0, 0, 32, 40)), byte(pick(64, 63, 20, 100)), byte(protocol)
+	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+	binary.BigEndian.PutUint16(b[4:], uint16(number+1))
+	copy(b[12:], []byte{10, 1, 0, byte(1 + random.IntN(5))})
+	copy(b[16:], [][]byte{{10, 2, 0, 2}, {10, 2, 0, 3}, {10, 96, 0, 1}, {10, 2, 0, 1}}[random.IntN(4)])
+	transport := b[20:]
+	binary.BigEndian.PutUint16(transport, uint16(1024+number%60000))
+	binary.BigEndian.PutUint16(transport[2:], uint16(pick(53, 54, 80, 443, 60, 9999)))
+	sum := 6
+	if protocol == unix.IPPROTO_TCP {
+		sum = 16
+		transport[12], transport[13] = 5<<4, 2 // SYN
+		binary.BigEndian.PutUint16(transport[14:], 1024)
+	} else {
+		binary.BigEndian.PutUint16(transport[4:], uint16(length))
+	}
+	pseudo := uint32(protocol + length)
+	binary.BigEndian.PutUint16(b[10:], checksum(b[:20], 0))
+	binary.BigEndian.PutUint16(transport[sum:], checksum(b[12:], pseudo))
+	return b
+}
+
+// checksum is the Internet checksum of b and an initial sum.
+func checksum(b []byte, sum uint32) uint16 {
+	for i := 0; i < len(b); i += 2 {
+		sum += uint32(b[i]) << 8
+		if i+1 < len(b) {
+			sum += uint32(b[i+1])
+		}
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
+}
+
+// scope has the sets of a table, and all chains.
+type scope map[string]*set.Set
+
+func (s scope) Set(name string) (*set.Set, bool) { v, ok := s[name]; return v, ok }
+func (scope) Chain(string) bool                  { return true }
+func (scope) Object(nft.ObjectKind, string) bool { return false }
+func (scope) Flowtable(string) bool              { return false }
+
+// load compiles a ruleset, commits it, and returns it with the kernel's handles.
+func load(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
+	t.Helper()
+	tables, err := ruleset.Parse("random", text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	out := &eval.Ruleset{}
+	var ops []kernel.Op
+	handles := map[*uint64]*kernel.Handle{}
+	for i := range tables {
+		table, s := &tables[i], scope{}
+		result := eval.Table{ID: table.ID()}
+		ops = append(ops, kernel.AddTable{Table: table.ID()})
+		addSet := func(decl *set.Set, err error, elements []nft.Element) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			packed := pack(t, decl, elements)
+			s[decl.Name] = decl
+			result.Sets = append(result.Sets, eval.Set{Decl: decl, Elements: packed})
+		}
+		for i := range table.Sets {
+			decl, err := set.Compile(table.Family, &table.Sets[i])
+			addSet(decl, err, table.Sets[i].Elements)
+		}
+		for i := range table.Maps {
+			decl, err := set.CompileMap(table.Family, &table.Maps[i])
+			addSet(decl, err, table.Maps[i].Elements)
+		}
+		var rules []kernel.Op
+		for i := range table.Chains {
+			c := &table.Chains[i]
+			decl, err := object.CompileChain(table.Family, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, kernel.AddChain{Table: table.ID(), Chain: decl})
+			compiled := make([]eval.Rule, 0, len(c.Rules)) // its elements must not move
+			var after *kernel.Handle
+			for j := range c.Rules {
+				r, err := compile.CompileRule(table.Family, c.Rules[j], s)
+				if err != nil {
+					continue // a random combination that the language rejects
+				}
+				compiled = append(compiled, eval.Rule{Exprs: r.Exprs, Anonymous: r.Anonymous})
+				h := &kernel.Handle{}
+				handles[&compiled[len(compiled)-1].Handle] = h
+				rules = append(rules, kernel.AddRule{Table: table.ID(), Chain: c.Name, Rule: r, After: after, Handle: h})
+				after = h
+			}
+			result.Chains = append(result.Chains, eval.Chain{Decl: decl, Rules: compiled})
+		}
+		for _, s := range result.Sets {
+			ops = append(ops, kernel.AddSet{Table: table.ID(), Set: s.Decl}, kernel.AddElements{Table: table.ID(), Set: s.Decl, Elements: s.Elements})
+		}
+		ops = append(ops, rules...)
+		out.Tables = append(out.Tables, result)
+	}
+	if _, err := conn.Commit(ops); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for to, h := range handles {
+		*to = h.N
+	}
+	return out
+}
+
+// pack packs the elements of a set.
+func pack(t *testing.T, s *set.Set, elements []nft.Element) []set.Element {
+	t.Helper()
+	packed := make([]set.Element, len(elements))
+	for i := range elements {
+		e, err := s.Pack(elements[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed[i] = e
+	}
+	packed, err := s.Normalize(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed
+}

@@ -1,0 +1,145 @@
+package eval
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Ruleset are all tables of a network namespace.
+type Ruleset struct {
+	// Tables and their chains are in the order in which the kernel created them: of base
+	// chains with the same priority the last one runs first.
+	Tables []Table
+}
+
+// Table is a table in compiled form.
+type Table struct {
+	ID nft.TableID
+	// Dormant is true if the base chains are detached from their hooks.
+	Dormant bool
+	Chains  []Chain
+	// Sets are the named sets and maps.
+	Sets []Set
+}
+
+// Chain is a chain and its rules, in order.
+type Chain struct {
+	Decl  *object.Chain
+	Rules []Rule
+}
+
+// Rule is a compiled rule, see compile.Rule.
+type Rule struct {
+	// Handle identifies the rule in its table. It is not 0.
+	Handle    uint64
+	Exprs     []expr.Expr
+	Anonymous []set.Anonymous
+}
+
+// Set is a set or map with its elements.
+type Set struct {
+	Decl     *set.Set
+	Elements []set.Element
+}
+
+// chain returns the chain of a name, or nil.
+func (t *Table) chain(name string) *Chain {
+	i := slices.IndexFunc(t.Chains, func(c Chain) bool { return c.Decl.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.Chains[i]
+}
+
+// set returns the anonymous set number id of a rule, counted from 1, or the named set if id
+// is 0. ok is false if it does not exist.
+func (t *Table) set(r *Rule, id uint32, name string) (s Set, ok bool) {
+	if id > 0 {
+		if int(id) > len(r.Anonymous) {
+			return Set{}, false
+		}
+		a := r.Anonymous[id-1]
+		return Set{Decl: a.Set, Elements: a.Elements}, true
+	}
+	i := slices.IndexFunc(t.Sets, func(s Set) bool { return s.Decl.Name == name })
+	if i < 0 {
+		return Set{}, false
+	}
+	return t.Sets[i], true
+}
+
+// baseChain is a base chain with its table.
+type baseChain struct {
+	table *Table
+	chain *Chain
+	base  *object.Base
+}
+
+// isNAT reports whether the chain translates addresses.
+func (b *baseChain) isNAT() bool { return b.base.Type == "nat" }
+
+// baseChains returns the chains that a packet of a family passes at a hook, in order.
+func (r *Ruleset) baseChains(family nft.Family, hook uint32) []baseChain {
+	var filters, nat []baseChain
+	natPriority := int32(dstNAT)
+	if hook == hookInput || hook == hookPostrouting {
+		natPriority = srcNAT
+	}
+	natAt := -1
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		if t.Dormant || t.ID.Family != family && t.ID.Family != nft.FamilyInet {
+			continue
+		}
+		for j := range t.Chains {
+			c := &t.Chains[j]
+			switch base := c.Decl.Base; {
+			case base == nil || base.Hook != hook:
+			case base.Type == "nat":
+				if natAt < 0 {
+					natAt = len(filters)
+				}
+				nat = append(nat, baseChain{t, c, base})
+			default:
+				filters = append(filters, baseChain{t, c, base})
+			}
+		}
+	}
+	// The last of an equal priority runs first.
+	byPriority := func(a, b baseChain) int { return cmp.Compare(a.base.Priority, b.base.Priority) }
+	at := slices.Clone(filters[max(natAt, 0):])
+	slices.Reverse(filters)
+	slices.SortStableFunc(filters, byPriority)
+	slices.Reverse(nat)
+	slices.SortStableFunc(nat, byPriority)
+	// All nat chains run at the place of the first one: the kernel has one hook for them.
+	place := slices.IndexFunc(filters, func(b baseChain) bool {
+		later := slices.ContainsFunc(at, func(x baseChain) bool { return x.chain == b.chain })
+		return b.base.Priority > natPriority || b.base.Priority == natPriority && !later
+	})
+	if place < 0 {
+		place = len(filters)
+	}
+	return slices.Insert(filters, place, nat...)
+}
+
+// Priorities of the kernel's hooks (enum nf_ip_hook_priorities).
+const (
+	conntrackPriority = -200
+	dstNAT            = -100
+	srcNAT            = 100
+)
+
+// Hooks (enum nf_inet_hooks).
+const (
+	hookPrerouting = iota
+	hookInput
+	hookForward
+	hookOutput
+	hookPostrouting
+)
