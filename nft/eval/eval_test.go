@@ -26,7 +26,7 @@ func filter(t *testing.T, rules ...string) *eval.Ruleset {
 	return &eval.Ruleset{Tables: []eval.Table{{ID: nft.TableID{Family: nft.FamilyIP, Name: "t"}, Chains: []eval.Chain{c}}}}
 }
 
-// out is an eval.Router that sends every packet on.
+// out sends every packet on.
 func out(*eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: eval.Interface{Index: 2, Name: "out"}}, true
 }
@@ -38,7 +38,7 @@ func forwarded() eval.Packet {
 
 func TestChoices(t *testing.T) {
 	rules := filter(t, "numgen random mod 4 vmap { 0 : drop, 1 : accept }", "limit rate 1/second drop")
-	outcomes, complete, err := eval.Evaluate(rules, forwarded(), out)
+	outcomes, complete, err := eval.Evaluate(rules, forwarded(), eval.Host{Route: out})
 	if err != nil || !complete {
 		t.Fatalf("Evaluate: %v, complete %v", err, complete)
 	}
@@ -64,12 +64,12 @@ func TestChoices(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	for _, tt := range []struct{ rule, want string }{
 		{"ct state new accept", "the connection is not known"},
-		{"fib daddr type local accept", "expression fib"},
+		{"fib daddr type local accept", "the type of address 10."},
 		{"meta skuid 0 accept", "meta key 10 is not known"},
 		{"numgen random mod 1000 < 3 drop", "numgen has 1000 results"},
 		{"ether saddr 00:00:00:00:00:01 drop", "meta key"},
 	} {
-		outcomes, _, err := eval.Evaluate(filter(t, "counter", tt.rule, "drop"), forwarded(), out)
+		outcomes, _, err := eval.Evaluate(filter(t, "counter", tt.rule, "drop"), forwarded(), eval.Host{Route: out})
 		if err != nil || len(outcomes) != 1 {
 			t.Errorf("%s: %d outcomes, %v", tt.rule, len(outcomes), err)
 			continue
@@ -83,7 +83,7 @@ func TestUndecided(t *testing.T) {
 
 func TestTooManyOutcomes(t *testing.T) {
 	many := "numgen random mod 64 0 counter"
-	outcomes, complete, err := eval.Evaluate(filter(t, many, many, many), forwarded(), out)
+	outcomes, complete, err := eval.Evaluate(filter(t, many, many, many), forwarded(), eval.Host{Route: out})
 	if err != nil || complete || len(outcomes) != eval.MaxOutcomes {
 		t.Errorf("%d outcomes, complete %v, %v, want the first %d", len(outcomes), complete, err, eval.MaxOutcomes)
 	}
@@ -92,7 +92,7 @@ func TestTooManyOutcomes(t *testing.T) {
 func TestInputIsNotChanged(t *testing.T) {
 	p := forwarded()
 	before := string(p.Data)
-	outcomes, _, err := eval.Evaluate(filter(t, "ip dscp set 9 meta mark set 7"), p, out)
+	outcomes, _, err := eval.Evaluate(filter(t, "ip dscp set 9 meta mark set 7"), p, eval.Host{Route: out})
 	if err != nil || outcomes[0].Packet.Mark != 7 || string(outcomes[0].Packet.Data) == before {
 		t.Errorf("outcomes %+v, %v, want a rewritten packet with mark 7", outcomes, err)
 	}
@@ -109,12 +109,12 @@ func TestMalformedPackets(t *testing.T) {
 	for _, data := range [][]byte{p.Data, six} {
 		for n := range data {
 			p.Data = data[:n]
-			if _, _, err := eval.Evaluate(filter(t), p, out); err == nil {
+			if _, _, err := eval.Evaluate(filter(t), p, eval.Host{Route: out}); err == nil {
 				t.Errorf("no error for the first %d bytes of %x", n, data)
 			}
 		}
 		p.Data = data
-		if _, _, err := eval.Evaluate(filter(t), p, out); err != nil {
+		if _, _, err := eval.Evaluate(filter(t), p, eval.Host{Route: out}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -26,6 +27,8 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 		m.payloadWrite(e)
 	case *expr.CT:
 		m.ct(e)
+	case *expr.Masq:
+		m.masquerade(e)
 	case *expr.Hash:
 		m.random("hash", e.Dest, e.Mod, e.Offset)
 	default:
@@ -63,6 +66,14 @@ func (m *machine) library(r *Rule, k expr.Library) {
 		m.breakIf(m.exceeds(k) != e.Over)
 	case *google.NAT:
 		m.nat(e)
+	case *google.Redir:
+		m.redirect(e)
+	case *google.Fib:
+		m.fib(k, e)
+	case *google.Objref:
+		if e.Type != unix.NFT_OBJECT_COUNTER {
+			undecided("expression %s is not known", expr.Format(k))
+		}
 	case *google.Reject:
 		m.verdict = set.Verdict{Code: datatype.VerdictDrop}
 	case *google.Counter, *google.Log:

@@ -64,7 +64,7 @@ func compare(t *testing.T, random *rand.Rand, sum *tally) {
 	for n := range *packets {
 		data := randomPacket(random, n)
 		p := eval.Packet{Data: data, In: lab.in, Conn: &eval.Conn{State: eval.StateNew}}
-		outcomes, complete, err := eval.Evaluate(rules, p, lab.route)
+		outcomes, complete, err := eval.Evaluate(rules, p, lab.host())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,27 @@ func socket(t *testing.T, ns *nfttest.NS, domain, typ, protocol int) (fd int) {
 	return fd
 }
 
-// route is the eval.Router of the node.
+// host knows the node's routes and addresses.
+func (l *lab) host() eval.Host {
+	local := func(a netip.Addr) bool { return a == nodeClientSide || a == nodeServerSide }
+	return eval.Host{
+		Route: l.route,
+		AddressType: func(a netip.Addr) (uint32, bool) {
+			if local(a) {
+				return unix.RTN_LOCAL, true
+			}
+			return unix.RTN_UNICAST, true
+		},
+		Address: func(i eval.Interface, _ *eval.Packet) (netip.Addr, bool) {
+			if i == l.in {
+				return nodeClientSide, true
+			}
+			return nodeServerSide, true
+		},
+	}
+}
+
+// route is a routing decision of the node.
 func (l *lab) route(p *eval.Packet) (eval.Route, bool) {
 	switch to := p.Destination(); {
 	case to == nodeClientSide || to == nodeServerSide:

@@ -15,7 +15,7 @@ const (
 // machine runs rules as nft_do_chain does, for one combination of choices.
 type machine struct {
 	rules   *Ruleset
-	router  Router
+	host    Host
 	headers headers
 
 	hook    uint32

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"bytes"
+	"net/netip"
 	"slices"
 
 	google "github.com/google/nftables/expr"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -18,26 +20,83 @@ func (m *machine) nat(e *google.NAT) {
 		return // in a table of the family inet it does not apply
 	}
 	destination := e.Type == google.NATTypeDestNAT
-	at, n := addressAt(m.headers.family, destination)
 	if e.Prefix || e.Random || e.FullyRandom {
 		undecided("the kernel chooses the address or port of the translation")
 	}
-	p := &m.out.Packet
+	var address, port []byte
 	if e.RegAddrMin != 0 {
-		p.write(m.headers, at, m.single(e.RegAddrMin, e.RegAddrMax, uint32(n)), true)
+		_, n := addressAt(m.headers.family, destination)
+		address = m.single(e.RegAddrMin, e.RegAddrMax, uint32(n))
 	}
 	if e.RegProtoMin != 0 {
-		if !slices.Contains([]uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP}, m.headers.protocol) || m.headers.fragment {
+		port = m.single(e.RegProtoMin, e.RegProtoMax, 2)
+	}
+	m.translate(destination, address, port)
+}
+
+// masquerade translates the source to the address of the interface.
+func (m *machine) masquerade(e *expr.Masq) {
+	if e.Flags&^uint32(unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
+		undecided("the kernel chooses the port of the translation")
+	}
+	var port []byte
+	if e.MinPort != 0 {
+		port = m.single(e.MinPort, e.MaxPort, 2)
+	}
+	m.translate(false, m.addressOf(m.out.Packet.Out), port)
+}
+
+// redirect translates the destination to the node itself.
+func (m *machine) redirect(e *google.Redir) {
+	if e.Flags&^uint32(unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
+		undecided("the kernel chooses the port of the translation")
+	}
+	var port []byte
+	if e.RegisterProtoMin != 0 {
+		port = m.single(e.RegisterProtoMin, e.RegisterProtoMax, 2)
+	}
+	var address []byte
+	switch {
+	case m.hook == hookPrerouting:
+		address = m.addressOf(m.out.Packet.In)
+	case m.headers.family == nft.FamilyIP:
+		address = []byte{127, 0, 0, 1}
+	default:
+		address = netip.IPv6Loopback().AsSlice()
+	}
+	m.translate(true, address, port)
+}
+
+// addressOf returns the address of an interface for a translation.
+func (m *machine) addressOf(i Interface) []byte {
+	p := &m.out.Packet
+	if m.host.Address != nil {
+		_, n := addressAt(m.headers.family, false)
+		if addr, ok := m.host.Address(i, p); ok && addr.BitLen() == 8*n {
+			return addr.AsSlice()
+		}
+	}
+	undecided("the address of interface %s is not known", i.Name)
+	return nil
+}
+
+// translate rewrites the source or destination, and ends the nat chains of the hook. A nil
+// address or port stays.
+func (m *machine) translate(destination bool, address, port []byte) {
+	p := &m.out.Packet
+	if address != nil {
+		at, _ := addressAt(m.headers.family, destination)
+		p.write(m.headers, at, address, true)
+	}
+	if port != nil {
+		at := m.headers.transport
+		if destination {
+			at += 2
+		}
+		if !slices.Contains([]uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP}, m.headers.protocol) || m.headers.fragment || len(p.Data) < at+2 {
 			undecided("a translation of ports of protocol %d", m.headers.protocol)
 		}
-		port := m.headers.transport
-		if destination {
-			port += 2
-		}
-		if m.headers.protocol == unix.IPPROTO_SCTP || len(p.Data) < port+2 {
-			undecided("the checksum after the translation is not known")
-		}
-		p.write(m.headers, port, m.single(e.RegProtoMin, e.RegProtoMax, 2), false)
+		p.write(m.headers, at, port, false)
 	}
 	m.bound = true
 	if p.Conn != nil {

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -18,14 +19,24 @@ type Route struct {
 	Out   Interface
 }
 
-// Router returns the route of a packet. ok is false if it is not known. The function may not
-// change the packet.
-type Router func(p *Packet) (route Route, ok bool)
+// Host answers questions about the routes and addresses of the node. A nil function, and an
+// answer whose ok is false, mean that the answer is not known. The functions may not change
+// the packet.
+type Host struct {
+	// Route returns the route of a packet.
+	Route func(p *Packet) (route Route, ok bool)
+	// AddressType returns the type of an address in the routing tables (RTN_*), as fib reports
+	// it if no interface is given.
+	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
+	// Address returns the address of the interface that the kernel chooses to masquerade a
+	// packet, or to redirect one that came in through it.
+	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
+}
 
 // Evaluate returns what can happen to a packet. One with an interface In comes from outside
 // and begins at prerouting; others begin at output. If there are more than MaxOutcomes,
 // the others are left out and complete is false. The error is about a malformed packet.
-func Evaluate(rules *Ruleset, p Packet, router Router) (outcomes []Outcome, complete bool, err error) {
+func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
 		return nil, false, fmt.Errorf("evaluate packet: %w", err)
@@ -34,7 +45,7 @@ func Evaluate(rules *Ruleset, p Packet, router Router) (outcomes []Outcome, comp
 	// the choices of the next run; those after them are 0.
 	var taken []int
 	for len(outcomes) < MaxOutcomes {
-		m := &machine{rules: rules, router: router, headers: h, taken: taken}
+		m := &machine{rules: rules, host: host, headers: h, taken: taken}
 		m.out.Packet = p
 		m.out.Traced = -1
 		if p.Conn != nil {
@@ -99,7 +110,11 @@ func (m *machine) run() {
 
 // route asks for the route of the packet, and reports whether it is for the node.
 func (m *machine) route() (local bool) {
-	r, ok := m.router(&m.out.Packet)
+	var r Route
+	ok := m.host.Route != nil
+	if ok {
+		r, ok = m.host.Route(&m.out.Packet)
+	}
 	if !ok {
 		undecided("the route to %s is not known", m.out.Packet.Destination())
 	}

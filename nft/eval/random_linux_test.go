@@ -26,14 +26,15 @@ var (
 		"meta mark 0", "meta mark & 3 == 1", "meta mark != 2", "meta l4proto udp", "meta l4proto { tcp, udp }", "meta nfproto ipv4", "meta length 20-40", "meta length > 30",
 		"iifname c0", "iifname != \"c*\"", "ip ttl > 62", "ip ttl 20-63", "ip dscp 8", "ip dscp != { 0, 8 }", "ip protocol tcp", "ip daddr . th dport @services", "ip saddr . th dport @ranges",
 		"meta mark { 1, 4-6 }", "ip id & 7 == 3", "ip id < 30000", "ct mark 0", "@nh,64,8 64", "numgen random mod 3 == 0",
+		"fib daddr type local", "fib saddr type != local", "fib daddr type unicast",
 	}
 	statements = []string{
 		"", "counter", "drop", "accept", "return", "jump a", "jump b", "goto a", "goto b", "meta mark set 1", "meta mark set meta mark | 4", "meta mark set th dport map { 53 : 2, 80 : 5 }",
 		"th dport vmap { 53 : jump a, 80 : goto b, 54-60 : return }", "ip saddr vmap @verdicts", "ip dscp set 8", "counter meta mark set 3 accept", "reject", "limit rate 1/day burst 3 packets accept",
 		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
 	}
-	dnats = []string{"dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
-	snats = []string{"snat ip to 10.2.0.9", "return", "accept", "counter", "meta mark set 8"}
+	dnats = []string{"redirect", "meta l4proto { tcp, udp } redirect to :8081", "dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
+	snats = []string{"masquerade", "snat ip to 10.2.0.9", "return", "accept", "counter", "meta mark set 8"}
 )
 
 // randomRules returns rules of a chain, one in a line.
