@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/doctor"
 	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/nft/printable"
 )
@@ -104,6 +105,7 @@ only writer to the kernel.`,
 		newPlanCmd(),
 		get.New(),
 		newWatchCmd(),
+		doctor.New(),
 		newCleanupCmd(),
 		newDemoCmd(),
 		newVersionCmd(),

@@ -22,6 +22,8 @@ type tableInfo struct {
 	owner uint32
 	// dormant is true if the base chains are detached from their hooks.
 	dormant bool
+	// persist is true if the table stays when its owner ends.
+	persist bool
 }
 
 // decodeTable decodes a NEWTABLE. Userdata that cannot be parsed means that weft did
@@ -37,7 +39,8 @@ func decodeTable(m reply) (tableInfo, error) {
 		attr.Always(unix.NFTA_TABLE_FLAGS, &flags),
 	}.Read(m.attrs)
 	info, _ := userdata.ParseTable(userData) // another program's table may have another format
-	t.ours, t.comment, t.dormant = info.Ours, info.Comment, flags&unix.NFT_TABLE_F_DORMANT != 0
+	t.ours, t.comment = info.Ours, info.Comment
+	t.dormant, t.persist = flags&unix.NFT_TABLE_F_DORMANT != 0, flags&tableFlagPersist != 0
 	return t, err
 }
 

@@ -11,6 +11,34 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
+// TableInfo describes any table, without its contents.
+type TableInfo struct {
+	ID nft.TableID
+	// Ours is true for a table that weft created.
+	Ours bool
+	// Owner is the netlink port of the socket that alone may change the table, 0 if there is
+	// none. Persist is true if the table stays when that socket is closed.
+	Owner   uint32
+	Persist bool
+	// Dormant is true if the base chains are detached from their hooks.
+	Dormant bool
+}
+
+// Tables lists the tables of all programs. Errors are those of Survey.
+func (c *Conn) Tables() ([]TableInfo, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tables, err := c.listTables()
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	out := make([]TableInfo, len(tables))
+	for i, t := range tables {
+		out[i] = TableInfo{ID: t.id, Ours: t.ours, Owner: t.owner, Persist: t.persist, Dormant: t.dormant}
+	}
+	return out, nil
+}
+
 // Survey describes any table, weft's or not: its chains, and to which other chains their
 // rules jump.
 type Survey struct {

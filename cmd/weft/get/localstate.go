@@ -68,16 +68,30 @@ func (f *frontend) explain(err error) error {
 	return err
 }
 
-// readLocalState asks the Service frontend for the state of one Service, or of all if
-// only is zero.
-func readLocalState(ctx context.Context, c *cli.Connection, only model.Key) (*stateView, error) {
-	return readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*stateView, error) {
-		return readState(ctx, conn, only)
+// ReadServices asks the Service frontend for the state of one Service, or of all if only is
+// zero.
+func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model.Snapshot, *modelpb.Counters, error) {
+	m, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.WatchResponse, error) {
+		return readModel(ctx, conn, only)
 	})
+	if err != nil {
+		return model.Snapshot{}, nil, err
+	}
+	snapshot, err := model.FromProto(m.GetState())
+	return snapshot, m.GetCounters(), err
 }
 
-// readState reads the state of Services over a connection.
-func readState(ctx context.Context, conn *client.Client, only model.Key) (*stateView, error) {
+// readLocalState is ReadServices for output.
+func readLocalState(ctx context.Context, c *cli.Connection, only model.Key) (*stateView, error) {
+	snapshot, counters, err := ReadServices(ctx, c, only)
+	if err != nil {
+		return nil, err
+	}
+	return viewState(snapshot, counters), nil
+}
+
+// readModel reads the state of Services over a connection.
+func readModel(ctx context.Context, conn *client.Client, only model.Key) (*modelpb.WatchResponse, error) {
 	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name})
 	if err != nil {
 		return nil, err
@@ -85,11 +99,10 @@ func readState(ctx context.Context, conn *client.Client, only model.Key) (*state
 	whole := &modelpb.WatchResponse{State: &modelpb.Model{}}
 	for {
 		m, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			snapshot, err := model.FromProto(whole.GetState())
-			return viewState(snapshot, whole.GetCounters()), err
-		case err != nil:
+		if errors.Is(err, io.EOF) {
+			return whole, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		proto.Merge(whole, m)

@@ -4,7 +4,7 @@
 // chains of its ipvs mode.
 //
 // [Remove] cleans a network namespace. Its [Report] names what was removed, and what the
-// operator has to remove. Read takeover.go first, then names.go for the names of
+// operator has to remove; [Find] looks for the same and removes nothing. Read takeover.go first, then names.go for the names of
 // kube-proxy's chains and legacy.go for legacy iptables.
 //
 // The package removes what "kube-proxy --cleanup" removes: kube-proxy's chains, by

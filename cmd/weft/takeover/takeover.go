@@ -51,16 +51,11 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 		return report, fmt.Errorf("remove rules of kube-proxy: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	plans, err := survey(conn)
+	plans, notices, err := find(ctx, conn, cfg.Proc)
 	if err != nil {
-		return report, fmt.Errorf("look for rules of kube-proxy: %w", err)
+		return report, err
 	}
-	legacy, notices, err := surveyLegacy(ctx, cfg.Proc)
-	if err != nil {
-		return report, fmt.Errorf("look for rules of kube-proxy: %w", err)
-	}
-	plans = append(plans, legacy...)
-	report.Notices = append(notices, look(cfg.Proc)...)
+	report.Notices = notices
 	if !cfg.Force {
 		if err := live(conn, plans); err != nil {
 			return report, err
@@ -82,6 +77,36 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 		report.Notices = append(report.Notices, p.notices...)
 	}
 	return report, errors.Join(errs...)
+}
+
+// Find names what Remove would remove, and what the operator has to remove. It changes nothing.
+func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
+	if cfg.Proc == "" {
+		cfg.Proc = "/proc"
+	}
+	conn, err := kernel.Open(kernel.Config{NetNS: cfg.NetNS})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	plans, notices, err := find(ctx, conn, cfg.Proc)
+	for _, p := range plans {
+		what = append(what, p.what)
+	}
+	return what, notices, err
+}
+
+// find returns the plans for nftables and for legacy iptables, and the notices.
+func find(ctx context.Context, conn *kernel.Conn, proc string) ([]plan, []string, error) {
+	plans, err := survey(conn)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+	}
+	legacy, notices, err := surveyLegacy(ctx, proc)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+	}
+	return append(plans, legacy...), append(notices, look(proc)...), nil
 }
 
 // plan is what to remove from one table.

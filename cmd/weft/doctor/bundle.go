@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+const (
+	// bundleLimit is how long the parts of a bundle may take together.
+	bundleLimit = 30 * time.Second
+	// maxPart is the size of a part at most, in bytes; the rest of it is left out.
+	maxPart = 64 << 20
+)
+
+// A bundle has what weft, the kernel and the node's network say of themselves. It has no
+// kubeconfig, token, certificate or environment, and none of the configuration of weft.
+
+// procFiles are files of the kernel in a bundle.
+var procFiles = []string{
+	"proc/version", "proc/uptime", "proc/meminfo", "proc/modules", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/dev",
+	"proc/net/netfilter/nf_log", "proc/net/stat/nf_conntrack", "proc/net/stat/arp_cache", "proc/net/stat/ndisc_cache",
+	"proc/sys/net/ipv4/ip_forward", "proc/sys/net/ipv4/ip_local_port_range", "proc/sys/net/ipv4/ip_local_reserved_ports",
+	"proc/sys/net/ipv4/conf/*/forwarding", "proc/sys/net/ipv4/conf/*/rp_filter", "proc/sys/net/ipv6/conf/*/forwarding",
+	"proc/sys/net/netfilter/nf_conntrack_*", "proc/sys/net/bridge/*",
+}
+
+// programs print the rules of all programs, and the network of the node. One that is not
+// installed is left out.
+var programs = [][]string{
+	{"nft", "-a", "list", "ruleset"}, {"ip", "-d", "address"}, {"ip", "rule"}, {"ip", "route", "show", "table", "all"},
+	{"ip", "-6", "route", "show", "table", "all"}, {"ss", "-xlp"},
+}
+
+// writeBundle writes a bundle to a file, which exists only if it is complete.
+func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, bundleLimit)
+	defer cancel()
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	zip := gzip.NewWriter(f)
+	b := &bundle{tar: tar.NewWriter(zip), now: cfg.Now}
+	b.collect(ctx, cfg, r)
+	if err := errors.Join(b.err, b.tar.Close(), zip.Close(), f.Close()); err != nil {
+		return fmt.Errorf("write bundle: %w", err)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// bundle writes the parts of a bundle. Its error is that of the first part that was not
+// written.
+type bundle struct {
+	tar *tar.Writer
+	now func() time.Time
+	err error
+}
+
+// add writes a part. If it could not be read, the part has the reason, and another name.
+func (b *bundle) add(name string, content []byte, err error) {
+	if err != nil {
+		name, content = name+".error", append(content, err.Error()+"\n"...)
+	}
+	if b.err != nil || len(content) == 0 {
+		return
+	}
+	content = content[:min(len(content), maxPart)]
+	h := &tar.Header{Name: "weft/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: b.now()}
+	if b.err = b.tar.WriteHeader(h); b.err == nil {
+		_, b.err = b.tar.Write(content)
+	}
+}
+
+// message adds an answer of the aggregator.
+func message[T proto.Message](b *bundle, name string, m T, err error) {
+	var content []byte
+	if err == nil {
+		content, err = protojson.MarshalOptions{Multiline: true}.Marshal(m)
+	}
+	b.add(name, content, err)
+}
+
+// collect adds all parts.
+func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
+	n := newNode(ctx, cfg)
+	defer n.close()
+	b.now = n.Now
+	text, err := json.MarshalIndent(r, "", "  ")
+	b.add("report.json", text, err)
+	b.weft(ctx, n)
+	for _, page := range []struct{ address, path, name string }{
+		{n.Metrics, "/metrics", "metrics.txt"}, {n.Health, "/healthz", "healthz.txt"}, {n.Health, "/livez", "livez.txt"}, {n.Health, "/readyz", "readyz.txt"},
+	} {
+		code, body, err := httpGet(ctx, page.address, page.path)
+		b.add(page.name, fmt.Appendf(nil, "%d\n%s\n", code, body), err)
+	}
+	for _, pattern := range procFiles {
+		// The pattern is valid, which is the only error.
+		found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
+		for _, path := range found {
+			content, err := os.ReadFile(path) //nolint:gosec // files of the kernel
+			b.add(strings.TrimPrefix(path, n.Root), content, err)
+		}
+	}
+	for _, argv := range programs {
+		program, err := exec.LookPath(argv[0])
+		if err != nil {
+			continue
+		}
+		var out bytes.Buffer
+		cmd := exec.CommandContext(ctx, program, argv[1:]...) //nolint:gosec // one of programs
+		cmd.Stdout, cmd.Stderr = &limited{w: &out}, &limited{w: &out}
+		err = cmd.Run()
+		b.add(strings.Join(argv, "-")+".txt", out.Bytes(), err)
+	}
+}
+
+// weft adds what weft says.
+func (b *bundle) weft(ctx context.Context, n *node) {
+	c, err := n.dial()
+	if err != nil {
+		b.add("socket", nil, err)
+		return
+	}
+	info, err := weftv1.NewInspectClient(c.Conn()).GetInfo(ctx, &weftv1.GetInfoRequest{})
+	message(b, "info.json", info, err)
+	publishers, err := c.ListPublishers(ctx)
+	message(b, "publishers.json", publishers, err)
+	fragments, err := c.List(ctx)
+	message(b, "fragments.json", fragments, err)
+	tables, err := c.ListTables(ctx)
+	message(b, "tables.json", tables, err)
+	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
+	if err != nil {
+		b.add("services.json", nil, err)
+		return
+	}
+	message(b, "services.json", state.Proto(), nil)
+}
+
+// limited drops what is more than a part may have.
+type limited struct{ w *bytes.Buffer }
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if rest := maxPart - l.w.Len(); rest > 0 {
+		l.w.Write(p[:min(len(p), rest)])
+	}
+	return len(p), nil
+}
+
+var _ io.Writer = (*limited)(nil)

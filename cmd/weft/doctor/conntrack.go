@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+)
+
+// Shares of the connection tracking table, in percent.
+const (
+	fullShare, nearlyFullShare = 95, 80
+	// maxChain is how many entries for each bucket of the hash table are usual at most: the
+	// kernel's own default is up to 4, weft's and kube-proxy's is 4.
+	maxChain = 8
+)
+
+// checkConntrack reads the size and the counters of the connection tracking table.
+func checkConntrack(_ context.Context, n *node) ([]Finding, error) {
+	const dir = "proc/sys/net/netfilter/"
+	most, exists, err := n.number(dir + "nf_conntrack_max")
+	if err != nil || !exists || most == 0 {
+		return nil, err
+	}
+	var out []Finding
+	count, _, err := n.number(dir + "nf_conntrack_count")
+	if err != nil {
+		return nil, err
+	}
+	raise := fmt.Sprintf("`sysctl -w net.netfilter.nf_conntrack_max=%d` (weft: --conntrack-min), and look for what opens so many connections (`conntrack -L`)", 2*most)
+	switch share := count * 100 / most; {
+	case share >= fullShare:
+		out = append(out, Finding{
+			Severity: Error, Found: fmt.Sprintf("the connection tracking table is full: %d of %d entries", count, most),
+			Meaning: "New connections are dropped, those to Services and those of the node itself", Remedy: raise,
+		})
+	case share >= nearlyFullShare:
+		out = append(out, Finding{
+			Severity: Warning, Found: fmt.Sprintf("the connection tracking table is nearly full: %d of %d entries", count, most),
+			Meaning: "When it is full, new connections are dropped", Remedy: raise,
+		})
+	}
+	values, err := n.perCPU("nf_conntrack")
+	if err != nil {
+		return out, err
+	}
+	if lost := values["drop"] + values["early_drop"]; lost > 0 {
+		out = append(out, Finding{
+			Severity: Warning, Found: fmt.Sprintf("since its start the node dropped %d packets, and forgot %d connections early, because the connection tracking table was full", values["drop"], values["early_drop"]),
+			Meaning: "New connections failed, and forgotten ones may have been cut off", Remedy: raise,
+		})
+	}
+	buckets, exists, err := n.number(dir + "nf_conntrack_buckets")
+	if err == nil && exists && buckets > 0 && most/buckets > maxChain {
+		out = append(out, Finding{
+			Severity: Warning, Found: fmt.Sprintf("the connection tracking table has %d buckets for %d entries", buckets, most),
+			Meaning: "When it fills, each packet searches a long list", Remedy: fmt.Sprintf("`echo %d > /sys/module/nf_conntrack/parameters/hashsize`", most/4),
+		})
+	}
+	return out, err
+}

@@ -1,0 +1,100 @@
+package doctor
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// limit is how long all checks together may take.
+const limit = 2 * time.Second
+
+// Config says what to examine.
+type Config struct {
+	// Socket is the path of weft's socket.
+	Socket string
+	// Publisher is the publisher to act as; empty means the one of the user ID.
+	Publisher string
+	// Health is the address of /healthz, /livez and /readyz, and Metrics that of /metrics.
+	Health, Metrics string
+	// StateDir is the state directory of the aggregator.
+	StateDir string
+	// Root is the root of the file system whose /proc and /sys are read; empty means "/".
+	Root string
+	// Now is the present; nil means time.Now.
+	Now func() time.Time
+}
+
+// Report is the result of an examination.
+type Report struct {
+	// Checks are the names of the checks that ran.
+	Checks []string `json:"checks"`
+	// Findings are sorted: errors first.
+	Findings []Finding `json:"findings"`
+}
+
+// Failed reports whether there is an error among the findings.
+func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Severity == Error }
+
+// check examines one thing. An error means that it could not be examined.
+type check struct {
+	name string
+	run  func(ctx context.Context, n *node) ([]Finding, error)
+}
+
+// checks are all checks, in the order of a report.
+var checks = []check{
+	{"socket", checkSocket},
+	{"health", checkHealth},
+	{"publishers", checkPublishers},
+	{"fragments", checkFragments},
+	{"tables", checkTables},
+	{"kube-proxy", checkKubeProxy},
+	{"foreign-rules", checkForeign},
+	{"forwarding", checkForwarding},
+	{"rp-filter", checkReversePath},
+	{"bridges", checkBridges},
+	{"ports", checkPorts},
+	{"conntrack", checkConntrack},
+	{"neighbours", checkNeighbours},
+	{"modules", checkModules},
+	{"state-directory", checkStateDir},
+	{"clock", checkClock},
+	{"endpoints", checkEndpoints},
+}
+
+// Run examines the node. All checks run at the same time, and end within two seconds.
+func Run(ctx context.Context, cfg Config) *Report {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	n := newNode(ctx, cfg)
+	defer n.close()
+	found := make([][]Finding, len(checks))
+	var all sync.WaitGroup
+	for i, c := range checks {
+		all.Go(func() { found[i] = c.examine(ctx, n) })
+	}
+	all.Wait()
+	r := &Report{Checks: make([]string, len(checks)), Findings: []Finding{}}
+	for i, c := range checks {
+		r.Checks[i] = c.name
+		r.Findings = append(r.Findings, found[i]...)
+	}
+	sortFindings(r.Findings)
+	return r
+}
+
+// examine runs a check.
+func (c *check) examine(ctx context.Context, n *node) []Finding {
+	found, err := c.run(ctx, n)
+	for i := range found {
+		found[i].Check = c.name
+	}
+	if err != nil {
+		found = append(found, Finding{
+			Check: c.name, Severity: Unknown, Found: err.Error(),
+			Meaning: "This was not examined", Remedy: "Run weft doctor as root in the network namespace of the node, with the flags that weft runs with",
+		})
+	}
+	return found
+}

@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+const (
+	// maxProbes is how many endpoints are asked, patience how long for an answer.
+	maxProbes = 128
+	patience  = 700 * time.Millisecond
+)
+
+// probe is an endpoint to ask, and a Service that it belongs to.
+type probe struct {
+	service string
+	addr    netip.AddrPort
+	local   bool
+	err     error
+}
+
+// checkEndpoints opens a TCP connection to endpoints of Services: to those of this node first.
+func checkEndpoints(ctx context.Context, n *node) ([]Finding, error) {
+	if !n.running() {
+		return nil, nil
+	}
+	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
+	if err != nil {
+		// A node need not have the frontend for Services.
+		return nil, nil //nolint:nilerr // checkHealth finds one that does not work
+	}
+	probes := endpointsOf(state.Services)
+	var all sync.WaitGroup
+	for i := range probes {
+		all.Go(func() { probes[i].err = ask(ctx, probes[i].addr) })
+	}
+	all.Wait()
+	return judgeProbes(probes), nil
+}
+
+// endpointsOf returns the TCP endpoints to ask, each once.
+func endpointsOf(services []*model.Service) []probe {
+	var out []probe
+	seen := make(map[netip.AddrPort]bool)
+	for _, s := range services {
+		for i := range s.Ports {
+			p := &s.Ports[i]
+			if p.Protocol != model.TCP {
+				continue
+			}
+			for f := range p.Backends {
+				for e := range p.Backends[f].Cluster.All() {
+					if !seen[e.Addr] {
+						seen[e.Addr] = true
+						out = append(out, probe{service: s.Name.String(), addr: e.Addr, local: e.Local})
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b probe) int {
+		switch {
+		case a.local == b.local:
+			return 0
+		case a.local:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return out[:min(len(out), maxProbes)]
+}
+
+// ask opens a connection and closes it.
+func ask(ctx context.Context, addr netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// judgeProbes returns a finding for each way in which endpoints do not answer.
+func judgeProbes(probes []probe) []Finding {
+	var refused, silent, unreachable []string
+	for _, p := range probes {
+		name := p.addr.String() + " of " + p.service
+		switch {
+		case p.err == nil:
+		case errors.Is(p.err, syscall.ECONNREFUSED):
+			refused = append(refused, name)
+		case errors.Is(p.err, syscall.EHOSTUNREACH), errors.Is(p.err, syscall.ENETUNREACH):
+			unreachable = append(unreachable, name)
+		default:
+			silent = append(silent, name)
+		}
+	}
+	var out []Finding
+	for _, f := range []struct {
+		names          []string
+		found, meaning string
+		remedy         string
+	}{
+		{refused, "%d endpoints refuse connections: %s", "Connections to the Service that are given to them fail", "Compare the Service's targetPort with the port that the pod listens on, and its readiness probe with whether it serves"},
+		{unreachable, "%d endpoints cannot be reached from this node: %s", "The node has no route to them, or the host of that address does not answer", "Look at the routes (`ip route get ADDRESS`) and at the network plugin of both nodes"},
+		{silent, "%d endpoints do not answer this node: %s", "Connections to the Service that are given to them hang", "Look for a policy or a foreign rule that drops (`weft get policies`, `nft list ruleset`), and at the network plugin of the pod's node"},
+	} {
+		if len(f.names) > 0 {
+			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(f.names), strings.ReplaceAll(cli.Some(f.names), ",", ", ")), Meaning: f.meaning, Remedy: f.remedy})
+		}
+	}
+	return out
+}

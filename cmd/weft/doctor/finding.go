@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Severity is how bad a finding is.
+type Severity string
+
+// Severities.
+const (
+	// Error means that packets or publishers suffer now.
+	Error Severity = "error"
+	// Warning means that they may suffer later, or in a case that not every cluster has.
+	Warning Severity = "warning"
+	// Unknown means that something could not be examined.
+	Unknown Severity = "unknown"
+)
+
+// Finding is something that is wrong. The texts are sentences without a full stop.
+type Finding struct {
+	// Check is the name of the check that found it.
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	// Found is what was found, with names and numbers.
+	Found string `json:"found"`
+	// Meaning is what it does to packets or publishers.
+	Meaning string `json:"meaning"`
+	// Remedy is what to do.
+	Remedy string `json:"remedy"`
+}
+
+// order has the worst first.
+var order = []Severity{Error, Warning, Unknown}
+
+// sortFindings sorts by severity, and keeps the order of the checks.
+func sortFindings(all []Finding) {
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
+}
+
+// printFindings prints a paragraph for each finding, and a last line with their number.
+func printFindings(w io.Writer, r *Report) error {
+	for _, f := range r.Findings {
+		if _, err := fmt.Fprintf(w, "%s: %s: %s\n    %s.\n    %s.\n", f.Severity, f.Check, f.Found, f.Meaning, f.Remedy); err != nil {
+			return err
+		}
+	}
+	if len(r.Findings) == 0 {
+		_, err := fmt.Fprintf(w, "%d checks: nothing found\n", len(r.Checks))
+		return err
+	}
+	count := make(map[Severity]int)
+	for _, f := range r.Findings {
+		count[f.Severity]++
+	}
+	_, err := fmt.Fprintf(w, "%d checks: %d errors, %d warnings, %d not examined\n", len(r.Checks), count[Error], count[Warning], count[Unknown])
+	return err
+}

@@ -1,0 +1,209 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// node is what several checks read, each part once.
+type node struct {
+	Config
+	// dial connects to the aggregator.
+	dial func() (*client.Client, error)
+	// open opens the ruleset of the kernel, and tables lists its tables.
+	open   func() (*kernel.Conn, error)
+	tables func() ([]kernel.TableInfo, error)
+	// fragments and publishers are the aggregator's answers.
+	fragments  func() ([]*weftv1.FragmentStatus, error)
+	publishers func() ([]*weftv1.PublisherStatus, error)
+	// metrics are the values of the metrics without labels, nil if nothing answers.
+	metrics func() map[string]float64
+
+	// mu guards what close ends.
+	mu      sync.Mutex
+	closers []io.Closer
+}
+
+func newNode(ctx context.Context, cfg Config) *node {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Root == "" {
+		cfg.Root = "/"
+	}
+	n := &node{Config: cfg}
+	n.dial = sync.OnceValues(func() (*client.Client, error) {
+		c, err := client.Dial(ctx, client.Config{Socket: cfg.Socket, Publisher: cfg.Publisher, DialTimeout: -1})
+		if err == nil {
+			n.own(c)
+		}
+		return c, err
+	})
+	n.open = sync.OnceValues(func() (*kernel.Conn, error) {
+		c, err := kernel.Open(kernel.Config{})
+		if err == nil {
+			n.own(c)
+		}
+		return c, err
+	})
+	n.tables = sync.OnceValues(func() ([]kernel.TableInfo, error) {
+		c, err := n.open()
+		if err != nil {
+			return nil, err
+		}
+		return c.Tables()
+	})
+	n.fragments = sync.OnceValues(func() ([]*weftv1.FragmentStatus, error) {
+		c, err := n.dial()
+		if err != nil {
+			return nil, err
+		}
+		answer, err := c.List(ctx)
+		return answer.GetFragments(), err
+	})
+	n.publishers = sync.OnceValues(func() ([]*weftv1.PublisherStatus, error) {
+		c, err := n.dial()
+		if err != nil {
+			return nil, err
+		}
+		answer, err := c.ListPublishers(ctx)
+		return answer.GetPublishers(), err
+	})
+	n.metrics = sync.OnceValue(func() map[string]float64 { return readMetrics(ctx, n.Metrics) })
+	return n
+}
+
+// own has close end c.
+func (n *node) own(c io.Closer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closers = append(n.closers, c)
+}
+
+func (n *node) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.closers {
+		_ = c.Close()
+	}
+}
+
+// running reports whether a weft answers on the socket. Checks of what weft says find nothing
+// without: that it does not answer is a finding already.
+func (n *node) running() bool {
+	_, err := n.dial()
+	return err == nil
+}
+
+// text returns a file without the space around it, empty if it does not exist.
+func (n *node) text(path string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(n.Root, path)) //nolint:gosec // files of the kernel
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(b)), err
+}
+
+// number returns the number in a file, and false if the file does not exist.
+func (n *node) number(path string) (int, bool, error) {
+	text, err := n.text(path)
+	if err != nil || text == "" {
+		return 0, false, err
+	}
+	v, err := strconv.Atoi(text)
+	return v, true, err
+}
+
+// devices returns the names of directories that match a pattern below Root, without lo.
+func (n *node) devices(pattern string) []string {
+	// The pattern is valid, which is the only error.
+	found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
+	var out []string
+	for _, path := range found {
+		if name := filepath.Base(path); name != "lo" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// perCPU returns the sums of the columns of a file in /proc/net/stat, which has a line of
+// names and then a line of hexadecimal numbers for each CPU; nil if there is no such file.
+func (n *node) perCPU(file string) (map[string]uint64, error) {
+	text, err := n.text("proc/net/stat/" + file)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	lines.Scan()
+	names := strings.Fields(lines.Text())
+	out := make(map[string]uint64, len(names))
+	for lines.Scan() {
+		for i, word := range strings.Fields(lines.Text()) {
+			v, err := strconv.ParseUint(word, 16, 64)
+			if err != nil || i >= len(names) {
+				return nil, fmt.Errorf("read /proc/net/stat/%s: %q is not a number of a column", file, word)
+			}
+			out[names[i]] += v
+		}
+	}
+	return out, lines.Err()
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 16 << 20
+
+// httpGet asks an HTTP server of weft.
+func httpGet(ctx context.Context, address, path string) (code int, body string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	return answer.StatusCode, strings.TrimSpace(string(b)), err
+}
+
+// readMetrics returns the counters and gauges that have no labels.
+func readMetrics(ctx context.Context, address string) map[string]float64 {
+	code, body, err := httpGet(ctx, address, "/metrics")
+	if err != nil || code != http.StatusOK {
+		return nil
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	if err != nil {
+		return nil
+	}
+	out := make(map[string]float64)
+	for name, f := range families {
+		for _, m := range f.GetMetric() {
+			if len(m.GetLabel()) == 0 {
+				out[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return out
+}
