@@ -1,9 +1,9 @@
 // Package eval computes what a ruleset does to a packet, as nf_tables in the kernel would.
 // It is pure: it has no access to the kernel and does no I/O.
 //
-// What comes in are a [Ruleset] of compiled chains, rules and sets, and a [Packet] with its
-// interfaces and its connection, and a [Host] that knows routes and addresses. What goes out are the
-// [Outcome]s of [Evaluate]: the rules that matched, in order, the elements that were found in
+// What comes in are a [Ruleset] of compiled chains, rules and sets, a [Packet] with its
+// interfaces and its connection, and a [Host] that knows routes and addresses. What goes out
+// are the [Outcome]s of [Evaluate]: the rules that matched, in order, the elements that were found in
 // sets, the verdict, and the packet as it continues. Read ruleset.go, packet.go and outcome.go
 // first, then path.go (the order of the hooks) and machine.go (the rules of a chain).
 //
@@ -20,8 +20,9 @@
 // Known are: comparisons, ranges, bit operations, byte orders, payloads of the network and
 // transport header, lookups in sets and maps, numgen, jhash and symhash, limit, quota, counter,
 // log, reject, dnat and snat to one address and port, masquerade, redirect, named counters, the
-// type of an address in fib, and most keys of meta. Of ct there are state, mark and direction. Only tables of the families ip, ip6 and inet are evaluated; the
-// hooks ingress and egress are not.
+// type of an address in fib, and most keys of meta. Of ct there are state, mark and direction.
+// Only tables of the families ip, ip6 and inet are evaluated; the hooks ingress and egress are
+// not.
 //
 // A translation is assumed to be possible: if another connection already has the translated
 // addresses and ports, the kernel chooses another source port.

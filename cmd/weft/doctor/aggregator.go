@@ -31,7 +31,7 @@ func checkSocket(_ context.Context, n *node) ([]Finding, error) {
 		f.Found, f.Meaning = fmt.Sprintf("weft's socket %s refuses this user: %v", path, err), "What weft says of itself was not examined"
 		f.Remedy = "Run weft doctor as root, or as a user that the configuration knows"
 	case errors.Is(statErr, fs.ErrNotExist):
-		f.Found = fmt.Sprintf("there is no socket %s: weft does not run here, or with another --socket", path)
+		f.Found = fmt.Sprintf("socket %s does not exist: weft does not run here, or with another --socket", path)
 		f.Remedy = "Start weft (`kubectl -n kube-system rollout status daemonset/weft`, `systemctl status weft`), or name its socket with --socket"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, client.ErrUnavailable):
 		f.Found = fmt.Sprintf("nothing answers on the socket %s: weft has ended or stands by", path)

@@ -22,7 +22,8 @@ the reverse path filter, bridges, ports; weft's socket, health, publishers, frag
 tables and state directory; rules of kube-proxy and of other programs; and
 whether endpoints of Services answer.
 
-It changes nothing, and takes at most two seconds. It opens a TCP connection to at
+It changes nothing. The checks take at most two seconds together, and a bundle at most
+thirty more. It opens a TCP connection to at
 most 128 endpoints, and closes it. The exit code is 1 if there is an error among the
 findings.`,
 		Example: `  weft doctor

@@ -3,11 +3,11 @@
 //
 // In come the files of /proc and /sys, the ruleset of the kernel, the answers of weft's socket
 // and of its HTTP servers, and TCP connections to endpoints; out go findings (finding.go).
-// Read doctor.go first: it lists the checks. Each is a function from a node, which has what several
-// checks read (node.go), to findings, in a file of its own.
+// Read doctor.go first: it lists the checks. Each is a function from a node, which has what
+// several checks read (node.go), to findings. Checks of one subject share a file.
 //
-// The package changes nothing on the node. What it asks for is bounded, in number and in time: a check that
-// does not end in time is reported as one, and the others are not delayed.
+// The package changes nothing on the node. What it asks for is bounded, in number and in time:
+// a check that does not end in time is reported as not examined, and the others are not delayed.
 //
 // # What is a finding
 //

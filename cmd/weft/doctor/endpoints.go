@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -120,7 +119,7 @@ func judgeProbes(probes []probe) []Finding {
 		{silent, "%d endpoints do not answer this node: %s", "Connections to the Service that are given to them hang", "Look for a policy or a foreign rule that drops (`weft get policies`, `nft list ruleset`), and at the network plugin of the pod's node"},
 	} {
 		if len(f.names) > 0 {
-			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(f.names), strings.ReplaceAll(cli.Some(f.names), ",", ", ")), Meaning: f.meaning, Remedy: f.remedy})
+			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(f.names), cli.Some(f.names)), Meaning: f.meaning, Remedy: f.remedy})
 		}
 	}
 	return out

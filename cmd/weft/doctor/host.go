@@ -33,23 +33,32 @@ func checkForwarding(_ context.Context, n *node) ([]Finding, error) {
 			})
 			continue
 		}
-		var off []string
-		for _, device := range n.devices("proc/sys/net/" + f.family + "/conf/*") {
-			if device == "all" || device == "default" {
-				continue
-			}
-			if v, ok, err := n.number("proc/sys/net/" + f.family + "/conf/" + device + "/forwarding"); err == nil && ok && v == 0 {
-				off = append(off, device)
-			}
+		if f.family == "ipv6" {
+			continue
 		}
-		if len(off) > 0 && f.family == "ipv4" {
+		if off := n.deaf(); len(off) > 0 {
 			out = append(out, Finding{
-				Severity: Warning, Found: fmt.Sprintf("net.%s.conf.DEVICE.forwarding is 0 for %s, although %s is 1", f.family, cli.Some(off), setting),
+				Severity: Warning, Found: fmt.Sprintf("net.ipv4.conf.DEVICE.forwarding is 0 for %s, although %s is 1", cli.Some(off), setting),
 				Meaning: "Packets that arrive on these devices for others are dropped", Remedy: "Set it to 1 for devices of pods and of the cluster's network",
 			})
 		}
 	}
 	return out, nil
+}
+
+// deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads the
+// setting of all devices alone.
+func (n *node) deaf() []string {
+	var off []string
+	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
+		if device == "all" || device == "default" {
+			continue
+		}
+		if v, ok, err := n.number("proc/sys/net/ipv4/conf/" + device + "/forwarding"); err == nil && ok && v == 0 {
+			off = append(off, device)
+		}
+	}
+	return off
 }
 
 // sysctlName returns the name of a file in /proc/sys for sysctl(8).

@@ -146,7 +146,7 @@ func (n *node) devices(pattern string) []string {
 }
 
 // perCPU returns the sums of the columns of a file in /proc/net/stat, which has a line of
-// names and then a line of hexadecimal numbers for each CPU; nil if there is no such file.
+// names and then a line of hexadecimal numbers for each CPU; nil if the file does not exist.
 func (n *node) perCPU(file string) (map[string]uint64, error) {
 	text, err := n.text("proc/net/stat/" + file)
 	if err != nil || text == "" {

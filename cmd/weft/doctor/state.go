@@ -30,7 +30,7 @@ func checkStateDir(_ context.Context, n *node) ([]Finding, error) {
 			return nil, nil
 		}
 		return []Finding{{
-			Severity: Warning, Found: fmt.Sprintf("there is no state directory %s", n.StateDir), Meaning: stateLost,
+			Severity: Warning, Found: fmt.Sprintf("state directory %s does not exist", n.StateDir), Meaning: stateLost,
 			Remedy: "Name the directory of --state-dir with the same flag here; if it is this one, make it (mode 0700) and restart weft",
 		}}, nil
 	}

@@ -158,7 +158,7 @@ func checkForeign(_ context.Context, n *node) ([]Finding, error) {
 			out = append(out, Finding{
 				Severity: Warning, Found: fmt.Sprintf("chain %s of table %s, which is not weft's, drops by default what no rule of it accepts (hook %s, priority %d)", c.Name, t.ID, hooks[c.Base.Hook], c.Base.Priority),
 				Meaning: "An accept in weft's tables does not help: packets of pods and Services pass only if a rule of that chain accepts them too",
-				Remedy:  "Accept them there: for the pods' addresses as source and as destination, and for connections that are established.",
+				Remedy:  "Accept them there: for the pods' addresses as source and as destination, and for connections that are established",
 			})
 		}
 	}
