@@ -136,9 +136,9 @@ func withCaller(ctx context.Context, c caller) context.Context {
 	return aggregator.WithAlive(context.WithValue(ctx, callerKey{}, c), c.connected)
 }
 
-// callerFrom returns the caller that interceptor.tap put into the context.
+// callerFrom returns the caller that interceptor.call put into the context.
 func callerFrom(ctx context.Context) caller {
-	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // tap sees every call
+	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // interceptor.call sees every call
 }
 
 // connected reports whether the caller's end of the connection is open.

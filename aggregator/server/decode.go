@@ -3,14 +3,12 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -92,12 +90,11 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 	}, nil
 }
 
-// request is the request of a call that is being received or admitted. The fields arrived
-// and tooLarge belong to the goroutine that receives; any goroutine calls the methods.
+// request is the request of a call that is being received or admitted. The field tooLarge
+// belongs to the goroutine that receives; any goroutine calls the methods.
 type request struct {
-	// arrived is called when the first request of a call is complete, expected when a call
-	// begins to receive that has waited before.
-	arrived, expected func()
+	// late fires if the only request of a call does not arrive in time.
+	late *time.Timer
 	// tooLarge is why a request of a stream has lost its content.
 	tooLarge error
 
@@ -107,6 +104,21 @@ type request struct {
 	// ended is true after the call: nothing is reserved any more.
 	ended bool
 }
+
+// newRequest returns the request of a call that receives it from now on if expected is true.
+func newRequest(expected bool) *request {
+	r := &request{late: time.NewTimer(receiveTimeout)}
+	if !expected {
+		r.late.Stop()
+	}
+	return r
+}
+
+// expect notes that the call begins to receive the request.
+func (r *request) expect() { r.late.Reset(receiveTimeout) }
+
+// arrived notes that the request is complete.
+func (r *request) arrived() { r.late.Stop() }
 
 // reserved notes that release must be called once, after the request is admitted.
 func (r *request) reserved(release func()) {
@@ -131,6 +143,7 @@ func (r *request) admitted() {
 
 // end is admitted at the end of the call. A goroutine of the call may still be receiving.
 func (r *request) end() {
+	r.late.Stop()
 	r.mu.Lock()
 	r.ended = true
 	r.mu.Unlock()
@@ -146,7 +159,7 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	r := c.request
 	r.admitted()
 	r.tooLarge = nil
-	var raw rawRequest
+	raw := rawRequest{most: longest(m)}
 	err := receive(&raw)
 	r.arrived()
 	if err != nil {
@@ -155,7 +168,10 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	if c.turn != nil {
 		c.turn.work()
 	}
-	defer raw.free()
+	if raw.Buffer == nil {
+		return fmt.Errorf("%w: a request of %d bytes, want at most %d", errLimit, raw.length, raw.most)
+	}
+	defer raw.Free()
 	b := raw.ReadOnlyData()
 	if err = countList(m, b); err == nil && len(b) > smallRequest {
 		b, err = d.measure(ctx, c, m, b)
@@ -199,12 +215,10 @@ func malformed(err error) error {
 }
 
 // rawRequest is a request that is not decoded.
-type rawRequest struct{ mem.Buffer }
-
-func (r *rawRequest) free() {
-	if r.Buffer != nil {
-		r.Free()
-	}
+type rawRequest struct {
+	// Buffer is nil if the request has more than most bytes.
+	mem.Buffer
+	length, most int
 }
 
 // requestCodec leaves a rawRequest as it is. Otherwise it is gRPC's own codec.
@@ -218,40 +232,9 @@ func (c requestCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	raw.Buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
-	return nil
-}
-
-// registrar registers services whose unary requests a decoder decodes. Those of streams
-// are decoded by calledStream.
-type registrar struct {
-	*grpc.Server
-	decoder *decoder
-}
-
-// RegisterService implements grpc.ServiceRegistrar.
-func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
-	counted := *desc
-	counted.Methods = slices.Clone(desc.Methods)
-	for i, m := range desc.Methods {
-		counted.Methods[i].Handler = func(srv any, ctx context.Context, dec func(any) error, in grpc.UnaryServerInterceptor) (any, error) {
-			c := callerFrom(ctx)
-			defer c.request.end()
-			if c.turn != nil {
-				defer c.turn.leave()
-				if err := c.await(ctx); err != nil {
-					c.finish(m.MethodName, &err)
-					return nil, err
-				}
-			}
-			return m.Handler(srv, ctx, func(v any) error {
-				err := r.decoder.decode(ctx, v.(proto.Message), dec) //nolint:forcetypeassert // requests are
-				if _, ok := status.FromError(err); !ok {
-					c.finish(m.MethodName, &err)
-				}
-				return err
-			}, in)
-		}
+	if raw.length = data.Len(); raw.length <= raw.most {
+		// The default pool would give a request of 33 KiB a buffer of 1 MiB.
+		raw.Buffer = data.MaterializeToBuffer(mem.NopBufferPool{})
 	}
-	r.Server.RegisterService(&counted, impl)
+	return nil
 }

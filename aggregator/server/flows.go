@@ -20,6 +20,9 @@ const (
 	maxFlowAddresses = 16_384
 	// maxDeletedFlows is the number of entries that one call deletes.
 	maxDeletedFlows = 4096
+	// maxFlowRequest is the size of a request in bytes: the largest with so many addresses or
+	// entries has less than half of it.
+	maxFlowRequest = 1 << 20
 )
 
 // FlowTable is the part of package conntrack that the service Flows needs. List may hold
@@ -58,9 +61,19 @@ func (c caller) mayCall(method string) error {
 func (c caller) await(ctx context.Context) error {
 	err := c.turn.rest(ctx)
 	if err == nil {
-		c.request.expected()
+		c.request.expect()
 	}
 	return err
+}
+
+// longest is the size of the largest encoding of a request like m, in bytes.
+func longest(m proto.Message) int {
+	switch m.(type) {
+	case *weftv1.ListFlowsRequest, *weftv1.DeleteFlowsRequest:
+		return maxFlowRequest
+	default:
+		return MaxMessage
+	}
 }
 
 // countList counts the list of an encoded request of the service Flows, which is field 1,

@@ -52,9 +52,6 @@ type flowTurn struct {
 	// began is when the work began, and idle how long of it nothing was done.
 	began time.Time
 	idle  time.Duration
-
-	// started is true from rest on, left after leave. flowTurns.mu protects them.
-	started, left bool
 }
 
 // enter counts a call, before anything of it is received.
@@ -81,31 +78,11 @@ func (t *flowTurns) enter(publisher string) (*flowTurn, error) {
 	return &flowTurn{turns: t, publisher: publisher, own: own}, nil
 }
 
-// abandon leaves if rest was not called. Any goroutine may call it.
-func (t *flowTurn) abandon() {
-	t.turns.mu.Lock()
-	defer t.turns.mu.Unlock()
-	if !t.started {
-		t.exit()
-	}
-}
-
-// exit takes back what enter counted. The lock is held.
-func (t *flowTurn) exit() {
-	if !t.left {
-		t.left = true
-		t.own.calls--
-	}
-}
-
 // rest waits until no other call of the publisher is under way, and then until the publisher
 // has rested. The request is received after that. The caller calls leave at the end of the call.
 //
 // Possible errors: ctx's.
 func (t *flowTurn) rest(ctx context.Context) error {
-	t.turns.mu.Lock()
-	t.started = true
-	t.turns.mu.Unlock()
 	select {
 	case t.own.first <- struct{}{}:
 		t.first = true
@@ -177,6 +154,6 @@ func (t *flowTurn) leave() {
 		<-t.own.first
 	}
 	t.turns.mu.Lock()
-	t.exit()
+	t.own.calls--
 	t.turns.mu.Unlock()
 }

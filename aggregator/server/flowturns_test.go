@@ -169,8 +169,7 @@ func TestTurnsOfBadRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn.abandon()
-			turn.abandon()
+			turn.leave() // it has not begun
 		}
 		turn, err := turns.enter("a")
 		if err == nil {
@@ -179,7 +178,6 @@ func TestTurnsOfBadRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn.abandon() // it has begun: only leave ends it
 		turn.leave()
 		if n := turns.byPublisher["a"].calls; n != 0 {
 			t.Errorf("%d calls are counted, want 0", n)

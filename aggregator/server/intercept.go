@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -37,54 +36,8 @@ type interceptor struct {
 	log       *slog.Logger
 }
 
-// tap authorizes a call when its headers arrive, before any message is received. It
-// implements tap.ServerInHandle.
-func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	method := info.FullMethodName
-	c, err := i.authorize(ctx)
-	if err == nil {
-		err = c.mayCall(method)
-	}
-	if turns := i.flowTurns[method]; err == nil && turns != nil {
-		if c.turn, err = turns.enter(c.publisher); err == nil {
-			// It may end before its handler is called.
-			context.AfterFunc(ctx, c.turn.abandon)
-		}
-	}
-	if err != nil {
-		c.finish(method, &err)
-		return ctx, err
-	}
-	c.request = &request{arrived: func() {}}
-	if method != weftv1.Publisher_Publish_FullMethodName {
-		limited, cancel := context.WithCancelCause(ctx)
-		timer := time.AfterFunc(receiveTimeout, func() { cancel(errSlow) })
-		c.request.arrived = func() { timer.Stop() }
-		if c.turn != nil {
-			// It is received when it is its turn.
-			timer.Stop()
-			c.request.expected = func() { timer.Reset(receiveTimeout) }
-		}
-		context.AfterFunc(ctx, c.request.arrived)
-		ctx = limitedContext{limited}
-	}
-	return withCaller(ctx, c), nil
-}
-
 // errSlow is a request that did not arrive in time.
 var errSlow = fmt.Errorf("%w: the request did not arrive within %v", context.DeadlineExceeded, receiveTimeout)
-
-// limitedContext is the context of a call whose request must arrive in time.
-type limitedContext struct{ context.Context } //nolint:containedctx // it is one
-
-// Err implements context.Context.
-func (c limitedContext) Err() error {
-	err := c.Context.Err()
-	if err != nil && errors.Is(context.Cause(c.Context), errSlow) {
-		return context.DeadlineExceeded
-	}
-	return err
-}
 
 // rescue turns a panic into an error: one bad call must not end the daemon.
 func rescue(log *slog.Logger, method string, err *error) {
@@ -102,27 +55,36 @@ func (c caller) finish(method string, err *error) {
 	*err = toStatus(*err)
 }
 
-func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-	method, c := info.FullMethod, callerFrom(ctx)
-	defer c.finish(method, &err)
-	defer rescue(i.log, method, &err)
-	if updates[method] {
-		if err := i.pacer.wait(ctx, c.publisher, patience); err != nil {
-			return nil, err
-		}
+// call authorizes a call before any message of it is received, and handles it. Calls with one
+// request and one response come here too: see registrar. A refusal in a tap.ServerInHandle
+// would be earlier, but gRPC 1.85 then keeps the timer of the call's deadline, which the
+// caller chooses.
+func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	method := info.FullMethod
+	c, err := i.authorize(ss.Context())
+	defer func() { c.finish(method, &err) }()
+	if err == nil {
+		err = c.mayCall(method)
 	}
-	return handler(ctx, req)
-}
-
-func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	method, c := info.FullMethod, callerFrom(ss.Context())
-	defer c.finish(method, &err)
-	o, err := i.streams.add(c, method)
+	if turns := i.flowTurns[method]; err == nil && turns != nil {
+		c.turn, err = turns.enter(c.publisher)
+	}
 	if err != nil {
 		return err
 	}
-	defer i.streams.remove(o)
-	ctx, cancel := context.WithCancel(ss.Context())
+	c.request = newRequest(c.turn == nil && method != weftv1.Publisher_Publish_FullMethodName)
+	defer c.request.end()
+	o := &openStream{}
+	if info.IsClientStream || info.IsServerStream {
+		if o, err = i.streams.add(c, method); err != nil {
+			if c.turn != nil {
+				c.turn.leave()
+			}
+			return err
+		}
+		defer i.streams.remove(o)
+	}
+	ctx, cancel := context.WithCancel(withCaller(ss.Context(), c))
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
@@ -138,13 +100,15 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 		}
 		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
+	// If the handler has not ended, it ends by itself after this returns: its context does, and
+	// gRPC ends the stream.
 	select {
 	case err = <-done:
 		return err
 	case err = <-o.lost:
-		// The handler ends by itself: its context does, and gRPC ends the
-		// stream when this returns.
 		return err
+	case <-c.request.late.C:
+		return errSlow
 	}
 }
 

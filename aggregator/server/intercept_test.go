@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -43,13 +41,9 @@ func TestAuthorization(t *testing.T) {
 	in := newInterceptor(&log, 1000)
 	const method = "/weft.v1.Inspect/ListFragments"
 	call := func(ctx context.Context) (got caller, err error) {
-		ctx, err = in.tap(ctx, &tap.Info{FullMethodName: method})
-		if err != nil {
-			return caller{}, err
-		}
-		_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: method}, func(ctx context.Context, _ any) (any, error) {
-			got = callerFrom(ctx)
-			return struct{}{}, nil
+		err = in.call(nil, fakeStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: method}, func(_ any, ss grpc.ServerStream) error {
+			got = callerFrom(ss.Context())
+			return nil
 		})
 		return got, err
 	}
@@ -72,59 +66,59 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// TestRequestThatDoesNotArrive has a call end whose request is not complete, and a
-// call go on whose request is.
+// TestRequestThatDoesNotArrive has a call end whose request is not complete, and calls go on
+// whose request is, or that have many.
 func TestRequestThatDoesNotArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logBuffer
 		in := newInterceptor(&log, 0)
 		ctx, cancel := context.WithCancel(from(access.Peer{}))
-		defer cancel()
-		slow, err := in.tap(ctx, &tap.Info{FullMethodName: "/weft.v1.Publisher/Apply"})
-		if err != nil {
-			t.Fatal(err)
+		call := func(method string, receive bool) <-chan error {
+			ended := make(chan error, 1)
+			go func() {
+				ended <- in.call(nil, fakeStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: method}, func(_ any, ss grpc.ServerStream) error {
+					if receive {
+						callerFrom(ss.Context()).request.arrived()
+					}
+					<-ss.Context().Done()
+					return ss.Context().Err()
+				})
+			}()
+			return ended
 		}
-		complete, err := in.tap(ctx, &tap.Info{FullMethodName: "/weft.v1.Publisher/Apply"})
-		if err != nil {
-			t.Fatal(err)
+		slow := call(weftv1.Publisher_Apply_FullMethodName, false)
+		complete := call(weftv1.Publisher_Apply_FullMethodName, true)
+		stream := call(weftv1.Publisher_Publish_FullMethodName, false)
+		began := time.Now()
+		if err := <-slow; status.Code(err) != codes.DeadlineExceeded || time.Since(began) != receiveTimeout {
+			t.Errorf("a request that has not arrived: error %v after %v: want DeadlineExceeded after %v", err, time.Since(began), receiveTimeout)
 		}
-		callerFrom(complete).request.arrived()
-		stream, err := in.tap(ctx, &tap.Info{FullMethodName: weftv1.Publisher_Publish_FullMethodName})
-		if err != nil {
-			t.Fatal(err)
+		<-time.After(receiveTimeout)
+		select {
+		case err := <-complete:
+			t.Errorf("a call whose request has arrived ends: %v", err)
+		case err := <-stream:
+			t.Errorf("a stream ends: %v", err)
+		default:
 		}
-		<-time.After(receiveTimeout - time.Second)
-		if slow.Err() != nil {
-			t.Errorf("a second before the end: %v", slow.Err())
-		}
-		<-time.After(2 * time.Second)
-		if !errors.Is(slow.Err(), context.DeadlineExceeded) {
-			t.Errorf("a request that has not arrived: error %v: want DeadlineExceeded", slow.Err())
-		}
-		if err := errors.Join(complete.Err(), stream.Err()); err != nil {
-			t.Errorf("a request that has arrived, and a stream: %v", err)
-		}
+		cancel()
+		<-complete
+		<-stream
 	})
 }
 
 func TestPanicIsInternal(t *testing.T) {
 	var log logBuffer
 	in := newInterceptor(&log, 0)
-	ctx, err := in.tap(from(access.Peer{}), &tap.Info{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Inspect/GetFragment"}, func(context.Context, any) (any, error) {
-		panic("boom")
-	})
-	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
-		t.Errorf("unary: error %v, log %q", err, log.String())
-	}
-	err = in.stream(nil, fakeStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Inspect/Watch"}, func(any, grpc.ServerStream) error {
-		panic("bang")
-	})
-	if status.Code(err) != codes.Internal || !strings.Contains(log.String(), "bang") {
-		t.Errorf("stream: error %v", err)
+	for _, info := range []*grpc.StreamServerInfo{
+		{FullMethod: "/weft.v1.Inspect/GetFragment"},
+		{FullMethod: "/weft.v1.Inspect/Watch", IsServerStream: true},
+	} {
+		log.Reset()
+		err := in.call(nil, fakeStream{ctx: from(access.Peer{})}, info, func(any, grpc.ServerStream) error { panic("boom") })
+		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
+			t.Errorf("%s: error %v, log %q", info.FullMethod, err, log.String())
+		}
 	}
 }
 

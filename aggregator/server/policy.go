@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -40,6 +41,16 @@ type pacer struct {
 
 func newPacer(c *access.Control) *pacer {
 	return &pacer{access: c, limiters: make(map[string]*rate.Limiter)}
+}
+
+// unary has an update wait for its turn. It implements grpc.UnaryServerInterceptor.
+func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if updates[info.FullMethod] {
+		if err := p.wait(ctx, callerFrom(ctx).publisher, patience); err != nil {
+			return nil, err
+		}
+	}
+	return handler(ctx, req)
 }
 
 // limiter returns that of a publisher as it is configured now, or nil where

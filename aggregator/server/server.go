@@ -146,9 +146,6 @@ func Listen(cfg Config) (*Server, error) {
 	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), flowTurns: newFlowCalls(), log: cfg.Logger}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, &receiving{byPublisher: counts[string]{}}}),
-		grpc.InTapHandle(in.tap),
-		grpc.UnaryInterceptor(in.unary),
-		grpc.StreamInterceptor(in.stream),
 		grpc.ForceServerCodecV2(newRequestCodec()),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -162,7 +159,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
 	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: newReads(), flows: cfg.Flows, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
-	services := registrar{s.grpc, in.decoder}
+	services := registrar{s.grpc, in}
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)
 	weftv1.RegisterFlowsServer(services, impl)

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"slices"
+
+	"google.golang.org/grpc"
+)
+
+// registrar registers services whose calls go through interceptor.call. Those with one request
+// and one response are served as streams, which are the same on the wire: gRPC receives their
+// requests before its own interceptors are called.
+type registrar struct {
+	*grpc.Server
+	interceptor *interceptor
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	streams := *desc
+	streams.Methods = nil
+	streams.Streams = slices.Clone(desc.Streams)
+	for _, m := range desc.Methods {
+		streams.Streams = append(streams.Streams, grpc.StreamDesc{StreamName: m.MethodName, Handler: func(srv any, ss grpc.ServerStream) error {
+			resp, err := m.Handler(srv, ss.Context(), ss.RecvMsg, r.interceptor.pacer.unary)
+			if err != nil {
+				return err
+			}
+			return ss.SendMsg(resp)
+		}})
+	}
+	for i, d := range streams.Streams {
+		info := &grpc.StreamServerInfo{
+			FullMethod:     "/" + desc.ServiceName + "/" + d.StreamName,
+			IsClientStream: d.ClientStreams,
+			IsServerStream: d.ServerStreams,
+		}
+		streams.Streams[i].Handler = func(srv any, ss grpc.ServerStream) error {
+			return r.interceptor.call(srv, ss, info, d.Handler)
+		}
+	}
+	r.Server.RegisterService(&streams, impl)
+}
