@@ -61,6 +61,13 @@ func (s *state) service(key model.Key) *model.Service {
 	return s.model.Service(key)
 }
 
+// Candidates implements localstate.Source.
+func (s *state) Candidates(key model.Key) (all []model.Candidate, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Candidates(key)
+}
+
 // State implements localstate.Source.
 func (s *state) State(names func() []model.Key) (model.Snapshot, model.Stats) {
 	s.mu.Lock()

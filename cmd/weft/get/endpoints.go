@@ -1,37 +1,93 @@
 package get
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 func newEndpointsCmd() *cobra.Command {
-	return serviceQuery(&cobra.Command{
+	var conn cli.Connection
+	cmd := &cobra.Command{
 		Use:   "endpoints [NAMESPACE/]NAME",
-		Short: "Show the endpoints of a Service that this node uses, and for which traffic",
-		Long: `Show the endpoints of a Service that this node uses. USE is "cluster" for
-endpoints that receive new flows under the traffic policy Cluster, "local" for
-those under the policy Local, and "draining" for endpoints that only keep the
-flows they have.`,
+		Short: "Show the endpoints of a Service, for which traffic this node uses them, and why not",
+		Long: `Show the endpoints of a Service. USE is "cluster" for endpoints that receive new
+flows under the traffic policy Cluster, "local" for those under the policy
+Local, and "draining" for endpoints that only keep the flows they have. WHY NOT
+is why an endpoint is not used under the policy Cluster.`,
 		Args: cobra.ExactArgs(1),
-	}, func(state *stateView) []serviceView { return state.Services }, printEndpoints)
+	}
+	cmd.ValidArgsFunction = completeServices(&conn)
+	return show(cmd, &conn, "table", func(ctx context.Context, args []string) ([]serviceView, error) {
+		name, err := parseServiceName(args[0])
+		if err != nil {
+			return nil, err
+		}
+		snapshot, _, err := ReadServices(ctx, &conn, name)
+		if err != nil {
+			return nil, err
+		}
+		candidates, err := ReadCandidates(ctx, &conn, name)
+		if err != nil {
+			return nil, err
+		}
+		services := viewState(snapshot, nil).Services
+		for i := range services {
+			services[i].replaceEndpoints(candidates)
+		}
+		return services, nil
+	}, printEndpoints)
+}
+
+// replaceEndpoints replaces the endpoints of the ports by candidates, also those that are not
+// used.
+func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		p.Endpoints = []endpointView{}
+		for _, c := range candidates {
+			if c.Port == p.Name && c.Protocol == p.protocol {
+				p.Endpoints = append(p.Endpoints, viewCandidate(c))
+			}
+		}
+	}
+}
+
+// viewCandidate returns a candidate for output.
+func viewCandidate(c model.Candidate) endpointView {
+	out := endpointView{Address: c.Addr, Use: []string{}, Local: c.Local, Excluded: c.Excluded.String()}
+	for _, list := range []struct {
+		use string
+		in  bool
+	}{{"cluster", c.Cluster}, {"local", c.ForLocal}, {"draining", c.Draining}} {
+		if list.in {
+			out.Use = append(out.Use, list.use)
+		}
+	}
+	return out
 }
 
 // printEndpoints prints a row for each endpoint of each port.
 func printEndpoints(w io.Writer, services []serviceView) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "PORT\tENDPOINT\tUSE\tON THIS NODE")
+	fmt.Fprintln(tw, "PORT\tENDPOINT\tUSE\tON THIS NODE\tWHY NOT")
 	for _, s := range services {
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
-				here := "no"
+				here, excluded := "no", "-"
 				if e.Local {
 					here = "yes"
 				}
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", p.text(), e.Address, joined(e.Use), here)
+				if e.Excluded != "" {
+					excluded = e.Excluded
+				}
+				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.text(), e.Address, joined(e.Use), here, excluded)
 			}
 		}
 	}

@@ -81,13 +81,31 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model
 	return snapshot, m.GetCounters(), err
 }
 
-// readLocalState is ReadServices for output.
-func readLocalState(ctx context.Context, c *cli.Connection, only model.Key) (*stateView, error) {
-	snapshot, counters, err := ReadServices(ctx, c, only)
-	if err != nil {
-		return nil, err
-	}
-	return viewState(snapshot, counters), nil
+// ReadCandidates asks the Service frontend for all endpoints of a Service, and why some are
+// not used.
+func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]model.Candidate, error) {
+	return readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (out []model.Candidate, err error) {
+		stream, err := modelpb.NewLocalStateClient(conn.Conn()).ListCandidates(ctx, &modelpb.ListCandidatesRequest{Namespace: key.Namespace, Name: key.Name})
+		if err != nil {
+			return nil, err
+		}
+		for {
+			part, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return out, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range part.GetCandidates() {
+				one, err := model.CandidateFromProto(m)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, one)
+			}
+		}
+	})
 }
 
 // readModel reads the state of Services over a connection.

@@ -16,34 +16,30 @@ import (
 )
 
 func newServicesCmd() *cobra.Command {
-	return serviceQuery(&cobra.Command{
+	var conn cli.Connection
+	cmd := &cobra.Command{
 		Use:   "services [[NAMESPACE/]NAME]",
 		Short: "Show how this node serves each Service: addresses, policies and numbers of endpoints",
 		Long: `Show each port of each Service as this node serves it: its addresses, its
 traffic policies, and the number of endpoints that receive new flows. The last
 line counts the objects received from the API, and the changes they made.`,
-		Args: cobra.MaximumNArgs(1),
-	}, func(state *stateView) *stateView { return state }, printServices)
-}
-
-// serviceQuery completes a subcommand that prints a part of the state of one Service or of
-// all, as text, JSON or YAML.
-func serviceQuery[T any](cmd *cobra.Command, part func(*stateView) T, print func(io.Writer, T) error) *cobra.Command {
-	var conn cli.Connection
-	cmd.ValidArgsFunction = completeServices(&conn)
-	return show(cmd, &conn, "table", func(ctx context.Context, args []string) (answer T, err error) {
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeServices(&conn),
+	}
+	return show(cmd, &conn, "table", func(ctx context.Context, args []string) (*stateView, error) {
 		var name model.Key
 		if len(args) > 0 {
+			var err error
 			if name, err = parseServiceName(args[0]); err != nil {
-				return answer, err
+				return nil, err
 			}
 		}
-		state, err := readLocalState(ctx, &conn, name)
+		snapshot, counters, err := ReadServices(ctx, &conn, name)
 		if err != nil {
-			return answer, err
+			return nil, err
 		}
-		return part(state), nil
-	}, print)
+		return viewState(snapshot, counters), nil
+	}, printServices)
 }
 
 // completeServices completes the name of one Service.
@@ -52,13 +48,13 @@ func completeServices(c *cli.Connection) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		state, err := readLocalState(cmd.Context(), c, model.Key{})
+		state, _, err := ReadServices(cmd.Context(), c, model.Key{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
 		for _, s := range state.Services {
-			names = append(names, s.Namespace+"/"+s.Name)
+			names = append(names, s.Name.String())
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -45,6 +45,7 @@ type portView struct {
 
 	// external are ExternalIPs and Balancers in the order of the model.
 	external []string
+	protocol model.Protocol
 }
 
 // text returns "80/tcp", or "http:80/tcp" for a port with a name.
@@ -60,6 +61,9 @@ type endpointView struct {
 	Address netip.AddrPort `json:"address"`
 	Use     []string       `json:"use"`
 	Local   bool           `json:"local"`
+	// Excluded is why it does not receive new flows under the policy Cluster. It is empty for
+	// all but "weft get endpoints".
+	Excluded string `json:"excluded,omitempty"`
 }
 
 func viewState(s model.Snapshot, counters *modelpb.Counters) *stateView {
@@ -94,7 +98,7 @@ func viewService(s *model.Service) serviceView {
 func viewPort(p *model.Port) portView {
 	out := portView{
 		Name: p.Name, Protocol: strings.ToUpper(p.Protocol.String()), Port: p.Number, NodePort: p.NodePort,
-		ClusterIPs: addressTexts(p.ClusterIPs), Endpoints: []endpointView{},
+		ClusterIPs: addressTexts(p.ClusterIPs), Endpoints: []endpointView{}, protocol: p.Protocol,
 	}
 	for f := range model.NumFamilies {
 		for _, e := range p.External[f] {

@@ -21,6 +21,9 @@ const maxEndpoints = 1 << 14
 // aggregator's.
 const SocketName = "services.sock"
 
+// errUnknown is a question that can be answered once everything that exists is known.
+var errUnknown = status.Error(codes.Unavailable, "not all Services are known yet: the source has not delivered everything that exists")
+
 // Source is the state to serve.
 type Source interface {
 	// State returns the Services that names returns, or all if names is nil, with the
@@ -28,6 +31,8 @@ type Source interface {
 	// under its lock, so that names can return the Services that changed since the last
 	// call, and none is missed.
 	State(names func() []model.Key) (model.Snapshot, model.Stats)
+	// Candidates are described in model.Model.
+	Candidates(key model.Key) (all []model.Candidate, ok bool)
 }
 
 // Server implements modelpb.LocalStateServer.
@@ -119,7 +124,7 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 	case <-s.known:
 	default:
 		if req.GetOnce() {
-			return status.Error(codes.Unavailable, "not all Services are known yet: the source has not delivered everything that exists")
+			return errUnknown
 		}
 		select {
 		case <-s.known:

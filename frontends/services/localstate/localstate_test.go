@@ -48,6 +48,21 @@ func (f *fakeSource) State(names func() []model.Key) (model.Snapshot, model.Stat
 	return out, model.Stats{Revision: f.revision, ServiceEvents: 7}
 }
 
+// Candidates returns the endpoints of a Service as candidates, and one more that is not ready.
+func (f *fakeSource) Candidates(key model.Key) (all []model.Candidate, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.services[key]
+	if s == nil {
+		return nil, false
+	}
+	for e := range s.Ports[0].Backends[model.IPv4].Cluster.All() {
+		all = append(all, model.Candidate{Endpoint: e, Protocol: model.TCP, Cluster: true})
+	}
+	other := model.Endpoint{Addr: netip.MustParseAddrPort("[fd00::1]:80"), Local: true}
+	return append(all, model.Candidate{Endpoint: other, Port: "http", Protocol: model.UDP, ForLocal: true, Draining: true, Excluded: model.NotReady}), true
+}
+
 // set changes a Service to one with n endpoints, or deletes it for -1, and tells s.
 func (f *fakeSource) set(s *Server, name string, n int) {
 	f.mu.Lock()

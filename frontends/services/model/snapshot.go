@@ -162,11 +162,8 @@ func (d *decoder) service(p *modelpb.Service) *Service {
 
 func (d *decoder) servicePort(p *modelpb.Port) Port {
 	out := Port{
-		Name: p.GetName(), Protocol: Protocol(p.GetProtocol()), Number: d.port(p.GetNumber()),
+		Name: p.GetName(), Protocol: d.protocol(p.GetProtocol()), Number: d.port(p.GetNumber()),
 		NodePort: d.optionalPort(p.GetNodePort()), ClusterIPs: d.addrs(p.GetClusterIps()),
-	}
-	if n := p.GetProtocol(); n != uint32(TCP) && n != uint32(UDP) && n != uint32(SCTP) {
-		d.fail("port %q: unknown protocol %d", out.Name, n)
 	}
 	for _, e := range p.GetExternal() {
 		a := d.addr(e.GetAddress())
@@ -190,6 +187,13 @@ func (d *decoder) endpoints(in []*modelpb.Endpoint, f Family) Endpoints {
 		out[i] = Endpoint{Addr: netip.AddrPortFrom(a, d.port(e.GetPort())), Local: e.GetLocal()}
 	}
 	return MakeEndpoints(out...)
+}
+
+func (d *decoder) protocol(n uint32) Protocol {
+	if n != uint32(TCP) && n != uint32(UDP) && n != uint32(SCTP) {
+		d.fail("unknown protocol %d", n)
+	}
+	return Protocol(n) //nolint:gosec // checked
 }
 
 func (d *decoder) port(n uint32) uint16 {

@@ -24,6 +24,260 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type Exclusion int32
+
+const (
+	// It is in the list cluster.
+	Exclusion_EXCLUSION_UNSPECIFIED Exclusion = 0
+	// Its condition ready is false.
+	Exclusion_EXCLUSION_NOT_READY Exclusion = 1
+	// Its pod is being deleted, and others are ready or it does not serve any more.
+	Exclusion_EXCLUSION_TERMINATING Exclusion = 2
+	// It has hints for other nodes, and others have hints for this one.
+	Exclusion_EXCLUSION_OTHER_NODE Exclusion = 3
+	// It has hints for other zones, and others have hints for this node's.
+	Exclusion_EXCLUSION_OTHER_ZONE Exclusion = 4
+)
+
+// Enum value maps for Exclusion.
+var (
+	Exclusion_name = map[int32]string{
+		0: "EXCLUSION_UNSPECIFIED",
+		1: "EXCLUSION_NOT_READY",
+		2: "EXCLUSION_TERMINATING",
+		3: "EXCLUSION_OTHER_NODE",
+		4: "EXCLUSION_OTHER_ZONE",
+	}
+	Exclusion_value = map[string]int32{
+		"EXCLUSION_UNSPECIFIED": 0,
+		"EXCLUSION_NOT_READY":   1,
+		"EXCLUSION_TERMINATING": 2,
+		"EXCLUSION_OTHER_NODE":  3,
+		"EXCLUSION_OTHER_ZONE":  4,
+	}
+)
+
+func (x Exclusion) Enum() *Exclusion {
+	p := new(Exclusion)
+	*p = x
+	return p
+}
+
+func (x Exclusion) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Exclusion) Descriptor() protoreflect.EnumDescriptor {
+	return file_localstate_proto_enumTypes[0].Descriptor()
+}
+
+func (Exclusion) Type() protoreflect.EnumType {
+	return &file_localstate_proto_enumTypes[0]
+}
+
+func (x Exclusion) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Exclusion.Descriptor instead.
+func (Exclusion) EnumDescriptor() ([]byte, []int) {
+	return file_localstate_proto_rawDescGZIP(), []int{0}
+}
+
+type ListCandidatesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCandidatesRequest) Reset() {
+	*x = ListCandidatesRequest{}
+	mi := &file_localstate_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCandidatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCandidatesRequest) ProtoMessage() {}
+
+func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_localstate_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCandidatesRequest.ProtoReflect.Descriptor instead.
+func (*ListCandidatesRequest) Descriptor() ([]byte, []int) {
+	return file_localstate_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ListCandidatesRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListCandidatesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ListCandidatesResponse is a part of the list, which is sorted by port, family and address.
+type ListCandidatesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Candidates    []*Candidate           `protobuf:"bytes,1,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCandidatesResponse) Reset() {
+	*x = ListCandidatesResponse{}
+	mi := &file_localstate_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCandidatesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCandidatesResponse) ProtoMessage() {}
+
+func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_localstate_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCandidatesResponse.ProtoReflect.Descriptor instead.
+func (*ListCandidatesResponse) Descriptor() ([]byte, []int) {
+	return file_localstate_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListCandidatesResponse) GetCandidates() []*Candidate {
+	if x != nil {
+		return x.Candidates
+	}
+	return nil
+}
+
+// Candidate is an endpoint for one port of the Service.
+type Candidate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the Service's port.
+	PortName string `protobuf:"bytes,1,opt,name=port_name,json=portName,proto3" json:"port_name,omitempty"`
+	// IANA number.
+	Protocol uint32    `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Endpoint *Endpoint `protobuf:"bytes,3,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	// In which lists of Backends it is.
+	Cluster  bool `protobuf:"varint,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Local    bool `protobuf:"varint,5,opt,name=local,proto3" json:"local,omitempty"`
+	Draining bool `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
+	// Why it is not in the list cluster.
+	Excluded      Exclusion `protobuf:"varint,7,opt,name=excluded,proto3,enum=weft.services.model.v1.Exclusion" json:"excluded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Candidate) Reset() {
+	*x = Candidate{}
+	mi := &file_localstate_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Candidate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Candidate) ProtoMessage() {}
+
+func (x *Candidate) ProtoReflect() protoreflect.Message {
+	mi := &file_localstate_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
+func (*Candidate) Descriptor() ([]byte, []int) {
+	return file_localstate_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Candidate) GetPortName() string {
+	if x != nil {
+		return x.PortName
+	}
+	return ""
+}
+
+func (x *Candidate) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *Candidate) GetEndpoint() *Endpoint {
+	if x != nil {
+		return x.Endpoint
+	}
+	return nil
+}
+
+func (x *Candidate) GetCluster() bool {
+	if x != nil {
+		return x.Cluster
+	}
+	return false
+}
+
+func (x *Candidate) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+func (x *Candidate) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Candidate) GetExcluded() Exclusion {
+	if x != nil {
+		return x.Excluded
+	}
+	return Exclusion_EXCLUSION_UNSPECIFIED
+}
+
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only this Service; both empty for all. A Service that does not exist is waited
@@ -38,7 +292,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_localstate_proto_msgTypes[0]
+	mi := &file_localstate_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -50,7 +304,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[0]
+	mi := &file_localstate_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -63,7 +317,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{0}
+	return file_localstate_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *WatchRequest) GetNamespace() string {
@@ -107,7 +361,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_localstate_proto_msgTypes[1]
+	mi := &file_localstate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -119,7 +373,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[1]
+	mi := &file_localstate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -132,7 +386,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{1}
+	return file_localstate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WatchResponse) GetSynced() bool {
@@ -173,7 +427,7 @@ type ServiceName struct {
 
 func (x *ServiceName) Reset() {
 	*x = ServiceName{}
-	mi := &file_localstate_proto_msgTypes[2]
+	mi := &file_localstate_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -185,7 +439,7 @@ func (x *ServiceName) String() string {
 func (*ServiceName) ProtoMessage() {}
 
 func (x *ServiceName) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[2]
+	mi := &file_localstate_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -198,7 +452,7 @@ func (x *ServiceName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceName.ProtoReflect.Descriptor instead.
 func (*ServiceName) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{2}
+	return file_localstate_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ServiceName) GetNamespace() string {
@@ -241,7 +495,7 @@ type Counters struct {
 
 func (x *Counters) Reset() {
 	*x = Counters{}
-	mi := &file_localstate_proto_msgTypes[3]
+	mi := &file_localstate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -253,7 +507,7 @@ func (x *Counters) String() string {
 func (*Counters) ProtoMessage() {}
 
 func (x *Counters) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[3]
+	mi := &file_localstate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -266,7 +520,7 @@ func (x *Counters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counters.ProtoReflect.Descriptor instead.
 func (*Counters) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{3}
+	return file_localstate_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Counters) GetServiceEvents() uint64 {
@@ -350,7 +604,22 @@ var File_localstate_proto protoreflect.FileDescriptor
 
 const file_localstate_proto_rawDesc = "" +
 	"\n" +
-	"\x10localstate.proto\x12\x16weft.services.model.v1\x1a\vmodel.proto\"T\n" +
+	"\x10localstate.proto\x12\x16weft.services.model.v1\x1a\vmodel.proto\"I\n" +
+	"\x15ListCandidatesRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"[\n" +
+	"\x16ListCandidatesResponse\x12A\n" +
+	"\n" +
+	"candidates\x18\x01 \x03(\v2!.weft.services.model.v1.CandidateR\n" +
+	"candidates\"\x8d\x02\n" +
+	"\tCandidate\x12\x1b\n" +
+	"\tport_name\x18\x01 \x01(\tR\bportName\x12\x1a\n" +
+	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12<\n" +
+	"\bendpoint\x18\x03 \x01(\v2 .weft.services.model.v1.EndpointR\bendpoint\x12\x18\n" +
+	"\acluster\x18\x04 \x01(\bR\acluster\x12\x14\n" +
+	"\x05local\x18\x05 \x01(\bR\x05local\x12\x1a\n" +
+	"\bdraining\x18\x06 \x01(\bR\bdraining\x12=\n" +
+	"\bexcluded\x18\a \x01(\x0e2!.weft.services.model.v1.ExclusionR\bexcluded\"T\n" +
 	"\fWatchRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -376,10 +645,17 @@ const file_localstate_proto_rawDesc = "" +
 	"\tconflicts\x18\t \x01(\x04R\tconflicts\x12\x1a\n" +
 	"\bservices\x18\n" +
 	" \x01(\x04R\bservices\x12\x16\n" +
-	"\x06slices\x18\v \x01(\x04R\x06slices2d\n" +
+	"\x06slices\x18\v \x01(\x04R\x06slices*\x8e\x01\n" +
+	"\tExclusion\x12\x19\n" +
+	"\x15EXCLUSION_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13EXCLUSION_NOT_READY\x10\x01\x12\x19\n" +
+	"\x15EXCLUSION_TERMINATING\x10\x02\x12\x18\n" +
+	"\x14EXCLUSION_OTHER_NODE\x10\x03\x12\x18\n" +
+	"\x14EXCLUSION_OTHER_ZONE\x10\x042\xd7\x01\n" +
 	"\n" +
 	"LocalState\x12V\n" +
-	"\x05Watch\x12$.weft.services.model.v1.WatchRequest\x1a%.weft.services.model.v1.WatchResponse0\x01B=Z;github.com/weft-proxy/weft/frontends/services/model/modelpbb\x06proto3"
+	"\x05Watch\x12$.weft.services.model.v1.WatchRequest\x1a%.weft.services.model.v1.WatchResponse0\x01\x12q\n" +
+	"\x0eListCandidates\x12-.weft.services.model.v1.ListCandidatesRequest\x1a..weft.services.model.v1.ListCandidatesResponse0\x01B=Z;github.com/weft-proxy/weft/frontends/services/model/modelpbb\x06proto3"
 
 var (
 	file_localstate_proto_rawDescOnce sync.Once
@@ -393,25 +669,36 @@ func file_localstate_proto_rawDescGZIP() []byte {
 	return file_localstate_proto_rawDescData
 }
 
-var file_localstate_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_localstate_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_localstate_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_localstate_proto_goTypes = []any{
-	(*WatchRequest)(nil),  // 0: weft.services.model.v1.WatchRequest
-	(*WatchResponse)(nil), // 1: weft.services.model.v1.WatchResponse
-	(*ServiceName)(nil),   // 2: weft.services.model.v1.ServiceName
-	(*Counters)(nil),      // 3: weft.services.model.v1.Counters
-	(*Model)(nil),         // 4: weft.services.model.v1.Model
+	(Exclusion)(0),                 // 0: weft.services.model.v1.Exclusion
+	(*ListCandidatesRequest)(nil),  // 1: weft.services.model.v1.ListCandidatesRequest
+	(*ListCandidatesResponse)(nil), // 2: weft.services.model.v1.ListCandidatesResponse
+	(*Candidate)(nil),              // 3: weft.services.model.v1.Candidate
+	(*WatchRequest)(nil),           // 4: weft.services.model.v1.WatchRequest
+	(*WatchResponse)(nil),          // 5: weft.services.model.v1.WatchResponse
+	(*ServiceName)(nil),            // 6: weft.services.model.v1.ServiceName
+	(*Counters)(nil),               // 7: weft.services.model.v1.Counters
+	(*Endpoint)(nil),               // 8: weft.services.model.v1.Endpoint
+	(*Model)(nil),                  // 9: weft.services.model.v1.Model
 }
 var file_localstate_proto_depIdxs = []int32{
-	4, // 0: weft.services.model.v1.WatchResponse.state:type_name -> weft.services.model.v1.Model
-	2, // 1: weft.services.model.v1.WatchResponse.removed:type_name -> weft.services.model.v1.ServiceName
-	3, // 2: weft.services.model.v1.WatchResponse.counters:type_name -> weft.services.model.v1.Counters
-	0, // 3: weft.services.model.v1.LocalState.Watch:input_type -> weft.services.model.v1.WatchRequest
-	1, // 4: weft.services.model.v1.LocalState.Watch:output_type -> weft.services.model.v1.WatchResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	3, // 0: weft.services.model.v1.ListCandidatesResponse.candidates:type_name -> weft.services.model.v1.Candidate
+	8, // 1: weft.services.model.v1.Candidate.endpoint:type_name -> weft.services.model.v1.Endpoint
+	0, // 2: weft.services.model.v1.Candidate.excluded:type_name -> weft.services.model.v1.Exclusion
+	9, // 3: weft.services.model.v1.WatchResponse.state:type_name -> weft.services.model.v1.Model
+	6, // 4: weft.services.model.v1.WatchResponse.removed:type_name -> weft.services.model.v1.ServiceName
+	7, // 5: weft.services.model.v1.WatchResponse.counters:type_name -> weft.services.model.v1.Counters
+	4, // 6: weft.services.model.v1.LocalState.Watch:input_type -> weft.services.model.v1.WatchRequest
+	1, // 7: weft.services.model.v1.LocalState.ListCandidates:input_type -> weft.services.model.v1.ListCandidatesRequest
+	5, // 8: weft.services.model.v1.LocalState.Watch:output_type -> weft.services.model.v1.WatchResponse
+	2, // 9: weft.services.model.v1.LocalState.ListCandidates:output_type -> weft.services.model.v1.ListCandidatesResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_localstate_proto_init() }
@@ -425,13 +712,14 @@ func file_localstate_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_localstate_proto_rawDesc), len(file_localstate_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   4,
+			NumEnums:      1,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_localstate_proto_goTypes,
 		DependencyIndexes: file_localstate_proto_depIdxs,
+		EnumInfos:         file_localstate_proto_enumTypes,
 		MessageInfos:      file_localstate_proto_msgTypes,
 	}.Build()
 	File_localstate_proto = out.File

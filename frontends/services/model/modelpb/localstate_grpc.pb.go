@@ -22,7 +22,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LocalState_Watch_FullMethodName = "/weft.services.model.v1.LocalState/Watch"
+	LocalState_Watch_FullMethodName          = "/weft.services.model.v1.LocalState/Watch"
+	LocalState_ListCandidates_FullMethodName = "/weft.services.model.v1.LocalState/ListCandidates"
 )
 
 // LocalStateClient is the client API for LocalState service.
@@ -38,6 +39,12 @@ type LocalStateClient interface {
 	// Errors: NOT_FOUND if a single Service is asked for with once, and there is none;
 	// UNAVAILABLE if once is asked for and not everything is known yet.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
+	// ListCandidates sends all endpoints of one Service in the EndpointSlices, with why those
+	// that are not used are excluded.
+	//
+	// Errors: NOT_FOUND if the Service does not exist; UNAVAILABLE if not everything is known
+	// yet.
+	ListCandidates(ctx context.Context, in *ListCandidatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListCandidatesResponse], error)
 }
 
 type localStateClient struct {
@@ -67,6 +74,25 @@ func (c *localStateClient) Watch(ctx context.Context, in *WatchRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LocalState_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 
+func (c *localStateClient) ListCandidates(ctx context.Context, in *ListCandidatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListCandidatesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LocalState_ServiceDesc.Streams[1], LocalState_ListCandidates_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListCandidatesRequest, ListCandidatesResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LocalState_ListCandidatesClient = grpc.ServerStreamingClient[ListCandidatesResponse]
+
 // LocalStateServer is the server API for LocalState service.
 // All implementations must embed UnimplementedLocalStateServer
 // for forward compatibility.
@@ -80,6 +106,12 @@ type LocalStateServer interface {
 	// Errors: NOT_FOUND if a single Service is asked for with once, and there is none;
 	// UNAVAILABLE if once is asked for and not everything is known yet.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
+	// ListCandidates sends all endpoints of one Service in the EndpointSlices, with why those
+	// that are not used are excluded.
+	//
+	// Errors: NOT_FOUND if the Service does not exist; UNAVAILABLE if not everything is known
+	// yet.
+	ListCandidates(*ListCandidatesRequest, grpc.ServerStreamingServer[ListCandidatesResponse]) error
 	mustEmbedUnimplementedLocalStateServer()
 }
 
@@ -92,6 +124,9 @@ type UnimplementedLocalStateServer struct{}
 
 func (UnimplementedLocalStateServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedLocalStateServer) ListCandidates(*ListCandidatesRequest, grpc.ServerStreamingServer[ListCandidatesResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListCandidates not implemented")
 }
 func (UnimplementedLocalStateServer) mustEmbedUnimplementedLocalStateServer() {}
 func (UnimplementedLocalStateServer) testEmbeddedByValue()                    {}
@@ -125,6 +160,17 @@ func _LocalState_Watch_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LocalState_WatchServer = grpc.ServerStreamingServer[WatchResponse]
 
+func _LocalState_ListCandidates_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListCandidatesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(LocalStateServer).ListCandidates(m, &grpc.GenericServerStream[ListCandidatesRequest, ListCandidatesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LocalState_ListCandidatesServer = grpc.ServerStreamingServer[ListCandidatesResponse]
+
 // LocalState_ServiceDesc is the grpc.ServiceDesc for LocalState service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -136,6 +182,11 @@ var LocalState_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _LocalState_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ListCandidates",
+			Handler:       _LocalState_ListCandidates_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -1,0 +1,57 @@
+package localstate
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
+)
+
+// TestListCandidates reads the candidates of a Service in more than one part, of one that does
+// not exist, and before everything is known.
+func TestListCandidates(t *testing.T) {
+	src := &fakeSource{services: make(map[model.Key]*model.Service)}
+	s := New(src)
+	c := connect(t, s)
+	list := func(name string) (all []model.Candidate, parts int, err error) {
+		stream, err := c.ListCandidates(t.Context(), &modelpb.ListCandidatesRequest{Namespace: "default", Name: name})
+		for err == nil {
+			var part *modelpb.ListCandidatesResponse
+			if part, err = stream.Recv(); err == nil {
+				parts++
+			}
+			for _, m := range part.GetCandidates() {
+				c, err := model.CandidateFromProto(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, c)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return all, parts, err
+	}
+	if _, _, err := list("a"); status.Code(err) != codes.Unavailable {
+		t.Errorf("before everything is known: %v, want Unavailable", err)
+	}
+	src.set(s, "a", maxEndpoints)
+	got, parts, err := list("a")
+	want, _ := src.Candidates(model.Key{Namespace: "default", Name: "a"})
+	if err != nil || parts != 2 || !slices.Equal(got, want) {
+		t.Errorf("%d candidates in %d parts, %v: want %d in 2", len(got), parts, err, len(want))
+	}
+	if _, _, err := list("b"); status.Code(err) != codes.NotFound {
+		t.Errorf("a Service that does not exist: %v, want NotFound", err)
+	}
+	if _, err := model.CandidateFromProto(&modelpb.Candidate{Protocol: 6, Endpoint: &modelpb.Endpoint{Address: []byte{1}, Port: 80}}); err == nil {
+		t.Error("a candidate with an address of one byte is accepted")
+	}
+}
