@@ -1,6 +1,7 @@
 package services
 
 import (
+	"net/netip"
 	"strings"
 	"sync"
 
@@ -66,6 +67,13 @@ func (s *state) Candidates(key model.Key) (all []model.Candidate, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Candidates(key)
+}
+
+// Find implements localstate.Source.
+func (s *state) Find(addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Find(addr, protocol, port)
 }
 
 // State implements localstate.Source.

@@ -55,3 +55,32 @@ func TestListCandidates(t *testing.T) {
 		t.Error("a candidate with an address of one byte is accepted")
 	}
 }
+
+func TestFindService(t *testing.T) {
+	s := New(&fakeSource{services: make(map[model.Key]*model.Service)})
+	c := connect(t, s)
+	ten, other := []byte{10, 96, 0, 1}, []byte{10, 96, 0, 2}
+	if _, err := c.FindService(t.Context(), &modelpb.FindServiceRequest{Address: ten, Protocol: 6, Port: 80}); status.Code(err) != codes.Unavailable {
+		t.Errorf("before everything is known: %v, want Unavailable", err)
+	}
+	s.Changed(&model.Changes{})
+	for _, tt := range []struct {
+		addr           []byte
+		protocol, port uint32
+		want           codes.Code
+	}{
+		{ten, 6, 80, codes.OK},
+		{nil, 6, 30080, codes.OK},
+		{ten, 17, 80, codes.NotFound},
+		{other, 6, 80, codes.NotFound},
+		{nil, 6, 80, codes.NotFound},
+		{[]byte{1}, 6, 80, codes.InvalidArgument},
+		{ten, 6 + 256, 80, codes.InvalidArgument},
+		{ten, 6, 80 + 65536, codes.InvalidArgument},
+	} {
+		got, err := c.FindService(t.Context(), &modelpb.FindServiceRequest{Address: tt.addr, Protocol: tt.protocol, Port: tt.port})
+		if status.Code(err) != tt.want || err == nil && (got.GetService().GetName() != "a" || got.GetPortName() != "http") {
+			t.Errorf("%v %d/%d: %v, %v; want %v", tt.addr, tt.port, tt.protocol, got, err, tt.want)
+		}
+	}
+}

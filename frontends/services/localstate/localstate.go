@@ -2,6 +2,7 @@ package localstate
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -33,6 +34,8 @@ type Source interface {
 	State(names func() []model.Key) (model.Snapshot, model.Stats)
 	// Candidates are described in model.Model.
 	Candidates(key model.Key) (all []model.Candidate, ok bool)
+	// Find is described in model.Model.
+	Find(addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool)
 }
 
 // Server implements modelpb.LocalStateServer.

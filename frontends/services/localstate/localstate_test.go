@@ -63,6 +63,12 @@ func (f *fakeSource) Candidates(key model.Key) (all []model.Candidate, ok bool) 
 	return append(all, model.Candidate{Endpoint: other, Port: "http", Protocol: model.UDP, ForLocal: true, Draining: true, Excluded: model.NotReady}), true
 }
 
+// Find finds Service default/a at 10.96.0.1:80/tcp, and as NodePort 30080/tcp.
+func (f *fakeSource) Find(addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool) {
+	ok = protocol == model.TCP && (addr == netip.MustParseAddr("10.96.0.1") && port == 80 || addr == netip.Addr{} && port == 30080)
+	return model.Key{Namespace: "default", Name: "a"}, "http", ok
+}
+
 // set changes a Service to one with n endpoints, or deletes it for -1, and tells s.
 func (f *fakeSource) set(s *Server, name string, n int) {
 	f.mu.Lock()

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -61,5 +62,39 @@ func TestCandidates(t *testing.T) {
 	}
 	if _, ok := New(Config{}).Candidates(Key{Namespace: "default", Name: "none"}); ok {
 		t.Error("a Service that does not exist has candidates")
+	}
+}
+
+// TestFind finds a Service by each of its addresses, and not by others.
+func TestFind(t *testing.T) {
+	m := New(Config{NodeName: "n1"})
+	s := svc("web", "10.96.0.1", 80)
+	s.Spec.Type = corev1.ServiceTypeNodePort
+	s.Spec.Ports[0].Name, s.Spec.Ports[0].NodePort = "http", 30080
+	s.Spec.ExternalIPs = []string{"192.0.2.9"}
+	m.SetService(s)
+	m.Refresh()
+	for _, tt := range []struct {
+		addr     string
+		protocol Protocol
+		port     uint16
+		want     bool
+	}{
+		{"10.96.0.1", TCP, 80, true},
+		{"192.0.2.9", TCP, 80, true},
+		{"", TCP, 30080, true},
+		{"", TCP, 80, false},
+		{"10.96.0.1", TCP, 30080, false},
+		{"10.96.0.1", UDP, 80, false},
+		{"10.96.0.2", TCP, 80, false},
+	} {
+		var addr netip.Addr
+		if tt.addr != "" {
+			addr = netip.MustParseAddr(tt.addr)
+		}
+		key, name, ok := m.Find(addr, tt.protocol, tt.port)
+		if ok != tt.want || ok && (key != Key{Namespace: s.Namespace, Name: "web"} || name != "http") {
+			t.Errorf("%s:%d/%s: %s %q, %t; want %t", tt.addr, tt.port, tt.protocol, key, name, ok, tt.want)
+		}
 	}
 }

@@ -108,6 +108,21 @@ func (s *service) eachClaim(f func(claim)) {
 	}
 }
 
+// Find returns the Service that has a port of an address of any kind as of the last Refresh, or
+// with the zero address a NodePort, and the name of its port.
+func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, name string, ok bool) {
+	s := m.claims.holders[claim{addr, protocol, port}]
+	if s == nil {
+		return Key{}, "", false
+	}
+	for i := range s.ports {
+		if p := &s.ports[i]; p.protocol == protocol && (addr.IsValid() && p.number == port || !addr.IsValid() && p.nodePort == port) {
+			return s.of.key, p.name.Value(), true
+		}
+	}
+	return Key{}, "", false
+}
+
 // resolveClaims updates the claims of the named Services, and returns their names and
 // those of the Services that won or lost a claim by it.
 func (m *Model) resolveClaims(dirty []Key) []Key {

@@ -84,6 +84,122 @@ func (Exclusion) EnumDescriptor() ([]byte, []int) {
 	return file_localstate_proto_rawDescGZIP(), []int{0}
 }
 
+type FindServiceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 4 or 16 bytes: a ClusterIP, an externalIP or an address of a load balancer. Empty for a
+	// NodePort.
+	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// IANA number.
+	Protocol      uint32 `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Port          uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindServiceRequest) Reset() {
+	*x = FindServiceRequest{}
+	mi := &file_localstate_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindServiceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindServiceRequest) ProtoMessage() {}
+
+func (x *FindServiceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_localstate_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindServiceRequest.ProtoReflect.Descriptor instead.
+func (*FindServiceRequest) Descriptor() ([]byte, []int) {
+	return file_localstate_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *FindServiceRequest) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *FindServiceRequest) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *FindServiceRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+type FindServiceResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Service *ServiceName           `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	// Of the Service's port.
+	PortName      string `protobuf:"bytes,2,opt,name=port_name,json=portName,proto3" json:"port_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindServiceResponse) Reset() {
+	*x = FindServiceResponse{}
+	mi := &file_localstate_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindServiceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindServiceResponse) ProtoMessage() {}
+
+func (x *FindServiceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_localstate_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindServiceResponse.ProtoReflect.Descriptor instead.
+func (*FindServiceResponse) Descriptor() ([]byte, []int) {
+	return file_localstate_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FindServiceResponse) GetService() *ServiceName {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+func (x *FindServiceResponse) GetPortName() string {
+	if x != nil {
+		return x.PortName
+	}
+	return ""
+}
+
 type ListCandidatesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -94,7 +210,7 @@ type ListCandidatesRequest struct {
 
 func (x *ListCandidatesRequest) Reset() {
 	*x = ListCandidatesRequest{}
-	mi := &file_localstate_proto_msgTypes[0]
+	mi := &file_localstate_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -106,7 +222,7 @@ func (x *ListCandidatesRequest) String() string {
 func (*ListCandidatesRequest) ProtoMessage() {}
 
 func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[0]
+	mi := &file_localstate_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -119,7 +235,7 @@ func (x *ListCandidatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesRequest.ProtoReflect.Descriptor instead.
 func (*ListCandidatesRequest) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{0}
+	return file_localstate_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListCandidatesRequest) GetNamespace() string {
@@ -146,7 +262,7 @@ type ListCandidatesResponse struct {
 
 func (x *ListCandidatesResponse) Reset() {
 	*x = ListCandidatesResponse{}
-	mi := &file_localstate_proto_msgTypes[1]
+	mi := &file_localstate_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -158,7 +274,7 @@ func (x *ListCandidatesResponse) String() string {
 func (*ListCandidatesResponse) ProtoMessage() {}
 
 func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[1]
+	mi := &file_localstate_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -171,7 +287,7 @@ func (x *ListCandidatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCandidatesResponse.ProtoReflect.Descriptor instead.
 func (*ListCandidatesResponse) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{1}
+	return file_localstate_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListCandidatesResponse) GetCandidates() []*Candidate {
@@ -201,7 +317,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_localstate_proto_msgTypes[2]
+	mi := &file_localstate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -213,7 +329,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[2]
+	mi := &file_localstate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -226,7 +342,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{2}
+	return file_localstate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Candidate) GetPortName() string {
@@ -292,7 +408,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_localstate_proto_msgTypes[3]
+	mi := &file_localstate_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +420,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[3]
+	mi := &file_localstate_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +433,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{3}
+	return file_localstate_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WatchRequest) GetNamespace() string {
@@ -361,7 +477,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_localstate_proto_msgTypes[4]
+	mi := &file_localstate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -373,7 +489,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[4]
+	mi := &file_localstate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -386,7 +502,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{4}
+	return file_localstate_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WatchResponse) GetSynced() bool {
@@ -427,7 +543,7 @@ type ServiceName struct {
 
 func (x *ServiceName) Reset() {
 	*x = ServiceName{}
-	mi := &file_localstate_proto_msgTypes[5]
+	mi := &file_localstate_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -439,7 +555,7 @@ func (x *ServiceName) String() string {
 func (*ServiceName) ProtoMessage() {}
 
 func (x *ServiceName) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[5]
+	mi := &file_localstate_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -452,7 +568,7 @@ func (x *ServiceName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceName.ProtoReflect.Descriptor instead.
 func (*ServiceName) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{5}
+	return file_localstate_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ServiceName) GetNamespace() string {
@@ -495,7 +611,7 @@ type Counters struct {
 
 func (x *Counters) Reset() {
 	*x = Counters{}
-	mi := &file_localstate_proto_msgTypes[6]
+	mi := &file_localstate_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +623,7 @@ func (x *Counters) String() string {
 func (*Counters) ProtoMessage() {}
 
 func (x *Counters) ProtoReflect() protoreflect.Message {
-	mi := &file_localstate_proto_msgTypes[6]
+	mi := &file_localstate_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +636,7 @@ func (x *Counters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counters.ProtoReflect.Descriptor instead.
 func (*Counters) Descriptor() ([]byte, []int) {
-	return file_localstate_proto_rawDescGZIP(), []int{6}
+	return file_localstate_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Counters) GetServiceEvents() uint64 {
@@ -604,7 +720,14 @@ var File_localstate_proto protoreflect.FileDescriptor
 
 const file_localstate_proto_rawDesc = "" +
 	"\n" +
-	"\x10localstate.proto\x12\x16weft.services.model.v1\x1a\vmodel.proto\"I\n" +
+	"\x10localstate.proto\x12\x16weft.services.model.v1\x1a\vmodel.proto\"^\n" +
+	"\x12FindServiceRequest\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1a\n" +
+	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\"q\n" +
+	"\x13FindServiceResponse\x12=\n" +
+	"\aservice\x18\x01 \x01(\v2#.weft.services.model.v1.ServiceNameR\aservice\x12\x1b\n" +
+	"\tport_name\x18\x02 \x01(\tR\bportName\"I\n" +
 	"\x15ListCandidatesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"[\n" +
@@ -651,11 +774,12 @@ const file_localstate_proto_rawDesc = "" +
 	"\x13EXCLUSION_NOT_READY\x10\x01\x12\x19\n" +
 	"\x15EXCLUSION_TERMINATING\x10\x02\x12\x18\n" +
 	"\x14EXCLUSION_OTHER_NODE\x10\x03\x12\x18\n" +
-	"\x14EXCLUSION_OTHER_ZONE\x10\x042\xd7\x01\n" +
+	"\x14EXCLUSION_OTHER_ZONE\x10\x042\xbf\x02\n" +
 	"\n" +
 	"LocalState\x12V\n" +
 	"\x05Watch\x12$.weft.services.model.v1.WatchRequest\x1a%.weft.services.model.v1.WatchResponse0\x01\x12q\n" +
-	"\x0eListCandidates\x12-.weft.services.model.v1.ListCandidatesRequest\x1a..weft.services.model.v1.ListCandidatesResponse0\x01B=Z;github.com/weft-proxy/weft/frontends/services/model/modelpbb\x06proto3"
+	"\x0eListCandidates\x12-.weft.services.model.v1.ListCandidatesRequest\x1a..weft.services.model.v1.ListCandidatesResponse0\x01\x12f\n" +
+	"\vFindService\x12*.weft.services.model.v1.FindServiceRequest\x1a+.weft.services.model.v1.FindServiceResponseB=Z;github.com/weft-proxy/weft/frontends/services/model/modelpbb\x06proto3"
 
 var (
 	file_localstate_proto_rawDescOnce sync.Once
@@ -670,35 +794,40 @@ func file_localstate_proto_rawDescGZIP() []byte {
 }
 
 var file_localstate_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_localstate_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_localstate_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_localstate_proto_goTypes = []any{
 	(Exclusion)(0),                 // 0: weft.services.model.v1.Exclusion
-	(*ListCandidatesRequest)(nil),  // 1: weft.services.model.v1.ListCandidatesRequest
-	(*ListCandidatesResponse)(nil), // 2: weft.services.model.v1.ListCandidatesResponse
-	(*Candidate)(nil),              // 3: weft.services.model.v1.Candidate
-	(*WatchRequest)(nil),           // 4: weft.services.model.v1.WatchRequest
-	(*WatchResponse)(nil),          // 5: weft.services.model.v1.WatchResponse
-	(*ServiceName)(nil),            // 6: weft.services.model.v1.ServiceName
-	(*Counters)(nil),               // 7: weft.services.model.v1.Counters
-	(*Endpoint)(nil),               // 8: weft.services.model.v1.Endpoint
-	(*Model)(nil),                  // 9: weft.services.model.v1.Model
+	(*FindServiceRequest)(nil),     // 1: weft.services.model.v1.FindServiceRequest
+	(*FindServiceResponse)(nil),    // 2: weft.services.model.v1.FindServiceResponse
+	(*ListCandidatesRequest)(nil),  // 3: weft.services.model.v1.ListCandidatesRequest
+	(*ListCandidatesResponse)(nil), // 4: weft.services.model.v1.ListCandidatesResponse
+	(*Candidate)(nil),              // 5: weft.services.model.v1.Candidate
+	(*WatchRequest)(nil),           // 6: weft.services.model.v1.WatchRequest
+	(*WatchResponse)(nil),          // 7: weft.services.model.v1.WatchResponse
+	(*ServiceName)(nil),            // 8: weft.services.model.v1.ServiceName
+	(*Counters)(nil),               // 9: weft.services.model.v1.Counters
+	(*Endpoint)(nil),               // 10: weft.services.model.v1.Endpoint
+	(*Model)(nil),                  // 11: weft.services.model.v1.Model
 }
 var file_localstate_proto_depIdxs = []int32{
-	3, // 0: weft.services.model.v1.ListCandidatesResponse.candidates:type_name -> weft.services.model.v1.Candidate
-	8, // 1: weft.services.model.v1.Candidate.endpoint:type_name -> weft.services.model.v1.Endpoint
-	0, // 2: weft.services.model.v1.Candidate.excluded:type_name -> weft.services.model.v1.Exclusion
-	9, // 3: weft.services.model.v1.WatchResponse.state:type_name -> weft.services.model.v1.Model
-	6, // 4: weft.services.model.v1.WatchResponse.removed:type_name -> weft.services.model.v1.ServiceName
-	7, // 5: weft.services.model.v1.WatchResponse.counters:type_name -> weft.services.model.v1.Counters
-	4, // 6: weft.services.model.v1.LocalState.Watch:input_type -> weft.services.model.v1.WatchRequest
-	1, // 7: weft.services.model.v1.LocalState.ListCandidates:input_type -> weft.services.model.v1.ListCandidatesRequest
-	5, // 8: weft.services.model.v1.LocalState.Watch:output_type -> weft.services.model.v1.WatchResponse
-	2, // 9: weft.services.model.v1.LocalState.ListCandidates:output_type -> weft.services.model.v1.ListCandidatesResponse
-	8, // [8:10] is the sub-list for method output_type
-	6, // [6:8] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	8,  // 0: weft.services.model.v1.FindServiceResponse.service:type_name -> weft.services.model.v1.ServiceName
+	5,  // 1: weft.services.model.v1.ListCandidatesResponse.candidates:type_name -> weft.services.model.v1.Candidate
+	10, // 2: weft.services.model.v1.Candidate.endpoint:type_name -> weft.services.model.v1.Endpoint
+	0,  // 3: weft.services.model.v1.Candidate.excluded:type_name -> weft.services.model.v1.Exclusion
+	11, // 4: weft.services.model.v1.WatchResponse.state:type_name -> weft.services.model.v1.Model
+	8,  // 5: weft.services.model.v1.WatchResponse.removed:type_name -> weft.services.model.v1.ServiceName
+	9,  // 6: weft.services.model.v1.WatchResponse.counters:type_name -> weft.services.model.v1.Counters
+	6,  // 7: weft.services.model.v1.LocalState.Watch:input_type -> weft.services.model.v1.WatchRequest
+	3,  // 8: weft.services.model.v1.LocalState.ListCandidates:input_type -> weft.services.model.v1.ListCandidatesRequest
+	1,  // 9: weft.services.model.v1.LocalState.FindService:input_type -> weft.services.model.v1.FindServiceRequest
+	7,  // 10: weft.services.model.v1.LocalState.Watch:output_type -> weft.services.model.v1.WatchResponse
+	4,  // 11: weft.services.model.v1.LocalState.ListCandidates:output_type -> weft.services.model.v1.ListCandidatesResponse
+	2,  // 12: weft.services.model.v1.LocalState.FindService:output_type -> weft.services.model.v1.FindServiceResponse
+	10, // [10:13] is the sub-list for method output_type
+	7,  // [7:10] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_localstate_proto_init() }
@@ -713,7 +842,7 @@ func file_localstate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_localstate_proto_rawDesc), len(file_localstate_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	LocalState_Watch_FullMethodName          = "/weft.services.model.v1.LocalState/Watch"
 	LocalState_ListCandidates_FullMethodName = "/weft.services.model.v1.LocalState/ListCandidates"
+	LocalState_FindService_FullMethodName    = "/weft.services.model.v1.LocalState/FindService"
 )
 
 // LocalStateClient is the client API for LocalState service.
@@ -45,6 +46,11 @@ type LocalStateClient interface {
 	// Errors: NOT_FOUND if the Service does not exist; UNAVAILABLE if not everything is known
 	// yet.
 	ListCandidates(ctx context.Context, in *ListCandidatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListCandidatesResponse], error)
+	// FindService returns the Service that has an address and port.
+	//
+	// Errors: NOT_FOUND if no Service has them; INVALID_ARGUMENT; UNAVAILABLE if not everything
+	// is known yet.
+	FindService(ctx context.Context, in *FindServiceRequest, opts ...grpc.CallOption) (*FindServiceResponse, error)
 }
 
 type localStateClient struct {
@@ -93,6 +99,16 @@ func (c *localStateClient) ListCandidates(ctx context.Context, in *ListCandidate
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LocalState_ListCandidatesClient = grpc.ServerStreamingClient[ListCandidatesResponse]
 
+func (c *localStateClient) FindService(ctx context.Context, in *FindServiceRequest, opts ...grpc.CallOption) (*FindServiceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindServiceResponse)
+	err := c.cc.Invoke(ctx, LocalState_FindService_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LocalStateServer is the server API for LocalState service.
 // All implementations must embed UnimplementedLocalStateServer
 // for forward compatibility.
@@ -112,6 +128,11 @@ type LocalStateServer interface {
 	// Errors: NOT_FOUND if the Service does not exist; UNAVAILABLE if not everything is known
 	// yet.
 	ListCandidates(*ListCandidatesRequest, grpc.ServerStreamingServer[ListCandidatesResponse]) error
+	// FindService returns the Service that has an address and port.
+	//
+	// Errors: NOT_FOUND if no Service has them; INVALID_ARGUMENT; UNAVAILABLE if not everything
+	// is known yet.
+	FindService(context.Context, *FindServiceRequest) (*FindServiceResponse, error)
 	mustEmbedUnimplementedLocalStateServer()
 }
 
@@ -127,6 +148,9 @@ func (UnimplementedLocalStateServer) Watch(*WatchRequest, grpc.ServerStreamingSe
 }
 func (UnimplementedLocalStateServer) ListCandidates(*ListCandidatesRequest, grpc.ServerStreamingServer[ListCandidatesResponse]) error {
 	return status.Error(codes.Unimplemented, "method ListCandidates not implemented")
+}
+func (UnimplementedLocalStateServer) FindService(context.Context, *FindServiceRequest) (*FindServiceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindService not implemented")
 }
 func (UnimplementedLocalStateServer) mustEmbedUnimplementedLocalStateServer() {}
 func (UnimplementedLocalStateServer) testEmbeddedByValue()                    {}
@@ -171,13 +195,36 @@ func _LocalState_ListCandidates_Handler(srv interface{}, stream grpc.ServerStrea
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LocalState_ListCandidatesServer = grpc.ServerStreamingServer[ListCandidatesResponse]
 
+func _LocalState_FindService_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LocalStateServer).FindService(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LocalState_FindService_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LocalStateServer).FindService(ctx, req.(*FindServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LocalState_ServiceDesc is the grpc.ServiceDesc for LocalState service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var LocalState_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "weft.services.model.v1.LocalState",
 	HandlerType: (*LocalStateServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "FindService",
+			Handler:    _LocalState_FindService_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Watch",
