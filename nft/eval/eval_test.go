@@ -119,3 +119,19 @@ func TestMalformedPackets(t *testing.T) {
 		}
 	}
 }
+
+// TestUnroutable sends a packet to where the kernel has no route: the rules before the routing
+// decision are passed.
+func TestUnroutable(t *testing.T) {
+	rules := filter(t, "counter")
+	rules.Tables[0].Chains[0].Decl.Base.Hook = 0
+	outcomes, _, err := eval.Evaluate(rules, forwarded(), eval.Host{Route: func(*eval.Packet) (eval.Route, bool) {
+		return eval.Route{Drop: "no route to host"}, true
+	}})
+	if err != nil || len(outcomes) != 1 {
+		t.Fatalf("%d outcomes, %v", len(outcomes), err)
+	}
+	if o := outcomes[0]; o.Verdict != eval.Drop || o.Reason != "no route to host" || len(o.Steps) != 2 {
+		t.Errorf("%s %q after %d steps, want drop for no route after 2", o.Verdict, o.Reason, len(o.Steps))
+	}
+}

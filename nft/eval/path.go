@@ -13,10 +13,13 @@ import (
 // MaxOutcomes is the greatest number of outcomes that Evaluate returns.
 const MaxOutcomes = 256
 
-// Route is a routing decision: the packet is for the node itself, or leaves through Out.
+// Route is a routing decision: the packet is for the node itself, or leaves through Out, or is
+// dropped.
 type Route struct {
 	Local bool
 	Out   Interface
+	// Drop is why the packet is dropped, such as "no route to host". It is empty otherwise.
+	Drop string
 }
 
 // Host answers questions about the routes and addresses of the node. A nil function, and an
@@ -117,6 +120,9 @@ func (m *machine) route() (local bool) {
 	}
 	if !ok {
 		undecided("the route to %s is not known", m.out.Packet.Destination())
+	}
+	if r.Drop != "" {
+		panic(end{Drop, r.Drop})
 	}
 	m.out.Packet.Out = r.Out
 	return r.Local
