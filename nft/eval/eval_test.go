@@ -21,7 +21,7 @@ func filter(t *testing.T, rules ...string) *eval.Ruleset {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Rules = append(c.Rules, eval.Rule{Handle: uint64(i + 1), Exprs: r.Exprs, Anonymous: r.Anonymous})
+		c.Rules = append(c.Rules, eval.Rule{Handle: uint64(i + 1), Exprs: r.Exprs, Anonymous: eval.Anonymous(r.Anonymous)})
 	}
 	return &eval.Ruleset{Tables: []eval.Table{{ID: nft.TableID{Family: nft.FamilyIP, Name: "t"}, Chains: []eval.Chain{c}}}}
 }

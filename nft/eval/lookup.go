@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"strings"
+
 	google "github.com/google/nftables/expr"
 
 	"github.com/weft-proxy/weft/nft/set"
@@ -33,49 +35,19 @@ func (m *machine) lookup(r *Rule, e *google.Lookup) {
 	m.verdict = v
 }
 
-// find returns the element of a key. The catch-all element is the last resort. An element with
-// statements ends the evaluation, because they can end the rule.
+// find returns the element of a key. An element with statements ends the evaluation, because
+// they can end the rule.
 func (s Set) find(key string) (found set.Element, ok bool) {
-	for _, e := range s.Elements {
-		switch {
-		case e.Key == "":
-			if !ok {
-				found, ok = e, true
-			}
-		case s.matches(e, key):
-			found, ok = e, true
-		default:
-			continue
-		}
-		if e.Key != "" {
-			break
-		}
+	found, ok, err := s.Elements.Find(key)
+	if err != nil {
+		undecided("set %s cannot be read: %v", s.Decl.Name, err)
 	}
 	if ok {
 		for _, text := range found.Stateful() {
-			if text != "counter" && len(text) > 8 && text[:8] != "counter " {
+			if text != "counter" && !strings.HasPrefix(text, "counter ") {
 				undecided("element with the statement %q", text)
 			}
 		}
 	}
 	return found, ok
-}
-
-// matches reports whether a key is in an element: each part of a concatenation is in its range.
-func (s Set) matches(e set.Element, key string) bool {
-	if e.KeyEnd == "" {
-		return e.Key == key
-	}
-	if len(s.Decl.Key.Fields) == 0 {
-		return e.Key <= key && key <= e.KeyEnd
-	}
-	at := 0
-	for _, n := range s.Decl.Key.Fields {
-		to := at + int(n)
-		if key[at:to] < e.Key[at:to] || key[at:to] > e.KeyEnd[at:to] {
-			return false
-		}
-		at += (int(n) + 3) &^ 3
-	}
-	return true
 }

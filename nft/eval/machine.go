@@ -105,7 +105,7 @@ func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
 		}
 	}
 	if m.verdict.Code != datatype.VerdictBreak {
-		m.step(Step{Chain: c.Decl.Name, Rule: r.Handle, Verdict: m.verdict, Lookups: m.lookups})
+		m.step(Step{Chain: c.Decl.Name, Rule: r.Handle, Matched: r, Verdict: m.verdict, Lookups: m.lookups})
 	}
 	return m.verdict
 }

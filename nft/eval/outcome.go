@@ -68,6 +68,8 @@ type Step struct {
 	Hook  uint32
 	// Rule is the handle of the rule, 0 for the policy.
 	Rule uint64
+	// Matched is the rule, nil for the policy. It is part of the Ruleset.
+	Matched *Rule
 	// Verdict is what the rule or the policy decided. It is to continue for a rule
 	// without a verdict.
 	Verdict set.Verdict

@@ -158,13 +158,15 @@ func load(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
 		table, s := &tables[i], scope{}
 		result := eval.Table{ID: table.ID()}
 		ops = append(ops, kernel.AddTable{Table: table.ID()})
+		var sets []kernel.Op
 		addSet := func(decl *set.Set, err error, elements []nft.Element) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			packed := pack(t, decl, elements)
 			s[decl.Name] = decl
-			result.Sets = append(result.Sets, eval.Set{Decl: decl, Elements: packed})
+			result.Sets = append(result.Sets, eval.NewSet(decl, packed))
+			sets = append(sets, kernel.AddSet{Table: table.ID(), Set: decl}, kernel.AddElements{Table: table.ID(), Set: decl, Elements: packed})
 		}
 		for i := range table.Sets {
 			decl, err := set.Compile(table.Family, &table.Sets[i])
@@ -189,7 +191,7 @@ func load(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
 				if err != nil {
 					continue // a random combination that the language rejects
 				}
-				compiled = append(compiled, eval.Rule{Exprs: r.Exprs, Anonymous: r.Anonymous})
+				compiled = append(compiled, eval.Rule{Exprs: r.Exprs, Anonymous: eval.Anonymous(r.Anonymous)})
 				h := &kernel.Handle{}
 				handles[&compiled[len(compiled)-1].Handle] = h
 				rules = append(rules, kernel.AddRule{Table: table.ID(), Chain: c.Name, Rule: r, After: after, Handle: h})
@@ -197,10 +199,7 @@ func load(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
 			}
 			result.Chains = append(result.Chains, eval.Chain{Decl: decl, Rules: compiled})
 		}
-		for _, s := range result.Sets {
-			ops = append(ops, kernel.AddSet{Table: table.ID(), Set: s.Decl}, kernel.AddElements{Table: table.ID(), Set: s.Decl, Elements: s.Elements})
-		}
-		ops = append(ops, rules...)
+		ops = append(append(ops, sets...), rules...)
 		out.Tables = append(out.Tables, result)
 	}
 	if _, err := conn.Commit(ops); err != nil {

@@ -3,11 +3,11 @@ package eval
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Ruleset are all tables of a network namespace.
@@ -23,7 +23,8 @@ type Table struct {
 	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
 	Chains  []Chain
-	// Sets are the named sets and maps.
+	// Sets are the named sets and maps. In a ruleset that was read from the kernel the anonymous
+	// sets are here too.
 	Sets []Set
 }
 
@@ -36,15 +37,31 @@ type Chain struct {
 // Rule is a compiled rule, see compile.Rule.
 type Rule struct {
 	// Handle identifies the rule in its table. It is not 0.
-	Handle    uint64
+	Handle uint64
+	// Text is the rule in nft's words without its comment, empty if it is not known.
+	Text    string
+	Comment string
+	// Owner is who publishes the rule, as in userdata.RuleInfo. It is empty for a rule that
+	// weft did not make.
+	Owner     string
 	Exprs     []expr.Expr
-	Anonymous []set.Anonymous
+	Anonymous []Set
 }
 
-// Set is a set or map with its elements.
-type Set struct {
-	Decl     *set.Set
-	Elements []set.Element
+// String returns the text of the rule. If it is not known, String returns the expressions in
+// libnftnl's notation.
+func (r *Rule) String() string {
+	if r.Text != "" {
+		return r.Text
+	}
+	var b strings.Builder
+	for i, e := range r.Exprs {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString("[ " + expr.Format(e) + " ]")
+	}
+	return b.String()
 }
 
 // chain returns the chain of a name, or nil.
@@ -63,8 +80,7 @@ func (t *Table) set(r *Rule, id uint32, name string) (s Set, ok bool) {
 		if int(id) > len(r.Anonymous) {
 			return Set{}, false
 		}
-		a := r.Anonymous[id-1]
-		return Set{Decl: a.Set, Elements: a.Elements}, true
+		return r.Anonymous[id-1], true
 	}
 	i := slices.IndexFunc(t.Sets, func(s Set) bool { return s.Decl.Name == name })
 	if i < 0 {

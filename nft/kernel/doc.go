@@ -12,7 +12,8 @@
 // table is one without the mark: weft did not create it. The package refuses to change
 // foreign tables, and to read their contents: if a foreign table of the same name exists,
 // creating a table fails (ErrForeignTable). Survey and RemoveForeign are exceptions, for an
-// operator who replaces another program by weft. DumpSet does not check the mark: the
+// operator who replaces another program by weft. So is Reader, for programs that explain what
+// all rules of a node do together. DumpSet does not check the mark: the
 // caller must name one of weft's tables. The package has no desired state and does not
 // log. It does not retry a batch that the kernel rejected, except as described under
 // Ownership.
@@ -43,7 +44,7 @@
 // The Text of a dumped object contains its counts. The kinds of objects are defined in
 // package object; this package only transfers their encoded data.
 //
-// Of the expressions of a dumped rule only the elements that packets add to maps are read
+// Except by Reader, of the expressions of a dumped rule only the elements that packets add to maps are read
 // (compile.ParseWrites). The fingerprint in the rule's userdata identifies the rest.
 //
 // # Libraries

@@ -33,10 +33,15 @@ func (c *Conn) Tables() ([]TableInfo, error) {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
 	out := make([]TableInfo, len(tables))
-	for i, t := range tables {
-		out[i] = TableInfo{ID: t.id, Ours: t.ours, Owner: t.owner, Persist: t.persist, Dormant: t.dormant}
+	for i := range tables {
+		out[i] = tables[i].public()
 	}
 	return out, nil
+}
+
+// public returns what callers see of a table.
+func (t *tableInfo) public() TableInfo {
+	return TableInfo{ID: t.id, Ours: t.ours, Owner: t.owner, Persist: t.persist, Dormant: t.dormant}
 }
 
 // Survey describes any table, weft's or not: its chains, and to which other chains their

@@ -1,0 +1,143 @@
+package eval
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Set is a set or map.
+type Set struct {
+	Decl     *set.Set
+	Elements Finder
+}
+
+// Finder finds the elements of a set. It may read them from the kernel when it is asked.
+type Finder interface {
+	// Find returns the element of a packed key, else the catch-all element if there is one.
+	Find(key string) (e set.Element, ok bool, err error)
+}
+
+// NewSet returns a set of known elements, which are indexed.
+func NewSet(decl *set.Set, elements []set.Element) Set {
+	x := &index{exact: map[string]int{}, groups: map[string][]int{}, elements: slices.Clone(elements), catchall: -1}
+	if x.fields = decl.Key.Fields; len(x.fields) == 0 {
+		x.fields = []uint32{decl.Key.Len}
+	}
+	for i, e := range x.elements {
+		switch {
+		case e.Key == "":
+			x.catchall = i
+		case e.KeyEnd == "" || e.KeyEnd == e.Key:
+			x.exact[e.Key] = i
+		default:
+			key := x.single(e.Key, e)
+			x.groups[key] = append(x.groups[key], i)
+			x.addMask(e)
+		}
+	}
+	for _, group := range x.groups {
+		slices.SortFunc(group, func(i, j int) int { return cmp.Compare(x.elements[i].Key, x.elements[j].Key) })
+	}
+	return Set{Decl: decl, Elements: x}
+}
+
+// Anonymous returns the anonymous sets of a compiled rule.
+func Anonymous(sets []set.Anonymous) []Set {
+	out := make([]Set, len(sets))
+	for i, a := range sets {
+		out[i] = NewSet(a.Set, a.Elements)
+	}
+	return out
+}
+
+// index finds elements in time that does not grow with their number, except for
+// concatenations of which many elements have ranges in the same parts.
+type index struct {
+	fields   []uint32
+	elements []set.Element
+	// exact has the elements that are one key.
+	exact map[string]int
+	// masks are examples of the elements with ranges: one for each combination of parts that
+	// are ranges. groups are these elements, ordered by key, by the parts that are not.
+	masks    []set.Element
+	groups   map[string][]int
+	catchall int
+}
+
+// Find implements Finder.
+func (x *index) Find(key string) (set.Element, bool, error) {
+	if i, ok := x.exact[key]; ok {
+		return x.elements[i], true, nil
+	}
+	for _, mask := range x.masks {
+		group := x.groups[x.single(key, mask)]
+		// The elements of a set without concatenation do not overlap, so only the last one
+		// that begins before the key can have it.
+		n := sort.Search(len(group), func(i int) bool { return x.elements[group[i]].Key > key })
+		for i := n - 1; i >= 0; i-- {
+			if e := x.elements[group[i]]; x.inside(e, key) {
+				return e, true, nil
+			}
+			if len(x.fields) == 1 {
+				break
+			}
+		}
+	}
+	if x.catchall >= 0 {
+		return x.elements[x.catchall], true, nil
+	}
+	return set.Element{}, false, nil
+}
+
+// addMask adds the combination of ranges that an element has.
+func (x *index) addMask(e set.Element) {
+	combination := x.ranges(e)
+	if !slices.ContainsFunc(x.masks, func(m set.Element) bool { return x.ranges(m) == combination }) {
+		x.masks = append(x.masks, e)
+	}
+}
+
+// ranges has a bit for each part of an element that is a range.
+func (x *index) ranges(e set.Element) (bits uint64) {
+	x.parts(func(i, from, to int) {
+		if e.Key[from:to] != e.KeyEnd[from:to] {
+			bits |= 1 << i
+		}
+	})
+	return bits
+}
+
+// single returns the parts of a key that are not ranges in an element, after a number that says which
+// they are.
+func (x *index) single(key string, mask set.Element) string {
+	bits := x.ranges(mask)
+	var b strings.Builder
+	b.WriteByte(byte(bits))
+	b.WriteByte(byte(bits >> 8))
+	x.parts(func(i, from, to int) {
+		if bits>>i&1 == 0 {
+			b.WriteString(key[from:to])
+		}
+	})
+	return b.String()
+}
+
+// inside reports whether a key is in the range of each part of an element.
+func (x *index) inside(e set.Element, key string) bool {
+	ok := true
+	x.parts(func(_, from, to int) { ok = ok && key[from:to] >= e.Key[from:to] && key[from:to] <= e.KeyEnd[from:to] })
+	return ok
+}
+
+// parts calls f for each part of a key with its bytes.
+func (x *index) parts(f func(i, from, to int)) {
+	at := 0
+	for i, n := range x.fields {
+		f(i, at, at+int(n))
+		at += (int(n) + 3) &^ 3
+	}
+}

@@ -1,0 +1,210 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// Reader reads the tables of all programs. It has a socket of its own, so commits do not wait
+// for it. It belongs to one goroutine.
+type Reader struct{ c *Conn }
+
+// OpenReader opens a Reader. Errors are those of Open.
+func OpenReader(cfg Config) (*Reader, error) {
+	sock, err := dial(cfg.NetNS)
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	return &Reader{&Conn{netNS: cfg.NetNS, sock: sock, seq: 1}}, nil
+}
+
+// Close closes the socket. Later calls fail.
+func (r *Reader) Close() error {
+	if err := r.c.sock.close(); err != nil {
+		return fmt.Errorf("close nftables: %w", err)
+	}
+	return nil
+}
+
+// Program is a table of any program, with its rules as the kernel runs them and without the
+// elements of its sets.
+type Program struct {
+	TableInfo
+	// Chains are in the order of their creation.
+	Chains []ProgramChain
+	// Sets are the named sets and maps, and the anonymous ones of rules, which have names
+	// such as __set0.
+	Sets []ProgramSet
+}
+
+// ProgramChain is a chain of a Program, and its rules in order.
+type ProgramChain struct {
+	Decl  *object.Chain
+	Rules []ProgramRule
+}
+
+// ProgramRule is a rule of a Program. Info.Ours is false if weft did not create the rule.
+type ProgramRule struct {
+	Handle uint64
+	Info   userdata.RuleInfo
+	Exprs  []expr.Expr
+}
+
+// ProgramSet is a set of a Program. Err says why it cannot be read; Decl then has only its
+// name.
+type ProgramSet struct {
+	Decl *set.Set
+	Err  error
+}
+
+// Programs reads all tables, in the order of their creation. If they change meanwhile, the
+// result may mix old and new contents. Errors are those of Conn.Survey.
+func (r *Reader) Programs() ([]Program, error) {
+	infos, err := r.c.listTables()
+	if err != nil {
+		return nil, fmt.Errorf("read ruleset: %w", err)
+	}
+	var out []Program
+	for _, info := range infos {
+		p := Program{TableInfo: info.public()}
+		err := r.read(&p)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			continue // another process has deleted it
+		case err != nil:
+			return nil, fmt.Errorf("read table %s: %w", info.id, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// read reads the chains, rules and sets of a table.
+func (r *Reader) read(p *Program) error {
+	chains, err := r.c.listChains(p.ID)
+	if err != nil {
+		return err
+	}
+	type rule struct {
+		ProgramRule
+		chain string
+	}
+	rules, err := listRules(r.c, p.ID, "", func(m reply) (rule, error) {
+		program, chain, err := decodeProgramRule(m)
+		return rule{program, chain}, err
+	})
+	if err != nil {
+		return err
+	}
+	byChain := make(map[string][]ProgramRule, len(chains))
+	for _, x := range rules {
+		byChain[x.chain] = append(byChain[x.chain], x.ProgramRule)
+	}
+	for _, decl := range chains {
+		p.Chains = append(p.Chains, ProgramChain{Decl: decl, Rules: byChain[decl.Name]})
+	}
+	p.Sets, err = list(r.c.dump, unix.NFT_MSG_GETSET, p.ID, named(p.ID.Name, 0, ""), decodeProgramSet)
+	return err
+}
+
+// decodeProgramRule decodes a NEWRULE with its expressions, and returns its chain.
+func decodeProgramRule(m reply) (r ProgramRule, chain string, err error) {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
+		case unix.NFTA_RULE_CHAIN:
+			chain = a.Text()
+		case unix.NFTA_RULE_HANDLE:
+			r.Handle = a.Uint64BE()
+		case unix.NFTA_RULE_USERDATA:
+			r.Info, _ = userdata.ParseRule(a.Bytes()) // another program may have another format
+		case unix.NFTA_RULE_EXPRESSIONS:
+			if r.Exprs, err = expr.Decode(a.Bytes()); err != nil {
+				return r, chain, fmt.Errorf("rule %d of chain %s: %w", r.Handle, chain, err)
+			}
+		}
+	}
+	return r, chain, a.Err()
+}
+
+// decodeProgramSet decodes a NEWSET that may have statements which weft does not know.
+func decodeProgramSet(m reply) (ProgramSet, error) {
+	decl, err := decodeSet(m)
+	if err == nil {
+		return ProgramSet{Decl: decl}, nil
+	}
+	name, ok := attr.Find(m.attrs, unix.NFTA_SET_NAME)
+	if !ok {
+		return ProgramSet{}, err
+	}
+	return ProgramSet{Decl: &set.Set{Name: name.Text()}, Err: err}, nil
+}
+
+// Elements reads all elements of a set or map of any program. It is otherwise as
+// Conn.DumpSet.
+func (r *Reader) Elements(table nft.TableID, s *set.Set) ([]set.Element, error) {
+	d := newElementDecoder(s)
+	if _, err := r.c.readElements(d, table, maxSetReads); err != nil {
+		return nil, fmt.Errorf("read set %s of table %s: %w", s.Name, table, err)
+	}
+	return d.finish(), nil
+}
+
+// Element asks the kernel for the element that has a packed key, or for the catch-all
+// element. ok is false if there is none. The end of an interval is not known if another one
+// follows without a gap: KeyEnd is then empty.
+func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Element, ok bool, err error) {
+	d := newElementDecoder(s)
+	for _, flags := range []uint32{0, setElemCatchall} {
+		found, err := r.element(d, table, key, flags)
+		if err != nil {
+			return e, false, fmt.Errorf("get element of set %s of table %s: %w", s.Name, table, err)
+		}
+		if !found {
+			continue
+		}
+		e = d.elements[0]
+		if !d.ranges || flags != 0 {
+			return e, true, nil
+		}
+		if found, err = r.element(d, table, key, setElemIntervalEnd); err != nil {
+			return e, false, fmt.Errorf("get end of an interval of set %s of table %s: %w", s.Name, table, err)
+		}
+		if found && len(d.ends) > 0 {
+			e.KeyEnd = keyBefore(d.ends[0], len(e.Key))
+		}
+		return e, true, nil
+	}
+	return e, false, nil
+}
+
+// element sends a request for one element.
+func (r *Reader) element(d *elementDecoder, table nft.TableID, key string, flags uint32) (found bool, err error) {
+	b := named(table.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
+	b, elements := attr.OpenNested(b, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+	b, one := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
+	if flags != 0 {
+		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, flags)
+	}
+	if flags&setElemCatchall == 0 {
+		var data int
+		b, data = attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)
+		b = attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, key), data)
+	}
+	b = attr.Close(attr.Close(b, one), elements)
+	d.reset()
+	err = r.c.request(msgType(unix.NFT_MSG_GETSETELEM), 0, table.Family, b, d.message)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	return err == nil && len(d.elements)+len(d.ends) > 0, err
+}
