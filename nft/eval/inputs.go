@@ -157,8 +157,12 @@ func (m *machine) ct(e *expr.CT) {
 		number(conn.State)
 	case e.Source != 0 && e.Key == unix.NFT_CT_MARK:
 		conn.Mark = binary.NativeEndian.Uint32(m.registers.at(e.Source, 4))
-	case e.Source != 0 || e.Direction != selector.NoDirection:
+	case e.Source != 0:
 		undecided("expression %s is not known", expr.Format(e))
+	case e.Direction != selector.NoDirection:
+		m.ctTuple(e)
+	case e.Key == unix.NFT_CT_STATUS:
+		number(m.status())
 	case e.Key == unix.NFT_CT_STATE:
 		number(conn.State)
 	case e.Key == unix.NFT_CT_MARK:

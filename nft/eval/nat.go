@@ -99,9 +99,7 @@ func (m *machine) translate(destination bool, address, port []byte) {
 		p.write(m.headers, at, port, false)
 	}
 	m.bound = true
-	if p.Conn != nil {
-		p.Conn.NAT = true
-	}
+	m.translated(destination)
 	m.verdict = set.Verdict{Code: datatype.VerdictAccept}
 }
 

@@ -41,9 +41,15 @@ type Conn struct {
 	Mark  uint32
 	// Reply is true for a packet in the direction of replies.
 	Reply bool
-	// NAT is true if the connection has translated addresses. Evaluate does not know them, so
-	// the way of a packet that is not the first of its connection is then Undecided.
+	// NAT is true if the connection has translated addresses. The packets after the first are
+	// translated by Original and Replies; without these their way is Undecided.
 	NAT bool
+	// Original and Replies are the addresses of the connection's packets as they come in, in
+	// the direction of its first packet and in the other. Evaluate sets those of a new
+	// connection that are zero.
+	Original, Replies Tuple
+	// Status are the bits of ct status (IPS_*). Evaluate adds those of a new connection.
+	Status uint32
 }
 
 // States of connections, as ct state loads them.

@@ -143,8 +143,17 @@ func (m *machine) decreaseTTL() {
 // pass runs the base chains of a hook.
 func (m *machine) pass(hook uint32) {
 	m.hook, m.bound = hook, false
+	tracked, followed := hook != hookPrerouting && hook != hookOutput, hook == hookForward || !m.follows()
 	for _, b := range m.rules.baseChains(m.headers.family, hook) {
 		m.current = b
+		if !tracked && b.base.Priority > conntrackPriority {
+			m.track()
+			tracked = true
+		}
+		if !followed && (b.isNAT() || m.pastTranslation()) {
+			m.follow()
+			followed = true
+		}
 		if b.isNAT() && !m.translates() {
 			continue
 		}
@@ -160,6 +169,12 @@ func (m *machine) pass(hook uint32) {
 			panic(end{verdict: Drop})
 		}
 	}
+	if !tracked {
+		m.track()
+	}
+	if !followed {
+		m.follow()
+	}
 }
 
 // translates reports whether the nat chains of the hook see the packet.
@@ -171,8 +186,6 @@ func (m *machine) translates() bool {
 		undecided("it is not known whether the packet is the first of its connection")
 	case conn.State == StateNew:
 		return true
-	case conn.NAT:
-		undecided("how the connection is translated is not known")
 	}
 	return false
 }

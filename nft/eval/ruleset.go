@@ -102,10 +102,7 @@ func (b *baseChain) isNAT() bool { return b.base.Type == "nat" }
 // baseChains returns the chains that a packet of a family passes at a hook, in order.
 func (r *Ruleset) baseChains(family nft.Family, hook uint32) []baseChain {
 	var filters, nat []baseChain
-	natPriority := int32(dstNAT)
-	if hook == hookInput || hook == hookPostrouting {
-		natPriority = srcNAT
-	}
+	translation := natPriority(hook)
 	natAt := -1
 	for i := range r.Tables {
 		t := &r.Tables[i]
@@ -136,12 +133,20 @@ func (r *Ruleset) baseChains(family nft.Family, hook uint32) []baseChain {
 	// All nat chains run at the place of the first one: the kernel has one hook for them.
 	place := slices.IndexFunc(filters, func(b baseChain) bool {
 		later := slices.ContainsFunc(at, func(x baseChain) bool { return x.chain == b.chain })
-		return b.base.Priority > natPriority || b.base.Priority == natPriority && !later
+		return b.base.Priority > translation || b.base.Priority == translation && !later
 	})
 	if place < 0 {
 		place = len(filters)
 	}
 	return slices.Insert(filters, place, nat...)
+}
+
+// natPriority returns the priority of the kernel's hook for translations.
+func natPriority(hook uint32) int32 {
+	if hook == hookInput || hook == hookPostrouting {
+		return srcNAT
+	}
+	return dstNAT
 }
 
 // Priorities of the kernel's hooks (enum nf_ip_hook_priorities).

@@ -1,0 +1,201 @@
+package eval
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
+)
+
+// Tuple are the addresses of the packets of one direction of a connection. Ports are 0 for
+// protocols without ports.
+type Tuple struct {
+	Source, Destination netip.AddrPort
+}
+
+// Bits of ct status (enum ip_conntrack_status) that follow from translations.
+const (
+	statusSrcNAT     = 1 << 4
+	statusDstNAT     = 1 << 5
+	statusSrcNATDone = 1 << 7
+	statusDstNATDone = 1 << 8
+)
+
+// hasPorts reports whether tuples of a protocol have ports at the beginning of the transport
+// header.
+func hasPorts(protocol uint8) bool {
+	return slices.Contains([]uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_UDPLITE, unix.IPPROTO_DCCP}, protocol)
+}
+
+// tuple returns the addresses of the packet as it is now.
+func (m *machine) tuple() Tuple {
+	p := &m.out.Packet
+	var source, destination uint16
+	if at := m.headers.transport; hasPorts(m.headers.protocol) && !m.headers.fragment && len(p.Data) >= at+4 {
+		source, destination = binary.BigEndian.Uint16(p.Data[at:]), binary.BigEndian.Uint16(p.Data[at+2:])
+	}
+	return Tuple{netip.AddrPortFrom(p.Source(), source), netip.AddrPortFrom(p.Destination(), destination)}
+}
+
+// track sets the tuples of a new connection, as connection tracking does.
+func (m *machine) track() {
+	conn := m.out.Packet.Conn
+	if conn == nil || conn.State != StateNew || conn.Original != (Tuple{}) {
+		return
+	}
+	conn.Original = m.tuple()
+	conn.Replies = Tuple{conn.Original.Destination, conn.Original.Source}
+}
+
+// translated notes that a rule has translated the source or destination of a new connection.
+func (m *machine) translated(destination bool) {
+	conn := m.out.Packet.Conn
+	if conn == nil {
+		return
+	}
+	now := m.tuple()
+	was := conn.Replies
+	conn.Replies = Tuple{now.Destination, now.Source}
+	switch {
+	case conn.Replies == was: // to what it was
+	case destination:
+		conn.Status |= statusDstNAT
+	default:
+		conn.Status |= statusSrcNAT
+	}
+	conn.NAT = conn.Status&(statusDstNAT|statusSrcNAT) != 0
+}
+
+// follows reports whether the packet is of a connection whose first packet was translated.
+func (m *machine) follows() bool {
+	conn := m.out.Packet.Conn
+	return conn != nil && conn.NAT && conn.State != StateNew
+}
+
+// follow translates a packet of a connection as its first packet was translated.
+func (m *machine) follow() {
+	conn := m.out.Packet.Conn
+	if conn.Original == (Tuple{}) {
+		undecided("how the connection is translated is not known")
+	}
+	// The tuple of the other direction, reversed, is how the packet leaves.
+	want := Tuple{conn.Replies.Destination, conn.Replies.Source}
+	if conn.Reply {
+		want = Tuple{conn.Original.Destination, conn.Original.Source}
+	}
+	now := m.tuple()
+	if destination := m.hook == hookPrerouting || m.hook == hookOutput; destination {
+		m.rewrite(true, now.Destination, want.Destination)
+	} else {
+		m.rewrite(false, now.Source, want.Source)
+	}
+}
+
+// rewrite replaces an address and port of the packet.
+func (m *machine) rewrite(destination bool, now, want netip.AddrPort) {
+	p := &m.out.Packet
+	if now.Addr() != want.Addr() {
+		at, _ := addressAt(m.headers.family, destination)
+		p.write(m.headers, at, want.Addr().AsSlice(), true)
+	}
+	if now.Port() != want.Port() {
+		at := m.headers.transport
+		if destination {
+			at += 2
+		}
+		p.write(m.headers, at, binary.BigEndian.AppendUint16(nil, want.Port()), false)
+	}
+}
+
+// status returns the bits of ct status.
+func (m *machine) status() uint32 {
+	s := m.out.Packet.Conn.Status
+	if m.out.Packet.Conn.State != StateNew || !m.rules.translates(m.headers.family) {
+		return s
+	}
+	// The kernel has a hook for translations in each place as soon as one nat chain exists. The
+	// bits are set when the nat chains of the place have been passed.
+	switch m.hook {
+	case hookPrerouting, hookOutput:
+		if m.pastTranslation() {
+			s |= statusDstNATDone
+		}
+		return s
+	case hookForward:
+		return s | statusDstNATDone
+	}
+	if m.pastTranslation() {
+		s |= statusSrcNATDone
+	}
+	return s | statusDstNATDone
+}
+
+// pastTranslation reports whether the current chain is after the translation at its hook.
+func (m *machine) pastTranslation() bool {
+	at, place := m.current.base.Priority, natPriority(m.hook)
+	if m.current.isNAT() {
+		return false
+	}
+	chains := m.rules.baseChains(m.headers.family, m.hook)
+	nat := slices.IndexFunc(chains, func(b baseChain) bool { return b.isNAT() })
+	if nat >= 0 {
+		return slices.IndexFunc(chains, func(b baseChain) bool { return b.chain == m.current.chain }) > nat
+	}
+	if at == place {
+		undecided("it is not known whether chain %s is before the translation", m.current.chain.Decl.Name)
+	}
+	return at > place
+}
+
+// translates reports whether there is a nat chain that packets of a family pass.
+func (r *Ruleset) translates(family nft.Family) bool {
+	for hook := range uint32(hookPostrouting + 1) {
+		if slices.ContainsFunc(r.baseChains(family, hook), func(b baseChain) bool { return b.isNAT() }) {
+			return true
+		}
+	}
+	return false
+}
+
+// ctTuple loads a key of one direction of the connection.
+func (m *machine) ctTuple(e *expr.CT) {
+	conn := m.out.Packet.Conn
+	t := conn.Original
+	if t == (Tuple{}) {
+		undecided("the addresses of the connection are not known")
+	}
+	if e.Direction == selector.DirectionReply {
+		t = conn.Replies
+	}
+	end := t.Source
+	switch e.Key {
+	case unix.NFT_CT_DST, unix.NFT_CT_DST_IP, unix.NFT_CT_DST_IP6, unix.NFT_CT_PROTO_DST:
+		end = t.Destination
+	}
+	switch e.Key {
+	case unix.NFT_CT_SRC, unix.NFT_CT_DST:
+		m.registers.store(e.Dest, end.Addr().AsSlice())
+	case unix.NFT_CT_SRC_IP, unix.NFT_CT_DST_IP, unix.NFT_CT_SRC_IP6, unix.NFT_CT_DST_IP6:
+		if four := e.Key == unix.NFT_CT_SRC_IP || e.Key == unix.NFT_CT_DST_IP; four != end.Addr().Is4() {
+			m.breakIf(true)
+			return
+		}
+		m.registers.store(e.Dest, end.Addr().AsSlice())
+	case unix.NFT_CT_PROTO_SRC, unix.NFT_CT_PROTO_DST:
+		if !hasPorts(m.headers.protocol) {
+			undecided("the ports of a connection of protocol %d are not known", m.headers.protocol)
+		}
+		m.registers.store(e.Dest, binary.BigEndian.AppendUint16(nil, end.Port()))
+	case unix.NFT_CT_PROTOCOL:
+		m.registers.store(e.Dest, []byte{m.headers.protocol})
+	case unix.NFT_CT_L3PROTOCOL:
+		m.registers.store(e.Dest, []byte{uint8(m.headers.family)})
+	default:
+		undecided("expression %s is not known", expr.Format(e))
+	}
+}
