@@ -187,6 +187,9 @@ func (m *machine) ctTuple(e *expr.CT) {
 		}
 		m.registers.store(e.Dest, end.Addr().AsSlice())
 	case unix.NFT_CT_PROTO_SRC, unix.NFT_CT_PROTO_DST:
+		if m.out.AnySourcePort && e.Direction == selector.DirectionReply && e.Key == unix.NFT_CT_PROTO_DST {
+			undecided("the source port, which the kernel has chosen, is not known")
+		}
 		if !hasPorts(m.headers.protocol) {
 			undecided("the ports of a connection of protocol %d are not known", m.headers.protocol)
 		}

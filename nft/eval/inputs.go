@@ -26,6 +26,13 @@ func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 	default:
 		undecided("bytes of the link header or of an inner packet are not known")
 	}
+	if m.out.AnySourcePort {
+		for _, chosen := range []int{m.headers.transport, m.out.Packet.checksumAt(m.headers)} {
+			if chosen >= 0 && at < chosen+2 && at+int(n) > chosen {
+				undecided("the source port, which the kernel has chosen, is not known")
+			}
+		}
+	}
 	return at, at+int(n) <= len(m.out.Packet.Data)
 }
 

@@ -20,7 +20,8 @@ func (m *machine) nat(e *google.NAT) {
 		return // in a table of the family inet it does not apply
 	}
 	destination := e.Type == google.NATTypeDestNAT
-	if e.Prefix || e.Random || e.FullyRandom {
+	random := e.Random || e.FullyRandom
+	if e.Prefix || random && (destination || e.RegProtoMin != 0) {
 		undecided("the kernel chooses the address or port of the translation")
 	}
 	var address, port []byte
@@ -31,18 +32,27 @@ func (m *machine) nat(e *google.NAT) {
 	if e.RegProtoMin != 0 {
 		port = m.single(e.RegProtoMin, e.RegProtoMax, 2)
 	}
+	m.anySourcePort(random)
 	m.translate(destination, address, port)
+}
+
+// anySourcePort notes that the kernel chooses the source port at random, if random is true.
+func (m *machine) anySourcePort(random bool) {
+	m.out.AnySourcePort = m.out.AnySourcePort || random && hasPorts(m.headers.protocol)
 }
 
 // masquerade translates the source to the address of the interface.
 func (m *machine) masquerade(e *expr.Masq) {
-	if e.Flags&^uint32(unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
+	const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
+	random := e.Flags&anyPort != 0
+	if e.Flags&^uint32(anyPort|unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 || random && e.MinPort != 0 {
 		undecided("the kernel chooses the port of the translation")
 	}
 	var port []byte
 	if e.MinPort != 0 {
 		port = m.single(e.MinPort, e.MaxPort, 2)
 	}
+	m.anySourcePort(random)
 	m.translate(false, m.addressOf(m.out.Packet.Out), port)
 }
 

@@ -35,7 +35,7 @@ var (
 		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
 	}
 	dnats = []string{"redirect", "meta l4proto { tcp, udp } redirect to :8081", "dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
-	snats = []string{"masquerade", "snat ip to 10.2.0.9", "return", "accept", "counter", "meta mark set 8"}
+	snats = []string{"masquerade", "masquerade random", "masquerade fully-random", "snat ip to 10.2.0.9 random", "snat ip to 10.2.0.9", "return", "accept", "counter", "meta mark set 8"}
 )
 
 // randomRules returns rules of a chain, one in a line.
