@@ -20,6 +20,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/doctor"
+	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/nft/printable"
 )
@@ -105,6 +106,7 @@ only writer to the kernel.`,
 		newPlanCmd(),
 		get.New(),
 		newWatchCmd(),
+		explain.New(),
 		doctor.New(),
 		newCleanupCmd(),
 		newDemoCmd(),

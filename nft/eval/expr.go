@@ -14,7 +14,7 @@ import (
 )
 
 // maxChoice is the greatest modulus of numgen and hash for which all results are listed.
-const maxChoice = 64
+const maxChoice = MaxOutcomes
 
 // expr runs one expression.
 func (m *machine) expr(r *Rule, e expr.Expr) {

@@ -109,7 +109,7 @@ func (n *podNames) of(addr netip.Addr) string {
 
 // addressesOf returns the names of pods by address. An address that several pods have has
 // the names of all.
-func addressesOf(pods []podView) map[netip.Addr]string {
+func addressesOf(pods []PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {
 		for _, text := range p.Addresses {

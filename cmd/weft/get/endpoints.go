@@ -25,7 +25,7 @@ is why an endpoint is not used under the policy Cluster.`,
 	}
 	cmd.ValidArgsFunction = completeServices(&conn)
 	return show(cmd, &conn, "table", func(ctx context.Context, args []string) ([]serviceView, error) {
-		name, err := parseServiceName(args[0])
+		name, err := ParseServiceName(args[0])
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"path/filepath"
 	"strings"
 
@@ -35,6 +36,12 @@ var (
 	policyFrontend   = frontend{"network policies", "NetworkPolicy", `"weft run --network-policy" or "weft policy"`, policystate.SocketName}
 )
 
+// NoFrontendError is a question to a frontend that does not run.
+type NoFrontendError struct{ text string }
+
+// Error says which, and how to start it.
+func (e *NoFrontendError) Error() string { return e.text }
+
 // readLocal asks a frontend for its state. It asks on weft's socket, on which "weft run"
 // serves it, and then on the frontend's own socket in the same directory.
 func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read func(ctx context.Context, conn *client.Client) (T, error)) (T, error) {
@@ -57,7 +64,7 @@ func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read 
 	if errors.Is(err, client.ErrUnavailable) {
 		return state, err
 	}
-	return state, fmt.Errorf("read %s: the weft on %s has no %s frontend, and none listens on %s: start %s", of.about, c.Socket, of.kind, own, of.start)
+	return state, &NoFrontendError{fmt.Sprintf("read %s: the weft on %s has no %s frontend, and none listens on %s: start %s", of.about, c.Socket, of.kind, own, of.start)}
 }
 
 // explain returns the message of a gRPC error without its code.
@@ -108,6 +115,23 @@ func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]mo
 	})
 }
 
+// FindService asks the Service frontend which Service has an address and port, or with the zero
+// address a NodePort. It returns the name of the Service's port. ok is false if there is none.
+func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool, err error) {
+	req := &modelpb.FindServiceRequest{Address: addr.AsSlice(), Protocol: uint32(protocol), Port: uint32(port)}
+	found, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.FindServiceResponse, error) {
+		found, err := modelpb.NewLocalStateClient(conn.Conn()).FindService(ctx, req)
+		if status.Code(err) == codes.NotFound {
+			return nil, nil //nolint:nilnil // there is none
+		}
+		return found, err
+	})
+	if err != nil || found == nil {
+		return key, "", false, err
+	}
+	return model.Key{Namespace: found.GetService().GetNamespace(), Name: found.GetService().GetName()}, found.GetPortName(), true, nil
+}
+
 // readModel reads the state of Services over a connection.
 func readModel(ctx context.Context, conn *client.Client, only model.Key) (*modelpb.WatchResponse, error) {
 	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name})
@@ -127,8 +151,10 @@ func readModel(ctx context.Context, conn *client.Client, only model.Key) (*model
 	}
 }
 
-// parseServiceName parses "NAMESPACE/NAME", or "NAME" in the namespace default.
-func parseServiceName(text string) (model.Key, error) {
+// ParseServiceName parses "NAMESPACE/NAME", or "NAME" in the namespace default.
+//
+// Possible errors: a *cli.UsageError.
+func ParseServiceName(text string) (model.Key, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {
 		namespace, name = "default", text

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
@@ -22,8 +24,8 @@ directions in which only what a policy accepts passes.`,
 	}, viewPods, printPods)
 }
 
-// podView is a pod in JSON and YAML.
-type podView struct {
+// PodView is a pod of this node with addresses of its own, and the policies that apply to it.
+type PodView struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	UID       string   `json:"uid"`
@@ -35,11 +37,20 @@ type podView struct {
 	Isolated []string `json:"isolated"`
 }
 
+// ReadPods asks the NetworkPolicy frontend for the pods of this node.
+func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
+	state, err := readLocal(ctx, c, policyFrontend, readPolicyState)
+	if err != nil {
+		return nil, err
+	}
+	return viewPods(state), nil
+}
+
 // viewPods returns the pods of a state, by namespace and name.
-func viewPods(state *statepb.WatchResponse) []podView {
-	out := make([]podView, 0, len(state.GetPods()))
+func viewPods(state *statepb.WatchResponse) []PodView {
+	out := make([]PodView, 0, len(state.GetPods()))
 	for _, p := range state.GetPods() {
-		v := podView{
+		v := PodView{
 			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
 			Ingress: names(p.GetIngress()), Egress: names(p.GetEgress()), Isolated: []string{},
 		}
@@ -51,14 +62,14 @@ func viewPods(state *statepb.WatchResponse) []podView {
 		}
 		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b podView) int {
+	slices.SortFunc(out, func(a, b PodView) int {
 		return strings.Compare(a.Namespace+"/"+a.Name+"/"+a.UID, b.Namespace+"/"+b.Name+"/"+b.UID)
 	})
 	return out
 }
 
 // printPods prints a row for each pod.
-func printPods(w io.Writer, pods []podView) error {
+func printPods(w io.Writer, pods []PodView) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "POD\tADDRESSES\tINGRESS\tEGRESS\tISOLATED")
 	for _, p := range pods {

@@ -30,7 +30,7 @@ line counts the objects received from the API, and the changes they made.`,
 		var name model.Key
 		if len(args) > 0 {
 			var err error
-			if name, err = parseServiceName(args[0]); err != nil {
+			if name, err = ParseServiceName(args[0]); err != nil {
 				return nil, err
 			}
 		}

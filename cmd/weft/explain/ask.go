@@ -1,0 +1,202 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/nft/eval"
+)
+
+// Question is what is asked.
+type Question struct {
+	// From is "node", "outside", an address, or a pod of this node as "namespace/name"; To an
+	// address, address:port, "pod/namespace/name:port", or a Service as "namespace/name:port".
+	From, To string
+	// Protocol is tcp, udp, sctp or icmp. Empty means that of the Service's port, or tcp.
+	Protocol string
+	// In is the interface through which the packet comes in; empty means that of the route to
+	// its source.
+	In string
+	// Port is the source port.
+	Port uint16
+	// IPv6 prefers IPv6 if both ends have both.
+	IPv6 bool
+	// Mark is the mark of the packet when it arrives.
+	Mark uint32
+}
+
+// asker answers one Question.
+type asker struct {
+	conn  cli.Connection
+	host  *host
+	rules *eval.Ruleset
+	// owners finds the text and the fragment of rules.
+	owners *owners
+}
+
+// Ask answers a question with the ruleset and the routes of this network namespace. It asks
+// weft for the names of pods and Services, and for the owners of rules.
+func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) {
+	rules, closeRules, err := readKernel()
+	if err != nil {
+		return nil, err
+	}
+	defer closeRules()
+	a := &asker{conn: conn, host: newHost(), rules: rules, owners: newOwners(&conn)}
+	defer a.owners.close()
+	f, p, err := a.packet(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	answer := &Answer{Packet: p}
+	if answer.Service, err = a.serviceOf(ctx, f, q.From); err != nil {
+		return nil, err
+	}
+	if answer.Ways, answer.Incomplete, err = a.ways(ctx, f, p, q); err != nil {
+		return nil, err
+	}
+	answer.Sentence = sentence(answer)
+	return answer, nil
+}
+
+// packet returns the flow of the packet and its description.
+func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err error) {
+	if q.To == "" || q.From == "" {
+		return f, p, cli.Usagef("--from and --to are needed")
+	}
+	to, err := a.parseTo(ctx, q.To)
+	if err != nil {
+		return f, p, err
+	}
+	from, err := a.parseFrom(ctx, q.From)
+	if err != nil {
+		return f, p, err
+	}
+	f.protocol = cmp.Or(to.protocol, uint8(unix.IPPROTO_TCP))
+	if q.Protocol != "" {
+		n, ok := protocols[q.Protocol]
+		if !ok {
+			return f, p, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", q.Protocol)
+		}
+		if to.protocol != 0 && n != to.protocol {
+			return f, p, cli.Usagef("--protocol %s: port %d of the Service is %s", q.Protocol, to.port, protocolName(to.protocol))
+		}
+		f.protocol = n
+	}
+	src, dst, err := pair(from, to, q.IPv6)
+	if err != nil {
+		return f, p, err
+	}
+	if dst.Is6() && f.protocol == unix.IPPROTO_ICMP {
+		f.protocol = unix.IPPROTO_ICMPV6
+	}
+	var in eval.Interface
+	switch {
+	case from.node:
+		src, err = a.host.sourceTo(dst)
+	case from.outside:
+		in, src, err = a.host.outside(dst.Is6())
+	default:
+		var local bool
+		if in, local, err = a.host.towards(src); local {
+			in, from.name = eval.Interface{}, "this node"
+		}
+	}
+	if err == nil && q.In != "" {
+		in, err = a.host.named(q.In)
+	}
+	if err != nil {
+		return f, p, err
+	}
+	sport, dport := q.Port, to.port
+	switch {
+	case !hasPorts(f.protocol):
+		sport, dport = 0, 0
+	case dport == 0:
+		return f, p, cli.Usagef("--to %s: a port is needed for %s: add :PORT", q.To, protocolName(f.protocol))
+	}
+	f.source, f.destination = netip.AddrPortFrom(src, sport), netip.AddrPortFrom(dst, dport)
+	return f, Packet{Protocol: protocolName(f.protocol), From: f.source, To: f.destination, FromName: from.name, ToName: to.name, In: in.Name}, nil
+}
+
+// ways evaluates the packet, and describes each outcome.
+func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []Way, incomplete bool, err error) {
+	packet := eval.Packet{Data: f.packet(false), Mark: q.Mark, Conn: &eval.Conn{State: eval.StateNew}}
+	for _, i := range a.host.links {
+		if i.Name == p.In {
+			packet.In = i
+		}
+	}
+	outcomes, complete, err := eval.Evaluate(a.rules, packet, a.host.inputs())
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range outcomes {
+		w, err := a.way(ctx, &outcomes[i])
+		if err != nil {
+			return nil, false, err
+		}
+		if w.Verdict == wordAccept {
+			w.Reply, err = a.reply(ctx, f.protocol, &outcomes[i])
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		ways = append(ways, w)
+	}
+	slices.SortStableFunc(ways, func(a, b Way) int { return cmp.Compare(b.Probability, a.Probability) })
+	return ways, !complete, nil
+}
+
+// way describes an outcome.
+func (a *asker) way(ctx context.Context, o *eval.Outcome) (Way, error) {
+	now := flowOf(o.Packet.Data)
+	w := Way{Reason: o.Reason, From: now.source, To: now.destination, Mark: o.Packet.Mark}
+	var err error
+	if w.Verdict, w.Steps, err = a.steps(ctx, o); err != nil {
+		return w, err
+	}
+	if o.Verdict == eval.Accept {
+		w.Out = o.Packet.Out.Name
+	}
+	if p, ok := o.Probability(); ok {
+		w.Probability = p
+		return w, nil
+	}
+	for _, c := range o.Choices {
+		w.Choices = append(w.Choices, c.What+": "+c.Result)
+	}
+	return w, nil
+}
+
+// reply evaluates the first reply to a packet that was accepted, if it comes back through this
+// node.
+func (a *asker) reply(ctx context.Context, protocol uint8, o *eval.Outcome) (*Reply, error) {
+	if o.Packet.Out == (eval.Interface{}) {
+		return nil, nil //nolint:nilnil // the node itself replies
+	}
+	conn := *o.Packet.Conn
+	conn.State, conn.Reply = eval.StateEstablished, true
+	back := flow{source: conn.Replies.Source, destination: conn.Replies.Destination, protocol: protocol}
+	packet := eval.Packet{Data: back.packet(true), In: o.Packet.Out, Conn: &conn}
+	outcomes, _, err := eval.Evaluate(a.rules, packet, a.host.inputs())
+	if err != nil {
+		return nil, err
+	}
+	// The first one that does not arrive, or the first.
+	worst := &outcomes[0]
+	for i := range outcomes {
+		if outcomes[i].Verdict != eval.Accept {
+			worst = &outcomes[i]
+			break
+		}
+	}
+	r := &Reply{Reason: worst.Reason}
+	r.Verdict, r.Steps, err = a.steps(ctx, worst)
+	return r, err
+}

@@ -1,0 +1,228 @@
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/eval"
+)
+
+// host asks the kernel for routes, interfaces and addresses, and remembers the interfaces.
+type host struct {
+	links map[int]eval.Interface
+}
+
+func newHost() *host { return &host{links: make(map[int]eval.Interface)} }
+
+// inputs are the answers that the evaluator needs.
+func (h *host) inputs() eval.Host {
+	return eval.Host{Route: h.route, AddressType: h.addressType, Address: h.address}
+}
+
+// link returns an interface by its index.
+func (h *host) link(index int) (eval.Interface, error) {
+	if i, ok := h.links[index]; ok {
+		return i, nil
+	}
+	l, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return eval.Interface{}, fmt.Errorf("interface %d: %w", index, err)
+	}
+	return h.remember(l), nil
+}
+
+// named returns an interface by its name.
+func (h *host) named(name string) (eval.Interface, error) {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return eval.Interface{}, fmt.Errorf("interface %s: %w", name, err)
+	}
+	return h.remember(l), nil
+}
+
+// remember keeps an interface.
+func (h *host) remember(l netlink.Link) eval.Interface {
+	a := l.Attrs()
+	i := eval.Interface{Index: uint32(a.Index), Name: a.Name, Type: unix.ARPHRD_ETHER} //nolint:gosec // small
+	if a.Flags&net.FlagLoopback != 0 {
+		i.Type = unix.ARPHRD_LOOPBACK
+	}
+	h.links[a.Index] = i
+	return i
+}
+
+// lookup asks for a route. In is none for a packet of the node itself.
+func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netlink.Route, error) {
+	o := &netlink.RouteGetOptions{Mark: mark}
+	if in.Index != 0 {
+		o.IifIndex = int(in.Index)
+	}
+	if src.IsValid() {
+		o.SrcAddr = src.AsSlice()
+	}
+	routes, err := netlink.RouteGetWithOptions(dst.AsSlice(), o)
+	if err != nil {
+		return netlink.Route{}, err
+	}
+	if len(routes) == 0 {
+		return netlink.Route{}, unix.EHOSTUNREACH
+	}
+	return routes[0], nil
+}
+
+// refusal is why the kernel drops a packet for which it returns an error instead of a route,
+// empty if that is not known.
+func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string {
+	switch {
+	// Since Linux 6.13 the first two are one error.
+	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL):
+		if back, _, backErr := h.towards(src); reversePathFilter(in.Name) && (backErr != nil || back != in) {
+			return fmt.Sprintf("the reverse path filter (rp_filter) drops it: the route back to %s is not through %s", src, in.Name)
+		}
+		return fmt.Sprintf("%s is not a source that can come in through %s", src, in.Name)
+	case errors.Is(err, unix.ENETUNREACH):
+		return fmt.Sprintf("this node has no route to %s", dst)
+	case errors.Is(err, unix.EHOSTUNREACH):
+		return fmt.Sprintf("this node does not forward it to %s: the route is unreachable, or forwarding (net.ipv4.ip_forward) is off", dst)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Sprintf("a route of this node prohibits %s", dst)
+	default:
+		return ""
+	}
+}
+
+// reversePathFilter reports whether the filter is on for an interface: the greater of its value
+// and that for all counts (ip-sysctl).
+func reversePathFilter(name string) bool {
+	for _, of := range []string{"all", name} {
+		b, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv4/conf", filepath.Base(of), "rp_filter"))
+		if err == nil && strings.TrimSpace(string(b)) != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// route implements eval.Host.
+func (h *host) route(p *eval.Packet) (eval.Route, bool) {
+	src, dst := p.Source(), p.Destination()
+	r, err := h.lookup(src, dst, p.In, p.Mark)
+	if err != nil {
+		text := h.refusal(err, src, dst, p.In)
+		return eval.Route{Drop: text}, text != ""
+	}
+	switch r.Type {
+	case unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_MULTICAST:
+		return eval.Route{Local: true}, true
+	case unix.RTN_BLACKHOLE, unix.RTN_UNREACHABLE, unix.RTN_PROHIBIT:
+		return eval.Route{Drop: fmt.Sprintf("the route of this node to %s drops it", dst)}, true
+	}
+	out, err := h.link(r.LinkIndex)
+	return eval.Route{Out: out}, err == nil
+}
+
+// addressType implements eval.Host.
+func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
+	if addr.IsMulticast() {
+		return unix.RTN_MULTICAST, true
+	}
+	r, err := h.lookup(netip.Addr{}, addr, eval.Interface{}, 0)
+	switch {
+	case err == nil && (r.Type == unix.RTN_LOCAL || r.Type == unix.RTN_BROADCAST || r.Type == unix.RTN_ANYCAST):
+		return uint32(r.Type), true //nolint:gosec // a small number
+	case addr.Is4(), err == nil:
+		return unix.RTN_UNICAST, true
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
+		return unix.RTN_UNREACHABLE, true
+	default:
+		return 0, false
+	}
+}
+
+// address implements eval.Host. As inet_select_addr does for IPv4, it prefers the first address
+// in the network of the next hop. For IPv6 it is the one that the kernel chooses for the route.
+func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bool) {
+	dst := p.Destination()
+	hop := dst
+	if r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, p.Mark); err == nil {
+		if src, ok := netip.AddrFromSlice(r.Src); ok && dst.Is6() && r.LinkIndex == int(i.Index) {
+			return src, true
+		}
+		if gw, ok := netip.AddrFromSlice(r.Gw); ok {
+			hop = gw.Unmap()
+		}
+	}
+	family := netlink.FAMILY_V4
+	if dst.Is6() {
+		family = netlink.FAMILY_V6
+	}
+	addrs, err := netlink.AddrList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: int(i.Index)}}, family)
+	if err != nil {
+		return addr, false
+	}
+	for _, a := range addrs {
+		candidate, valid := netip.AddrFromSlice(a.IP)
+		if !valid || a.Scope != unix.RT_SCOPE_UNIVERSE || a.Flags&unix.IFA_F_SECONDARY != 0 {
+			continue
+		}
+		candidate = candidate.Unmap()
+		if !ok {
+			addr, ok = candidate, true
+		}
+		if a.IPNet.Contains(hop.AsSlice()) {
+			return candidate, true
+		}
+	}
+	return addr, ok
+}
+
+// towards returns the interface through which packets to and from an address pass, and whether
+// it is an address of the node itself.
+func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err error) {
+	r, err := h.lookup(netip.Addr{}, addr, eval.Interface{}, 0)
+	if err != nil {
+		return in, false, fmt.Errorf("the route of this node to %s: %w", addr, err)
+	}
+	if r.Type == unix.RTN_LOCAL {
+		return in, true, nil
+	}
+	in, err = h.link(r.LinkIndex)
+	return in, false, err
+}
+
+// outside returns the interface of the default route, and an address that is beyond it.
+func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error) {
+	addr = netip.MustParseAddr("203.0.113.1") // for documentation (RFC 5737)
+	if six {
+		addr = netip.MustParseAddr("2001:db8:ffff::1") // for documentation (RFC 3849)
+	}
+	in, local, err := h.towards(addr)
+	if err == nil && local {
+		err = fmt.Errorf("%s is an address of this node: give --from the address of a client", addr)
+	}
+	if err != nil {
+		err = fmt.Errorf("there is no way from outside: %w", err)
+	}
+	return in, addr, err
+}
+
+// sourceTo returns the address that the node itself uses towards an address.
+func (h *host) sourceTo(dst netip.Addr) (netip.Addr, error) {
+	r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, 0)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("the route of this node to %s: %w", dst, err)
+	}
+	src, ok := netip.AddrFromSlice(r.Src)
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("the route of this node to %s has no source address", dst)
+	}
+	return src.Unmap(), nil
+}

@@ -1,0 +1,199 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// place is an end of the packet.
+type place struct {
+	// name says what it is, such as "pod shop/web" or "Service shop/web"; it is empty for an
+	// address.
+	name string
+	// node is true for the node itself, outside for somewhere beyond the default route.
+	node, outside bool
+	// addrs are the addresses, none for the node and outside.
+	addrs []netip.Addr
+	// port is 0 if it was not given. protocol is that of the Service's port, or 0.
+	port     uint16
+	protocol uint8
+}
+
+// The words for places without an address.
+const (
+	wordNode    = "node"
+	wordOutside = "outside"
+)
+
+// parseFrom parses --from.
+func (a *asker) parseFrom(ctx context.Context, text string) (place, error) {
+	switch text {
+	case wordNode:
+		return place{node: true, name: "this node"}, nil
+	case wordOutside:
+		return place{outside: true, name: "outside"}, nil
+	}
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return place{addrs: []netip.Addr{addr.Unmap()}}, nil
+	}
+	p, err := a.pod(ctx, strings.TrimPrefix(text, "pod/"))
+	if err != nil {
+		return place{}, fmt.Errorf("--from %s: %w", text, err)
+	}
+	return p, nil
+}
+
+// parseTo parses --to.
+func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return place{addrs: []netip.Addr{addr.Unmap()}}, nil
+	}
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		return place{addrs: []netip.Addr{ap.Addr().Unmap()}, port: ap.Port()}, nil
+	}
+	name, port, _ := strings.Cut(text, ":")
+	if pod, ok := strings.CutPrefix(name, "pod/"); ok {
+		p, err := a.pod(ctx, pod)
+		if err == nil {
+			p.port, err = parsePort(port)
+		}
+		if err != nil {
+			return place{}, fmt.Errorf("--to %s: %w", text, err)
+		}
+		return p, nil
+	}
+	p, err := a.service(ctx, strings.TrimPrefix(name, "service/"), port)
+	if err != nil {
+		return place{}, fmt.Errorf("--to %s: %w", text, err)
+	}
+	return p, nil
+}
+
+// parsePort parses a port number; nothing means none.
+func parsePort(text string) (uint16, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return 0, cli.Usagef("%q is not a port: want 1 to 65535", text)
+	}
+	return uint16(n), nil
+}
+
+// pod finds a pod of this node by its name.
+func (a *asker) pod(ctx context.Context, text string) (place, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok {
+		namespace, name = "default", text
+	}
+	pods, err := get.ReadPods(ctx, &a.conn)
+	if err != nil {
+		return place{}, fmt.Errorf("find pod %s/%s: %w; or give its address", namespace, name, err)
+	}
+	p := place{name: "pod " + namespace + "/" + name}
+	for _, v := range pods {
+		if v.Namespace != namespace || v.Name != name {
+			continue
+		}
+		for _, text := range v.Addresses {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				return place{}, fmt.Errorf("%s: %w", p.name, err)
+			}
+			p.addrs = append(p.addrs, addr)
+		}
+	}
+	if len(p.addrs) == 0 {
+		return place{}, fmt.Errorf("no pod %s/%s with an address of its own is on this node: ask on its node (`kubectl get pod -o wide`), or give its address", namespace, name)
+	}
+	return p, nil
+}
+
+// service finds a port of a Service by name and number, or its only one.
+func (a *asker) service(ctx context.Context, text, port string) (place, error) {
+	key, err := get.ParseServiceName(text)
+	if err != nil {
+		return place{}, err
+	}
+	state, _, err := get.ReadServices(ctx, &a.conn, key)
+	if err != nil {
+		return place{}, err
+	}
+	if len(state.Services) != 1 {
+		return place{}, fmt.Errorf("Service %s has no rules on this node", key)
+	}
+	s := state.Services[0]
+	p, err := choosePort(s, port)
+	if err != nil {
+		return place{}, err
+	}
+	out := place{name: "Service " + key.String(), port: p.Number, protocol: uint8(p.Protocol)}
+	for _, addr := range p.ClusterIPs {
+		if addr.IsValid() {
+			out.addrs = append(out.addrs, addr)
+		}
+	}
+	if len(out.addrs) == 0 {
+		return place{}, fmt.Errorf("port %d of Service %s has no ClusterIP of its own", p.Number, key)
+	}
+	return out, nil
+}
+
+// choosePort returns the port of a Service that text names; nothing names the only one.
+func choosePort(s *model.Service, text string) (*model.Port, error) {
+	var names []string
+	number, err := strconv.ParseUint(text, 10, 16)
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if text == "" && len(s.Ports) == 1 || text != "" && p.Name == text || err == nil && uint64(p.Number) == number {
+			return p, nil
+		}
+		name := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
+		if p.Name != "" {
+			name = p.Name + " (" + name + ")"
+		}
+		names = append(names, name)
+	}
+	if text == "" {
+		return nil, cli.Usagef("the Service has several ports: add one of :%s", strings.Join(names, ", :"))
+	}
+	return nil, cli.Usagef("the Service has no port %q; it has %s", text, strings.Join(names, ", "))
+}
+
+// pair chooses addresses of one family for both ends. Six prefers IPv6.
+func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
+	if len(to.addrs) == 0 {
+		return src, dst, cli.Usagef("--to: want an address, a pod or a Service")
+	}
+	order := slices.Clone(to.addrs)
+	slices.SortStableFunc(order, func(a, b netip.Addr) int {
+		switch {
+		case a.Is6() == b.Is6():
+			return 0
+		case a.Is6() == six:
+			return -1
+		default:
+			return 1
+		}
+	})
+	if from.node || from.outside {
+		return src, order[0], nil
+	}
+	for _, d := range order {
+		for _, s := range from.addrs {
+			if s.Is4() == d.Is4() {
+				return s, d, nil
+			}
+		}
+	}
+	return src, dst, fmt.Errorf("the source has addresses of another IP family (%v) than the destination (%v)", from.addrs, to.addrs)
+}

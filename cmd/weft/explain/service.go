@@ -1,0 +1,78 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// The ways to reach a Service.
+const (
+	howClusterIP = "ClusterIP"
+	howNodePort  = "NodePort"
+	howExternal  = "external address"
+)
+
+// serviceOf returns the Service that a packet is for, nil if there is none, or no weft with the
+// Service frontend.
+func (a *asker) serviceOf(ctx context.Context, f flow, from string) (*Service, error) {
+	if !hasPorts(f.protocol) {
+		return nil, nil //nolint:nilnil // Services have ports
+	}
+	protocol, port := model.Protocol(f.protocol), f.destination.Port()
+	key, name, ok, err := get.FindService(ctx, &a.conn, f.destination.Addr(), protocol, port)
+	how := howClusterIP
+	if err == nil && !ok {
+		if _, local, routeErr := a.host.towards(f.destination.Addr()); routeErr == nil && local {
+			how = howNodePort
+			key, name, ok, err = get.FindService(ctx, &a.conn, netip.Addr{}, protocol, port)
+		}
+	}
+	switch {
+	case errors.Is(err, client.ErrUnavailable), errors.As(err, new(*get.NoFrontendError)), err == nil && !ok:
+		return nil, nil //nolint:nilnil // see above
+	case err != nil:
+		return nil, err
+	}
+	state, _, err := get.ReadServices(ctx, &a.conn, key)
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := get.ReadCandidates(ctx, &a.conn, key)
+	if err != nil || len(state.Services) != 1 {
+		return nil, err
+	}
+	s := state.Services[0]
+	family := model.FamilyOf(f.destination.Addr())
+	if how == howClusterIP && s.ClusterIPs[family] != f.destination.Addr() {
+		how = howExternal
+	}
+	out := &Service{Name: key.String(), Port: name, How: how, Endpoints: []Endpoint{}}
+	// Pods and the node reach external addresses and NodePorts as if the policy were Cluster.
+	out.Local = how == howClusterIP && s.InternalLocal || how != howClusterIP && s.ExternalLocal && from == wordOutside
+	for _, c := range candidates {
+		if c.Port == name && c.Protocol == protocol && model.FamilyOf(c.Addr.Addr()) == family {
+			out.Endpoints = append(out.Endpoints, endpointOf(c, out.Local))
+		}
+	}
+	return out, nil
+}
+
+// endpointOf describes a candidate under the traffic policy Local or Cluster.
+func endpointOf(c model.Candidate, local bool) Endpoint {
+	e := Endpoint{Address: c.Addr, OnNode: c.Local, Excluded: c.Excluded.String()}
+	switch {
+	case !local:
+	case c.ForLocal:
+		e.Excluded = ""
+	case !c.Local:
+		e.Excluded = "on another node (traffic policy Local)"
+	case e.Excluded == "":
+		e.Excluded = "not ready"
+	}
+	return e
+}

@@ -1,0 +1,130 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/expr"
+)
+
+// The words for verdicts.
+const (
+	wordAccept    = "accept"
+	wordDrop      = "drop"
+	wordReject    = "reject"
+	wordUndecided = "undecided"
+)
+
+// hooks are the names of the kernel's hooks.
+var hooks = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
+
+// steps describes the steps of an outcome, and returns its verdict as a word.
+func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out []Step, err error) {
+	verdict = [...]string{eval.Accept: wordAccept, eval.Drop: wordDrop, eval.Undecided: wordUndecided}[o.Verdict]
+	base := ""
+	for i := range o.Steps {
+		s := &o.Steps[i]
+		// The first step in a base chain is one of its own rules, or its policy.
+		if base == "" {
+			base = s.Chain
+		}
+		step := Step{Hook: hooks[s.Hook], Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule}
+		if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
+			step.Priority = c.Decl.Base.Priority
+		}
+		if s.Verdict.Code != datatype.VerdictContinue {
+			step.Verdict = s.Verdict.String()
+		}
+		if s.Matched == nil {
+			step.Rule = "policy " + step.Verdict
+			step.Foreign = !a.ours(s.Table)
+		} else {
+			step.Rule, step.Comment, step.Owner = s.Matched.String(), s.Matched.Comment, s.Matched.Owner
+			if rejects(s.Matched) && s.Verdict.Code == datatype.VerdictDrop {
+				step.Verdict = wordReject
+			}
+			if err := a.owners.describe(ctx, s, &step); err != nil {
+				return "", nil, err
+			}
+			step.Foreign = step.Owner == ""
+		}
+		for _, l := range s.Lookups {
+			// The elements of anonymous sets are in the text of the rule.
+			if l.Found && !strings.HasPrefix(l.Set, "__") {
+				step.Lookups = append(step.Lookups, a.lookup(s.Table, &l))
+			}
+		}
+		out = append(out, step)
+		if s.Verdict.Code == datatype.VerdictAccept || s.Verdict.Code == datatype.VerdictDrop {
+			base = ""
+		}
+	}
+	if n := len(out); verdict == wordDrop && n > 0 && out[n-1].Verdict == wordReject {
+		verdict = wordReject
+	}
+	return verdict, out, nil
+}
+
+// rejects reports whether a rule has a reject statement.
+func rejects(r *eval.Rule) bool {
+	return slices.ContainsFunc(r.Exprs, func(e expr.Expr) bool {
+		return strings.HasPrefix(expr.Format(e), "reject ")
+	})
+}
+
+// ours reports whether a table has rules that weft publishes.
+func (a *asker) ours(table nft.TableID) bool {
+	for i := range a.rules.Tables {
+		t := &a.rules.Tables[i]
+		if t.ID != table {
+			continue
+		}
+		for j := range t.Chains {
+			if slices.ContainsFunc(t.Chains[j].Rules, func(r eval.Rule) bool { return r.Owner != "" }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// chain returns a chain of the ruleset, or nil.
+func (a *asker) chain(table nft.TableID, name string) *eval.Chain {
+	for i := range a.rules.Tables {
+		t := &a.rules.Tables[i]
+		if t.ID != table {
+			continue
+		}
+		for j := range t.Chains {
+			if t.Chains[j].Decl.Name == name {
+				return &t.Chains[j]
+			}
+		}
+	}
+	return nil
+}
+
+// lookup describes the element that a rule found.
+func (a *asker) lookup(table nft.TableID, l *eval.Lookup) string {
+	for i := range a.rules.Tables {
+		t := &a.rules.Tables[i]
+		if t.ID != table {
+			continue
+		}
+		for j := range t.Sets {
+			if d := t.Sets[j].Decl; d.Name == l.Set {
+				text := fmt.Sprintf("%s { %s", l.Set, d.FormatKey(l.Element))
+				if data := d.FormatData(l.Element); data != "" {
+					text += " : " + data
+				}
+				return text + " }"
+			}
+		}
+	}
+	return l.Set
+}

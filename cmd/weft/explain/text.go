@@ -1,0 +1,247 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// sentence returns the answer in short.
+func sentence(a *Answer) string {
+	if len(a.Ways) == 0 {
+		return "nothing is known of this packet"
+	}
+	accepted := 0
+	for i := range a.Ways {
+		if a.Ways[i].Verdict == wordAccept {
+			accepted++
+		}
+	}
+	w := &a.Ways[0]
+	switch {
+	case accepted == len(a.Ways):
+		return "The packet is delivered" + destination(a) + unanswered(a)
+	case accepted > 0:
+		return fmt.Sprintf("It depends: %d of %d ways deliver the packet%s", accepted, len(a.Ways), unanswered(a))
+	case w.Verdict == wordUndecided:
+		return "It cannot be decided: " + w.Reason
+	default:
+		return "The packet is " + w.stop() + hint(a)
+	}
+}
+
+// destination says where a packet goes that is delivered.
+func destination(a *Answer) string {
+	if a.Service == nil || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.To == a.Packet.To }) {
+		return ""
+	}
+	targets := make(map[string]bool)
+	for i := range a.Ways {
+		targets[a.Ways[i].To.String()] = true
+	}
+	if len(targets) == 1 {
+		return fmt.Sprintf(" to the endpoint %s of Service %s", a.Ways[0].To, a.Service.Name)
+	}
+	return fmt.Sprintf(" to one of %d endpoints of Service %s", len(targets), a.Service.Name)
+}
+
+// unanswered says that no reply comes back.
+func unanswered(a *Answer) string {
+	for i := range a.Ways {
+		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
+			last := ""
+			if n := len(r.Steps); n > 0 && r.Reason == "" {
+				last = " " + r.Steps[n-1].where()
+			}
+			return fmt.Sprintf(", but its reply is not: %s%s%s", r.Verdict, last, prefixed(": ", r.Reason))
+		}
+	}
+	return ""
+}
+
+// hint adds why a Service cannot answer.
+func hint(a *Answer) string {
+	if a.Service == nil || len(a.Service.Endpoints) > 0 && slices.ContainsFunc(a.Service.Endpoints, func(e Endpoint) bool { return e.Excluded == "" }) {
+		return ""
+	}
+	if len(a.Service.Endpoints) == 0 {
+		return fmt.Sprintf("; Service %s has no endpoints", a.Service.Name)
+	}
+	return fmt.Sprintf("; no endpoint of Service %s is used", a.Service.Name)
+}
+
+// stop says what stops a packet.
+func (w *Way) stop() string {
+	past := map[string]string{wordDrop: "dropped", wordReject: "rejected", wordUndecided: "not followed further"}[w.Verdict]
+	if w.Reason != "" {
+		return past + ": " + w.Reason
+	}
+	if len(w.Steps) == 0 {
+		return past
+	}
+	return past + " " + w.Steps[len(w.Steps)-1].where()
+}
+
+// where says which rule, and whose, a step is.
+func (s *Step) where() string {
+	what := fmt.Sprintf("by rule %q", s.Rule)
+	if s.Handle == 0 {
+		what = "by the " + s.Rule
+	}
+	if s.Comment != "" {
+		what += fmt.Sprintf(" (%s)", s.Comment)
+	}
+	what += fmt.Sprintf(" of chain %s in table %s", s.Chain, s.Table)
+	switch {
+	case s.Owner != "":
+		what += ", fragment " + s.Owner
+	case s.Foreign:
+		what += ", which is another program's"
+	}
+	return what
+}
+
+// prefixed returns text after a prefix, and nothing for nothing.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// printAnswer prints an answer for a person.
+func printAnswer(w io.Writer, a *Answer) error {
+	fmt.Fprintln(w, a.Sentence+".")
+	fmt.Fprintf(w, "\nPacket:  %s from %s to %s\n", a.Packet.Protocol, a.end(true), a.end(false))
+	if s := a.Service; s != nil {
+		policy := ""
+		if s.Local {
+			policy = ", traffic policy Local"
+		}
+		fmt.Fprintf(w, "Service: %s%s (%s%s)\n", s.Name, prefixed(", port ", s.Port), s.How, policy)
+		printEndpoints(w, a)
+	}
+	// Ways with the same steps differ in the endpoint alone.
+	var printed []string
+	for i := range a.Ways {
+		way := &a.Ways[i]
+		steps := way.outline()
+		if slices.Contains(printed, steps) {
+			continue
+		}
+		printed = append(printed, steps)
+		printWay(w, a, way)
+	}
+	if a.Incomplete {
+		fmt.Fprintf(w, "\nThere are more ways than the %d that were evaluated.\n", len(a.Ways))
+	}
+	return nil
+}
+
+// end describes the source or the destination.
+func (a *Answer) end(source bool) string {
+	name, addr, in := a.Packet.ToName, a.Packet.To.String(), ""
+	if a.Packet.Protocol == "icmp" {
+		addr = a.Packet.To.Addr().String()
+	}
+	if source {
+		name, addr = a.Packet.FromName, a.Packet.From.Addr().String()
+		in = prefixed(" through ", a.Packet.In)
+	}
+	if name == "" {
+		return addr + in
+	}
+	return fmt.Sprintf("%s (%s)%s", name, addr, in)
+}
+
+// printEndpoints prints a row for each endpoint.
+func printEndpoints(w io.Writer, a *Answer) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, e := range a.Service.Endpoints {
+		here, share := "another node", "-"
+		if e.OnNode {
+			here = "this node"
+		}
+		p := 0.0
+		for i := range a.Ways {
+			if a.Ways[i].To == e.Address {
+				p += a.Ways[i].Probability
+			}
+		}
+		if p > 0 {
+			share = fmt.Sprintf("%.3g %%", 100*p)
+		}
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", e.Address, share, here, prefixed("not used: ", e.Excluded))
+	}
+	_ = tw.Flush()
+}
+
+// outline identifies the rules of a way.
+func (w *Way) outline() string {
+	var b strings.Builder
+	fmt.Fprint(&b, w.Verdict, w.Reason, w.Out)
+	for _, s := range w.Steps {
+		fmt.Fprint(&b, s.Table, s.Chain, s.Handle, s.Verdict)
+	}
+	return b.String()
+}
+
+// printWay prints one way, step by step.
+func printWay(w io.Writer, a *Answer, way *Way) {
+	var changes []string
+	if way.To != a.Packet.To {
+		changes = append(changes, "to "+way.To.String())
+	}
+	if way.From != a.Packet.From {
+		changes = append(changes, "from "+way.From.Addr().String())
+	}
+	if way.Verdict == wordAccept {
+		changes = append(changes, leaving(way.Out))
+	}
+	head := way.Verdict
+	if len(way.Choices) > 0 {
+		head += " if " + strings.Join(way.Choices, ", ")
+	}
+	fmt.Fprintf(w, "\n%s%s%s\n", head, prefixed(" ", strings.Join(changes, ", ")), prefixed(": ", way.Reason))
+	printSteps(w, way.Steps)
+	if r := way.Reply; r != nil {
+		fmt.Fprintf(w, "  reply: %s%s\n", r.Verdict, prefixed(": ", r.Reason))
+		if r.Verdict != wordAccept {
+			printSteps(w, r.Steps)
+		}
+	}
+}
+
+// leaving says where an accepted packet goes.
+func leaving(out string) string {
+	if out == "" {
+		return "received by this node"
+	}
+	return "leaves through " + out
+}
+
+// printSteps prints a row for each step: where it is, whose, the rule, and what it found.
+func printSteps(w io.Writer, steps []Step) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i := range steps {
+		s := &steps[i]
+		owner := s.Owner
+		switch {
+		case s.Foreign:
+			owner = "another program"
+		case owner == "":
+			owner = "-"
+		}
+		comment := ""
+		if s.Comment != "" {
+			comment = " # " + s.Comment
+		}
+		fmt.Fprintf(tw, "  %s %d\t%s\t%s %s\t%s%s\n", s.Hook, s.Priority, owner, s.Table, s.Chain, s.Rule, comment)
+		for _, l := range s.Lookups {
+			fmt.Fprintf(tw, "  \t\t\t  %s\n", l)
+		}
+	}
+	_ = tw.Flush()
+}
