@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"errors"
+	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -55,7 +56,9 @@ func (o *owners) describe(ctx context.Context, s *eval.Step, to *Step) error {
 		o.known[name] = owner
 	}
 	if owner != nil {
-		to.Rule, to.Owner = owner.GetText(), owner.GetFragment().Text()
+		// The comment has a field of its own.
+		text, _, _ := strings.Cut(owner.GetText(), " comment \"")
+		to.Rule, to.Owner = text, owner.GetFragment().Text()
 	}
 	return nil
 }

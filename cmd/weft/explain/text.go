@@ -227,6 +227,10 @@ func printSteps(w io.Writer, steps []Step) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i := range steps {
 		s := &steps[i]
+		// Of a chain that came back without a rule that matched, nothing is worth a line.
+		if target, ok := strings.CutPrefix(s.Verdict, "jump "); ok && (i+1 == len(steps) || steps[i+1].Chain != target) {
+			continue
+		}
 		owner := s.Owner
 		switch {
 		case s.Foreign:
