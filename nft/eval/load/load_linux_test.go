@@ -1,0 +1,159 @@
+package load_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/eval/load"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/ruleset"
+)
+
+// rules has sets of all kinds, named and anonymous.
+const rules = `table inet f {
+	set exact { type ipv4_addr; elements = { 10.0.0.1, 10.0.0.9 }; }
+	set joined { type ipv4_addr . inet_service; flags interval; elements = { 10.0.0.0/30 . 50-60, 10.0.0.9 . 80 }; }
+	map verdicts { type ipv4_addr : verdict; flags interval; elements = { 10.0.0.4-10.0.0.7 : drop, 10.0.0.8 : jump side, * : continue }; }
+	chain side {
+		udp dport { 53, 60-70 } meta mark set 7 return
+	}
+	chain c {
+		type filter hook forward priority 0;
+		ip daddr @exact counter comment "one"
+		ip daddr . udp dport @joined counter accept
+		ip daddr vmap @verdicts
+	}
+}
+`
+
+// udp returns a packet to an address and port.
+func udp(to netip.Addr, port uint16) eval.Packet {
+	a := to.As4()
+	data := []byte{0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, a[0], a[1], a[2], a[3], 4, 0, byte(port >> 8), byte(port), 0, 8, 0, 0}
+	return eval.Packet{Data: data, In: eval.Interface{Index: 1, Name: "in"}}
+}
+
+// evaluate returns the outcome of a forwarded packet as text.
+func evaluate(t testing.TB, r *eval.Ruleset, p eval.Packet) string {
+	t.Helper()
+	out := func(*eval.Packet) (eval.Route, bool) {
+		return eval.Route{Out: eval.Interface{Index: 2, Name: "out"}}, true
+	}
+	outcomes, complete, err := eval.Evaluate(r, p, eval.Host{Route: out})
+	if err != nil || !complete || len(outcomes) != 1 {
+		t.Fatalf("%d outcomes, complete %v, %v, want 1", len(outcomes), complete, err)
+	}
+	o := outcomes[0]
+	text := fmt.Sprintf("%s %s mark %d", o.Verdict, o.Reason, o.Packet.Mark)
+	for _, s := range o.Steps {
+		text += fmt.Sprintf("\n%s %s", s.Chain, s.Verdict)
+		if s.Matched != nil {
+			text += " " + s.Matched.Comment
+		}
+	}
+	return text
+}
+
+// parse compiles the text of a ruleset.
+func parse(t testing.TB, text string) *eval.Ruleset {
+	t.Helper()
+	tables, err := ruleset.Parse("test", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := load.Tables(tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// openReader opens a Reader of a namespace.
+func openReader(t testing.TB, ns *nfttest.NS) *kernel.Reader {
+	t.Helper()
+	reader, err := kernel.OpenReader(kernel.Config{NetNS: ns.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return reader
+}
+
+// read reads a ruleset.
+func read(t testing.TB, reader *kernel.Reader) *eval.Ruleset {
+	t.Helper()
+	r, err := load.Kernel(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestSources loads the same rules from the kernel and from text: packets have the same
+// outcomes.
+func TestSources(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	ns.Nft(t, rules)
+	fromKernel, fromText := read(t, openReader(t, ns)), parse(t, rules)
+	var seen []string
+	for last := range byte(11) {
+		for _, port := range []uint16{49, 50, 53, 60, 65, 70, 71, 80} {
+			p := udp(netip.AddrFrom4([4]byte{10, 0, 0, last}), port)
+			got, want := evaluate(t, fromKernel, p), evaluate(t, fromText, p)
+			if got != want {
+				t.Errorf("10.0.0.%d port %d: from the kernel\n%s\nfrom text\n%s", last, port, got, want)
+			}
+			if strings.Contains(got, "undecided") {
+				t.Errorf("10.0.0.%d port %d: %s", last, port, got)
+			}
+			if !slices.Contains(seen, got) {
+				seen = append(seen, got)
+			}
+		}
+	}
+	if len(seen) < 6 {
+		t.Errorf("%d different outcomes, want 6 at least:\n%s", len(seen), strings.Join(seen, "\n\n"))
+	}
+}
+
+// TestRejectedRule evaluates a rule that weft does not compile: the outcome says so.
+func TestRejectedRule(t *testing.T) {
+	c := nft.Chain{Name: "c", Type: "filter", Hook: "forward", Priority: "filter", Rules: []nft.Rule{{Text: "counter"}, {Text: "ip daddr @none drop"}}}
+	r, err := load.Tables([]nft.Table{{Family: nft.FamilyIP, Name: "t", Chains: []nft.Chain{c}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := evaluate(t, r, udp(netip.MustParseAddr("10.0.0.1"), 53))
+	if !strings.HasPrefix(got, "undecided ") || !strings.Contains(got, "none") || strings.Count(got, "\n") != 1 {
+		t.Errorf("%s, want undecided after the first rule, with the error of the second", got)
+	}
+}
+
+// BenchmarkKernel reads a ruleset with a set of 100,000 elements, and evaluates a packet that
+// looks up one of them.
+func BenchmarkKernel(b *testing.B) {
+	nfttest.Require(b, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(b)
+	var elements strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&elements, "11.%d.%d.%d, ", i>>16, i>>8&255, i&255)
+	}
+	ns.Nft(b, "table inet f { set s { type ipv4_addr; elements = { "+elements.String()+" }; }; chain c { type filter hook forward priority 0; ip daddr @s drop; }; }")
+	reader := openReader(b, ns)
+	for b.Loop() {
+		if got := evaluate(b, read(b, reader), udp(netip.MustParseAddr("11.1.2.3"), 53)); !strings.HasPrefix(got, "drop") {
+			b.Fatal(got)
+		}
+	}
+}
