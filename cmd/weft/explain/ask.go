@@ -28,6 +28,8 @@ type Question struct {
 	IPv6 bool
 	// Mark is the mark of the packet when it arrives.
 	Mark uint32
+	// Ruleset is a file with a saved ruleset, to be evaluated instead of that of the kernel.
+	Ruleset string
 }
 
 // asker answers one Question.
@@ -39,10 +41,10 @@ type asker struct {
 	owners *owners
 }
 
-// Ask answers a question with the ruleset and the routes of this network namespace. It asks
-// weft for the names of pods and Services, and for the owners of rules.
+// Ask answers a question with the ruleset and the routes of this network namespace, unless the
+// question names another ruleset. It asks weft for the names of pods and Services, and for the owners of rules.
 func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) {
-	rules, closeRules, err := readKernel()
+	rules, closeRules, err := readRules(q.Ruleset)
 	if err != nil {
 		return nil, err
 	}

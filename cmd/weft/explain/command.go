@@ -27,7 +27,7 @@ or pod/NAMESPACE/NAME:PORT.
 
 Where the kernel chooses at random, all ways are listed. Where something is not
 known, the answer says what. It has to run in the network namespace of the node,
-with CAP_NET_ADMIN.`,
+with CAP_NET_ADMIN. With --ruleset only the routes are those of the kernel.`,
 		Example: `  weft explain --from shop/client --to shop/web:80
   weft explain --from outside --to 192.0.2.1:30080
   weft explain --from 10.244.1.5 --to 10.96.0.10:53 --protocol udp
@@ -50,6 +50,7 @@ with CAP_NET_ADMIN.`,
 	set.Uint16Var(&q.Port, "source-port", 40000, "source port of the packet")
 	set.BoolVar(&q.IPv6, "ipv6", false, "prefer IPv6 if both ends have both")
 	set.Uint32Var(&q.Mark, "mark", 0, "mark of the packet when it arrives")
+	set.StringVar(&q.Ruleset, "ruleset", "", `file with a ruleset to evaluate instead of the kernel's, as "nft list ruleset" prints it`)
 	output.AddFlag(cmd, "text", "json", "yaml")
 	return cmd
 }

@@ -1,0 +1,70 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/eval/load"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/ruleset"
+)
+
+// maxRuleset is the size of the largest saved ruleset, in bytes.
+const maxRuleset = 256 << 20
+
+// tableFlags matches the flags of a table as nft lists them, in the line after its name.
+var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)
+
+// withoutOwner removes the flags owner and persist, which nothing but the owner of a table can
+// declare. Before version 1.0.9 nft lists them as nothing.
+func withoutOwner(text string) string {
+	head, flags, _ := strings.Cut(text, "\n")
+	if strings.Contains(flags, "dormant") {
+		return head + "\nflags dormant"
+	}
+	return head + "\n"
+}
+
+// readRules returns the rules of all programs in the kernel, or those of a file, such as the
+// output of "nft list ruleset". What the kernel has is valid until it is closed.
+func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) {
+	if file != "" {
+		rules, err = readFile(file)
+		return rules, func() {}, err
+	}
+	r, err := kernel.OpenReader(kernel.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	closeRules = func() { _ = r.Close() }
+	if rules, err = load.Kernel(r); err != nil {
+		closeRules()
+		return nil, nil, err
+	}
+	return rules, closeRules, nil
+}
+
+// readFile compiles the ruleset of a file.
+func readFile(name string) (*eval.Ruleset, error) {
+	f, err := os.Open(name) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, maxRuleset+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxRuleset {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxRuleset)
+	}
+	tables, err := ruleset.Parse(name, tableFlags.ReplaceAllStringFunc(string(b), withoutOwner))
+	if err != nil {
+		return nil, err
+	}
+	return load.Tables(tables)
+}
