@@ -18,15 +18,16 @@
 // ends with the verdict Undecided, and says why.
 //
 // Known are: comparisons, ranges, bit operations, byte orders, payloads of the network and
-// transport header, lookups in sets and maps, numgen, jhash and symhash, limit, quota, counter,
-// log, reject, dnat and snat to one address and port, masquerade, redirect, named counters, the
-// type of an address in fib, and most keys of meta. Of ct there are state, status, mark, direction, and the addresses
-// and ports of both directions.
+// transport header, lookups in sets and maps, elements that packets add, numgen, jhash and
+// symhash, limit, quota, counter, log, reject, dnat and snat to one address and port,
+// masquerade, redirect, named counters, the type of an address in fib, and most keys of meta. Of
+// ct there are state, status, mark, direction, and the addresses and ports of both directions.
 // Only tables of the families ip, ip6 and inet are evaluated; the hooks ingress and egress are
 // not.
 //
-// A translation is assumed to be possible: if another connection already has the translated
-// addresses and ports, the kernel chooses another source port.
+// A set is assumed to have room for what a packet adds. A translation is assumed to be possible:
+// if another connection already has the translated addresses and ports, the kernel chooses
+// another source port.
 //
 // # Concurrency
 //

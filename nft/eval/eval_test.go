@@ -10,6 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // filter returns a ruleset with one forward chain of the given rules.
@@ -133,5 +134,44 @@ func TestUnroutable(t *testing.T) {
 	}
 	if o := outcomes[0]; o.Verdict != eval.Drop || o.Reason != "no route to host" || len(o.Steps) != 2 {
 		t.Errorf("%s %q after %d steps, want drop for no route after 2", o.Verdict, o.Reason, len(o.Steps))
+	}
+}
+
+// TestOwnElements looks up what the packet itself has added and deleted.
+func TestOwnElements(t *testing.T) {
+	seen := &nft.Set{Name: "seen", Type: "ipv4_addr", Flags: []string{"dynamic"}, Size: 100}
+	marks := &nft.Map{Name: "marks", Type: "ipv4_addr : mark", Flags: []string{"dynamic"}, Size: 100}
+	decl, err := set.Compile(nft.FamilyIP, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declMap, err := set.CompileMap(nft.FamilyIP, marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		rules []string
+		mark  uint32
+	}{
+		{[]string{"ip saddr @seen meta mark set 1"}, 0},
+		{[]string{"add @seen { ip saddr }", "ip saddr @seen meta mark set 1"}, 1},
+		{[]string{"add @seen { ip daddr }", "ip saddr @seen meta mark set 1"}, 0},
+		{[]string{"add @seen { ip saddr }", "delete @seen { ip saddr }", "ip saddr @seen meta mark set 1"}, 0},
+		{[]string{"update @marks { ip saddr : 7 }", "meta mark set ip saddr map @marks"}, 7},
+		{[]string{"add @marks { ip saddr : 7 }", "update @marks { ip saddr : 8 }", "meta mark set ip saddr map @marks"}, 7},
+	} {
+		var chain eval.Chain
+		chain.Decl = &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Hook: 2}}
+		for i, text := range tt.rules {
+			r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, scope{"seen": decl, "marks": declMap})
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain.Rules = append(chain.Rules, eval.Rule{Handle: uint64(i + 1), Exprs: r.Exprs})
+		}
+		rules := &eval.Ruleset{Tables: []eval.Table{{ID: nft.TableID{Family: nft.FamilyIP, Name: "t"}, Chains: []eval.Chain{chain}, Sets: []eval.Set{eval.NewSet(decl, nil), eval.NewSet(declMap, nil)}}}}
+		if o := one(t, rules, forwarded()); o.Packet.Mark != tt.mark {
+			t.Errorf("%v: mark %d, want %d", tt.rules, o.Packet.Mark, tt.mark)
+		}
 	}
 }

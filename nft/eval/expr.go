@@ -29,6 +29,8 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 		m.ct(e)
 	case *expr.Masq:
 		m.masquerade(e)
+	case *expr.Dynset:
+		m.dynset(r, e)
 	case *expr.Hash:
 		m.random("hash", e.Dest, e.Mod, e.Offset)
 	default:

@@ -5,6 +5,8 @@ import (
 
 	google "github.com/google/nftables/expr"
 
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -15,7 +17,7 @@ func (m *machine) lookup(r *Rule, e *google.Lookup) {
 		undecided("set %s does not exist", e.SetName)
 	}
 	key := string(m.registers.at(e.SourceRegister, s.Decl.Key.Len))
-	found, ok := s.find(key)
+	found, ok := m.find(s, key)
 	m.lookups = append(m.lookups, Lookup{Set: s.Decl.Name, Key: key, Element: found, Found: ok})
 	if ok == e.Invert {
 		m.breakIf(true)
@@ -33,6 +35,59 @@ func (m *machine) lookup(r *Rule, e *google.Lookup) {
 		undecided("set %s: %v", s.Decl.Name, err)
 	}
 	m.verdict = v
+}
+
+// changedKey is a key of a set that the packet has changed.
+type changedKey struct {
+	table    nft.TableID
+	set, key string
+}
+
+// find returns the element of a key, also of one that the packet itself has added.
+func (m *machine) find(s Set, key string) (set.Element, bool) {
+	if e, ok := m.changed[changedKey{m.current.table.ID, s.Decl.Name, key}]; ok {
+		if e == nil {
+			return set.Element{}, false
+		}
+		return *e, true
+	}
+	return s.find(key)
+}
+
+// dynsetDelete is NFT_DYNSET_OP_DELETE, which package unix lacks.
+const dynsetDelete = 2
+
+// dynset adds or deletes an element. One that exists keeps its data, also if it is updated. The
+// set is assumed to have room for it.
+func (m *machine) dynset(r *Rule, e *expr.Dynset) {
+	s, ok := m.current.table.set(r, e.SetID, e.SetName)
+	if !ok {
+		undecided("set %s does not exist", e.SetName)
+	}
+	for _, x := range e.Exprs {
+		if k, ok := x.(expr.Library); ok {
+			if _, counts := k.Any.(*google.Counter); counts {
+				continue
+			}
+		}
+		undecided("expression %s is not known", expr.Format(e))
+	}
+	key := string(m.registers.at(e.Key, s.Decl.Key.Len))
+	element, exists := m.find(s, key)
+	if !exists {
+		element = set.Element{Key: key}
+		if e.Data != 0 {
+			element.Data = string(m.registers.at(e.Data, s.Decl.Data.Len))
+		}
+	}
+	if m.changed == nil {
+		m.changed = make(map[changedKey]*set.Element)
+	}
+	change := &element
+	if e.Op == dynsetDelete {
+		change = nil
+	}
+	m.changed[changedKey{m.current.table.ID, s.Decl.Name, key}] = change
 }
 
 // find returns the element of a key. An element with statements ends the evaluation, because

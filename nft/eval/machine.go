@@ -32,8 +32,10 @@ type machine struct {
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
-	executed  int
-	out       Outcome
+	// changed has the elements that the packet has added, and nil for those that it has deleted.
+	changed  map[changedKey]*set.Element
+	executed int
+	out      Outcome
 }
 
 // choose returns which of n results of equal or unknown probability is assumed.

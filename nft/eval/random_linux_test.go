@@ -31,7 +31,7 @@ var (
 	}
 	statements = []string{
 		"", "counter", "drop", "accept", "return", "jump a", "jump b", "goto a", "goto b", "meta mark set 1", "meta mark set meta mark | 4", "meta mark set th dport map { 53 : 2, 80 : 5 }",
-		"th dport vmap { 53 : jump a, 80 : goto b, 54-60 : return }", "ip saddr vmap @verdicts", "ip dscp set 8", "counter meta mark set 3 accept", "reject", "limit rate 1/day burst 3 packets accept",
+		"th dport vmap { 53 : jump a, 80 : goto b, 54-60 : return }", "ip saddr vmap @verdicts", "ip dscp set 8", "counter meta mark set 3 accept", "add @seen { ip saddr }", "update @seen { ip saddr timeout 1h } accept", "update @seen { ip daddr counter }", "delete @seen { ip saddr }", "reject", "limit rate 1/day burst 3 packets accept",
 		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
 	}
 	dnats = []string{"redirect", "meta l4proto { tcp, udp } redirect to :8081", "dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
@@ -66,6 +66,7 @@ func randomRuleset(random *rand.Rand) string {
 		b.WriteString("  set nets {\n    type ipv4_addr\n    flags interval\n    elements = { 10.2.0.0/30, 10.96.0.1-10.96.0.5 }\n  }\n")
 		b.WriteString("  set services {\n    type ipv4_addr . inet_service\n    elements = { 10.96.0.1 . 80, 10.2.0.2 . 53 }\n  }\n")
 		b.WriteString("  set ranges {\n    type ipv4_addr . inet_service\n    flags interval\n    elements = { 10.1.0.0/30 . 50-60, 10.1.0.4 . 80 }\n  }\n")
+		b.WriteString("  set seen {\n    type ipv4_addr\n    size 65535\n    flags dynamic,timeout\n  }\n")
 		b.WriteString("  map verdicts {\n    type ipv4_addr : verdict\n    elements = { 10.1.0.1 : jump b, 10.1.0.2 : drop, 10.1.0.3 : continue }\n  }\n")
 		fmt.Fprintf(&b, "  chain b {\n%s  }\n", strings.ReplaceAll(strings.ReplaceAll(randomRules(random, []string{"", "counter", "drop", "accept", "return", "meta mark set 5", "ip dscp set 8"}, ""), "jump", "counter"), "goto", "counter"))
 		fmt.Fprintf(&b, "  chain a {\n%s  }\n", randomRules(random, []string{"", "jump b", "goto b", "return", "meta mark set 2", "accept"}, ""))
