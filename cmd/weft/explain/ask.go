@@ -56,10 +56,10 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 		return nil, err
 	}
 	answer := &Answer{Packet: p}
-	if answer.Service, err = a.serviceOf(ctx, f, q.From); err != nil {
+	if answer.Ways, answer.Incomplete, err = a.ways(ctx, f, p, q); err != nil {
 		return nil, err
 	}
-	if answer.Ways, answer.Incomplete, err = a.ways(ctx, f, p, q); err != nil {
+	if answer.Service, err = a.serviceOf(ctx, f, answer.Ways); err != nil {
 		return nil, err
 	}
 	answer.Sentence = sentence(answer)

@@ -17,7 +17,7 @@ import (
 type owners struct {
 	from   *cli.Connection
 	client *client.Client
-	// absent is true after weft did not answer.
+	// absent is true after weft did not answer, or refused.
 	absent bool
 	known  map[ruleName]*weftv1.ObjectOwner
 }
@@ -47,7 +47,7 @@ func (o *owners) describe(ctx context.Context, s *eval.Step, to *Step) error {
 	owner, ok := o.known[name]
 	if !ok {
 		var err error
-		if owner, err = o.ask(ctx, s); errors.Is(err, client.ErrUnavailable) {
+		if owner, err = o.ask(ctx, s); errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrPermission) {
 			o.absent = true
 			return nil
 		} else if err != nil {

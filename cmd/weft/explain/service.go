@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/get"
@@ -18,8 +19,8 @@ const (
 )
 
 // serviceOf returns the Service that a packet is for, nil if there is none, or no weft with the
-// Service frontend.
-func (a *asker) serviceOf(ctx context.Context, f flow, from string) (*Service, error) {
+// Service frontend. The ways are those of the packet.
+func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, error) {
 	if !hasPorts(f.protocol) {
 		return nil, nil //nolint:nilnil // Services have ports
 	}
@@ -52,14 +53,22 @@ func (a *asker) serviceOf(ctx context.Context, f flow, from string) (*Service, e
 		how = howExternal
 	}
 	out := &Service{Name: key.String(), Port: name, How: how, Endpoints: []Endpoint{}}
+	candidates = slices.DeleteFunc(candidates, func(c model.Candidate) bool {
+		return c.Port != name || c.Protocol != protocol || model.FamilyOf(c.Addr.Addr()) != family
+	})
 	// Pods and the node reach external addresses and NodePorts as if the policy were Cluster.
-	out.Local = how == howClusterIP && s.InternalLocal || how != howClusterIP && s.ExternalLocal && from == wordOutside
+	out.Local = how == howClusterIP && s.InternalLocal || how != howClusterIP && s.ExternalLocal && !leavesNode(ways, candidates)
 	for _, c := range candidates {
-		if c.Port == name && c.Protocol == protocol && model.FamilyOf(c.Addr.Addr()) == family {
-			out.Endpoints = append(out.Endpoints, endpointOf(c, out.Local))
-		}
+		out.Endpoints = append(out.Endpoints, endpointOf(c, out.Local))
 	}
 	return out, nil
+}
+
+// leavesNode reports whether a way leads to an endpoint on another node.
+func leavesNode(ways []Way, candidates []model.Candidate) bool {
+	return slices.ContainsFunc(candidates, func(c model.Candidate) bool {
+		return !c.Local && slices.ContainsFunc(ways, func(w Way) bool { return w.To == c.Addr })
+	})
 }
 
 // endpointOf describes a candidate under the traffic policy Local or Cluster.
