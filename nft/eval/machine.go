@@ -53,21 +53,34 @@ func (m *machine) choose(what string, n int, probability float64, name func(int)
 // frame is a place to return to.
 type frame struct {
 	chain *Chain
+	rules []Rule
 	next  int
+}
+
+// enter returns the first place in a chain.
+func enter(c *Chain) frame {
+	f := frame{chain: c, rules: c.Rules}
+	if c.Load != nil {
+		var err error
+		if f.rules, err = c.Load(); err != nil {
+			undecided("chain %s cannot be read: %v", c.Decl.Name, err)
+		}
+	}
+	return f
 }
 
 // chain runs a base chain. The verdict is Accept, Drop, or another at the end of its rules.
 func (m *machine) chain(c *Chain) set.Verdict {
 	m.registers = registers{}
 	var stack []frame
-	at := frame{chain: c}
+	at := enter(c)
 	for {
 		if m.executed++; m.executed > maxSteps {
 			undecided("the rules do not end")
 		}
 		v := set.Verdict{Code: datatype.VerdictReturn}
-		if at.next < len(at.chain.Rules) {
-			v = m.rule(at.chain, &at.chain.Rules[at.next])
+		if at.next < len(at.rules) {
+			v = m.rule(at.chain, &at.rules[at.next])
 			at.next++
 		}
 		switch v.Code {
@@ -83,7 +96,7 @@ func (m *machine) chain(c *Chain) set.Verdict {
 			if next == nil {
 				undecided("chain %s does not exist", v.Chain)
 			}
-			at = frame{chain: next}
+			at = enter(next)
 		case datatype.VerdictReturn:
 			if len(stack) == 0 {
 				return v

@@ -20,6 +20,8 @@ type Ruleset struct {
 // Table is a table in compiled form.
 type Table struct {
 	ID nft.TableID
+	// Ours is true if weft is known to have made the table.
+	Ours bool
 	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
 	Chains  []Chain
@@ -32,6 +34,8 @@ type Table struct {
 type Chain struct {
 	Decl  *object.Chain
 	Rules []Rule
+	// Load, if it is not nil, returns the rules in place of Rules, always the same ones.
+	Load func() ([]Rule, error)
 }
 
 // Rule is a compiled rule, see compile.Rule.

@@ -35,21 +35,14 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Program is a table of any program, with its rules as the kernel runs them and without the
-// elements of its sets.
+// Program is a table of any program, without its rules and the elements of its sets.
 type Program struct {
 	TableInfo
 	// Chains are in the order of their creation.
-	Chains []ProgramChain
+	Chains []*object.Chain
 	// Sets are the named sets and maps, and the anonymous ones of rules, which have names
 	// such as __set0.
 	Sets []ProgramSet
-}
-
-// ProgramChain is a chain of a Program, and its rules in order.
-type ProgramChain struct {
-	Decl  *object.Chain
-	Rules []ProgramRule
 }
 
 // ProgramRule is a rule of a Program. Info.Ours is false if weft did not create the rule.
@@ -88,52 +81,41 @@ func (r *Reader) Programs() ([]Program, error) {
 	return out, nil
 }
 
-// read reads the chains, rules and sets of a table.
-func (r *Reader) read(p *Program) error {
-	chains, err := r.c.listChains(p.ID)
-	if err != nil {
+// read reads the chains and sets of a table.
+func (r *Reader) read(p *Program) (err error) {
+	if p.Chains, err = r.c.listChains(p.ID); err != nil {
 		return err
-	}
-	type rule struct {
-		ProgramRule
-		chain string
-	}
-	rules, err := listRules(r.c, p.ID, "", func(m reply) (rule, error) {
-		program, chain, err := decodeProgramRule(m)
-		return rule{program, chain}, err
-	})
-	if err != nil {
-		return err
-	}
-	byChain := make(map[string][]ProgramRule, len(chains))
-	for _, x := range rules {
-		byChain[x.chain] = append(byChain[x.chain], x.ProgramRule)
-	}
-	for _, decl := range chains {
-		p.Chains = append(p.Chains, ProgramChain{Decl: decl, Rules: byChain[decl.Name]})
 	}
 	p.Sets, err = list(r.c.dump, unix.NFT_MSG_GETSET, p.ID, named(p.ID.Name, 0, ""), decodeProgramSet)
 	return err
 }
 
-// decodeProgramRule decodes a NEWRULE with its expressions, and returns its chain.
-func decodeProgramRule(m reply) (r ProgramRule, chain string, err error) {
+// Rules reads the rules of a chain, in order, as the kernel runs them. A chain that does not exist
+// has none. Errors are those of Conn.Survey.
+func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
+	rules, err := listRules(r.c, table, chain, decodeProgramRule)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("read chain %s of table %s: %w", chain, table, err)
+	}
+	return rules, nil
+}
+
+// decodeProgramRule decodes a NEWRULE with its expressions.
+func decodeProgramRule(m reply) (r ProgramRule, err error) {
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
-		case unix.NFTA_RULE_CHAIN:
-			chain = a.Text()
 		case unix.NFTA_RULE_HANDLE:
 			r.Handle = a.Uint64BE()
 		case unix.NFTA_RULE_USERDATA:
 			r.Info, _ = userdata.ParseRule(a.Bytes()) // another program may have another format
 		case unix.NFTA_RULE_EXPRESSIONS:
 			if r.Exprs, err = expr.Decode(a.Bytes()); err != nil {
-				return r, chain, fmt.Errorf("rule %d of chain %s: %w", r.Handle, chain, err)
+				return r, fmt.Errorf("rule %d: %w", r.Handle, err)
 			}
 		}
 	}
-	return r, chain, a.Err()
+	return r, a.Err()
 }
 
 // decodeProgramSet decodes a NEWSET that may have statements which weft does not know.

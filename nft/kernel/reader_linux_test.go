@@ -39,12 +39,23 @@ func TestReaderPrograms(t *testing.T) {
 	if f.Ours || f.ID.String() != "inet f" || !programs[2].Ours || len(f.Sets) != 5 {
 		t.Errorf("tables %+v, want inet f of another program with 5 sets, and one of weft's", programs)
 	}
-	base := f.Chains[0].Decl.Base
+	base := f.Chains[0].Base
 	if base == nil || base.Priority != 5 || !base.Drop || base.Hook != 2 {
 		t.Errorf("base chain %+v, want forward, 5, drop", base)
 	}
 	var got []string
-	for _, rule := range slices.Concat(f.Chains[0].Rules, nat.Chains[0].Rules) {
+	forward, err := r.Rules(f.ID, f.Chains[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	translate, err := r.Rules(nat.ID, nat.Chains[0].Name)
+	if err != nil || len(forward) != 2 || len(translate) != 1 {
+		t.Fatalf("%d and %d rules, %v, want 2 and 1", len(forward), len(translate), err)
+	}
+	if none, err := r.Rules(f.ID, "none"); err != nil || len(none) != 0 {
+		t.Errorf("%d rules of a chain that does not exist, %v", len(none), err)
+	}
+	for _, rule := range slices.Concat(forward, translate) {
 		if rule.Handle == 0 {
 			t.Errorf("rule without a handle: %+v", rule)
 		}

@@ -91,8 +91,8 @@ type Step struct {
 	// Rule is the text of the rule, or "policy accept" and the like.
 	Rule    string `json:"rule"`
 	Comment string `json:"comment,omitempty"`
-	// Owner is the fragment, as "publisher/name". It is empty for rules of other programs, for
-	// which Foreign is true.
+	// Owner is the fragment, as "publisher/name". It is empty for the policy of a chain, and if it
+	// is not known. Foreign is true for tables of other programs.
 	Owner   string `json:"owner,omitempty"`
 	Foreign bool   `json:"foreign,omitempty"`
 	// Lookups are the elements found, as "set services: element".

@@ -37,6 +37,8 @@ type asker struct {
 	conn  cli.Connection
 	host  *host
 	rules *eval.Ruleset
+	// saved is true if the rules are those of a file, which does not say whose they are.
+	saved bool
 	// owners finds the text and the fragment of rules.
 	owners *owners
 }
@@ -49,7 +51,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 		return nil, err
 	}
 	defer closeRules()
-	a := &asker{conn: conn, host: newHost(), rules: rules, owners: newOwners(&conn)}
+	a := &asker{conn: conn, host: newHost(), rules: rules, saved: q.Ruleset != "", owners: newOwners(&conn)}
 	defer a.owners.close()
 	f, p, err := a.packet(ctx, q)
 	if err != nil {

@@ -33,7 +33,7 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 		if base == "" {
 			base = s.Chain
 		}
-		step := Step{Hook: hooks[s.Hook], Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule}
+		step := Step{Hook: hooks[s.Hook], Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
 		if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
 			step.Priority = c.Decl.Base.Priority
 		}
@@ -42,7 +42,6 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 		}
 		if s.Matched == nil {
 			step.Rule = "policy " + step.Verdict
-			step.Foreign = !a.ours(s.Table)
 		} else {
 			step.Rule, step.Comment, step.Owner = s.Matched.String(), s.Matched.Comment, s.Matched.Owner
 			if rejects(s.Matched) && s.Verdict.Code == datatype.VerdictDrop {
@@ -51,7 +50,6 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 			if err := a.owners.describe(ctx, s, &step); err != nil {
 				return "", nil, err
 			}
-			step.Foreign = step.Owner == ""
 		}
 		for _, l := range s.Lookups {
 			// The elements of anonymous sets are in the text of the rule.
@@ -77,20 +75,9 @@ func rejects(r *eval.Rule) bool {
 	})
 }
 
-// ours reports whether a table has rules that weft publishes.
-func (a *asker) ours(table nft.TableID) bool {
-	for i := range a.rules.Tables {
-		t := &a.rules.Tables[i]
-		if t.ID != table {
-			continue
-		}
-		for j := range t.Chains {
-			if slices.ContainsFunc(t.Chains[j].Rules, func(r eval.Rule) bool { return r.Owner != "" }) {
-				return true
-			}
-		}
-	}
-	return false
+// foreign reports whether a table is known to be another program's.
+func (a *asker) foreign(table nft.TableID) bool {
+	return !a.saved && slices.ContainsFunc(a.rules.Tables, func(t eval.Table) bool { return t.ID == table && !t.Ours })
 }
 
 // chain returns a chain of the ruleset, or nil.

@@ -1,8 +1,9 @@
 // Package load makes rulesets for package eval: from the kernel, and from text.
 //
-// [Kernel] reads the tables of all programs in a network namespace. It does not read the
-// elements of named sets: the evaluation asks the kernel for those that it looks up, so that a
-// packet is explained in milliseconds whatever the sets hold. [Tables] compiles what a file
+// [Kernel] reads the tables of all programs in a network namespace. It does not read
+// rules and the elements of named sets: the evaluation asks the kernel for the chains that it
+// enters and the keys that it looks up, so that a packet is explained in milliseconds whatever
+// the ruleset holds. [Tables] compiles what a file
 // declares, such as the output of `nft list ruleset`, after ruleset.Parse.
 //
 // Read kernel.go first.

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"sync"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
@@ -9,7 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Kernel reads all tables of the Reader's network namespace. The texts of rules are not known.
+// Kernel reads all tables of the Reader's network namespace, and the rules of a chain when they
+// are needed. The texts of rules are not known.
 func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 	programs, err := r.Programs()
 	if err != nil {
@@ -18,18 +21,27 @@ func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 	out := &eval.Ruleset{}
 	for i := range programs {
 		p := &programs[i]
-		t := eval.Table{ID: p.ID, Dormant: p.Dormant}
-		for _, c := range p.Chains {
-			chain := eval.Chain{Decl: c.Decl}
-			for _, rule := range c.Rules {
-				chain.Rules = append(chain.Rules, eval.Rule{Handle: rule.Handle, Comment: rule.Info.Comment, Owner: rule.Info.Owner, Exprs: rule.Exprs})
-			}
-			t.Chains = append(t.Chains, chain)
+		t := eval.Table{ID: p.ID, Ours: p.Ours, Dormant: p.Dormant}
+		for _, decl := range p.Chains {
+			t.Chains = append(t.Chains, eval.Chain{Decl: decl, Load: sync.OnceValues(func() ([]eval.Rule, error) { return rules(r, p.ID, decl.Name) })})
 		}
 		for _, s := range p.Sets {
 			t.Sets = append(t.Sets, eval.Set{Decl: s.Decl, Elements: &elements{reader: r, table: p.ID, set: s}})
 		}
 		out.Tables = append(out.Tables, t)
+	}
+	return out, nil
+}
+
+// rules reads the rules of a chain.
+func rules(r *kernel.Reader, table nft.TableID, chain string) ([]eval.Rule, error) {
+	program, err := r.Rules(table, chain)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]eval.Rule, len(program))
+	for i, p := range program {
+		out[i] = eval.Rule{Handle: p.Handle, Comment: p.Info.Comment, Owner: p.Info.Owner, Exprs: p.Exprs}
 	}
 	return out, nil
 }
