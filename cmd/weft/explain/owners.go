@@ -40,6 +40,12 @@ func (o *owners) close() {
 
 // describe adds the text and the fragment of a rule of weft.
 func (o *owners) describe(ctx context.Context, s *eval.Step, to *Step) error {
+	// A rule that is nothing but a verdict needs no question. There are many of them: a pod's
+	// chain jumps to one chain for each policy.
+	if s.Verdict.Chain != "" && len(s.Matched.Exprs) == 1 {
+		to.Rule = s.Verdict.String()
+		return nil
+	}
 	if s.Matched.Owner == "" || o.absent {
 		return nil
 	}
