@@ -18,6 +18,7 @@ SKIP      ?=
 DURATION  ?= 30s
 SEED      ?=
 POLICIES  ?= 100000x1000x10000
+EXPLAIN   ?= 10000x10
 SIZES     ?= 1000x10,10000x10,1x100000
 API       ?= replay,real
 REAL      ?= 1000x10
@@ -74,9 +75,9 @@ bench: ## benchmarks BENCH but not SKIP, against floors of the same run (root)
 	@.ci/need nft ip
 	.ci/ratios .ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' $(if $(SKIP),-skip '$(SKIP)') -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
 
-bench-scale: ## weft run on clusters of SIZES and of POLICIES, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
+bench-scale: ## weft run on clusters of SIZES, of POLICIES and of EXPLAIN, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
 	@.ci/need nft ip
-	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes "$(SIZES)" -scale.policies "$(POLICIES)" -scale.changes 100 -scale.api $(API) -scale.real $(REAL) \
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes "$(SIZES)" -scale.policies "$(POLICIES)" -scale.explain "$(EXPLAIN)" -scale.changes 100 -scale.api $(API) -scale.real $(REAL) \
 		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.rest 12s -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
 		$(if $(PROFILE),-scale.profile $(abspath $(PROFILE)))
 

@@ -6,6 +6,7 @@
 //	make bench-scale
 //	make bench-scale SIZES=1000x10 DURATION=5s
 //	make bench-scale SIZES=100x10 POLICIES=100000x1000x10000
+//	make bench-scale SIZES= POLICIES= EXPLAIN=10000x10
 //	make bench-scale API=replay,real PROXY=weft,kube-proxy TABLE=deploy/docs/performance.md
 //
 // The proxy is the real program, on a node of its own ([lab]). What it follows is either
@@ -36,6 +37,12 @@
 // to the acknowledged commit, as its histogram has them: a quantile is the bound of a bucket. Metrics
 // are read before the changes and after them, never between: an answer costs more than a change.
 // weft enforces once its /readyz says so.
+//
+// # weft explain
+//
+// Then TestScale measures "weft explain" on a node with so many Services and 1,000 policies, all
+// of which select one of its pods: the time of the whole process, and what it costs commits that are
+// made meanwhile.
 //
 // # Output
 //

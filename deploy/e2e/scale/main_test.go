@@ -26,6 +26,7 @@ var (
 	duration     = flag.Duration("scale.duration", 3*time.Second, "length of each phase that has no end of its own")
 	restFlag     = flag.Duration("scale.rest", 2*time.Second, "how long after a start or a load the memory is read; weft returns what is free after several seconds")
 	policiesFlag = flag.String("scale.policies", "2000x20x200", "PODSxNAMESPACESxPOLICIES of a cluster with network policies; empty for none")
+	explainFlag  = flag.String("scale.explain", "100x10", "SERVICESxENDPOINTS of the node on which weft explain is measured; empty for none")
 	changesFlag  = flag.Int("scale.changes", 10, "isolated changes of each kind in the cluster with network policies")
 	runsFlag     = flag.Int("scale.runs", 1, "how often everything is measured")
 	tableFlag    = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")

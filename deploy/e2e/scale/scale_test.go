@@ -27,6 +27,13 @@ func TestScale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var explain size
+	if *explainFlag != "" {
+		var err error
+		if explain, err = parseSize(*explainFlag); err != nil {
+			t.Fatal(err)
+		}
+	}
 	network, err := newNetwork(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +53,9 @@ func TestScale(t *testing.T) {
 	}
 	if *policiesFlag != "" {
 		measurePolicies(t, network, policies)
+	}
+	if *explainFlag != "" {
+		measureExplain(t, network, explain)
 	}
 	var table bytes.Buffer
 	r.table(&table)
