@@ -17,6 +17,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
 )
 
 // whole makes a directory with a record and two fragments.
@@ -322,17 +323,17 @@ func FuzzFragmentFile(f *testing.F) {
 
 // FuzzEntry reads arbitrary entries of a fragment: no panic.
 func FuzzEntry(f *testing.F) {
-	for _, e := range fragmentEntries(fragment("f", 2), false) {
-		b, err := proto.Marshal(e.value)
+	for _, e := range entriesOf(fragment("f", 2), false) {
+		b, err := proto.Marshal(e.Value)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(e.key, b)
+		f.Add(e.Key, b)
 	}
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		m := &weftv1.Fragment{}
-		_ = addEntry(m, "ip demo set a", []byte{})
-		_ = addEntry(m, key, value)
-		_ = addEntry(m, "ip demo set a 10.0.0.1", nil)
+		_ = entries.Add(m, "ip demo set a", []byte{})
+		_ = entries.Add(m, key, value)
+		_ = entries.Add(m, "ip demo set a 10.0.0.1", nil)
 	})
 }

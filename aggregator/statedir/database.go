@@ -113,7 +113,7 @@ func (c *Contents) write(db *bolt.DB) error {
 		return err
 	}
 	for _, f := range c.Fragments {
-		if err := putInParts(db.Update, fragmentsBucket, f.Key, fragmentEntries(f.Content, f.Configured)); err != nil {
+		if err := putInParts(db.Update, fragmentsBucket, f.Key, entriesOf(f.Content, f.Configured)); err != nil {
 			return err
 		}
 	}

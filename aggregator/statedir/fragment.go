@@ -2,6 +2,7 @@ package statedir
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,10 +11,30 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
 )
+
+const (
+	// sumKey is the key of the sum of a fragment's bucket.
+	sumKey = "sum"
+	// configuredKey is there if Fragment.Configured is true.
+	configuredKey = "configured"
+)
+
+// entriesOf returns what a fragment's bucket has, without its sum, in the order of the keys.
+func entriesOf(f *weftv1.Fragment, configured bool) []entries.Entry {
+	all := entries.Of(f)
+	if !configured {
+		return all
+	}
+	mark := entries.Entry{Key: configuredKey, Value: &emptypb.Empty{}}
+	i, _ := slices.BinarySearchFunc(all, configuredKey, func(e entries.Entry, key string) int { return cmp.Compare(e.Key, key) })
+	return slices.Insert(all, i, mark)
+}
 
 // changeFragments changes durable fragments in a transaction.
 func changeFragments(tx *bolt.Tx, f func(*fragments) error) error {
@@ -40,12 +61,12 @@ type fragments struct {
 
 // store stores a change of a fragment. A snapshot has these entries, or is staged if
 // there are none.
-func (fs *fragments) store(c Change, snapshot []entry) error {
+func (fs *fragments) store(c Change, snapshot []entries.Entry) error {
 	id := []byte(c.Fragment.String())
 	if c.Patch != nil {
 		return fs.change(fs.live, id, func(w *fragmentWriter) {
 			for _, t := range c.Patch().GetTables() {
-				w.patchTable(t)
+				entries.Patch(w, t)
 			}
 		})
 	}
@@ -86,9 +107,9 @@ func (fs *fragments) change(parent *bolt.Bucket, id []byte, f func(*fragmentWrit
 // putInParts stores the entries of a fragment that is not there yet, live or staged,
 // in several transactions, because a transaction holds its entries in memory and one
 // that stores the record has to wait for it. What was staged before is replaced.
-func putInParts(update func(func(*bolt.Tx) error) error, parent []byte, key desired.Key, entries []entry) error {
+func putInParts(update func(func(*bolt.Tx) error) error, parent []byte, key desired.Key, all []entries.Entry) error {
 	id := []byte(key.String())
-	for i, part := range slices.Collect(slices.Chunk(entries, partEntries)) {
+	for i, part := range slices.Collect(slices.Chunk(all, partEntries)) {
 		err := update(func(tx *bolt.Tx) error {
 			return changeFragments(tx, func(fs *fragments) error {
 				if i == 0 && fs.staged.Bucket(id) != nil {
@@ -125,22 +146,23 @@ type fragmentWriter struct {
 	err error
 }
 
-func (w *fragmentWriter) putAll(entries []entry) {
+func (w *fragmentWriter) putAll(all []entries.Entry) {
 	// They are appended, so that no room has to be left for others.
 	w.bucket.FillPercent = 0.9
-	for _, e := range entries {
-		w.put(e)
+	for _, e := range all {
+		w.Put(e)
 	}
 }
 
-func (w *fragmentWriter) put(e entry) {
+// Put implements entries.Writer.
+func (w *fragmentWriter) Put(e entries.Entry) {
 	if w.err != nil {
 		return
 	}
-	key := []byte(e.key)
-	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, e.value)
+	key := []byte(e.Key)
+	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, e.Value)
 	if err != nil {
-		w.err = fmt.Errorf("encode %q: %w", e.key, err)
+		w.err = fmt.Errorf("encode %q: %w", e.Key, err)
 		return
 	}
 	w.subtract(key)
@@ -148,7 +170,8 @@ func (w *fragmentWriter) put(e entry) {
 	w.err = w.bucket.Put(key, value)
 }
 
-func (w *fragmentWriter) delete(key string) {
+// Delete implements entries.Writer.
+func (w *fragmentWriter) Delete(key string) {
 	if w.err == nil && w.subtract([]byte(key)) {
 		w.err = w.bucket.Delete([]byte(key))
 	}
@@ -164,53 +187,18 @@ func (w *fragmentWriter) subtract(key []byte) bool {
 	return true
 }
 
-// deleteSet deletes a set or map and its elements.
-func (w *fragmentWriter) deleteSet(key string) {
-	w.delete(key)
+// Has implements entries.Writer.
+func (w *fragmentWriter) Has(key string) bool { return w.bucket.Get([]byte(key)) != nil }
+
+// DeleteBelow implements entries.Writer.
+func (w *fragmentWriter) DeleteBelow(key string) {
 	prefix := []byte(key + " ")
 	for cursor := w.bucket.Cursor(); w.err == nil; {
 		k, _ := cursor.Seek(prefix)
 		if !bytes.HasPrefix(k, prefix) {
 			return
 		}
-		w.delete(string(k))
-	}
-}
-
-// patchTable applies the part of a patch in one table: what it deletes, what it
-// declares, and then the elements.
-func (w *fragmentWriter) patchTable(t *weftv1.TablePatch) {
-	table := entryKey(t.GetFamily(), t.GetName())
-	if w.bucket.Get([]byte(table)) == nil {
-		w.put(entry{table, &weftv1.Table{}})
-	}
-	for _, o := range t.GetDeleteObjects() {
-		w.delete(entryKey(table, "object", o.GetKind(), o.GetName()))
-	}
-	for _, name := range t.GetDeleteFlowtables() {
-		w.delete(entryKey(table, "flowtable", name))
-	}
-	for _, name := range t.GetDeleteChains() {
-		w.delete(entryKey(table, "chain", name))
-	}
-	for _, name := range t.GetDeleteSets() {
-		w.deleteSet(entryKey(table, "set", name))
-	}
-	declared := &weftv1.Table{
-		Chains: t.GetPutChains(), Sets: t.GetPutSets(), Maps: t.GetPutMaps(), Objects: t.GetPutObjects(), Flowtables: t.GetPutFlowtables(),
-	}
-	for _, s := range slices.Concat(t.GetPutSets(), t.GetPutMaps()) {
-		w.deleteSet(entryKey(table, "set", s.GetName()))
-	}
-	w.putAll(tableEntries(table, declared))
-	for _, e := range t.GetElements() {
-		set := entryKey(table, "set", e.GetSet())
-		for _, key := range e.GetRemove() {
-			w.delete(entryKey(set, key))
-		}
-		for _, added := range e.GetAdd() {
-			w.put(entry{entryKey(set, added.GetKey()), added})
-		}
+		w.Delete(string(k))
 	}
 }
 
@@ -262,7 +250,7 @@ func readFragment(b *bolt.Bucket, id []byte) (Fragment, error) {
 			f.Configured = true
 			return nil
 		}
-		return addEntry(f.Content, string(key), value)
+		return entries.Add(f.Content, string(key), value)
 	})
 	if err == nil && sum != storedSum(b) {
 		err = errDamaged

@@ -19,6 +19,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
 )
 
 func must(t testing.TB, err error) {
@@ -89,7 +90,7 @@ func sorted(f *weftv1.Fragment) *weftv1.Fragment {
 		}
 	}
 	slices.SortFunc(f.GetTables(), func(a, b *weftv1.Table) int {
-		return cmp.Compare(entryKey(a.GetFamily(), a.GetName()), entryKey(b.GetFamily(), b.GetName()))
+		return cmp.Compare(entries.Key(a.GetFamily(), a.GetName()), entries.Key(b.GetFamily(), b.GetName()))
 	})
 	return f
 }

@@ -13,6 +13,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
 )
 
 // Change is a committed update of a fragment that is or was durable. It has at most
@@ -160,16 +161,16 @@ const partEntries = 8192
 
 // write stores changes. The first one of each fragment may be a snapshot.
 func (d *Dir) write(keys []desired.Key, batch map[desired.Key]*pendingChanges) error {
-	snapshots := make(map[desired.Key][]entry)
+	snapshots := make(map[desired.Key][]entries.Entry)
 	for _, key := range keys {
 		first := batch[key].changes[0]
 		if first.Snapshot == nil {
 			continue
 		}
-		entries := fragmentEntries(first.Snapshot(), first.Configured)
-		if len(entries) <= partEntries {
-			snapshots[key] = entries
-		} else if err := putInParts(d.update, stagedBucket, key, entries); err != nil {
+		all := entriesOf(first.Snapshot(), first.Configured)
+		if len(all) <= partEntries {
+			snapshots[key] = all
+		} else if err := putInParts(d.update, stagedBucket, key, all); err != nil {
 			return err
 		}
 	}

@@ -256,7 +256,7 @@ func TestInterruptedStageIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, store(d, snapshot(fragment("f", 1))))
-	must(t, putInParts(d.update, stagedBucket, key("f"), fragmentEntries(fragment("f", partEntries+100), false)))
+	must(t, putInParts(d.update, stagedBucket, key("f"), entriesOf(fragment("f", partEntries+100), false)))
 	must(t, d.Close())
 	d, c := load(t, dir)
 	wantFragments(t, c, fragment("f", 1))

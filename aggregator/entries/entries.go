@@ -1,4 +1,4 @@
-package statedir
+package entries
 
 import (
 	"cmp"
@@ -8,45 +8,35 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// headKey and sumKey are the keys of a fragment's bucket that are not those of a
-// table.
-const (
-	headKey = "head"
-	sumKey  = "sum"
-	// configuredKey is there if Fragment.Configured is true.
-	configuredKey = "configured"
-)
+// Head is the key of the entry that has what a fragment has beside its tables.
+const Head = "head"
 
-// Names of tables and of what they declare have no spaces, so that a space
-// separates the parts of a key. It sorts before all characters of names: the
-// entries of a table follow it, and the elements of a set follow the set.
-func entryKey(parts ...string) string { return strings.Join(parts, " ") }
+// Key joins the parts of a key. Names of tables and of what they declare have no spaces, so
+// that a space separates them. It sorts before all characters of names: the entries of a
+// table follow it, and the elements of a set follow the set.
+func Key(parts ...string) string { return strings.Join(parts, " ") }
 
-// entry is a key of a fragment's bucket with its value: a weft.v1.Element, or
-// a part of a weft.v1.Fragment or weft.v1.Table.
-type entry struct {
-	key   string
-	value proto.Message
+// Entry is a part of a fragment. Its value is a weft.v1.Element, or a part of a
+// weft.v1.Fragment or weft.v1.Table.
+type Entry struct {
+	Key   string
+	Value proto.Message
 }
 
-// fragmentEntries returns the entries of a fragment in the order of their keys.
-func fragmentEntries(f *weftv1.Fragment, configured bool) []entry {
-	var all []entry
-	if configured {
-		all = append(all, entry{configuredKey, &emptypb.Empty{}})
-	}
+// Of returns the entries of a fragment in the order of their keys.
+func Of(f *weftv1.Fragment) []Entry {
+	var all []Entry
 	for _, t := range f.GetTables() {
-		table := entryKey(t.GetFamily(), t.GetName())
-		all = append(all, entry{table, tableHead(t)})
+		table := Key(t.GetFamily(), t.GetName())
+		all = append(all, Entry{table, tableHead(t)})
 		all = append(all, tableEntries(table, t)...)
 	}
-	all = append(all, entry{headKey, copyWithout(f, "tables")})
-	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	all = append(all, Entry{Head, copyWithout(f, "tables")})
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return all
 }
 
@@ -68,16 +58,16 @@ func copyWithout[M proto.Message](m M, field protoreflect.Name) M {
 }
 
 // tableEntries returns the entries of what a table declares.
-func tableEntries(table string, t *weftv1.Table) []entry {
-	var all []entry
+func tableEntries(table string, t *weftv1.Table) []Entry {
+	var all []Entry
 	for _, c := range t.GetChains() {
-		all = append(all, entry{entryKey(table, "chain", c.GetName()), &weftv1.Table{Chains: []*weftv1.Chain{c}}})
+		all = append(all, Entry{Key(table, "chain", c.GetName()), &weftv1.Table{Chains: []*weftv1.Chain{c}}})
 	}
 	for _, o := range t.GetObjects() {
-		all = append(all, entry{entryKey(table, "object", o.GetKind(), o.GetName()), &weftv1.Table{Objects: []*weftv1.Object{o}}})
+		all = append(all, Entry{Key(table, "object", o.GetKind(), o.GetName()), &weftv1.Table{Objects: []*weftv1.Object{o}}})
 	}
 	for _, ft := range t.GetFlowtables() {
-		all = append(all, entry{entryKey(table, "flowtable", ft.GetName()), &weftv1.Table{Flowtables: []*weftv1.Flowtable{ft}}})
+		all = append(all, Entry{Key(table, "flowtable", ft.GetName()), &weftv1.Table{Flowtables: []*weftv1.Flowtable{ft}}})
 	}
 	for _, s := range t.GetSets() {
 		all = append(all, setEntries(table, s, &weftv1.Table{Sets: []*weftv1.Set{copyWithout(s, "elements")}})...)
@@ -89,21 +79,21 @@ func tableEntries(table string, t *weftv1.Table) []entry {
 }
 
 // setEntries returns the entries of a set or map; part has its declaration.
-func setEntries(table string, s *weftv1.Set, part *weftv1.Table) []entry {
-	key := entryKey(table, "set", s.GetName())
-	all := make([]entry, 0, 1+len(s.GetElements()))
-	all = append(all, entry{key, part})
+func setEntries(table string, s *weftv1.Set, part *weftv1.Table) []Entry {
+	key := Key(table, "set", s.GetName())
+	all := make([]Entry, 0, 1+len(s.GetElements()))
+	all = append(all, Entry{key, part})
 	for _, e := range s.GetElements() {
-		all = append(all, entry{entryKey(key, e.GetKey()), e})
+		all = append(all, Entry{Key(key, e.GetKey()), e})
 	}
 	return all
 }
 
-// addEntry adds an entry to a fragment that has all entries before it in the order of
+// Add adds an entry to a fragment that has all entries before it in the order of
 // their keys.
-func addEntry(f *weftv1.Fragment, key string, value []byte) error {
+func Add(f *weftv1.Fragment, key string, value []byte) error {
 	merge := proto.UnmarshalOptions{Merge: true}
-	if key == headKey {
+	if key == Head {
 		return merge.Unmarshal(value, f)
 	}
 	parts := strings.SplitN(key, " ", 5)
