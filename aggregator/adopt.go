@@ -42,6 +42,7 @@ func (w *writer) start(ctx context.Context) error {
 	if err := w.restore(stored.Fragments); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
+	w.recordStart()
 	w.flows.Resume(stored.Flows, w.state.Live)
 	w.returned()
 	return nil
@@ -151,6 +152,7 @@ func (w *writer) dropUnclaimed() error {
 	w.statuses.revision.Store(w.revision)
 	counts := countsOf(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
+	w.recordRepair(counts)
 	w.log.Info("removed content without a fragment", "revision", w.revision, "ops", len(plan.Ops))
 	w.flows.After(plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -79,6 +80,10 @@ type Config struct {
 	// StateDir has the record of fragments and the durable fragments. If it is
 	// empty, no state is kept, and elements that are adopted have no owner.
 	StateDir string
+	// HistoryEntries and HistoryBytes bound the history of commits in StateDir. If one is 0,
+	// none is recorded.
+	HistoryEntries int
+	HistoryBytes   int64
 	// Access has the rights and limits of publishers; nil allows everything, unlike
 	// the nil Access of aggregator/server.
 	Access *access.Control
@@ -129,6 +134,9 @@ func (c *Config) validate() error {
 	if c.Rate < 0 || c.Burst < 0 {
 		errs = append(errs, fmt.Errorf("got Rate %v and Burst %d: want more than 0", c.Rate, c.Burst))
 	}
+	if c.HistoryEntries < 0 || c.HistoryBytes < 0 {
+		errs = append(errs, fmt.Errorf("got HistoryEntries %d and HistoryBytes %d: want at least 0", c.HistoryEntries, c.HistoryBytes))
+	}
 	if min(c.Retry, c.Drain, c.SessionGrace, c.ReadyGrace) < 0 {
 		errs = append(errs, errors.New("negative Retry, Drain, SessionGrace or ReadyGrace"))
 	}
@@ -144,6 +152,7 @@ type Aggregator struct {
 	hub     *hub
 	flows   *flows.Flusher
 	dir     *statedir.Dir
+	history *history.Recorder
 	// roster knows the publishers.
 	roster   *roster
 	statuses *statuses
@@ -211,6 +220,10 @@ func New(cfg Config) (*Aggregator, error) {
 		Path: cfg.StateDir, Retry: cfg.Retry, Logger: a.log,
 		Failed: func(k statedir.Kind) { m.stateErrors.WithLabelValues(string(k)).Inc() },
 	})
+	a.history = history.New(history.Config{
+		Dir: cfg.StateDir, MaxEntries: cfg.HistoryEntries, MaxBytes: cfg.HistoryBytes, Retry: cfg.Retry, Logger: a.log,
+		Failed: m.stateErrors.WithLabelValues(stateHistory).Inc, Lost: func(n int) { m.historyLost.Add(float64(n)) },
+	})
 	fc := flows.Config{
 		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
 	}
@@ -252,6 +265,14 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	wg.Go(func() { a.flows.Run(behind) })
 	wg.Go(func() { a.dir.Run(behind) })
 	wg.Go(func() { a.writer.purger.Run(behind) })
+	wg.Go(func() {
+		// Until the tables are ours, their owner writes the history.
+		select {
+		case <-a.ready:
+			a.history.Run(behind)
+		case <-behind.Done():
+		}
+	})
 	defer func() {
 		cancel()
 		wg.Wait()
@@ -318,6 +339,9 @@ func (a *Aggregator) Features() []string {
 		out = append(out, "durable")
 	}
 	out = append(out, "expiration")
+	if a.history.Enabled() {
+		out = append(out, "history")
+	}
 	if _, ok := a.cfg.Kernel.(LiveDumper); ok {
 		out = append(out, "live")
 	}

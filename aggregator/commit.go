@@ -56,14 +56,19 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		return w.refused(accepted, plan, err)
 	}
 	if len(plan.Ops) == 0 {
-		w.acknowledge(accepted, Result{Revision: w.revision}, false)
+		w.note(accepted, false)
+		w.record(accepted, nil, stats, phases{})
+		w.answer(accepted, Result{Revision: w.revision})
 		return nil, nil
 	}
 	w.failures, w.suspected = 0, false
 	counts, phases := countsOf(plan.Counts), w.phases(accepted, began, built)
 	// The commit is counted before it is acknowledged.
 	w.metrics.committed(counts, w.revision, phases)
-	w.acknowledge(accepted, Result{Revision: w.revision, Changes: counts}, true)
+	w.note(accepted, true)
+	// A reader that asks after the answer finds the entry.
+	w.record(accepted, counts, stats, phases)
+	w.answer(accepted, Result{Revision: w.revision, Changes: counts})
 	w.announce(accepted, plan, counts, stats, phases)
 	if w.purger.Busy() {
 		w.purger.Step()
@@ -130,7 +135,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 			s.answer(Result{Revision: w.revision})
 			continue
 		}
-		s.owner, s.before, s.expired = f.Session, f.Expires, time.Time{}
+		s.existed, s.owner, s.before, s.expired = ok, f.Session, f.Expires, time.Time{}
 		if s.leaving && w.expired(f) {
 			s.expired = f.Expires
 		}
@@ -301,15 +306,19 @@ func culprit(plan *desired.Plan, op, updates int) int {
 	return -1
 }
 
-// acknowledge updates everything that readers see after a commit, and answers the
-// updates.
-func (w *writer) acknowledge(accepted []*submission, r Result, changed bool) {
+// note updates everything that readers see after updates were accepted. Changed is true if
+// there was a commit.
+func (w *writer) note(accepted []*submission, changed bool) {
 	w.statuses.committed(accepted, w.state, w.revision, w.cfg.Now(), changed)
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
 	w.roster.committed(accepted)
 	w.scope.Store(w.state.Scope())
 	w.count()
 	w.expiring(accepted)
+}
+
+// answer answers accepted updates.
+func (w *writer) answer(accepted []*submission, r Result) {
 	w.conclude(accepted, r)
 	w.noteGone(accepted)
 	w.returned()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -95,25 +96,21 @@ func (b *fragmentParts) addTable(t *desired.TableUpdate) {
 		if b.done {
 			return
 		}
-		b.addChain(chainMessage(c.Decl.Name, written(c.Source)), c.Rules)
+		b.addChain(chainMessage(c.Decl.Name, written(c.Source)), ruleMessages(c.Rules))
 	}
 	for _, s := range t.PutSets {
 		if b.done {
 			return
 		}
-		b.addSet(setMessage(written(s.Source), s), s)
+		b.addSet(setMessage(written(s.Source), s), s.Decl.Map, elementMessages(&s))
 	}
 }
 
-func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) {
+// addChain adds a chain whose message has no rules yet.
+func (b *fragmentParts) addChain(m *weftv1.Chain, rules iter.Seq[*weftv1.Rule]) {
 	b.fit(m)
 	b.table.Chains = append(b.table.Chains, m)
-	for _, r := range rules {
-		if r.Text == "" {
-			// Adopted: known by its fingerprint alone.
-			continue
-		}
-		rule := &weftv1.Rule{Text: r.Text, Comment: r.Comment}
+	for rule := range rules {
 		if b.fit(rule) {
 			m = &weftv1.Chain{Name: m.GetName()}
 			b.table.Chains = append(b.table.Chains, m)
@@ -125,9 +122,10 @@ func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) {
 	}
 }
 
-func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) {
+// addSet adds a set or map whose message has no elements yet.
+func (b *fragmentParts) addSet(m *weftv1.Set, isMap bool, elements iter.Seq[*weftv1.Element]) {
 	add := func() {
-		if s.Decl.Map {
+		if isMap {
 			b.table.Maps = append(b.table.Maps, m)
 		} else {
 			b.table.Sets = append(b.table.Sets, m)
@@ -135,8 +133,7 @@ func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) {
 	}
 	b.fit(m)
 	add()
-	for element := range s.All() {
-		e := elementMessage(s.Decl, &element)
+	for e := range elements {
 		if b.fit(e) {
 			m = &weftv1.Set{Name: m.GetName()}
 			add()
@@ -145,6 +142,64 @@ func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) {
 			return
 		}
 		m.Elements = append(m.Elements, e)
+	}
+}
+
+// ruleMessages returns the rules whose text is known: an adopted one has only a fingerprint.
+func ruleMessages(rules []*compile.Rule) iter.Seq[*weftv1.Rule] {
+	return func(yield func(*weftv1.Rule) bool) {
+		for _, r := range rules {
+			if r.Text != "" && !yield(&weftv1.Rule{Text: r.Text, Comment: r.Comment}) {
+				return
+			}
+		}
+	}
+}
+
+// elementMessages returns the elements of a set.
+func elementMessages(s *desired.Set) iter.Seq[*weftv1.Element] {
+	return func(yield func(*weftv1.Element) bool) {
+		for element := range s.All() {
+			if !yield(elementMessage(s.Decl, &element)) {
+				return
+			}
+		}
+	}
+}
+
+// messageInParts returns a fragment that is a message already as messages of about limit
+// bytes. Lists of the message are shared or emptied.
+func messageInParts(f *weftv1.Fragment, limit int) iter.Seq[*weftv1.Fragment] {
+	return func(yield func(*weftv1.Fragment) bool) {
+		first := head(f.GetName(), f.GetPriority(), f.GetLifetime(), f.GetExpireTime())
+		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: first}}
+		b.next = b.nextPart
+		for _, t := range f.GetTables() {
+			b.addMessage(t)
+		}
+		b.send()
+	}
+}
+
+// addMessage adds a table that is a message already.
+func (b *fragmentParts) addMessage(t *weftv1.Table) {
+	b.table = &weftv1.Table{Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), Flags: t.GetFlags(), Objects: t.GetObjects(), Flowtables: t.GetFlowtables()}
+	b.fit(b.table)
+	b.part.Tables = append(b.part.Tables, b.table)
+	for _, c := range t.GetChains() {
+		rules := c.GetRules()
+		c.Rules = nil
+		b.addChain(c, slices.Values(rules))
+	}
+	for _, s := range t.GetSets() {
+		elements := s.GetElements()
+		s.Elements = nil
+		b.addSet(s, false, slices.Values(elements))
+	}
+	for _, s := range t.GetMaps() {
+		elements := s.GetElements()
+		s.Elements = nil
+		b.addSet(s, true, slices.Values(elements))
 	}
 }
 

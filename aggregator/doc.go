@@ -139,6 +139,12 @@
 // fragments in order, and one timer. It withdraws an expired fragment in the same way
 // as one of a session that has ended (abandoned.go).
 //
+// # History
+//
+// Each commit is recorded by package history, with what is needed to go back. The writer only
+// hands it over: the disk is written by another goroutine. After a start, fragments that are
+// not there any more are recorded as lost.
+//
 // # Metrics
 //
 //	weft_commits_total            counter    batches committed
@@ -157,6 +163,7 @@
 //	weft_sessions                 gauge      open Publish streams
 //	weft_revision                 gauge      number of the last commit
 //	weft_state_errors_total       counter    files of the state directory that failed, by kind
+//	weft_history_lost_total       counter    commits without an entry of their own in the history
 //	weft_unrepaired_tables        gauge      tables that the kernel refuses to repair
 //	weft_aggregator_work_total    counter    work of the writer, by kind: keys (elements), rules,
 //	                                         objects (chains and sets), dumps (of the kernel, whole), records

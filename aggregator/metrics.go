@@ -22,6 +22,9 @@ const (
 	workRecords = "records"
 )
 
+// stateHistory is the label of the history among the files of the state directory.
+const stateHistory = "history"
+
 // maxPublisherLabels bounds the publishers that have a label of their own;
 // further ones share otherPublisher, which cannot be the name of a publisher.
 const (
@@ -46,6 +49,8 @@ type metrics struct {
 	unrepaired prometheus.Gauge
 	// stateErrors counts what went wrong with files of the state directory.
 	stateErrors *prometheus.CounterVec
+	// historyLost counts commits whose entries are lost.
+	historyLost prometheus.Counter
 	// work counts what the writer looks at, by kind.
 	work *prometheus.CounterVec
 
@@ -101,7 +106,8 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.sessions = gauge("weft_sessions", "Open Publish streams.")
 	m.revision = gauge("weft_revision", "Revision of the last commit.")
 	m.stateErrors = vec("weft_state_errors_total", "Failed attempts to read or write a part of the state directory.", "file",
-		string(statedir.KindRecord), string(statedir.KindDurable), string(statedir.KindFlows))
+		string(statedir.KindRecord), string(statedir.KindDurable), string(statedir.KindFlows), stateHistory)
+	m.historyLost = counter("weft_history_lost_total", "Commits without an entry of their own in the history, because they came faster than it could be written.")
 	m.unrepaired = gauge("weft_unrepaired_tables", "Tables that differ from the committed state because the kernel refuses to repair them.")
 	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
 	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},

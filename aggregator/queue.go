@@ -50,6 +50,8 @@ type submission struct {
 	leaving bool
 	owner   uint64
 	expired time.Time
+	// existed is true if the fragment was there before the update.
+	existed bool
 	// before is when the fragment would have expired without the update.
 	before time.Time
 	// staging brings a part of the update to the kernel before its commit. It is nil if

@@ -67,6 +67,7 @@ func (w *writer) tryRepair(last bool) error {
 		counts = nil // of all tables together
 	}
 	w.metrics.repaired(counts)
+	w.recordRepair(counts)
 	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
 	w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
 	w.flows.Reconcile(w.state.Live())

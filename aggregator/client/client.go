@@ -67,6 +67,7 @@ type Client struct {
 	publisher weftv1.PublisherClient
 	inspect   weftv1.InspectClient
 	flows     weftv1.FlowsClient
+	history   weftv1.HistoryClient
 	admin     weftv1.AdminClient
 }
 
@@ -102,7 +103,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	return &Client{
 		cfg: cfg, conn: conn,
-		publisher: weftv1.NewPublisherClient(conn), inspect: weftv1.NewInspectClient(conn), flows: weftv1.NewFlowsClient(conn), admin: weftv1.NewAdminClient(conn),
+		publisher: weftv1.NewPublisherClient(conn), inspect: weftv1.NewInspectClient(conn), flows: weftv1.NewFlowsClient(conn), history: weftv1.NewHistoryClient(conn), admin: weftv1.NewAdminClient(conn),
 	}, nil
 }
 

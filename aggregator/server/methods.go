@@ -17,6 +17,7 @@ type service struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
 	weftv1.UnimplementedFlowsServer
+	weftv1.UnimplementedHistoryServer
 	weftv1.UnimplementedAdminServer
 	agg   *aggregator.Aggregator
 	pacer *pacer

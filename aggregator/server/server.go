@@ -163,6 +163,7 @@ func Listen(cfg Config) (*Server, error) {
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)
 	weftv1.RegisterFlowsServer(services, impl)
+	weftv1.RegisterHistoryServer(services, impl)
 	weftv1.RegisterAdminServer(services, impl)
 	healthv1.RegisterHealthServer(services, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
@@ -175,7 +176,7 @@ func Listen(cfg Config) (*Server, error) {
 
 // setHealth sets the status of the whole server and of its services.
 func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
-	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
+	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.History_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
 		s.health.SetServingStatus(service, status)
 	}
 }

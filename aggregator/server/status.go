@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/history"
 )
 
 // toStatus gives an error its gRPC code. It is the one place that does. A
@@ -61,6 +62,10 @@ var statusCodes = []struct {
 	{errNoFlowTable, codes.Unimplemented},
 	{aggregator.ErrNotFound, codes.NotFound},
 	{aggregator.ErrNoObject, codes.NotFound},
+	{history.ErrForgotten, codes.NotFound},
+	{history.ErrNoRevision, codes.NotFound},
+	{history.ErrDisabled, codes.Unimplemented},
+	{history.ErrUnavailable, codes.Unavailable},
 	{aggregator.ErrHidden, codes.PermissionDenied},
 	{aggregator.ErrInvalidName, codes.InvalidArgument},
 	{aggregator.ErrProtocol, codes.InvalidArgument},

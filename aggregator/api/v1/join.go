@@ -7,7 +7,32 @@ func (r *GetFragmentResponse) Join(part *GetFragmentResponse) {
 		r.Status, r.Fragment = part.Status, part.Fragment
 		return
 	}
-	r.Fragment.Tables = join(r.Fragment.Tables, part.GetFragment().GetTables(), func(last, next *Table) bool {
+	r.Fragment.join(part.GetFragment())
+}
+
+// Join is like Join of GetFragmentResponse.
+func (r *CompareRevisionsResponse) Join(part *CompareRevisionsResponse) {
+	r.Fragments = join(r.Fragments, part.Fragments, func(last, next *FragmentComparison) bool {
+		if last.Fragment.Text() != next.Fragment.Text() {
+			return false
+		}
+		for _, c := range []struct {
+			whole **Fragment
+			part  *Fragment
+		}{{&last.From, next.From}, {&last.To, next.To}} {
+			if *c.whole == nil {
+				*c.whole = c.part
+			} else {
+				(*c.whole).join(c.part)
+			}
+		}
+		return true
+	})
+}
+
+// join appends the content of a part.
+func (f *Fragment) join(part *Fragment) {
+	f.Tables = join(f.Tables, part.GetTables(), func(last, next *Table) bool {
 		if last.Family != next.Family || last.Name != next.Name {
 			return false
 		}

@@ -216,6 +216,63 @@ func (TCPState) EnumDescriptor() ([]byte, []int) {
 	return file_weft_proto_rawDescGZIP(), []int{2}
 }
 
+// ContentState says what the history has of a fragment.
+type ContentState int32
+
+const (
+	// The entry is not the first one of its fragment.
+	ContentState_CONTENT_STATE_UNSPECIFIED ContentState = 0
+	ContentState_CONTENT_STATE_KNOWN       ContentState = 1
+	// There was no such fragment.
+	ContentState_CONTENT_STATE_ABSENT ContentState = 2
+	// The fragment was there, and its content is not recorded: it was too large, or from before
+	// the history began.
+	ContentState_CONTENT_STATE_UNKNOWN ContentState = 3
+)
+
+// Enum value maps for ContentState.
+var (
+	ContentState_name = map[int32]string{
+		0: "CONTENT_STATE_UNSPECIFIED",
+		1: "CONTENT_STATE_KNOWN",
+		2: "CONTENT_STATE_ABSENT",
+		3: "CONTENT_STATE_UNKNOWN",
+	}
+	ContentState_value = map[string]int32{
+		"CONTENT_STATE_UNSPECIFIED": 0,
+		"CONTENT_STATE_KNOWN":       1,
+		"CONTENT_STATE_ABSENT":      2,
+		"CONTENT_STATE_UNKNOWN":     3,
+	}
+)
+
+func (x ContentState) Enum() *ContentState {
+	p := new(ContentState)
+	*p = x
+	return p
+}
+
+func (x ContentState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ContentState) Descriptor() protoreflect.EnumDescriptor {
+	return file_weft_proto_enumTypes[3].Descriptor()
+}
+
+func (ContentState) Type() protoreflect.EnumType {
+	return &file_weft_proto_enumTypes[3]
+}
+
+func (x ContentState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ContentState.Descriptor instead.
+func (ContentState) EnumDescriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{3}
+}
+
 // Reason is the kind of a violation, for programs.
 type Violation_Reason int32
 
@@ -289,11 +346,11 @@ func (x Violation_Reason) String() string {
 }
 
 func (Violation_Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_weft_proto_enumTypes[3].Descriptor()
+	return file_weft_proto_enumTypes[4].Descriptor()
 }
 
 func (Violation_Reason) Type() protoreflect.EnumType {
-	return &file_weft_proto_enumTypes[3]
+	return &file_weft_proto_enumTypes[4]
 }
 
 func (x Violation_Reason) Number() protoreflect.EnumNumber {
@@ -342,11 +399,11 @@ func (x Change_Operation) String() string {
 }
 
 func (Change_Operation) Descriptor() protoreflect.EnumDescriptor {
-	return file_weft_proto_enumTypes[4].Descriptor()
+	return file_weft_proto_enumTypes[5].Descriptor()
 }
 
 func (Change_Operation) Type() protoreflect.EnumType {
-	return &file_weft_proto_enumTypes[4]
+	return &file_weft_proto_enumTypes[5]
 }
 
 func (x Change_Operation) Number() protoreflect.EnumNumber {
@@ -398,11 +455,11 @@ func (x FragmentStatus_State) String() string {
 }
 
 func (FragmentStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_weft_proto_enumTypes[5].Descriptor()
+	return file_weft_proto_enumTypes[6].Descriptor()
 }
 
 func (FragmentStatus_State) Type() protoreflect.EnumType {
-	return &file_weft_proto_enumTypes[5]
+	return &file_weft_proto_enumTypes[6]
 }
 
 func (x FragmentStatus_State) Number() protoreflect.EnumNumber {
@@ -412,6 +469,66 @@ func (x FragmentStatus_State) Number() protoreflect.EnumNumber {
 // Deprecated: Use FragmentStatus_State.Descriptor instead.
 func (FragmentStatus_State) EnumDescriptor() ([]byte, []int) {
 	return file_weft_proto_rawDescGZIP(), []int{37, 0}
+}
+
+type FragmentChange_Kind int32
+
+const (
+	// Never sent.
+	FragmentChange_KIND_UNSPECIFIED FragmentChange_Kind = 0
+	// The fragment is new.
+	FragmentChange_KIND_ADDED   FragmentChange_Kind = 1
+	FragmentChange_KIND_CHANGED FragmentChange_Kind = 2
+	// Its publisher has withdrawn it, or it has expired, or its session has ended.
+	FragmentChange_KIND_WITHDRAWN FragmentChange_Kind = 3
+	// It was not in force any more when the aggregator started, as after a restart of the
+	// machine.
+	FragmentChange_KIND_LOST FragmentChange_Kind = 4
+)
+
+// Enum value maps for FragmentChange_Kind.
+var (
+	FragmentChange_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_ADDED",
+		2: "KIND_CHANGED",
+		3: "KIND_WITHDRAWN",
+		4: "KIND_LOST",
+	}
+	FragmentChange_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_ADDED":       1,
+		"KIND_CHANGED":     2,
+		"KIND_WITHDRAWN":   3,
+		"KIND_LOST":        4,
+	}
+)
+
+func (x FragmentChange_Kind) Enum() *FragmentChange_Kind {
+	p := new(FragmentChange_Kind)
+	*p = x
+	return p
+}
+
+func (x FragmentChange_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FragmentChange_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_weft_proto_enumTypes[7].Descriptor()
+}
+
+func (FragmentChange_Kind) Type() protoreflect.EnumType {
+	return &file_weft_proto_enumTypes[7]
+}
+
+func (x FragmentChange_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FragmentChange_Kind.Descriptor instead.
+func (FragmentChange_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{74, 0}
 }
 
 // FragmentName names a fragment. Its text form is "publisher/name".
@@ -5671,6 +5788,474 @@ func (x *DeleteFlowsResponse) GetDeleted() uint32 {
 	return 0
 }
 
+type ListRevisionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only revisions that changed a fragment of this publisher, and of a revision only these
+	// fragments. Empty means all that the caller may read.
+	Publisher string `protobuf:"bytes,1,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	// At most so many, the newest. 0 means all.
+	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only revisions before this one. 0 means no bound.
+	Before        uint64 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRevisionsRequest) Reset() {
+	*x = ListRevisionsRequest{}
+	mi := &file_weft_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRevisionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRevisionsRequest) ProtoMessage() {}
+
+func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
+func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *ListRevisionsRequest) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *ListRevisionsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListRevisionsRequest) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+// ListRevisionsResponse is one part of the list.
+type ListRevisionsResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Revisions []*Revision            `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
+	// A revision up to this one may be forgotten, to keep the history within its bounds. 0 if
+	// none is.
+	Forgotten     uint64 `protobuf:"varint,2,opt,name=forgotten,proto3" json:"forgotten,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRevisionsResponse) Reset() {
+	*x = ListRevisionsResponse{}
+	mi := &file_weft_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRevisionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRevisionsResponse) ProtoMessage() {}
+
+func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
+func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *ListRevisionsResponse) GetRevisions() []*Revision {
+	if x != nil {
+		return x.Revisions
+	}
+	return nil
+}
+
+func (x *ListRevisionsResponse) GetForgotten() uint64 {
+	if x != nil {
+		return x.Forgotten
+	}
+	return 0
+}
+
+// Revision is a commit in the history.
+type Revision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Several entries can have one number: an update that changes a fragment and nothing in
+	// the kernel has the number of the commit before it.
+	Revision uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Time     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// The fragments that it changed.
+	Fragments []*FragmentChange `protobuf:"bytes,3,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	// What it changed in the kernel. Not set if that is nothing.
+	Changes *Counts `protobuf:"bytes,4,opt,name=changes,proto3" json:"changes,omitempty"`
+	// Of the transaction, in bytes.
+	Size uint64 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	// As in Commit.
+	Wait   *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
+	Build  *durationpb.Duration `protobuf:"bytes,7,opt,name=build,proto3" json:"build,omitempty"`
+	Kernel *durationpb.Duration `protobuf:"bytes,8,opt,name=kernel,proto3" json:"kernel,omitempty"`
+	// Commits whose entries were lost, because they came faster than they could be written.
+	// Their fragments are in this entry, which is that of the last of them.
+	Lost          uint64 `protobuf:"varint,9,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Revision) Reset() {
+	*x = Revision{}
+	mi := &file_weft_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Revision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Revision) ProtoMessage() {}
+
+func (x *Revision) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Revision.ProtoReflect.Descriptor instead.
+func (*Revision) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *Revision) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Revision) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *Revision) GetFragments() []*FragmentChange {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+func (x *Revision) GetChanges() *Counts {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Revision) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Revision) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *Revision) GetBuild() *durationpb.Duration {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
+func (x *Revision) GetKernel() *durationpb.Duration {
+	if x != nil {
+		return x.Kernel
+	}
+	return nil
+}
+
+func (x *Revision) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+// FragmentChange says how a commit changed a fragment.
+type FragmentChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fragment      *FragmentName          `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	Kind          FragmentChange_Kind    `protobuf:"varint,2,opt,name=kind,proto3,enum=weft.v1.FragmentChange_Kind" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FragmentChange) Reset() {
+	*x = FragmentChange{}
+	mi := &file_weft_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FragmentChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FragmentChange) ProtoMessage() {}
+
+func (x *FragmentChange) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FragmentChange.ProtoReflect.Descriptor instead.
+func (*FragmentChange) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *FragmentChange) GetFragment() *FragmentName {
+	if x != nil {
+		return x.Fragment
+	}
+	return nil
+}
+
+func (x *FragmentChange) GetKind() FragmentChange_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return FragmentChange_KIND_UNSPECIFIED
+}
+
+type CompareRevisionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The content after this commit.
+	From uint64 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	// The content after this commit. 0 means the last one.
+	To            uint64 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareRevisionsRequest) Reset() {
+	*x = CompareRevisionsRequest{}
+	mi := &file_weft_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareRevisionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareRevisionsRequest) ProtoMessage() {}
+
+func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareRevisionsRequest.ProtoReflect.Descriptor instead.
+func (*CompareRevisionsRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *CompareRevisionsRequest) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *CompareRevisionsRequest) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+// CompareRevisionsResponse is one part of the comparison.
+type CompareRevisionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By publisher and name. Entries of the same fragment are joined: the first one has the
+	// states, and the content is joined as in a GetFragmentResponse.
+	Fragments     []*FragmentComparison `protobuf:"bytes,1,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareRevisionsResponse) Reset() {
+	*x = CompareRevisionsResponse{}
+	mi := &file_weft_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareRevisionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareRevisionsResponse) ProtoMessage() {}
+
+func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareRevisionsResponse.ProtoReflect.Descriptor instead.
+func (*CompareRevisionsResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *CompareRevisionsResponse) GetFragments() []*FragmentComparison {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+// FragmentComparison is a fragment that changed.
+type FragmentComparison struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Fragment  *FragmentName          `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	FromState ContentState           `protobuf:"varint,2,opt,name=from_state,json=fromState,proto3,enum=weft.v1.ContentState" json:"from_state,omitempty"`
+	ToState   ContentState           `protobuf:"varint,3,opt,name=to_state,json=toState,proto3,enum=weft.v1.ContentState" json:"to_state,omitempty"`
+	// The content, if it is known.
+	From          *Fragment `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	To            *Fragment `protobuf:"bytes,5,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FragmentComparison) Reset() {
+	*x = FragmentComparison{}
+	mi := &file_weft_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FragmentComparison) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FragmentComparison) ProtoMessage() {}
+
+func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FragmentComparison.ProtoReflect.Descriptor instead.
+func (*FragmentComparison) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *FragmentComparison) GetFragment() *FragmentName {
+	if x != nil {
+		return x.Fragment
+	}
+	return nil
+}
+
+func (x *FragmentComparison) GetFromState() ContentState {
+	if x != nil {
+		return x.FromState
+	}
+	return ContentState_CONTENT_STATE_UNSPECIFIED
+}
+
+func (x *FragmentComparison) GetToState() ContentState {
+	if x != nil {
+		return x.ToState
+	}
+	return ContentState_CONTENT_STATE_UNSPECIFIED
+}
+
+func (x *FragmentComparison) GetFrom() *Fragment {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *FragmentComparison) GetTo() *Fragment {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
 var File_weft_proto protoreflect.FileDescriptor
 
 const file_weft_proto_rawDesc = "" +
@@ -6101,7 +6686,46 @@ const file_weft_proto_rawDesc = "" +
 	"\x12DeleteFlowsRequest\x12#\n" +
 	"\x05flows\x18\x01 \x03(\v2\r.weft.v1.FlowR\x05flows\"/\n" +
 	"\x13DeleteFlowsResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\rR\adeleted*e\n" +
+	"\adeleted\x18\x01 \x01(\rR\adeleted\"b\n" +
+	"\x14ListRevisionsRequest\x12\x1c\n" +
+	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\x04R\x06before\"f\n" +
+	"\x15ListRevisionsResponse\x12/\n" +
+	"\trevisions\x18\x01 \x03(\v2\x11.weft.v1.RevisionR\trevisions\x12\x1c\n" +
+	"\tforgotten\x18\x02 \x01(\x04R\tforgotten\"\xf3\x02\n" +
+	"\bRevision\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x125\n" +
+	"\tfragments\x18\x03 \x03(\v2\x17.weft.v1.FragmentChangeR\tfragments\x12)\n" +
+	"\achanges\x18\x04 \x01(\v2\x0f.weft.v1.CountsR\achanges\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12-\n" +
+	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12/\n" +
+	"\x05build\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05build\x121\n" +
+	"\x06kernel\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06kernel\x12\x12\n" +
+	"\x04lost\x18\t \x01(\x04R\x04lost\"\xd8\x01\n" +
+	"\x0eFragmentChange\x121\n" +
+	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x120\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x1c.weft.v1.FragmentChange.KindR\x04kind\"a\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"KIND_ADDED\x10\x01\x12\x10\n" +
+	"\fKIND_CHANGED\x10\x02\x12\x12\n" +
+	"\x0eKIND_WITHDRAWN\x10\x03\x12\r\n" +
+	"\tKIND_LOST\x10\x04\"=\n" +
+	"\x17CompareRevisionsRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\"U\n" +
+	"\x18CompareRevisionsResponse\x129\n" +
+	"\tfragments\x18\x01 \x03(\v2\x1b.weft.v1.FragmentComparisonR\tfragments\"\xf9\x01\n" +
+	"\x12FragmentComparison\x121\n" +
+	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x124\n" +
+	"\n" +
+	"from_state\x18\x02 \x01(\x0e2\x15.weft.v1.ContentStateR\tfromState\x120\n" +
+	"\bto_state\x18\x03 \x01(\x0e2\x15.weft.v1.ContentStateR\atoState\x12%\n" +
+	"\x04from\x18\x04 \x01(\v2\x11.weft.v1.FragmentR\x04from\x12!\n" +
+	"\x02to\x18\x05 \x01(\v2\x11.weft.v1.FragmentR\x02to*e\n" +
 	"\bLifetime\x12\x18\n" +
 	"\x14LIFETIME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fLIFETIME_STICKY\x10\x01\x12\x14\n" +
@@ -6121,7 +6745,12 @@ const file_weft_proto_rawDesc = "" +
 	"\x12TCP_STATE_LAST_ACK\x10\x06\x12\x17\n" +
 	"\x13TCP_STATE_TIME_WAIT\x10\a\x12\x13\n" +
 	"\x0fTCP_STATE_CLOSE\x10\b\x12\x17\n" +
-	"\x13TCP_STATE_SYN_SENT2\x10\t2\xf7\x01\n" +
+	"\x13TCP_STATE_SYN_SENT2\x10\t*{\n" +
+	"\fContentState\x12\x1d\n" +
+	"\x19CONTENT_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13CONTENT_STATE_KNOWN\x10\x01\x12\x18\n" +
+	"\x14CONTENT_STATE_ABSENT\x10\x02\x12\x19\n" +
+	"\x15CONTENT_STATE_UNKNOWN\x10\x032\xf7\x01\n" +
 	"\tPublisher\x126\n" +
 	"\x05Apply\x12\x15.weft.v1.ApplyRequest\x1a\x16.weft.v1.ApplyResponse\x12@\n" +
 	"\aPublish\x12\x17.weft.v1.PublishRequest\x1a\x18.weft.v1.PublishResponse(\x010\x01\x129\n" +
@@ -6139,7 +6768,10 @@ const file_weft_proto_rawDesc = "" +
 	"\x05Watch\x12\x15.weft.v1.WatchRequest\x1a\x16.weft.v1.WatchResponse0\x012\x97\x01\n" +
 	"\x05Flows\x12D\n" +
 	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse0\x01\x12H\n" +
-	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse2E\n" +
+	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse2\xb6\x01\n" +
+	"\aHistory\x12P\n" +
+	"\rListRevisions\x12\x1d.weft.v1.ListRevisionsRequest\x1a\x1e.weft.v1.ListRevisionsResponse0\x01\x12Y\n" +
+	"\x10CompareRevisions\x12 .weft.v1.CompareRevisionsRequest\x1a!.weft.v1.CompareRevisionsResponse0\x012E\n" +
 	"\x05Admin\x12<\n" +
 	"\aCleanup\x12\x17.weft.v1.CleanupRequest\x1a\x18.weft.v1.CleanupResponseB5Z3github.com/weft-proxy/weft/aggregator/api/v1;weftv1b\x06proto3"
 
@@ -6155,235 +6787,263 @@ func file_weft_proto_rawDescGZIP() []byte {
 	return file_weft_proto_rawDescData
 }
 
-var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_weft_proto_goTypes = []any{
-	(Lifetime)(0),                  // 0: weft.v1.Lifetime
-	(MapRole)(0),                   // 1: weft.v1.MapRole
-	(TCPState)(0),                  // 2: weft.v1.TCPState
-	(Violation_Reason)(0),          // 3: weft.v1.Violation.Reason
-	(Change_Operation)(0),          // 4: weft.v1.Change.Operation
-	(FragmentStatus_State)(0),      // 5: weft.v1.FragmentStatus.State
-	(*FragmentName)(nil),           // 6: weft.v1.FragmentName
-	(*ObjectName)(nil),             // 7: weft.v1.ObjectName
-	(*Fragment)(nil),               // 8: weft.v1.Fragment
-	(*Table)(nil),                  // 9: weft.v1.Table
-	(*Chain)(nil),                  // 10: weft.v1.Chain
-	(*Rule)(nil),                   // 11: weft.v1.Rule
-	(*Set)(nil),                    // 12: weft.v1.Set
-	(*Element)(nil),                // 13: weft.v1.Element
-	(*ElementState)(nil),           // 14: weft.v1.ElementState
-	(*Object)(nil),                 // 15: weft.v1.Object
-	(*Flowtable)(nil),              // 16: weft.v1.Flowtable
-	(*ApplyRequest)(nil),           // 17: weft.v1.ApplyRequest
-	(*ApplyResponse)(nil),          // 18: weft.v1.ApplyResponse
-	(*DeleteRequest)(nil),          // 19: weft.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 20: weft.v1.DeleteResponse
-	(*PublishRequest)(nil),         // 21: weft.v1.PublishRequest
-	(*Patch)(nil),                  // 22: weft.v1.Patch
-	(*TablePatch)(nil),             // 23: weft.v1.TablePatch
-	(*ObjectReference)(nil),        // 24: weft.v1.ObjectReference
-	(*ElementPatch)(nil),           // 25: weft.v1.ElementPatch
-	(*PublishResponse)(nil),        // 26: weft.v1.PublishResponse
-	(*Committed)(nil),              // 27: weft.v1.Committed
-	(*Rejected)(nil),               // 28: weft.v1.Rejected
-	(*Violation)(nil),              // 29: weft.v1.Violation
-	(*PlanRequest)(nil),            // 30: weft.v1.PlanRequest
-	(*PlanResponse)(nil),           // 31: weft.v1.PlanResponse
-	(*PathCost)(nil),               // 32: weft.v1.PathCost
-	(*Change)(nil),                 // 33: weft.v1.Change
-	(*Shadow)(nil),                 // 34: weft.v1.Shadow
-	(*GetInfoRequest)(nil),         // 35: weft.v1.GetInfoRequest
-	(*GetInfoResponse)(nil),        // 36: weft.v1.GetInfoResponse
-	(*Kernel)(nil),                 // 37: weft.v1.Kernel
-	(*Limits)(nil),                 // 38: weft.v1.Limits
-	(*GetFragmentRequest)(nil),     // 39: weft.v1.GetFragmentRequest
-	(*GetFragmentResponse)(nil),    // 40: weft.v1.GetFragmentResponse
-	(*ListFragmentsRequest)(nil),   // 41: weft.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),  // 42: weft.v1.ListFragmentsResponse
-	(*FragmentStatus)(nil),         // 43: weft.v1.FragmentStatus
-	(*GetTableRequest)(nil),        // 44: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),       // 45: weft.v1.GetTableResponse
-	(*ListTablesRequest)(nil),      // 46: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),     // 47: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),            // 48: weft.v1.TableStatus
-	(*MergedChain)(nil),            // 49: weft.v1.MergedChain
-	(*MergedRule)(nil),             // 50: weft.v1.MergedRule
-	(*MergedSet)(nil),              // 51: weft.v1.MergedSet
-	(*MergedObject)(nil),           // 52: weft.v1.MergedObject
-	(*MergedFlowtable)(nil),        // 53: weft.v1.MergedFlowtable
-	(*ListPublishersRequest)(nil),  // 54: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil), // 55: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),        // 56: weft.v1.PublisherStatus
-	(*LimitStatus)(nil),            // 57: weft.v1.LimitStatus
-	(*SessionStatus)(nil),          // 58: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),           // 59: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),          // 60: weft.v1.OwnerResponse
-	(*ObjectOwner)(nil),            // 61: weft.v1.ObjectOwner
-	(*WatchRequest)(nil),           // 62: weft.v1.WatchRequest
-	(*WatchResponse)(nil),          // 63: weft.v1.WatchResponse
-	(*Commit)(nil),                 // 64: weft.v1.Commit
-	(*Counts)(nil),                 // 65: weft.v1.Counts
-	(*Rejection)(nil),              // 66: weft.v1.Rejection
-	(*Drift)(nil),                  // 67: weft.v1.Drift
-	(*Presence)(nil),               // 68: weft.v1.Presence
-	(*Expired)(nil),                // 69: weft.v1.Expired
-	(*CleanupRequest)(nil),         // 70: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),        // 71: weft.v1.CleanupResponse
-	(*ListFlowsRequest)(nil),       // 72: weft.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),      // 73: weft.v1.ListFlowsResponse
-	(*Flow)(nil),                   // 74: weft.v1.Flow
-	(*DeleteFlowsRequest)(nil),     // 75: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil),    // 76: weft.v1.DeleteFlowsResponse
-	(*durationpb.Duration)(nil),    // 77: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 78: google.protobuf.Timestamp
+	(Lifetime)(0),                    // 0: weft.v1.Lifetime
+	(MapRole)(0),                     // 1: weft.v1.MapRole
+	(TCPState)(0),                    // 2: weft.v1.TCPState
+	(ContentState)(0),                // 3: weft.v1.ContentState
+	(Violation_Reason)(0),            // 4: weft.v1.Violation.Reason
+	(Change_Operation)(0),            // 5: weft.v1.Change.Operation
+	(FragmentStatus_State)(0),        // 6: weft.v1.FragmentStatus.State
+	(FragmentChange_Kind)(0),         // 7: weft.v1.FragmentChange.Kind
+	(*FragmentName)(nil),             // 8: weft.v1.FragmentName
+	(*ObjectName)(nil),               // 9: weft.v1.ObjectName
+	(*Fragment)(nil),                 // 10: weft.v1.Fragment
+	(*Table)(nil),                    // 11: weft.v1.Table
+	(*Chain)(nil),                    // 12: weft.v1.Chain
+	(*Rule)(nil),                     // 13: weft.v1.Rule
+	(*Set)(nil),                      // 14: weft.v1.Set
+	(*Element)(nil),                  // 15: weft.v1.Element
+	(*ElementState)(nil),             // 16: weft.v1.ElementState
+	(*Object)(nil),                   // 17: weft.v1.Object
+	(*Flowtable)(nil),                // 18: weft.v1.Flowtable
+	(*ApplyRequest)(nil),             // 19: weft.v1.ApplyRequest
+	(*ApplyResponse)(nil),            // 20: weft.v1.ApplyResponse
+	(*DeleteRequest)(nil),            // 21: weft.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 22: weft.v1.DeleteResponse
+	(*PublishRequest)(nil),           // 23: weft.v1.PublishRequest
+	(*Patch)(nil),                    // 24: weft.v1.Patch
+	(*TablePatch)(nil),               // 25: weft.v1.TablePatch
+	(*ObjectReference)(nil),          // 26: weft.v1.ObjectReference
+	(*ElementPatch)(nil),             // 27: weft.v1.ElementPatch
+	(*PublishResponse)(nil),          // 28: weft.v1.PublishResponse
+	(*Committed)(nil),                // 29: weft.v1.Committed
+	(*Rejected)(nil),                 // 30: weft.v1.Rejected
+	(*Violation)(nil),                // 31: weft.v1.Violation
+	(*PlanRequest)(nil),              // 32: weft.v1.PlanRequest
+	(*PlanResponse)(nil),             // 33: weft.v1.PlanResponse
+	(*PathCost)(nil),                 // 34: weft.v1.PathCost
+	(*Change)(nil),                   // 35: weft.v1.Change
+	(*Shadow)(nil),                   // 36: weft.v1.Shadow
+	(*GetInfoRequest)(nil),           // 37: weft.v1.GetInfoRequest
+	(*GetInfoResponse)(nil),          // 38: weft.v1.GetInfoResponse
+	(*Kernel)(nil),                   // 39: weft.v1.Kernel
+	(*Limits)(nil),                   // 40: weft.v1.Limits
+	(*GetFragmentRequest)(nil),       // 41: weft.v1.GetFragmentRequest
+	(*GetFragmentResponse)(nil),      // 42: weft.v1.GetFragmentResponse
+	(*ListFragmentsRequest)(nil),     // 43: weft.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),    // 44: weft.v1.ListFragmentsResponse
+	(*FragmentStatus)(nil),           // 45: weft.v1.FragmentStatus
+	(*GetTableRequest)(nil),          // 46: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),         // 47: weft.v1.GetTableResponse
+	(*ListTablesRequest)(nil),        // 48: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),       // 49: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),              // 50: weft.v1.TableStatus
+	(*MergedChain)(nil),              // 51: weft.v1.MergedChain
+	(*MergedRule)(nil),               // 52: weft.v1.MergedRule
+	(*MergedSet)(nil),                // 53: weft.v1.MergedSet
+	(*MergedObject)(nil),             // 54: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),          // 55: weft.v1.MergedFlowtable
+	(*ListPublishersRequest)(nil),    // 56: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil),   // 57: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),          // 58: weft.v1.PublisherStatus
+	(*LimitStatus)(nil),              // 59: weft.v1.LimitStatus
+	(*SessionStatus)(nil),            // 60: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),             // 61: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),            // 62: weft.v1.OwnerResponse
+	(*ObjectOwner)(nil),              // 63: weft.v1.ObjectOwner
+	(*WatchRequest)(nil),             // 64: weft.v1.WatchRequest
+	(*WatchResponse)(nil),            // 65: weft.v1.WatchResponse
+	(*Commit)(nil),                   // 66: weft.v1.Commit
+	(*Counts)(nil),                   // 67: weft.v1.Counts
+	(*Rejection)(nil),                // 68: weft.v1.Rejection
+	(*Drift)(nil),                    // 69: weft.v1.Drift
+	(*Presence)(nil),                 // 70: weft.v1.Presence
+	(*Expired)(nil),                  // 71: weft.v1.Expired
+	(*CleanupRequest)(nil),           // 72: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),          // 73: weft.v1.CleanupResponse
+	(*ListFlowsRequest)(nil),         // 74: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),        // 75: weft.v1.ListFlowsResponse
+	(*Flow)(nil),                     // 76: weft.v1.Flow
+	(*DeleteFlowsRequest)(nil),       // 77: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),      // 78: weft.v1.DeleteFlowsResponse
+	(*ListRevisionsRequest)(nil),     // 79: weft.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),    // 80: weft.v1.ListRevisionsResponse
+	(*Revision)(nil),                 // 81: weft.v1.Revision
+	(*FragmentChange)(nil),           // 82: weft.v1.FragmentChange
+	(*CompareRevisionsRequest)(nil),  // 83: weft.v1.CompareRevisionsRequest
+	(*CompareRevisionsResponse)(nil), // 84: weft.v1.CompareRevisionsResponse
+	(*FragmentComparison)(nil),       // 85: weft.v1.FragmentComparison
+	(*durationpb.Duration)(nil),      // 86: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 87: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
-	9,   // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	77,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	78,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
-	10,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
-	12,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
-	12,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
-	15,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
-	16,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
-	11,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	77,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	77,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	11,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
+	86,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	87,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	12,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
+	14,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
+	14,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
+	17,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
+	18,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
+	13,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
+	86,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	86,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
-	13,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	77,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
-	14,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	77,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
-	8,   // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	65,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	6,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
-	8,   // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	22,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	23,  // 22: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	24,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
-	10,  // 24: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	12,  // 25: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	12,  // 26: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	15,  // 27: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
-	16,  // 28: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
-	25,  // 29: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	13,  // 30: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	27,  // 31: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	28,  // 32: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	29,  // 33: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	7,   // 34: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
-	3,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
-	6,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
-	8,   // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	65,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	33,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	66,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	34,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	32,  // 42: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
-	7,   // 43: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
-	4,   // 44: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	7,   // 45: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	6,   // 46: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	7,   // 47: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	6,   // 48: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	6,   // 49: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	37,  // 50: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	38,  // 51: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	6,   // 52: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	43,  // 53: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	8,   // 54: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	43,  // 55: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	6,   // 56: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	15,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
+	86,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
+	86,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	10,  // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	67,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	8,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
+	10,  // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	24,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	25,  // 22: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	26,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
+	12,  // 24: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	14,  // 25: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	14,  // 26: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	17,  // 27: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	18,  // 28: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	27,  // 29: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	15,  // 30: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	29,  // 31: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	30,  // 32: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	31,  // 33: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	9,   // 34: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
+	4,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
+	8,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
+	10,  // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	67,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	35,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	68,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	36,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	34,  // 42: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
+	9,   // 43: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	5,   // 44: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	9,   // 45: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	8,   // 46: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	9,   // 47: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	8,   // 48: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	8,   // 49: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	39,  // 50: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	40,  // 51: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	8,   // 52: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	45,  // 53: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	10,  // 54: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	45,  // 55: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	8,   // 56: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
 	0,   // 57: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	5,   // 58: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	78,  // 59: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	29,  // 60: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	78,  // 61: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	48,  // 62: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	49,  // 63: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	51,  // 64: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	52,  // 65: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	53,  // 66: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	48,  // 67: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	6,   // 68: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	10,  // 69: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	6,   // 70: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	50,  // 71: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	11,  // 72: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	6,   // 73: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	12,  // 74: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	6,   // 75: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	13,  // 76: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	15,  // 77: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	6,   // 78: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	16,  // 79: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	6,   // 80: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	56,  // 81: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	58,  // 82: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	66,  // 83: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	78,  // 84: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	57,  // 85: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	78,  // 86: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	7,   // 87: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	61,  // 88: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	6,   // 89: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	78,  // 90: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	64,  // 91: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	66,  // 92: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	67,  // 93: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	68,  // 94: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	69,  // 95: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	6,   // 96: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	65,  // 97: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	77,  // 98: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	77,  // 99: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	77,  // 100: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	6,   // 101: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	29,  // 102: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	65,  // 103: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	6,   // 104: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	78,  // 105: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	7,   // 106: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	74,  // 107: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
+	6,   // 58: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	87,  // 59: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	31,  // 60: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	87,  // 61: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	50,  // 62: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	51,  // 63: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	53,  // 64: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	54,  // 65: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	55,  // 66: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	50,  // 67: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	8,   // 68: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	12,  // 69: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	8,   // 70: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	52,  // 71: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	13,  // 72: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	8,   // 73: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	14,  // 74: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	8,   // 75: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	15,  // 76: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	17,  // 77: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	8,   // 78: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	18,  // 79: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	8,   // 80: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	58,  // 81: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	60,  // 82: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	68,  // 83: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	87,  // 84: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	59,  // 85: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	87,  // 86: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	9,   // 87: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	63,  // 88: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	8,   // 89: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	87,  // 90: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	66,  // 91: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	68,  // 92: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	69,  // 93: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	70,  // 94: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	71,  // 95: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	8,   // 96: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	67,  // 97: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	86,  // 98: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	86,  // 99: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	86,  // 100: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	8,   // 101: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	31,  // 102: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	67,  // 103: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	8,   // 104: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	87,  // 105: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 106: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	76,  // 107: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
 	2,   // 108: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
-	74,  // 109: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
-	17,  // 110: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	21,  // 111: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	19,  // 112: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	30,  // 113: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	35,  // 114: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	39,  // 115: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	41,  // 116: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	44,  // 117: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	46,  // 118: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	54,  // 119: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	59,  // 120: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	62,  // 121: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	72,  // 122: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	75,  // 123: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	70,  // 124: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	18,  // 125: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	26,  // 126: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	20,  // 127: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	31,  // 128: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	36,  // 129: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	40,  // 130: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	42,  // 131: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	45,  // 132: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	47,  // 133: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	55,  // 134: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	60,  // 135: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	63,  // 136: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	73,  // 137: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	76,  // 138: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	71,  // 139: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	125, // [125:140] is the sub-list for method output_type
-	110, // [110:125] is the sub-list for method input_type
-	110, // [110:110] is the sub-list for extension type_name
-	110, // [110:110] is the sub-list for extension extendee
-	0,   // [0:110] is the sub-list for field type_name
+	76,  // 109: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	81,  // 110: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
+	87,  // 111: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	82,  // 112: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
+	67,  // 113: weft.v1.Revision.changes:type_name -> weft.v1.Counts
+	86,  // 114: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	86,  // 115: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	86,  // 116: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	8,   // 117: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
+	7,   // 118: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
+	85,  // 119: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
+	8,   // 120: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
+	3,   // 121: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
+	3,   // 122: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
+	10,  // 123: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
+	10,  // 124: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
+	19,  // 125: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	23,  // 126: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	21,  // 127: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	32,  // 128: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	37,  // 129: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	41,  // 130: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	43,  // 131: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	46,  // 132: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	48,  // 133: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	56,  // 134: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	61,  // 135: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	64,  // 136: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	74,  // 137: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	77,  // 138: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	79,  // 139: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	83,  // 140: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	72,  // 141: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	20,  // 142: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	28,  // 143: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	22,  // 144: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	33,  // 145: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	38,  // 146: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	42,  // 147: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	44,  // 148: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	47,  // 149: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	49,  // 150: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	57,  // 151: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	62,  // 152: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	65,  // 153: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	75,  // 154: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	78,  // 155: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	80,  // 156: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	84,  // 157: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	73,  // 158: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	142, // [142:159] is the sub-list for method output_type
+	125, // [125:142] is the sub-list for method input_type
+	125, // [125:125] is the sub-list for extension type_name
+	125, // [125:125] is the sub-list for extension extendee
+	0,   // [0:125] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -6416,10 +7076,10 @@ func file_weft_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   71,
+			NumEnums:      8,
+			NumMessages:   78,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_weft_proto_goTypes,
 		DependencyIndexes: file_weft_proto_depIdxs,

@@ -822,6 +822,164 @@ var Flows_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	History_ListRevisions_FullMethodName    = "/weft.v1.History/ListRevisions"
+	History_CompareRevisions_FullMethodName = "/weft.v1.History/CompareRevisions"
+)
+
+// HistoryClient is the client API for History service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// History reads what was committed, and goes back. Its answers in streams are parts, as those
+// of Inspect are.
+type HistoryClient interface {
+	// ListRevisions returns the recorded revisions, the newest first.
+	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListRevisionsResponse], error)
+	// CompareRevisions returns the fragments that changed between two revisions, with their
+	// content at both.
+	CompareRevisions(ctx context.Context, in *CompareRevisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CompareRevisionsResponse], error)
+}
+
+type historyClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewHistoryClient(cc grpc.ClientConnInterface) HistoryClient {
+	return &historyClient{cc}
+}
+
+func (c *historyClient) ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListRevisionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &History_ServiceDesc.Streams[0], History_ListRevisions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListRevisionsRequest, ListRevisionsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type History_ListRevisionsClient = grpc.ServerStreamingClient[ListRevisionsResponse]
+
+func (c *historyClient) CompareRevisions(ctx context.Context, in *CompareRevisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CompareRevisionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &History_ServiceDesc.Streams[1], History_CompareRevisions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[CompareRevisionsRequest, CompareRevisionsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type History_CompareRevisionsClient = grpc.ServerStreamingClient[CompareRevisionsResponse]
+
+// HistoryServer is the server API for History service.
+// All implementations must embed UnimplementedHistoryServer
+// for forward compatibility.
+//
+// History reads what was committed, and goes back. Its answers in streams are parts, as those
+// of Inspect are.
+type HistoryServer interface {
+	// ListRevisions returns the recorded revisions, the newest first.
+	ListRevisions(*ListRevisionsRequest, grpc.ServerStreamingServer[ListRevisionsResponse]) error
+	// CompareRevisions returns the fragments that changed between two revisions, with their
+	// content at both.
+	CompareRevisions(*CompareRevisionsRequest, grpc.ServerStreamingServer[CompareRevisionsResponse]) error
+	mustEmbedUnimplementedHistoryServer()
+}
+
+// UnimplementedHistoryServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedHistoryServer struct{}
+
+func (UnimplementedHistoryServer) ListRevisions(*ListRevisionsRequest, grpc.ServerStreamingServer[ListRevisionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListRevisions not implemented")
+}
+func (UnimplementedHistoryServer) CompareRevisions(*CompareRevisionsRequest, grpc.ServerStreamingServer[CompareRevisionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method CompareRevisions not implemented")
+}
+func (UnimplementedHistoryServer) mustEmbedUnimplementedHistoryServer() {}
+func (UnimplementedHistoryServer) testEmbeddedByValue()                 {}
+
+// UnsafeHistoryServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to HistoryServer will
+// result in compilation errors.
+type UnsafeHistoryServer interface {
+	mustEmbedUnimplementedHistoryServer()
+}
+
+func RegisterHistoryServer(s grpc.ServiceRegistrar, srv HistoryServer) {
+	// If the following call panics, it indicates UnimplementedHistoryServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&History_ServiceDesc, srv)
+}
+
+func _History_ListRevisions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListRevisionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(HistoryServer).ListRevisions(m, &grpc.GenericServerStream[ListRevisionsRequest, ListRevisionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type History_ListRevisionsServer = grpc.ServerStreamingServer[ListRevisionsResponse]
+
+func _History_CompareRevisions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(CompareRevisionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(HistoryServer).CompareRevisions(m, &grpc.GenericServerStream[CompareRevisionsRequest, CompareRevisionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type History_CompareRevisionsServer = grpc.ServerStreamingServer[CompareRevisionsResponse]
+
+// History_ServiceDesc is the grpc.ServiceDesc for History service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var History_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "weft.v1.History",
+	HandlerType: (*HistoryServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ListRevisions",
+			Handler:       _History_ListRevisions_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "CompareRevisions",
+			Handler:       _History_CompareRevisions_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "weft.proto",
+}
+
+const (
 	Admin_Cleanup_FullMethodName = "/weft.v1.Admin/Cleanup"
 )
 

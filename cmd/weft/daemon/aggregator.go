@@ -16,6 +16,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/conntrack"
@@ -34,6 +35,8 @@ type aggregatorFlags struct {
 	standby                         bool
 	readyGrace                      time.Duration
 	keepaliveTime, keepaliveTimeout time.Duration
+	historyEntries                  int
+	historyBytes                    int64
 }
 
 func (a *aggregatorFlags) add(set *pflag.FlagSet) {
@@ -41,6 +44,8 @@ func (a *aggregatorFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of the state that survives a restart")
 	set.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
 	set.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
+	set.IntVar(&a.historyEntries, "history-entries", history.DefaultMaxEntries, "commits that the history in the state directory keeps at most; 0 records none")
+	set.Int64Var(&a.historyBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; its file has up to about twice as many")
 	set.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
 	set.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
 	set.BoolVar(&a.standby, "standby", false, "while another weft has the socket, its ports or the tables, wait instead of failing, and then take over")
@@ -52,6 +57,9 @@ func (a *aggregatorFlags) add(set *pflag.FlagSet) {
 func (a *aggregatorFlags) check() error {
 	if !(a.rate >= 0) || a.burst < 1 { // NaN is rejected too
 		return cli.Usagef("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, a.burst)
+	}
+	if a.historyEntries < 0 || a.historyBytes < 0 {
+		return cli.Usagef("--history-entries %d --history-bytes %d: want at least 0", a.historyEntries, a.historyBytes)
 	}
 	if a.readyGrace < 0 {
 		return cli.Usagef("--ready-grace %v: want at least 0", a.readyGrace)
@@ -119,7 +127,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
-		Kernel:  conn, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
+		Kernel:  conn, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: d.registry,

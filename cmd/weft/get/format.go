@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// formatFragment prints a fragment as a .nft file.
-func formatFragment(f *weftv1.Fragment) (string, error) {
+// FormatFragment prints a fragment as a .nft file.
+func FormatFragment(f *weftv1.Fragment) (string, error) {
 	tables := make([]nft.Table, len(f.GetTables()))
 	for i, m := range f.GetTables() {
 		var err error

@@ -37,7 +37,7 @@ func everything() *weftv1.Fragment {
 // TestFormattedFragment has the real nft read what "weft get NAME -o nft" prints.
 func TestFormattedFragment(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	text, err := formatFragment(everything())
+	text, err := FormatFragment(everything())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 	w := cmd.OutOrStdout()
 	return output.Write(w, got, func() error {
 		if output.Format == "nft" {
-			text, err := formatFragment(got.GetFragment())
+			text, err := FormatFragment(got.GetFragment())
 			if err != nil {
 				return err
 			}

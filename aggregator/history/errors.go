@@ -1,0 +1,17 @@
+package history
+
+import "errors"
+
+var (
+	// ErrDisabled means that no history is recorded.
+	ErrDisabled = errors.New("no history is recorded: weft has no state directory, or --history-entries is 0")
+	// ErrForgotten means that a revision is older than the history.
+	ErrForgotten = errors.New("revision is forgotten")
+	// ErrNoRevision means that there is no such revision yet.
+	ErrNoRevision = errors.New("no such revision")
+	// ErrUnavailable means that the history could not be written or read.
+	ErrUnavailable = errors.New("history is unavailable")
+)
+
+// errDamaged means that a part of the database is not what was written.
+var errDamaged = errors.New("the database is damaged")

@@ -1,0 +1,394 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// running is a recorder whose Run can be ended.
+type running struct {
+	*Recorder
+	stop         func()
+	failed, lost int
+}
+
+// start runs a recorder until the end of the test, or until stop.
+func start(t *testing.T, cfg Config) *running {
+	t.Helper()
+	r := &running{}
+	if cfg.MaxEntries == 0 {
+		cfg.MaxEntries = 1000
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 8 << 20
+	}
+	cfg.Retry, cfg.Logger = time.Millisecond, slog.New(slog.DiscardHandler)
+	cfg.Failed, cfg.Lost = func() { r.failed++ }, func(n int) { r.lost += n }
+	r.Recorder = New(cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	r.stop = func() { cancel(); <-done }
+	t.Cleanup(r.stop)
+	return r
+}
+
+var everything = desired.Reader{All: true}
+
+func key(name string) desired.Key { return desired.Key{Publisher: "tester", Name: name} }
+
+// list is a fragment with a set of elements.
+func list(name string, members ...string) *weftv1.Fragment {
+	set := &weftv1.Set{Name: "blocked", Type: "ipv4_addr"}
+	for _, m := range slices.Sorted(slices.Values(members)) {
+		set.Elements = append(set.Elements, &weftv1.Element{Key: m})
+	}
+	return &weftv1.Fragment{Name: name, Tables: []*weftv1.Table{{Family: "inet", Name: "demo", Sets: []*weftv1.Set{set}}}}
+}
+
+func snapshot(revision uint64, existed bool, f *weftv1.Fragment) *Commit {
+	return commit(revision, Change{Fragment: key(f.GetName()), Existed: existed, Snapshot: func() *weftv1.Fragment { return f }, Weight: 1})
+}
+
+func patch(revision uint64, name string, add, remove []string) *Commit {
+	p := &weftv1.ElementPatch{Set: "blocked", Remove: remove}
+	for _, m := range add {
+		p.Add = append(p.Add, &weftv1.Element{Key: m})
+	}
+	return commit(revision, Change{Fragment: key(name), Existed: true, Weight: 1, Patch: func() *weftv1.Patch {
+		return &weftv1.Patch{Fragment: name, Tables: []*weftv1.TablePatch{{Family: "inet", Name: "demo", Elements: []*weftv1.ElementPatch{p}}}}
+	}})
+}
+
+func withdrawal(revision uint64, name string) *Commit {
+	return commit(revision, Change{Fragment: key(name), Existed: true, Withdrawn: true})
+}
+
+func commit(revision uint64, changes ...Change) *Commit {
+	c := &Commit{Revision: &weftv1.Revision{Revision: revision}, Changes: changes}
+	for _, ch := range changes {
+		c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{Fragment: &weftv1.FragmentName{Publisher: ch.Fragment.Publisher, Name: ch.Fragment.Name}})
+	}
+	return c
+}
+
+// compare returns the difference of the only fragment that changed.
+func compare(t *testing.T, r *running, from, to uint64) Difference {
+	t.Helper()
+	all, err := r.Compare(t.Context(), from, to, everything)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("from %d to %d: %v, error %v", from, to, all, err)
+	}
+	return all[0]
+}
+
+func wantContent(t *testing.T, got Content, want *weftv1.Fragment) {
+	t.Helper()
+	if got.State != known || !proto.Equal(got.Fragment, want) {
+		t.Fatalf("got %v %v, want %v", got.State, got.Fragment, want)
+	}
+}
+
+// TestCompareFindsEveryRevision records random updates, and compares every pair of revisions
+// with what was recorded, also after a restart.
+func TestCompareFindsEveryRevision(t *testing.T) {
+	dir, rnd := t.TempDir(), rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+	r := start(t, Config{Dir: dir})
+	states := []map[string][]string{{}}
+	for revision := uint64(1); revision <= 60; revision++ {
+		now := map[string][]string{}
+		for name, members := range states[len(states)-1] {
+			now[name] = slices.Clone(members)
+		}
+		name := fmt.Sprint("f", rnd.IntN(3))
+		members, exists := now[name]
+		m := fmt.Sprint("10.0.0.", rnd.IntN(9))
+		switch what := rnd.IntN(4); {
+		case what == 0 && exists:
+			delete(now, name)
+			r.Record(withdrawal(revision, name))
+		case what == 1 && exists && slices.Contains(members, m):
+			now[name] = slices.DeleteFunc(members, func(o string) bool { return o == m })
+			r.Record(patch(revision, name, nil, []string{m}))
+		case what == 2 && exists && !slices.Contains(members, m):
+			now[name] = append(members, m)
+			r.Record(patch(revision, name, []string{m}, nil))
+		default:
+			now[name] = []string{m, fmt.Sprint("10.0.1.", rnd.IntN(9))}
+			r.Record(snapshot(revision, exists, list(name, now[name]...)))
+		}
+		states = append(states, now)
+		if revision == 30 {
+			r.stop()
+			r = start(t, Config{Dir: dir})
+		}
+	}
+	for from := range states {
+		for to := from; to < len(states); to++ {
+			all, err := r.Compare(t.Context(), uint64(from), uint64(to), everything) //nolint:gosec // small
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]Difference{}
+			for _, d := range all {
+				got[d.Fragment.Name] = d
+			}
+			for _, name := range []string{"f0", "f1", "f2"} {
+				wantSide(t, got[name].From, got[name].To, states[from], states[to], name)
+			}
+		}
+	}
+}
+
+func wantSide(t *testing.T, from, to Content, before, after map[string][]string, name string) {
+	t.Helper()
+	state := func(members []string, ok bool) Content {
+		if !ok {
+			return Content{State: absent}
+		}
+		return Content{State: known, Fragment: list(name, members...)}
+	}
+	wasMembers, was := before[name]
+	isMembers, is := after[name]
+	wantFrom, wantTo := state(wasMembers, was), state(isMembers, is)
+	if same(wantFrom, wantTo) {
+		if from.State != 0 {
+			t.Fatalf("%s did not change, and there is a difference: %v and %v", name, from, to)
+		}
+		return
+	}
+	if !same(from, wantFrom) || !same(to, wantTo) {
+		t.Fatalf("%s: got %v and %v, want %v and %v", name, from, to, wantFrom, wantTo)
+	}
+}
+
+// TestListIsFiltered lists entries for those who may read all, and for others.
+func TestListIsFiltered(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir()})
+	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
+	r.Record(commit(2, Change{Fragment: desired.Key{Publisher: "other", Name: "b"}}, Change{Fragment: key("a"), Existed: true}))
+	r.Record(commit(3))
+	for _, test := range []struct {
+		name string
+		q    Query
+		want []uint64
+	}{
+		{"all", Query{Reader: everything}, []uint64{3, 2, 1}},
+		{"limit", Query{Reader: everything, Limit: 1}, []uint64{3}},
+		{"before", Query{Reader: everything, Before: 2}, []uint64{1}},
+		{"publisher", Query{Reader: everything, Publisher: "other"}, []uint64{2}},
+		{"reader", Query{Reader: desired.Reader{Publisher: "tester"}}, []uint64{2, 1}},
+		{"stranger", Query{Reader: desired.Reader{Publisher: "nobody"}}, nil},
+	} {
+		all, _, err := r.List(t.Context(), test.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []uint64
+		for _, e := range all {
+			got = append(got, e.GetRevision())
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: revisions %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestUpdateWithoutDifferenceIsNotRecorded repeats a snapshot.
+func TestUpdateWithoutDifferenceIsNotRecorded(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir()})
+	for revision := range uint64(3) {
+		c := snapshot(revision, revision > 0, list("a", "10.0.0.1"))
+		c.Empty = true
+		r.Record(c)
+	}
+	if all, _, err := r.List(t.Context(), Query{Reader: everything}); err != nil || len(all) != 1 {
+		t.Fatalf("entries %v, error %v", all, err)
+	}
+}
+
+// TestLostFragments starts without a fragment that was there.
+func TestLostFragments(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir()})
+	r.Record(snapshot(1, false, list("stays", "10.0.0.1")))
+	r.Record(snapshot(2, false, list("goes", "10.0.0.2")))
+	r.Record(&Commit{Revision: &weftv1.Revision{Revision: 3}, Present: map[desired.Key]bool{key("stays"): true}, Empty: true})
+	d := compare(t, r, 2, 3)
+	wantContent(t, d.From, list("goes", "10.0.0.2"))
+	if d.To.State != absent {
+		t.Errorf("after the loss: %v", d.To)
+	}
+	all, _, err := r.List(t.Context(), Query{Reader: everything, Limit: 1})
+	if err != nil || len(all[0].GetFragments()) != 1 || all[0].GetFragments()[0].GetKind() != weftv1.FragmentChange_KIND_LOST {
+		t.Errorf("entry %v, error %v", all, err)
+	}
+}
+
+// TestBounds records more than is kept: the file stops growing, and what is forgotten is said.
+func TestBounds(t *testing.T) {
+	const maxBytes = 1 << 20
+	for _, test := range []struct {
+		name    string
+		cfg     Config
+		payload string
+	}{
+		{"entries", Config{MaxEntries: 10, MaxBytes: 64 << 20}, "x"},
+		{"bytes", Config{MaxEntries: 1 << 20, MaxBytes: maxBytes}, string(make([]byte, 20_000))},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.cfg.Dir = t.TempDir()
+			r := start(t, test.cfg)
+			const n = 400
+			for revision := uint64(1); revision <= n; revision++ {
+				f := list("a", fmt.Sprint("10.0.", revision/256, ".", revision%256))
+				f.Tables[0].Comment = fmt.Sprint(revision, test.payload)
+				r.Record(snapshot(revision, revision > 1, f))
+				if err := r.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, forgotten, err := r.List(t.Context(), Query{Reader: everything})
+			if err != nil || len(all) == 0 || uint64(len(all)) != n-forgotten || len(all) > test.cfg.MaxEntries {
+				t.Fatalf("%d entries, %d forgotten, error %v", len(all), forgotten, err)
+			}
+			info, err := os.Stat(filepath.Join(test.cfg.Dir, databaseName))
+			if err != nil || info.Size() > 2*maxBytes+allocSize {
+				t.Fatalf("the file has %d bytes, error %v", info.Size(), err)
+			}
+			compare(t, r, forgotten, n)
+			if _, err := r.Compare(t.Context(), forgotten-1, n, everything); !errors.Is(err, ErrForgotten) {
+				t.Fatalf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestContentTooLarge records a fragment that grows beyond what is kept, and shrinks again.
+func TestContentTooLarge(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir(), MaxBytes: 1 << 16})
+	small, large := list("a", "10.0.0.1"), list("a", "10.0.0.1")
+	large.Tables[0].Comment = string(make([]byte, 1<<15))
+	r.Record(snapshot(1, false, small))
+	r.Record(snapshot(2, true, large))
+	r.Record(patch(3, "a", []string{"10.0.0.9"}, nil))
+	r.Record(snapshot(4, true, list("a", "10.0.0.2")))
+	wantContent(t, compare(t, r, 1, 2).From, small)
+	if d := compare(t, r, 2, 3); d.From.State != unknown || d.To.State != unknown {
+		t.Errorf("content %v and %v", d.From, d.To)
+	}
+	wantContent(t, compare(t, r, 3, 4).To, list("a", "10.0.0.2"))
+	wantContent(t, compare(t, r, 1, 4).From, small)
+}
+
+// TestTornAndDamaged opens databases that a crash or a bad disk has left: there is a history
+// in any case, and the damaged one is kept beside it.
+func TestTornAndDamaged(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, Config{Dir: dir})
+	for revision := uint64(1); revision <= 50; revision++ {
+		r.Record(snapshot(revision, revision > 1, list("a", fmt.Sprint("10.0.0.", revision))))
+	}
+	if err := r.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	path := filepath.Join(dir, databaseName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
+	for i := range 30 {
+		b := slices.Clone(whole)
+		if i%2 == 0 {
+			b = b[:rnd.IntN(len(b))]
+		} else {
+			for range 20 {
+				b[rnd.IntN(len(b))] ^= byte(1 + rnd.IntN(255))
+			}
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, Config{Dir: dir})
+		r.Record(snapshot(100, true, list("b", "10.0.0.1")))
+		if err := r.Flush(t.Context()); err != nil {
+			// One more attempt finds the new database.
+			err = r.Flush(t.Context())
+			if err != nil {
+				t.Fatalf("case %d: %v", i, err)
+			}
+		}
+		if _, err := r.Compare(t.Context(), 99, 100, everything); err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrForgotten) {
+			t.Fatalf("case %d: %v", i, err)
+		}
+		r.stop()
+	}
+}
+
+// TestUnwritable begins where nothing can be written, and goes on when it can: what waited is
+// recorded, and no more than is bounded.
+func TestUnwritable(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, databaseName)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Config{Dir: dir, MaxEntries: 2 * maxWaiting})
+	for revision := uint64(1); revision <= maxWaiting+100; revision++ {
+		r.Record(snapshot(revision, revision > 1, list("a", fmt.Sprint("10.0.", revision/256, ".", revision%256))))
+	}
+	if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || r.Failing() == nil {
+		t.Fatalf("error %v, failing %v", err, r.Failing())
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for r.Flush(t.Context()) != nil {
+	}
+	all, _, err := r.List(t.Context(), Query{Reader: everything})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, e := range all {
+		total += max(1, int(e.GetLost())) //nolint:gosec // small
+	}
+	if len(all) > maxWaiting+1 || total < maxWaiting+100 || r.lost == 0 {
+		t.Fatalf("%d entries for %d commits, %d lost", len(all), total, r.lost)
+	}
+	if d := compare(t, r, maxWaiting-1, maxWaiting+100); d.To.State != unknown {
+		t.Fatalf("content after the loss: %v", d.To)
+	}
+}
+
+// TestReadersDoNotStopTheWriter holds a transaction that reads.
+func TestReadersDoNotStopTheWriter(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir()})
+	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
+	if err := r.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := r.view(func(*bolt.Tx) error {
+		r.Record(snapshot(2, true, list("a", "10.0.0.2")))
+		return r.Flush(t.Context())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

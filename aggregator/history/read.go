@@ -1,0 +1,235 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// Query says which entries List returns.
+type Query struct {
+	// Limit is the greatest number of entries; 0 means all.
+	Limit int
+	// Before excludes this revision and later ones; 0 excludes none.
+	Before uint64
+	// Publisher, if it is not empty, excludes the fragments of others, and entries without
+	// fragments.
+	Publisher string
+	// Reader says whose fragments are returned. An entry without such a fragment is left out,
+	// unless the reader sees everything.
+	Reader desired.Reader
+}
+
+// List returns entries, the newest first, and the last revision that may be forgotten.
+//
+// Possible errors: ErrDisabled, ErrUnavailable, ctx's.
+func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, forgotten uint64, err error) {
+	if err := r.Flush(ctx); err != nil {
+		return nil, 0, err
+	}
+	err = r.view(func(tx *bolt.Tx) error {
+		forgotten = uint64(number(tx, forgottenKey)) //nolint:gosec // trim wrote it
+		cursor := tx.Bucket(logBucket).Cursor()
+		for key, value := cursor.Last(); key != nil && (q.Limit == 0 || len(all) < q.Limit); key, value = cursor.Prev() {
+			if q.Before != 0 && revisionOf(key) >= q.Before {
+				continue
+			}
+			entry := &weftv1.Revision{}
+			if err := proto.Unmarshal(value, entry); err != nil {
+				return fmt.Errorf("%w: %w", errDamaged, err)
+			}
+			fragments := len(entry.GetFragments())
+			entry.Fragments = slices.DeleteFunc(entry.GetFragments(), func(f *weftv1.FragmentChange) bool { return !q.wants(f.GetFragment().GetPublisher()) })
+			if !q.Reader.All && len(entry.GetFragments()) < fragments {
+				// These are of all fragments together.
+				entry.Changes, entry.Size, entry.Lost = nil, 0, 0
+			}
+			if len(entry.GetFragments()) > 0 || q.Reader.All && q.Publisher == "" {
+				all = append(all, entry)
+			}
+		}
+		return nil
+	})
+	return all, forgotten, unavailable(err)
+}
+
+func (q *Query) wants(publisher string) bool {
+	return q.Reader.Sees(publisher) && (q.Publisher == "" || q.Publisher == publisher)
+}
+
+// unavailable adds ErrUnavailable to an error of the database.
+func unavailable(err error) error {
+	if isDamage(err) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// Content is what a fragment had at a revision. Fragment is nil if that is not known, or if
+// there was none.
+type Content struct {
+	State    weftv1.ContentState
+	Fragment *weftv1.Fragment
+}
+
+// Difference is a fragment that changed between two revisions.
+type Difference struct {
+	Fragment desired.Key
+	// From and To are the content at the two revisions.
+	From, To Content
+	// Later are the revisions after the second one that changed the fragment, the newest
+	// first.
+	Later []uint64
+}
+
+// Compare returns the fragments that changed after the revision from, up to the revision to,
+// by publisher and name.
+//
+// Possible errors: ErrDisabled, ErrForgotten, ErrUnavailable, ctx's.
+func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.Reader) (out []Difference, err error) {
+	if err := r.Flush(ctx); err != nil {
+		return nil, err
+	}
+	err = r.view(func(tx *bolt.Tx) error {
+		if forgotten := uint64(number(tx, forgottenKey)); from < forgotten { //nolint:gosec // trim wrote it
+			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, forgotten)
+		}
+		c := &comparison{tx: tx, from: from, to: to, found: make(map[desired.Key]*difference)}
+		if err := c.walk(func(revision uint64, b before) error { c.find(revision, b, reader); return nil }); err != nil {
+			return err
+		}
+		if err := c.walk(c.undo); err != nil {
+			return err
+		}
+		out, err = c.result()
+		return err
+	})
+	return out, unavailable(err)
+}
+
+// comparison finds the differences between two revisions.
+type comparison struct {
+	tx       *bolt.Tx
+	from, to uint64
+	found    map[desired.Key]*difference
+}
+
+// difference is one that is being made. The entries are those at the revision that the walk
+// has reached.
+type difference struct {
+	Difference
+	state   weftv1.ContentState
+	entries map[string][]byte
+	// reached is true when the walk has come to the second revision.
+	reached bool
+}
+
+// walk calls f for each change after the first revision, the newest first.
+func (c *comparison) walk(f func(revision uint64, b before) error) error {
+	cursor := c.tx.Bucket(beforeBucket).Cursor()
+	for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
+		var changes []before
+		if err := json.Unmarshal(value, &changes); err != nil {
+			return fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		for _, b := range slices.Backward(changes) {
+			if err := f(revisionOf(key), b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// find notes a fragment that changed.
+func (c *comparison) find(revision uint64, b before, reader desired.Reader) {
+	publisher, name, _ := strings.Cut(b.Fragment, "/")
+	key := desired.Key{Publisher: publisher, Name: name}
+	if !reader.Sees(publisher) {
+		return
+	}
+	d := c.found[key]
+	if d == nil {
+		d = &difference{Difference: Difference{Fragment: key}}
+		c.found[key] = d
+	}
+	if revision > c.to {
+		d.Later = append(d.Later, revision)
+	} else {
+		d.reached = true
+	}
+}
+
+// undo goes back behind a change.
+func (c *comparison) undo(revision uint64, b before) error {
+	publisher, name, _ := strings.Cut(b.Fragment, "/")
+	d := c.found[desired.Key{Publisher: publisher, Name: name}]
+	if d == nil || !d.reached {
+		return nil
+	}
+	if d.state == 0 {
+		s := load(c.tx, []byte(b.Fragment))
+		d.state = s.state()
+		if d.state == known {
+			var err error
+			if d.entries, err = s.all(); err != nil {
+				return err
+			}
+		}
+	}
+	if revision <= c.to && d.To.State == 0 {
+		if err := d.content(&d.To); err != nil {
+			return err
+		}
+	}
+	switch {
+	case b.State != known:
+		d.state, d.entries = b.State, nil
+	case b.Whole:
+		d.state, d.entries = known, b.Entries
+	case d.state == known:
+		d.entries = undo(d.entries, b.Entries)
+	default:
+		d.state = unknown
+	}
+	return nil
+}
+
+// content sets a content to the present one of the walk.
+func (d *difference) content(c *Content) (err error) {
+	if c.State = d.state; d.state == known {
+		c.Fragment, err = assemble(d.entries)
+	}
+	return err
+}
+
+// result returns the differences by publisher and name.
+func (c *comparison) result() ([]Difference, error) {
+	var out []Difference
+	for _, d := range slices.SortedFunc(maps.Values(c.found), func(a, b *difference) int { return a.Fragment.Compare(b.Fragment) }) {
+		if !d.reached {
+			continue
+		}
+		if err := d.content(&d.From); err != nil {
+			return nil, err
+		}
+		if !same(d.From, d.To) {
+			out = append(out, d.Difference)
+		}
+	}
+	return out, nil
+}
+
+// same reports whether nothing is different between two contents that are known.
+func same(a, b Content) bool {
+	return a.State == b.State && a.State != unknown && proto.Equal(a.Fragment, b.Fragment)
+}

@@ -1,0 +1,245 @@
+package history
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
+)
+
+const (
+	known   = weftv1.ContentState_CONTENT_STATE_KNOWN
+	absent  = weftv1.ContentState_CONTENT_STATE_ABSENT
+	unknown = weftv1.ContentState_CONTENT_STATE_UNKNOWN
+)
+
+// before is what a fragment had before a change.
+type before struct {
+	// Fragment is "publisher/name".
+	Fragment string              `json:"fragment"`
+	State    weftv1.ContentState `json:"state"`
+	// Whole is true if Entries are all entries, and not only those that changed.
+	Whole bool `json:"whole,omitempty"`
+	// Entries are nil where there was none.
+	Entries map[string][]byte `json:"entries,omitempty"`
+}
+
+// write stores commits in one transaction, and removes what is over the bounds.
+func (r *Recorder) write(items []*Commit) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	err := guarded(func() error {
+		return r.db.Update(func(tx *bolt.Tx) error {
+			for _, c := range items {
+				if err := r.store(tx, c); err != nil {
+					return fmt.Errorf("record revision %d: %w", c.Revision.GetRevision(), err)
+				}
+			}
+			return r.trim(tx)
+		})
+	})
+	if isDamage(err) {
+		return r.drop(err)
+	}
+	return err
+}
+
+// store stores one commit.
+func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
+	if c.Present != nil {
+		c.addLost(tx)
+	}
+	var changes []before
+	for i := range c.Changes {
+		b, err := r.change(tx, &c.Changes[i])
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			changes = append(changes, *b)
+		}
+	}
+	if c.Empty && len(changes) == 0 {
+		return nil
+	}
+	log := tx.Bucket(logBucket)
+	n, err := log.NextSequence()
+	if err != nil {
+		return err
+	}
+	key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, c.Revision.GetRevision()), n)
+	entry, err := proto.Marshal(c.Revision)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	log.FillPercent, tx.Bucket(beforeBucket).FillPercent = 0.9, 0.9
+	if err := log.Put(key, entry); err != nil {
+		return err
+	}
+	if err := tx.Bucket(beforeBucket).Put(key, text); err != nil {
+		return err
+	}
+	if err := add(tx, entriesKey, 1); err != nil {
+		return err
+	}
+	return add(tx, logKey, int64(2*len(key)+len(entry)+len(text)))
+}
+
+// addLost adds the fragments that are not there any more.
+func (c *Commit) addLost(tx *bolt.Tx) {
+	c.Revision.Fragments, c.Changes = nil, nil
+	cursor := tx.Bucket(contentBucket).Cursor()
+	for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
+		publisher, name, _ := strings.Cut(string(id), "/")
+		key := desired.Key{Publisher: publisher, Name: name}
+		if !c.Present[key] {
+			c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: true})
+			c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{
+				Fragment: &weftv1.FragmentName{Publisher: publisher, Name: name}, Kind: weftv1.FragmentChange_KIND_LOST,
+			})
+		}
+	}
+}
+
+// change changes the content of a fragment. It returns what was before, or nil if nothing is
+// different.
+func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
+	s := load(tx, []byte(ch.Fragment.String()))
+	was, size := s.state(), s.size
+	b := &before{Fragment: string(s.id), State: was}
+	if was == absent && ch.Existed {
+		// It is from before the history.
+		b.State = unknown
+	}
+	var err error
+	switch {
+	case ch.Withdrawn || ch.Snapshot == nil && (ch.Patch == nil || was != known):
+		if was == known {
+			b.Whole = true
+			if b.Entries, err = s.all(); err != nil {
+				return nil, err
+			}
+		}
+		return b, r.forget(tx, s, !ch.Withdrawn)
+	case ch.Snapshot != nil:
+		if was != known {
+			if s, err = renew(tx, s.id); err != nil {
+				return nil, err
+			}
+		}
+		s.replace(ch.Snapshot())
+	default:
+		for _, t := range ch.Patch().GetTables() {
+			entries.Patch(s, t)
+		}
+	}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	if was == known {
+		if len(s.was) == 0 {
+			return nil, nil
+		}
+		b.Entries = s.was
+	}
+	if err := add(tx, contentKey, s.size-size); err != nil {
+		return nil, err
+	}
+	if s.size <= r.cfg.MaxBytes/4 && number(tx, contentKey) <= r.cfg.MaxBytes/2 {
+		return b, nil
+	}
+	if was == known {
+		all, err := s.all()
+		if err != nil {
+			return nil, err
+		}
+		b.Whole, b.Entries = true, undo(all, s.was)
+	}
+	return b, r.forget(tx, s, true)
+}
+
+// renew makes an empty bucket for the content of a fragment.
+func renew(tx *bolt.Tx, id []byte) (*stored, error) {
+	content := tx.Bucket(contentBucket)
+	if content.Bucket(id) != nil {
+		if err := content.DeleteBucket(id); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := content.CreateBucket(id); err != nil {
+		return nil, err
+	}
+	return load(tx, id), nil
+}
+
+// forget removes the content of a fragment, which is there and unknown afterwards, or absent.
+func (r *Recorder) forget(tx *bolt.Tx, s *stored, exists bool) error {
+	if err := add(tx, contentKey, -s.size); err != nil {
+		return err
+	}
+	if exists {
+		s, err := renew(tx, s.id)
+		if err != nil {
+			return err
+		}
+		return s.bucket.Put([]byte(unknownKey), []byte{1})
+	}
+	if s.bucket == nil {
+		return nil
+	}
+	return tx.Bucket(contentBucket).DeleteBucket(s.id)
+}
+
+// trim removes the oldest entries while there are too many.
+func (r *Recorder) trim(tx *bolt.Tx) error {
+	log, befores := tx.Bucket(logBucket), tx.Bucket(beforeBucket)
+	left, size := number(tx, entriesKey), number(tx, logKey)
+	var forgotten uint64
+	cursor := log.Cursor()
+	for key, value := cursor.First(); key != nil; key, value = cursor.First() {
+		if left <= int64(r.cfg.MaxEntries) && size+number(tx, contentKey) <= r.cfg.MaxBytes {
+			break
+		}
+		left--
+		size -= int64(2*len(key) + len(value) + len(befores.Get(key)))
+		forgotten = revisionOf(key)
+		if err := befores.Delete(key); err != nil {
+			return err
+		}
+		if err := log.Delete(key); err != nil {
+			return err
+		}
+	}
+	if forgotten == 0 {
+		return nil
+	}
+	for key, n := range map[string]int64{string(entriesKey): left, string(logKey): size, string(forgottenKey): int64(forgotten)} { //nolint:gosec // number reads it
+		if err := putNumber(tx, []byte(key), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revisionOf returns the revision of a key of the log.
+func revisionOf(key []byte) uint64 {
+	if len(key) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(key)
+}

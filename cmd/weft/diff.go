@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/cmd/weft/linediff"
+)
+
+func newDiffCmd() *cobra.Command {
+	var (
+		conn   cli.Connection
+		output cli.Output
+		commit uint64
+	)
+	cmd := &cobra.Command{
+		Use:   "diff REVISION [REVISION]",
+		Short: "Show how fragments changed between two revisions, or since one",
+		Long: `Show how fragments changed after the first revision, up to the second one or until
+now, as differences of their nft text. With -c, show what one commit changed.
+weft history lists the revisions.`,
+		Example: `  weft diff 1790000000123
+  weft diff -c 1790000000124`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, to, err := revisions(args, commit)
+			if err != nil {
+				return err
+			}
+			return conn.Do(cmd.Context(), func(c *client.Client) error {
+				comparison, err := c.CompareRevisions(cmd.Context(), from, to)
+				if err != nil {
+					return err
+				}
+				w := cmd.OutOrStdout()
+				return output.Write(w, comparison, func() error { return printComparison(w, comparison) })
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, "text", "json", "yaml")
+	cmd.Flags().Uint64VarP(&commit, "commit", "c", 0, "show what this revision changed")
+	return cmd
+}
+
+// revisions returns the two revisions to compare; the second one is 0 for now.
+func revisions(args []string, commit uint64) (from, to uint64, err error) {
+	switch {
+	case commit > 0 && len(args) == 0:
+		return commit - 1, commit, nil
+	case commit > 0 || len(args) == 0:
+		return 0, 0, cli.Usagef("weft diff: name one or two revisions, or one with -c (see weft history)")
+	}
+	if from, err = revision(args[0]); err == nil && len(args) == 2 {
+		to, err = revision(args[1])
+	}
+	return from, to, err
+}
+
+// revision parses a revision.
+func revision(arg string) (uint64, error) {
+	n, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || n == 0 {
+		return 0, cli.Usagef("%q is not a revision: want a number that weft history shows", arg)
+	}
+	return n, nil
+}
+
+// printComparison prints the difference of each fragment.
+func printComparison(w io.Writer, c *weftv1.CompareRevisionsResponse) error {
+	for _, f := range c.GetFragments() {
+		text, err := comparisonText(f)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comparisonText returns how a fragment changed.
+func comparisonText(f *weftv1.FragmentComparison) (string, error) {
+	const known, absent = weftv1.ContentState_CONTENT_STATE_KNOWN, weftv1.ContentState_CONTENT_STATE_ABSENT
+	from, to := f.GetFromState(), f.GetToState()
+	var b strings.Builder
+	what := "changed"
+	switch {
+	case from == absent:
+		what = "added"
+	case to == absent:
+		what = "withdrawn"
+	}
+	fmt.Fprintf(&b, "fragment %s: %s\n", f.GetFragment().Text(), what)
+	for _, side := range []struct {
+		state weftv1.ContentState
+		when  string
+	}{{from, "before"}, {to, "after"}} {
+		if side.state != known && side.state != absent {
+			fmt.Fprintf(&b, "# the content %s is not recorded: it is from before the history, or too large for it\n", side.when)
+			what = ""
+		}
+	}
+	if what == "" {
+		return b.String(), nil
+	}
+	before, err := contentText(f.GetFrom())
+	if err != nil {
+		return "", err
+	}
+	after, err := contentText(f.GetTo())
+	if err != nil {
+		return "", err
+	}
+	return b.String() + linediff.Unified(before, after), nil
+}
+
+// contentText returns a fragment as a .nft file, with a line of comment for what such a file
+// does not have.
+func contentText(f *weftv1.Fragment) (string, error) {
+	if f == nil {
+		return "", nil
+	}
+	text, err := get.FormatFragment(f)
+	if err != nil {
+		return "", err
+	}
+	head := fmt.Sprintf("# priority %d, lifetime %s", f.GetPriority(), cli.Word(f.GetLifetime().String(), "LIFETIME_"))
+	if f.GetExpireTime().IsValid() {
+		head += ", expires " + f.GetExpireTime().AsTime().Format("2006-01-02 15:04:05 MST")
+	}
+	return head + "\n" + text, nil
+}
