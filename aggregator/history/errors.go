@@ -9,6 +9,8 @@ var (
 	ErrForgotten = errors.New("revision is forgotten")
 	// ErrNoRevision means that there is no such revision yet.
 	ErrNoRevision = errors.New("no such revision")
+	// ErrTooLarge means that a publisher asked for more content than it may have at once.
+	ErrTooLarge = errors.New("too much content")
 	// ErrUnavailable means that the history could not be written or read.
 	ErrUnavailable = errors.New("history is unavailable")
 )

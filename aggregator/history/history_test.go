@@ -193,7 +193,7 @@ func TestListIsFiltered(t *testing.T) {
 		{"before", Query{Reader: everything, Before: 2}, []uint64{1}},
 		{"publisher", Query{Reader: everything, Publisher: "other"}, []uint64{2}},
 		{"reader", Query{Reader: desired.Reader{Publisher: "tester"}}, []uint64{2, 1}},
-		{"stranger", Query{Reader: desired.Reader{Publisher: "nobody"}}, nil},
+		{"stranger", Query{Reader: desired.Reader{Publisher: "absent"}}, nil},
 	} {
 		all, _, err := r.List(t.Context(), test.q)
 		if err != nil {

@@ -15,6 +15,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
+// maxCompared is how many bytes of content one comparison has for a reader who does not see
+// everything, at each of the two revisions.
+const maxCompared = 16 << 20
+
 // Query says which entries List returns.
 type Query struct {
 	// Limit is the greatest number of entries; 0 means all.
@@ -94,7 +98,7 @@ type Difference struct {
 // Compare returns the fragments that changed after the revision from, up to the revision to,
 // by publisher and name.
 //
-// Possible errors: ErrDisabled, ErrForgotten, ErrUnavailable, ctx's.
+// Possible errors: ErrDisabled, ErrForgotten, ErrTooLarge, ErrUnavailable, ctx's.
 func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.Reader) (out []Difference, err error) {
 	if err := r.Flush(ctx); err != nil {
 		return nil, err
@@ -103,7 +107,10 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		if forgotten := uint64(number(tx, forgottenKey)); from < forgotten { //nolint:gosec // trim wrote it
 			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, forgotten)
 		}
-		c := &comparison{tx: tx, from: from, to: to, found: make(map[desired.Key]*difference)}
+		c := &comparison{tx: tx, from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference)}
+		if !reader.All {
+			c.limit = min(c.limit, maxCompared)
+		}
 		if err := c.walk(func(revision uint64, b before) error { c.find(revision, b, reader); return nil }); err != nil {
 			return err
 		}
@@ -121,6 +128,18 @@ type comparison struct {
 	tx       *bolt.Tx
 	from, to uint64
 	found    map[desired.Key]*difference
+	// size is the bytes of the content so far, and limit the most.
+	size, limit int64
+}
+
+// hold counts content.
+//
+// Possible errors: ErrTooLarge.
+func (c *comparison) hold(n int64) error {
+	if c.size += n; c.size > c.limit {
+		return fmt.Errorf("%w: these fragments have more than %d MiB: compare fewer revisions", ErrTooLarge, c.limit>>20)
+	}
+	return nil
 }
 
 // difference is one that is being made. The entries are those at the revision that the walk
@@ -181,7 +200,10 @@ func (c *comparison) undo(revision uint64, b before) error {
 		d.state = s.state()
 		if d.state == known {
 			var err error
-			if d.entries, err = s.all(); err != nil {
+			if err = c.hold(s.size); err == nil {
+				d.entries, err = s.all()
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -196,12 +218,21 @@ func (c *comparison) undo(revision uint64, b before) error {
 		d.state, d.entries = b.State, nil
 	case b.Whole:
 		d.state, d.entries = known, b.Entries
+		return c.hold(b.size())
 	case d.state == known:
 		d.entries = undo(d.entries, b.Entries)
 	default:
 		d.state = unknown
 	}
 	return nil
+}
+
+// size returns the bytes of the entries.
+func (b *before) size() (n int64) {
+	for key, value := range b.Entries {
+		n += int64(len(key) + len(value))
+	}
+	return n
 }
 
 // content sets a content to the present one of the walk.

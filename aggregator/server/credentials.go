@@ -95,7 +95,7 @@ type caller struct {
 	system  bool
 	request *request
 	// turn is that of the call, if it has one.
-	turn *flowTurn
+	turn *callTurn
 }
 
 // authorize identifies the caller from the connection and the metadata. On an

@@ -108,14 +108,6 @@ func countList(m proto.Message, b []byte) error {
 	return nil
 }
 
-// newFlowCalls returns the turns of each call of the service Flows.
-func newFlowCalls() map[string]*flowTurns {
-	return map[string]*flowTurns{
-		weftv1.Flows_ListFlows_FullMethodName:   newFlowTurns("lists flows"),
-		weftv1.Flows_DeleteFlows_FullMethodName: newFlowTurns("deletes flows"),
-	}
-}
-
 // ListFlows implements weftv1.FlowsServer.
 func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStreamingServer[weftv1.ListFlowsResponse]) error {
 	if s.flows == nil {

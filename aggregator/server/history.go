@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+
 	"google.golang.org/grpc"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -13,7 +15,12 @@ func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.Se
 		return err
 	}
 	defer r.end()
-	all, forgotten, err := s.agg.ListRevisions(stream.Context(), req, callerFrom(stream.Context()).reader())
+	c := callerFrom(stream.Context())
+	if err := c.takeTurn(stream.Context()); err != nil {
+		return err
+	}
+	all, forgotten, err := s.agg.ListRevisions(stream.Context(), req, c.reader())
+	c.endTurn()
 	if err != nil {
 		return err
 	}
@@ -23,6 +30,22 @@ func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.Se
 	})
 }
 
+// takeTurn waits for the turn of a caller that has turns.
+//
+// Possible errors: ctx's.
+func (c caller) takeTurn(ctx context.Context) error {
+	if c.turn == nil {
+		return nil
+	}
+	return c.turn.take(ctx)
+}
+
+func (c caller) endTurn() {
+	if c.turn != nil {
+		c.turn.end(0)
+	}
+}
+
 // CompareRevisions implements weftv1.HistoryServer.
 func (s *service) CompareRevisions(req *weftv1.CompareRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.CompareRevisionsResponse]) error {
 	r, err := s.reads.begin(stream.Context())
@@ -30,7 +53,13 @@ func (s *service) CompareRevisions(req *weftv1.CompareRevisionsRequest, stream g
 		return err
 	}
 	defer r.end()
-	content, err := s.agg.CompareRevisions(stream.Context(), req.GetFrom(), req.GetTo(), callerFrom(stream.Context()).reader())
+	c := callerFrom(stream.Context())
+	if err := c.takeTurn(stream.Context()); err != nil {
+		return err
+	}
+	content, err := s.agg.CompareRevisions(stream.Context(), req.GetFrom(), req.GetTo(), c.reader())
+	// The next publisher may begin while this one reads.
+	c.endTurn()
 	if err != nil {
 		return err
 	}

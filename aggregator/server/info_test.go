@@ -56,7 +56,7 @@ func (noFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) 
 // TestFeatures has a daemon with all features: PROTOCOL.md has a row for each.
 func TestFeatures(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
-		Kernel: liveKernel{&aggregatortest.Kernel{}}, StateDir: t.TempDir(), Flows: noFlows{},
+		Kernel: liveKernel{&aggregatortest.Kernel{}}, StateDir: t.TempDir(), HistoryEntries: 10, HistoryBytes: 1 << 20, Flows: noFlows{},
 	}, Limits: new(flowTable).use})
 	info, err := newAPI(dial(t, d.Socket)).GetInfo(aggregatortest.Context(t), &weftv1.GetInfoRequest{})
 	if err != nil {

@@ -31,9 +31,9 @@ type interceptor struct {
 	pacer   *pacer
 	streams *streams
 	decoder *decoder
-	// flowTurns are those of the calls that have turns.
-	flowTurns map[string]*flowTurns
-	log       *slog.Logger
+	// turns are those of the calls that have turns.
+	turns map[string]*callTurns
+	log   *slog.Logger
 }
 
 // errSlow is a request that did not arrive in time.
@@ -66,7 +66,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	if err == nil {
 		err = c.mayCall(method)
 	}
-	if turns := i.flowTurns[method]; err == nil && turns != nil {
+	if turns := i.turns[method]; err == nil && turns != nil && (turns.administrators || !c.admin) {
 		c.turn, err = turns.enter(c.publisher)
 	}
 	if err != nil {

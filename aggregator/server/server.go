@@ -143,7 +143,7 @@ func Listen(cfg Config) (*Server, error) {
 	if err := s.giveSocket(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), flowTurns: newFlowCalls(), log: cfg.Logger}
+	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), turns: newCallTurns(), log: cfg.Logger}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, &receiving{byPublisher: counts[string]{}}}),
 		grpc.ForceServerCodecV2(newRequestCodec()),

@@ -64,6 +64,7 @@ var statusCodes = []struct {
 	{aggregator.ErrNoObject, codes.NotFound},
 	{history.ErrForgotten, codes.NotFound},
 	{history.ErrNoRevision, codes.NotFound},
+	{history.ErrTooLarge, codes.ResourceExhausted},
 	{history.ErrDisabled, codes.Unimplemented},
 	{history.ErrUnavailable, codes.Unavailable},
 	{aggregator.ErrHidden, codes.PermissionDenied},

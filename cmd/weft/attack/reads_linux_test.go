@@ -190,6 +190,17 @@ func TestReadingOthers(t *testing.T) {
 			part, err = publishers.Recv()
 			note("ListPublishers", part, err)
 		}
+		history := weftv1.NewHistoryClient(h.as(uidCNI))
+		revisions, err := history.ListRevisions(ctx, &weftv1.ListRevisionsRequest{})
+		if err == nil {
+			var part *weftv1.ListRevisionsResponse
+			part, err = revisions.Recv()
+			note("ListRevisions", part, err)
+		}
+		if comparison, err := history.CompareRevisions(ctx, &weftv1.CompareRevisionsRequest{}); err == nil {
+			part, err := comparison.Recv()
+			note("CompareRevisions", part, err)
+		}
 		// Its own rejection is the first event that it sees, after many commits of the victim.
 		_, _ = weftv1.NewPublisherClient(h.as(uidCNI)).Apply(ctx, &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{Name: "f", Nft: "table inet victim { }"}})
 		event, err := watch.Recv()

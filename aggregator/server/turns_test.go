@@ -11,7 +11,7 @@ import (
 )
 
 // begin begins a turn, as a call does whose request arrives at once.
-func begin(ctx context.Context, turns *flowTurns, publisher string) (*flowTurn, error) {
+func begin(ctx context.Context, turns *callTurns, publisher string) (*callTurn, error) {
 	turn, err := turns.enter(publisher)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func begin(ctx context.Context, turns *flowTurns, publisher string) (*flowTurn, 
 }
 
 // take begins a turn and ends it after d, of which idle was spent waiting.
-func take(t *testing.T, turns *flowTurns, publisher string, d, idle time.Duration) {
+func take(t *testing.T, turns *callTurns, publisher string, d, idle time.Duration) {
 	t.Helper()
 	turn, err := begin(t.Context(), turns, publisher)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestTurnsRest(t *testing.T) {
 		{5 * time.Second, 4900 * time.Millisecond, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newFlowTurns("lists flows")
+			turns := newTurns("lists flows")
 			take(t, turns, "a", tt.took, tt.idle)
 			began := time.Now()
 			take(t, turns, "b", 0, 0)
@@ -74,7 +74,7 @@ func TestTurnsRest(t *testing.T) {
 // other, and what is beyond one waiting call is refused.
 func TestTurnsOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newFlowTurns("lists flows")
+		turns := newTurns("lists flows")
 		type outcome struct {
 			publisher string
 			err       error
@@ -119,7 +119,7 @@ func TestTurnsOfMany(t *testing.T) {
 // and for another publisher. Others go on.
 func TestTurnsAreCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newFlowTurns("lists flows")
+		turns := newTurns("lists flows")
 		cancelled := func(publisher string) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -148,7 +148,7 @@ func TestTurnsAreCancelled(t *testing.T) {
 // those that end before they are received leave nothing.
 func TestTurnsOfBadRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newFlowTurns("lists flows")
+		turns := newTurns("lists flows")
 		bad, err := turns.enter("a")
 		if err == nil {
 			err = bad.rest(t.Context())

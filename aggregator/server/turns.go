@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 const (
@@ -15,11 +17,13 @@ const (
 	maxTurnRest = 10 * time.Second
 )
 
-// flowTurns gives publishers their turns at something that takes long: one at a time in the
+// callTurns gives publishers their turns at something that takes long: one at a time in the
 // process. A publisher has one call under way and one that waits, and rests between two calls.
-type flowTurns struct {
+type callTurns struct {
 	// what is what a publisher does in its turn, for errors.
 	what string
+	// administrators is true if they have turns too.
+	administrators bool
 	// taken has a value during a turn.
 	taken chan struct{}
 
@@ -38,13 +42,26 @@ type ownTurns struct {
 	next time.Time
 }
 
-func newFlowTurns(what string) *flowTurns {
-	return &flowTurns{what: what, taken: make(chan struct{}, 1), byPublisher: make(map[string]*ownTurns)}
+func newTurns(what string) *callTurns {
+	return &callTurns{what: what, administrators: true, taken: make(chan struct{}, 1), byPublisher: make(map[string]*ownTurns)}
 }
 
-// flowTurn is a call and its turn. A call goes through enter, rest, work, take, end and leave.
-type flowTurn struct {
-	turns     *flowTurns
+// newCallTurns returns the turns of the calls that have turns. Administrators read the history
+// without: several of their tools may do so at once.
+func newCallTurns() map[string]*callTurns {
+	list, compare := newTurns("lists revisions"), newTurns("compares revisions")
+	list.administrators, compare.administrators = false, false
+	return map[string]*callTurns{
+		weftv1.Flows_ListFlows_FullMethodName:          newTurns("lists flows"),
+		weftv1.Flows_DeleteFlows_FullMethodName:        newTurns("deletes flows"),
+		weftv1.History_ListRevisions_FullMethodName:    list,
+		weftv1.History_CompareRevisions_FullMethodName: compare,
+	}
+}
+
+// callTurn is a call and its turn. A call goes through enter, rest, work, take, end and leave.
+type callTurn struct {
+	turns     *callTurns
 	publisher string
 	own       *ownTurns
 	// first and taken are true while the call has the values in the channels.
@@ -57,7 +74,7 @@ type flowTurn struct {
 // enter counts a call, before anything of it is received.
 //
 // Possible errors: errLimit.
-func (t *flowTurns) enter(publisher string) (*flowTurn, error) {
+func (t *callTurns) enter(publisher string) (*callTurn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -75,14 +92,14 @@ func (t *flowTurns) enter(publisher string) (*flowTurn, error) {
 		return nil, fmt.Errorf("%w: publisher %s %s already, and one more call waits for that: try again later", errLimit, publisher, t.what)
 	}
 	own.calls++
-	return &flowTurn{turns: t, publisher: publisher, own: own}, nil
+	return &callTurn{turns: t, publisher: publisher, own: own}, nil
 }
 
 // rest waits until no other call of the publisher is under way, and then until the publisher
 // has rested. The request is received after that. The caller calls leave at the end of the call.
 //
 // Possible errors: ctx's.
-func (t *flowTurn) rest(ctx context.Context) error {
+func (t *callTurn) rest(ctx context.Context) error {
 	select {
 	case t.own.first <- struct{}{}:
 		t.first = true
@@ -103,7 +120,7 @@ func (t *flowTurn) rest(ctx context.Context) error {
 }
 
 // work notes that the request has arrived: what follows counts as the work of the publisher.
-func (t *flowTurn) work() {
+func (t *callTurn) work() {
 	if t.began.IsZero() {
 		t.began = time.Now()
 	}
@@ -112,7 +129,7 @@ func (t *flowTurn) work() {
 // take waits until no other publisher has its turn.
 //
 // Possible errors: ctx's.
-func (t *flowTurn) take(ctx context.Context) error {
+func (t *callTurn) take(ctx context.Context) error {
 	waits := time.Now()
 	defer func() { t.idle += time.Since(waits) }()
 	select {
@@ -125,7 +142,7 @@ func (t *flowTurn) take(ctx context.Context) error {
 }
 
 // end ends the turn. Idle is how long of it nothing was done.
-func (t *flowTurn) end(idle time.Duration) {
+func (t *callTurn) end(idle time.Duration) {
 	t.idle += idle
 	t.worked()
 	if t.taken {
@@ -135,7 +152,7 @@ func (t *flowTurn) end(idle time.Duration) {
 }
 
 // worked sets when the publisher has rested from the work until now.
-func (t *flowTurn) worked() {
+func (t *callTurn) worked() {
 	if t.began.IsZero() {
 		return
 	}
@@ -147,7 +164,7 @@ func (t *flowTurn) worked() {
 }
 
 // leave ends the turn, if it has not ended, and the call.
-func (t *flowTurn) leave() {
+func (t *callTurn) leave() {
 	t.end(0)
 	if t.first {
 		t.first = false

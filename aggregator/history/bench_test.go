@@ -1,0 +1,97 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// BenchmarkRecord records commits that replace one element of a fragment with 5,000, as many in one
+// transaction as come in its interval at 20 a second. The floor is a transaction with so many
+// values of 200 bytes. CPU is that of the process.
+//
+//	go test -run '^$' -bench Record -benchtime 10000x ./aggregator/history
+func BenchmarkRecord(b *testing.B) {
+	const together = 20 * int(interval) / int(time.Second)
+	r := New(Config{
+		Dir: b.TempDir(), MaxEntries: DefaultMaxEntries, MaxBytes: DefaultMaxBytes, Retry: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Failed: func() { b.Error("cannot write") }, Lost: func(int) { b.Error("a commit is lost") },
+	})
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	address := func(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255) }
+	members := make([]string, 5000)
+	for i := range members {
+		members[i] = address(i)
+	}
+	r.Record(snapshot(1, false, list("services", members...)))
+	write := func() {
+		if err := r.Flush(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	write()
+	before, n := cpu(b), 0
+	for b.Loop() {
+		c := patch(uint64(2+n), "services", []string{address(5000 + n)}, []string{address(n)})
+		c.Revision.Changes = &weftv1.Counts{ElementsAdded: 1, ElementsDeleted: 1}
+		r.Record(c)
+		if n++; n%together == 0 {
+			write()
+		}
+	}
+	write()
+	each := float64(cpu(b)-before) / float64(n)
+	info, err := os.Stat(filepath.Join(r.cfg.Dir, databaseName))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(each/1e6, "cpu-ms/op")
+	b.ReportMetric(each/float64(floor(b, n, together)), "x-floor")
+	b.ReportMetric(float64(info.Size())/(1<<20), "file-MiB")
+}
+
+// floor returns the CPU of one of n values.
+func floor(b *testing.B, n, together int) time.Duration {
+	b.Helper()
+	db, err := bolt.Open(filepath.Join(b.TempDir(), "floor"), 0o600, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	before, value := cpu(b), make([]byte, 200)
+	for i := 0; i < n; i += together {
+		err := db.Update(func(tx *bolt.Tx) error {
+			bucket, err := tx.CreateBucketIfNotExists([]byte("floor"))
+			for j := i; err == nil && j < i+together; j++ {
+				err = bucket.Put(fmt.Appendf(nil, "%08d", j), value)
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return (cpu(b) - before) / time.Duration(n)
+}
+
+// cpu returns the CPU that the process has used.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
