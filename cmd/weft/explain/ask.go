@@ -53,12 +53,8 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	defer closeRules()
 	a := &asker{conn: conn, host: newHost(), rules: rules, saved: q.Ruleset != "", owners: newOwners(&conn)}
 	defer a.owners.close()
-	f, p, err := a.packet(ctx, q)
+	f, answer, err := a.follow(ctx, q)
 	if err != nil {
-		return nil, err
-	}
-	answer := &Answer{Packet: p}
-	if answer.Ways, answer.Incomplete, err = a.ways(ctx, f, p, q); err != nil {
 		return nil, err
 	}
 	if answer.Service, err = a.serviceOf(ctx, f, answer.Ways); err != nil {
@@ -66,6 +62,17 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	}
 	answer.Sentence = sentence(answer)
 	return answer, nil
+}
+
+// follow answers a question but for the Service and the sentence.
+func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer, err error) {
+	f, p, err := a.packet(ctx, q)
+	if err != nil {
+		return f, nil, err
+	}
+	answer = &Answer{Packet: p}
+	answer.Ways, answer.Incomplete, err = a.ways(ctx, f, p, q)
+	return f, answer, err
 }
 
 // packet returns the flow of the packet and its description.
