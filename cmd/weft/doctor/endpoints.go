@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -32,15 +31,7 @@ type probe struct {
 
 // checkEndpoints opens a TCP connection to endpoints of Services: to those of this node first.
 func checkEndpoints(ctx context.Context, n *node) ([]Finding, error) {
-	if !n.running() {
-		return nil, nil
-	}
-	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
-	if err != nil {
-		// A node need not have the frontend for Services.
-		return nil, nil //nolint:nilerr // checkHealth finds one that does not work
-	}
-	probes := endpointsOf(state.Services)
+	probes := endpointsOf(n.services().Services)
 	var all sync.WaitGroup
 	for i := range probes {
 		all.Go(func() { probes[i].err = ask(ctx, probes[i].addr) })

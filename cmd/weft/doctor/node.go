@@ -16,10 +16,13 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	promodel "github.com/prometheus/common/model"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -34,6 +37,8 @@ type node struct {
 	// fragments and publishers are the aggregator's answers.
 	fragments  func() ([]*weftv1.FragmentStatus, error)
 	publishers func() ([]*weftv1.PublisherStatus, error)
+	// services are the Services as the Service frontend has them from the API, none without one.
+	services func() *model.Snapshot
 	// metrics are the values of the metrics without labels, nil if nothing answers.
 	metrics func() map[string]float64
 
@@ -86,6 +91,14 @@ func newNode(ctx context.Context, cfg Config) *node {
 		}
 		answer, err := c.ListPublishers(ctx)
 		return answer.GetPublishers(), err
+	})
+	n.services = sync.OnceValue(func() *model.Snapshot {
+		if !n.running() {
+			return &model.Snapshot{}
+		}
+		// A node need not have the frontend; checkHealth finds one that does not work.
+		state, _, _ := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
+		return &state
 	})
 	n.metrics = sync.OnceValue(func() map[string]float64 { return readMetrics(ctx, n.Metrics) })
 	return n
@@ -192,7 +205,7 @@ func readMetrics(ctx context.Context, address string) map[string]float64 {
 	if err != nil || code != http.StatusOK {
 		return nil
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
+	parser := expfmt.NewTextParser(promodel.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
 	if err != nil {
 		return nil

@@ -9,7 +9,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -118,49 +117,4 @@ func checkKubeProxy(ctx context.Context, n *node) ([]Finding, error) {
 		out = append(out, Finding{Severity: Warning, Found: text, Meaning: "Two proxies on one node translate the same packets", Remedy: "See above; the documentation of the migration has the order of steps (deploy/kubernetes/README.md)"})
 	}
 	return out, err
-}
-
-// hooks that Service traffic passes, by the kernel's numbers.
-var hooks = map[uint32]string{0: "prerouting", 1: "input", 2: "forward", 3: "output", 4: "postrouting"}
-
-// carriesIP reports whether the packets of Services pass the tables of a family.
-func carriesIP(f nft.Family) bool {
-	return f == nft.FamilyIP || f == nft.FamilyIP6 || f == nft.FamilyInet
-}
-
-// checkForeign looks for base chains of other programs that drop by default what Service
-// traffic needs.
-func checkForeign(_ context.Context, n *node) ([]Finding, error) {
-	tables, err := n.tables()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := n.open()
-	if err != nil {
-		return nil, err
-	}
-	var out []Finding
-	for _, t := range tables {
-		if t.Ours || !carriesIP(t.ID.Family) {
-			continue
-		}
-		s, err := conn.Survey(t.ID)
-		if err != nil {
-			return out, err
-		}
-		if s == nil {
-			continue
-		}
-		for _, c := range s.Chains {
-			if c.Base == nil || !c.Base.Drop {
-				continue
-			}
-			out = append(out, Finding{
-				Severity: Warning, Found: fmt.Sprintf("chain %s of table %s, which is not weft's, drops by default what no rule of it accepts (hook %s, priority %d)", c.Name, t.ID, hooks[c.Base.Hook], c.Base.Priority),
-				Meaning: "An accept in weft's tables does not help: packets of pods and Services pass only if a rule of that chain accepts them too",
-				Remedy:  "Accept them there: for the pods' addresses as source and as destination, and for connections that are established",
-			})
-		}
-	}
-	return out, nil
 }

@@ -1,0 +1,145 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-proxy/weft/cmd/weft/explain"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// stop is a rule of another program, or the policy of its chain, that stops packets of Services.
+type stop struct {
+	step    explain.Step
+	verdict string
+	// example is the first packet, packets counts them.
+	example trip
+	packets int
+	// reply is true if it stops the reply to the example, inside if one of the packets is from the
+	// node or a pod.
+	reply, inside bool
+}
+
+// checkForeign follows packets of a sample of the Services through the rules of all programs. What
+// cannot be decided is not a finding.
+func checkForeign(ctx context.Context, n *node) ([]Finding, error) {
+	trips := sampleTrips(n.services())
+	if len(trips) == 0 {
+		return nil, nil
+	}
+	follower, err := explain.OpenFollower()
+	if err != nil {
+		return nil, err
+	}
+	defer follower.Close()
+	var stops []*stop
+	followed := 0
+	for _, t := range trips {
+		// It is a sample: with less time it is a smaller one.
+		if ctx.Err() != nil {
+			break
+		}
+		answer, err := follower.Follow(ctx, t.question())
+		if err != nil {
+			continue // such as a node without a default route, and a packet from outside
+		}
+		followed++
+		stops = addStops(stops, t, answer)
+	}
+	var out []Finding
+	for _, s := range stops {
+		out = append(out, s.finding(followed))
+	}
+	return out, nil
+}
+
+// addStops adds what stops a packet, each rule and packet once.
+func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
+	counted := make(map[*stop]bool)
+	for i := range answer.Ways {
+		verdict, step, reply := answer.Ways[i].Stopped()
+		if step == nil || !step.Foreign {
+			continue
+		}
+		// A NodePort need not be open on every address of the node: the packet is for a program of
+		// the node then.
+		if t.from == fromOutside && answer.Ways[i].To == t.to && step.Hook != "prerouting" {
+			continue
+		}
+		var s *stop
+		for _, known := range stops {
+			if k := &known.step; k.Table == step.Table && k.Chain == step.Chain && k.Handle == step.Handle {
+				s = known
+			}
+		}
+		if s == nil {
+			s = &stop{step: *step, verdict: verdict, example: t, reply: reply}
+			stops = append(stops, s)
+		}
+		if !counted[s] {
+			counted[s] = true
+			s.packets++
+		}
+		s.inside = s.inside || t.from != fromOutside
+	}
+	return stops
+}
+
+// finding describes what stops packets, of so many that were followed.
+func (s *stop) finding(followed int) Finding {
+	what := fmt.Sprintf("rule %d", s.step.Handle)
+	if s.step.Handle == 0 {
+		what = "the " + s.step.Rule
+	}
+	if s.step.Comment != "" {
+		what += fmt.Sprintf(" (%s)", s.step.Comment)
+	}
+	packet := "packets"
+	if s.reply {
+		packet = "replies"
+	}
+	f := Finding{
+		Severity: Error,
+		Found: fmt.Sprintf("%s of chain %s of table %s, which is not weft's, stops %s of Services (%s): %s; %d of %d packets that were followed",
+			what, s.step.Chain, s.step.Table, packet, s.verdict, s.example, s.packets, followed),
+		Meaning: "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table",
+		Remedy: fmt.Sprintf("`nft -a list chain %s %s` shows it: have the program that made it accept the pods' addresses as source and as destination, and established connections; `weft explain %s` has the whole way",
+			s.step.Table, s.step.Chain, s.example.flags()),
+	}
+	if !s.inside {
+		f.Severity = Warning
+		f.Meaning = "Clients outside of the cluster cannot connect to these Services through this node, which may be intended"
+	}
+	return f
+}
+
+// Sources of trips that are not pods, as weft explain names them.
+const (
+	fromNode    = "node"
+	fromOutside = "outside"
+)
+
+// trip is the first packet of a connection to a Service.
+type trip struct {
+	service  string
+	from     string
+	to       netip.AddrPort
+	protocol model.Protocol
+}
+
+func (t trip) question() explain.Question {
+	return explain.Question{From: t.from, To: t.to.String(), Protocol: t.protocol.String(), Port: clientPort}
+}
+
+// clientPort is the source port of a trip.
+const clientPort = 40000
+
+func (t trip) String() string {
+	return fmt.Sprintf("%s from %s to %s (Service %s)", t.protocol, t.from, t.to, t.service)
+}
+
+// flags returns the flags of weft explain for the trip.
+func (t trip) flags() string {
+	return fmt.Sprintf("--from %s --to %s --protocol %s", t.from, t.to, t.protocol)
+}

@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+const (
+	// maxAlike is how many ports of Services of one kind are followed, maxPods from how many pods
+	// of the node, in each family.
+	maxAlike = 3
+	maxPods  = 2
+)
+
+// kind are the differences between ports of Services that rules of other programs are likely to
+// make.
+type kind struct {
+	family   model.Family
+	protocol model.Protocol
+	// local and remote are true if there are endpoints on this node and on others, open if clients
+	// outside of the cluster have an address or a NodePort to connect to.
+	local, remote, open bool
+}
+
+// sampledPort is a port of a Service in one family.
+type sampledPort struct {
+	kind
+	service *model.Service
+	port    *model.Port
+}
+
+// endpoints returns the number of endpoints.
+func (p *sampledPort) endpoints() int { return p.port.Backends[p.family].Cluster.Len() }
+
+// sampleTrips returns packets to a few ports of each kind: to the ClusterIP from the node and from
+// pods, and to an external address or a NodePort from outside.
+func sampleTrips(state *model.Snapshot) []trip {
+	pods := localPods(state.Services)
+	var out []trip
+	for _, p := range samplePorts(state.Services) {
+		t := trip{service: p.service.Name.String(), protocol: p.port.Protocol}
+		if to := p.port.ClusterIPs[p.family]; to.IsValid() {
+			t.to = netip.AddrPortFrom(to, p.port.Number)
+			for _, from := range append([]string{fromNode}, pods[p.family]...) {
+				t.from = from
+				out = append(out, t)
+			}
+		}
+		t.from = fromOutside
+		if external := p.port.External[p.family]; len(external) > 0 {
+			t.to = netip.AddrPortFrom(external[0].Addr, p.port.Number)
+			out = append(out, t)
+		}
+		if to := state.Node.Addresses[p.family]; to.IsValid() && p.port.NodePort != 0 {
+			t.to = netip.AddrPortFrom(to, p.port.NodePort)
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// samplePorts returns a few ports of each kind that have endpoints. It prefers those with few
+// endpoints, because each endpoint is a way of the packet.
+func samplePorts(services []*model.Service) []sampledPort {
+	of := make(map[kind][]sampledPort)
+	var kinds []kind
+	for _, s := range services {
+		for i := range s.Ports {
+			for family := range model.NumFamilies {
+				p := sampledPort{kindOf(&s.Ports[i], family), s, &s.Ports[i]}
+				if p.endpoints() == 0 {
+					continue
+				}
+				if of[p.kind] == nil {
+					kinds = append(kinds, p.kind)
+				}
+				alike := append(of[p.kind], p)
+				slices.SortStableFunc(alike, func(a, b sampledPort) int { return cmp.Compare(a.endpoints(), b.endpoints()) })
+				of[p.kind] = alike[:min(len(alike), maxAlike)]
+			}
+		}
+	}
+	var out []sampledPort
+	// The first of each kind come first, in case that there is no time for all.
+	for i := range maxAlike {
+		for _, k := range kinds {
+			if i < len(of[k]) {
+				out = append(out, of[k][i])
+			}
+		}
+	}
+	return out
+}
+
+// kindOf returns the kind of a port.
+func kindOf(p *model.Port, family model.Family) kind {
+	k := kind{family: family, protocol: p.Protocol, open: p.NodePort != 0 || len(p.External[family]) > 0}
+	for e := range p.Backends[family].Cluster.All() {
+		if e.Local {
+			k.local = true
+		} else {
+			k.remote = true
+		}
+		if k.local && k.remote {
+			break
+		}
+	}
+	return k
+}
+
+// localPods returns addresses of endpoints on this node.
+func localPods(services []*model.Service) (pods [model.NumFamilies][]string) {
+	for _, s := range services {
+		for i := range s.Ports {
+			for family := range model.NumFamilies {
+				for e := range s.Ports[i].Backends[family].Cluster.All() {
+					if len(pods[family]) == maxPods {
+						break
+					}
+					if addr := e.Addr.Addr().String(); e.Local && !slices.Contains(pods[family], addr) {
+						pods[family] = append(pods[family], addr)
+					}
+				}
+			}
+		}
+	}
+	return pods
+}
