@@ -24,6 +24,7 @@ func (w *writer) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.unconfirmed.Load()
 	w.intact = stored.Trusted
 	w.state.Adopt(dump, stored.Record.Desired)
 	w.purger.Add(w.state.Unpurged(dump), true)

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -153,6 +154,8 @@ type Aggregator struct {
 	flows   *flows.Flusher
 	dir     *statedir.Dir
 	history *history.Recorder
+	// unconfirmed has the fragments that wait for a confirmation.
+	unconfirmed *unconfirmed.Keeper
 	// roster knows the publishers.
 	roster   *roster
 	statuses *statuses
@@ -224,6 +227,7 @@ func New(cfg Config) (*Aggregator, error) {
 		Dir: cfg.StateDir, MaxEntries: cfg.HistoryEntries, MaxBytes: cfg.HistoryBytes, Retry: cfg.Retry, Logger: a.log,
 		Failed: m.stateErrors.WithLabelValues(stateHistory).Inc, Lost: func(n int) { m.historyLost.Add(float64(n)) },
 	})
+	a.unconfirmed = unconfirmed.New(unconfirmed.Config{Dir: cfg.StateDir, Revert: a.takeBack, Retry: cfg.Retry, Logger: a.log})
 	fc := flows.Config{
 		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
 	}
@@ -270,6 +274,13 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		select {
 		case <-a.ready:
 			a.history.Run(behind)
+		case <-behind.Done():
+		}
+	})
+	wg.Go(func() {
+		select {
+		case <-a.ready:
+			a.unconfirmed.Run(behind)
 		case <-behind.Done():
 		}
 	})
@@ -332,6 +343,9 @@ func (a *Aggregator) Version() string { return a.cfg.Version }
 // explains each.
 func (a *Aggregator) Features() []string {
 	var out []string
+	if a.unconfirmed.Enabled() {
+		out = append(out, "confirm")
+	}
 	if a.cfg.Flows != nil {
 		out = append(out, "conntrack")
 	}

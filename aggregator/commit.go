@@ -167,6 +167,9 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 	if err := w.storable(s, f); err != nil {
 		return false, err
 	}
+	if at, waits := w.unconfirmed.Waits(s.key()); waits && !s.reserved && !s.leaving {
+		return false, notConfirmed(s.key(), at)
+	}
 	switch {
 	case s.leaving:
 		return !ok || !w.isAbandoned(f), nil

@@ -20,7 +20,11 @@ import (
 // the last revision. It returns what is known at once, also during the start and on
 // standby. The messages are shared: they must not be changed.
 func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
-	return a.statuses.list()
+	fragments, revision = a.statuses.list()
+	for i, f := range fragments {
+		fragments[i] = a.withRevertTime(f)
+	}
+	return fragments, revision
 }
 
 // Get returns one fragment's status and its committed content in canonical form,
@@ -43,7 +47,7 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return status, fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
+	return a.withRevertTime(status), fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
 }
 
 // fragmentMessage returns a fragment with what updates put into tables.

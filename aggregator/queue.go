@@ -43,6 +43,9 @@ type submission struct {
 	durable, stored bool
 	// mustExist makes the withdrawal of an unknown fragment an error.
 	mustExist bool
+	// reserved is true for an update that is to be confirmed, and for the one that takes it
+	// back: they alone change a fragment that waits for a confirmation.
+	reserved bool
 	// ends is true for the end of a session, after its last update.
 	ends bool
 	// leaving withdraws a fragment only if no session owns it any more, or if it has

@@ -340,12 +340,21 @@ func (a *Aggregator) Holds(publisher string) (rules, elements int) {
 // Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby,
 // ErrStopped, ErrGone (ctx ended during the start), ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
-	key := desired.Key{Publisher: publisher, Name: f.GetName()}
-	if err := a.admitting(ctx.Done()); err != nil {
+	s, err := a.admitSnapshot(ctx, publisher, f)
+	if err != nil {
 		return Result{}, err
 	}
+	return a.submit(ctx, s)
+}
+
+// admitSnapshot compiles and checks a fragment.
+func (a *Aggregator) admitSnapshot(ctx context.Context, publisher string, f *weftv1.Fragment) (*submission, error) {
+	key := desired.Key{Publisher: publisher, Name: f.GetName()}
+	if err := a.admitting(ctx.Done()); err != nil {
+		return nil, err
+	}
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	adm := admission.NewSnapshot(a.admission, key, a.scope.Load())
 	if f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
@@ -354,9 +363,9 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 	adm.AddFragment(f)
 	u, err := adm.Finish()
 	if err != nil {
-		return Result{}, a.rejected(err)
+		return nil, a.rejected(err)
 	}
-	return a.submit(ctx, &submission{update: u, admitted: adm})
+	return &submission{update: u, admitted: adm}, nil
 }
 
 // Delete withdraws a fragment.

@@ -111,11 +111,11 @@ func (e *RejectedError) Is(target error) bool {
 }
 
 // passing reports whether the rejection can go away without a change by the publisher:
-// all violations are about other fragments, the kernel, or the rights of the publisher.
+// all violations are about other fragments, the kernel, the rights of the publisher, or a confirmation.
 func (e *RejectedError) passing() bool {
 	reasons := []weftv1.Violation_Reason{
 		weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
-		weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT,
+		weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT, weftv1.Violation_REASON_UNCONFIRMED,
 	}
 	lasting := func(v *weftv1.Violation) bool { return !slices.Contains(reasons, v.GetReason()) }
 	return len(e.Violations) > 0 && !slices.ContainsFunc(e.Violations, lasting)

@@ -58,7 +58,7 @@ func TestRejectedErrorIsItsReasons(t *testing.T) {
 func TestRefusalsThatPass(t *testing.T) {
 	passing := map[weftv1.Violation_Reason]bool{
 		weftv1.Violation_REASON_CONFLICT: true, weftv1.Violation_REASON_REFERENCE: true, weftv1.Violation_REASON_KERNEL: true,
-		weftv1.Violation_REASON_PERMISSION: true, weftv1.Violation_REASON_LIMIT: true,
+		weftv1.Violation_REASON_PERMISSION: true, weftv1.Violation_REASON_LIMIT: true, weftv1.Violation_REASON_UNCONFIRMED: true,
 	}
 	for n := range weftv1.Violation_Reason_name {
 		r := weftv1.Violation_Reason(n)

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -25,6 +28,35 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 		return 0, fmt.Errorf("apply %s: %w", f.GetName(), err)
 	}
 	resp, err := call(ctx, c, "apply "+f.GetName(), f.GetName(), c.publisher.Apply, req)
+	return resp.GetRevision(), err
+}
+
+// ApplyUnconfirmed applies a fragment, as Apply does, and has the aggregator take that back
+// after a time from 1s to 24h unless Confirm comes before. It returns when that is.
+//
+// Possible errors: those of Apply, errors.ErrUnsupported (an older aggregator, or one
+// without a state directory).
+func (c *Client) ApplyUnconfirmed(ctx context.Context, f *weftv1.Fragment, after time.Duration) (revision uint64, at time.Time, err error) {
+	req := &weftv1.ApplyRequest{Fragment: f, Confirm: durationpb.New(after)}
+	if err := checkSize(req); err != nil {
+		return 0, at, fmt.Errorf("apply %s: %w", f.GetName(), err)
+	}
+	resp, err := call(ctx, c, "apply "+f.GetName(), f.GetName(), c.publisher.Apply, req)
+	if err == nil && resp.GetRevertTime() == nil {
+		return 0, at, fmt.Errorf("apply %s: the aggregator does not know confirmations, and the fragment stays: %w", f.GetName(), errors.ErrUnsupported)
+	}
+	return resp.GetRevision(), resp.GetRevertTime().AsTime(), err
+}
+
+// Confirm keeps a fragment that waits for a confirmation, or with revert takes it back now. An
+// empty publisher means the caller. It returns the last revision.
+//
+// Possible errors: ErrNotFound (it does not wait), *RejectedError (it is being taken back),
+// ErrUnavailable (the state directory cannot be written), ErrPermission, ErrClosed,
+// errors.ErrUnsupported, ctx's.
+func (c *Client) Confirm(ctx context.Context, publisher, fragment string, revert bool) (revision uint64, err error) {
+	req := &weftv1.ConfirmRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}, Revert: revert}
+	resp, err := call(ctx, c, "confirm "+fragment, fragment, c.publisher.Confirm, req)
 	return resp.GetRevision(), err
 }
 

@@ -123,6 +123,27 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 	return out, unavailable(err)
 }
 
+// Content returns what a fragment has after the last recorded commit.
+//
+// Possible errors: ErrDisabled, ErrUnavailable, ctx's.
+func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err error) {
+	if err := r.Flush(ctx); err != nil {
+		return c, err
+	}
+	err = r.view(func(tx *bolt.Tx) error {
+		s := load(tx, []byte(key.String()))
+		if c.State = s.state(); c.State != known {
+			return nil
+		}
+		all, err := s.all()
+		if err == nil {
+			c.Fragment, err = assemble(all)
+		}
+		return err
+	})
+	return c, unavailable(err)
+}
+
 // comparison finds the differences between two revisions.
 type comparison struct {
 	tx       *bolt.Tx

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -31,11 +32,31 @@ type service struct {
 // Apply implements weftv1.PublisherServer.
 func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.ApplyResponse, error) {
 	c := callerFrom(ctx)
+	if after := req.GetConfirm().AsDuration(); after != 0 {
+		r, at, err := s.agg.ApplyUnconfirmed(ctx, c.publisher, req.GetFragment(), after)
+		if err != nil {
+			return nil, err
+		}
+		return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes, RevertTime: timestamppb.New(at)}, nil
+	}
 	r, err := s.agg.Apply(ctx, c.publisher, req.GetFragment())
 	if err != nil {
 		return nil, err
 	}
 	return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes}, nil
+}
+
+// Confirm implements weftv1.PublisherServer.
+func (s *service) Confirm(ctx context.Context, req *weftv1.ConfirmRequest) (*weftv1.ConfirmResponse, error) {
+	key, err := keyOf(ctx, req.GetFragment())
+	if err != nil {
+		return nil, err
+	}
+	revision, err := s.agg.Confirm(ctx, key.Publisher, key.Name, req.GetRevert())
+	if err != nil {
+		return nil, err
+	}
+	return &weftv1.ConfirmResponse{Revision: revision}, nil
 }
 
 // Delete implements weftv1.PublisherServer.

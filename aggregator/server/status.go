@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
 // toStatus gives an error its gRPC code. It is the one place that does. A
@@ -66,6 +67,9 @@ var statusCodes = []struct {
 	{history.ErrNoRevision, codes.NotFound},
 	{history.ErrTooLarge, codes.ResourceExhausted},
 	{history.ErrDisabled, codes.Unimplemented},
+	{unconfirmed.ErrDisabled, codes.Unimplemented},
+	{unconfirmed.ErrNone, codes.NotFound},
+	{unconfirmed.ErrNotStored, codes.Unavailable},
 	{history.ErrUnavailable, codes.Unavailable},
 	{aggregator.ErrHidden, codes.PermissionDenied},
 	{aggregator.ErrInvalidName, codes.InvalidArgument},
@@ -103,7 +107,7 @@ func rejectionCode(r *aggregator.RejectedError) codes.Code {
 	}
 	switch r.Violations[0].GetReason() {
 	case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
-		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER, weftv1.Violation_REASON_EXPIRED:
+		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER, weftv1.Violation_REASON_EXPIRED, weftv1.Violation_REASON_UNCONFIRMED:
 		return codes.FailedPrecondition
 	case weftv1.Violation_REASON_PERMISSION:
 		return codes.PermissionDenied

@@ -48,6 +48,7 @@ func TestToStatus(t *testing.T) {
 		{rejected(weftv1.Violation_REASON_LIMIT), codes.ResourceExhausted},
 		{rejected(weftv1.Violation_REASON_PERMISSION), codes.PermissionDenied},
 		{rejected(weftv1.Violation_REASON_EXPIRED), codes.FailedPrecondition},
+		{rejected(weftv1.Violation_REASON_UNCONFIRMED), codes.FailedPrecondition},
 	}
 	for _, tt := range tests {
 		if tt.err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -166,12 +167,14 @@ func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.F
 	if err != nil {
 		return err
 	}
+	var why []string
 	for _, r := range plan.GetRejections() {
-		var why []string
 		for _, v := range r.GetViolations() {
-			why = append(why, v.GetMessage())
+			why = append(why, fmt.Sprintf("the earlier content of fragment %s would be refused: %s", r.GetFragment().Text(), v.GetMessage()))
 		}
-		return fmt.Errorf("the earlier content of fragment %s would be refused: %s", r.GetFragment().Text(), strings.Join(why, "; "))
+	}
+	if len(why) > 0 {
+		return errors.New(strings.Join(why, "; "))
 	}
 	return nil
 }
@@ -180,14 +183,11 @@ func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.F
 func (u *undo) apply(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	for _, f := range fragments {
 		name := f.GetFragment()
-		what := "has its earlier content"
-		revision, err := uint64(0), error(nil)
+		what, act := "has its earlier content", func() (uint64, error) { return c.Apply(ctx, f.GetFrom()) }
 		if f.GetFrom() == nil {
-			what = "withdrawn"
-			revision, err = c.Delete(ctx, name.GetPublisher(), name.GetName())
-		} else {
-			revision, err = c.Apply(ctx, f.GetFrom())
+			what, act = "withdrawn", func() (uint64, error) { return c.Delete(ctx, name.GetPublisher(), name.GetName()) }
 		}
+		revision, err := act()
 		if err != nil {
 			return err
 		}

@@ -26,14 +26,15 @@ import (
 const patience = 30 * time.Second
 
 // inOwnNamespace runs the calling test again, in a process in a fresh network
-// namespace; true means that this is that process.
-func inOwnNamespace(t *testing.T) bool {
+// namespace and with further flags; true means that this is that process.
+func inOwnNamespace(t *testing.T, flags ...string) bool {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" {
 		return true
 	}
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
+	flags = append(flags, "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.timeout=0")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], flags...) //nolint:gosec // itself
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := cmd.CombinedOutput()

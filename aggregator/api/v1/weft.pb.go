@@ -303,6 +303,8 @@ const (
 	// The fragment's expire_time has passed: that of a snapshot, or of the fragment
 	// that a patch would change.
 	Violation_REASON_EXPIRED Violation_Reason = 10
+	// The fragment waits for Confirm, and is not changed until then.
+	Violation_REASON_UNCONFIRMED Violation_Reason = 11
 )
 
 // Enum value maps for Violation_Reason.
@@ -319,6 +321,7 @@ var (
 		8:  "REASON_SNAPSHOT_NEEDED",
 		9:  "REASON_TAKEN_OVER",
 		10: "REASON_EXPIRED",
+		11: "REASON_UNCONFIRMED",
 	}
 	Violation_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":     0,
@@ -332,6 +335,7 @@ var (
 		"REASON_SNAPSHOT_NEEDED": 8,
 		"REASON_TAKEN_OVER":      9,
 		"REASON_EXPIRED":         10,
+		"REASON_UNCONFIRMED":     11,
 	}
 )
 
@@ -359,7 +363,7 @@ func (x Violation_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Violation_Reason.Descriptor instead.
 func (Violation_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{23, 0}
+	return file_weft_proto_rawDescGZIP(), []int{25, 0}
 }
 
 type Change_Operation int32
@@ -412,7 +416,7 @@ func (x Change_Operation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Change_Operation.Descriptor instead.
 func (Change_Operation) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{27, 0}
+	return file_weft_proto_rawDescGZIP(), []int{29, 0}
 }
 
 type FragmentStatus_State int32
@@ -468,7 +472,7 @@ func (x FragmentStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentStatus_State.Descriptor instead.
 func (FragmentStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{37, 0}
+	return file_weft_proto_rawDescGZIP(), []int{39, 0}
 }
 
 type FragmentChange_Kind int32
@@ -528,7 +532,7 @@ func (x FragmentChange_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentChange_Kind.Descriptor instead.
 func (FragmentChange_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{74, 0}
+	return file_weft_proto_rawDescGZIP(), []int{76, 0}
 }
 
 // FragmentName names a fragment. Its text form is "publisher/name".
@@ -1562,8 +1566,12 @@ func (x *Flowtable) GetCounter() bool {
 }
 
 type ApplyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Fragment      *Fragment              `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Fragment *Fragment              `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	// The aggregator takes the fragment back after this time, unless Confirm comes before: the
+	// fragment has its earlier content again, or is withdrawn if there was none. Not set or 0
+	// means never.
+	Confirm       *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm,proto3" json:"confirm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1605,13 +1613,22 @@ func (x *ApplyRequest) GetFragment() *Fragment {
 	return nil
 }
 
+func (x *ApplyRequest) GetConfirm() *durationpb.Duration {
+	if x != nil {
+		return x.Confirm
+	}
+	return nil
+}
+
 type ApplyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The commit that carries the fragment. If the fragment was already like that, the
 	// last commit before the call; changes is then not set.
 	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// What that commit changed, updates of other publishers included.
-	Changes       *Counts `protobuf:"bytes,2,opt,name=changes,proto3" json:"changes,omitempty"`
+	Changes *Counts `protobuf:"bytes,2,opt,name=changes,proto3" json:"changes,omitempty"`
+	// When the fragment is taken back, if ApplyRequest.confirm is set.
+	RevertTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=revert_time,json=revertTime,proto3" json:"revert_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1660,6 +1677,111 @@ func (x *ApplyResponse) GetChanges() *Counts {
 	return nil
 }
 
+func (x *ApplyResponse) GetRevertTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RevertTime
+	}
+	return nil
+}
+
+type ConfirmRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Fragment *FragmentName          `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	// Take the fragment back now, instead of keeping it.
+	Revert        bool `protobuf:"varint,2,opt,name=revert,proto3" json:"revert,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmRequest) Reset() {
+	*x = ConfirmRequest{}
+	mi := &file_weft_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmRequest) ProtoMessage() {}
+
+func (x *ConfirmRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ConfirmRequest) GetFragment() *FragmentName {
+	if x != nil {
+		return x.Fragment
+	}
+	return nil
+}
+
+func (x *ConfirmRequest) GetRevert() bool {
+	if x != nil {
+		return x.Revert
+	}
+	return false
+}
+
+type ConfirmResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last commit. If the fragment is taken back, one that has its earlier content.
+	Revision      uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmResponse) Reset() {
+	*x = ConfirmResponse{}
+	mi := &file_weft_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmResponse) ProtoMessage() {}
+
+func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ConfirmResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 type DeleteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fragment      *FragmentName          `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
@@ -1669,7 +1791,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_weft_proto_msgTypes[13]
+	mi := &file_weft_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1803,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[13]
+	mi := &file_weft_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1816,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{13}
+	return file_weft_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteRequest) GetFragment() *FragmentName {
@@ -1714,7 +1836,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_weft_proto_msgTypes[14]
+	mi := &file_weft_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1848,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[14]
+	mi := &file_weft_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1861,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{14}
+	return file_weft_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteResponse) GetRevision() uint64 {
@@ -1768,7 +1890,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_weft_proto_msgTypes[15]
+	mi := &file_weft_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1780,7 +1902,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[15]
+	mi := &file_weft_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1793,7 +1915,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{15}
+	return file_weft_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PublishRequest) GetId() uint64 {
@@ -1884,7 +2006,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_weft_proto_msgTypes[16]
+	mi := &file_weft_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +2018,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[16]
+	mi := &file_weft_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +2031,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{16}
+	return file_weft_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Patch) GetFragment() string {
@@ -1953,7 +2075,7 @@ type TablePatch struct {
 
 func (x *TablePatch) Reset() {
 	*x = TablePatch{}
-	mi := &file_weft_proto_msgTypes[17]
+	mi := &file_weft_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2087,7 @@ func (x *TablePatch) String() string {
 func (*TablePatch) ProtoMessage() {}
 
 func (x *TablePatch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[17]
+	mi := &file_weft_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2100,7 @@ func (x *TablePatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TablePatch.ProtoReflect.Descriptor instead.
 func (*TablePatch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{17}
+	return file_weft_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TablePatch) GetFamily() string {
@@ -2076,7 +2198,7 @@ type ObjectReference struct {
 
 func (x *ObjectReference) Reset() {
 	*x = ObjectReference{}
-	mi := &file_weft_proto_msgTypes[18]
+	mi := &file_weft_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2210,7 @@ func (x *ObjectReference) String() string {
 func (*ObjectReference) ProtoMessage() {}
 
 func (x *ObjectReference) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[18]
+	mi := &file_weft_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2223,7 @@ func (x *ObjectReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectReference.ProtoReflect.Descriptor instead.
 func (*ObjectReference) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{18}
+	return file_weft_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ObjectReference) GetKind() string {
@@ -2133,7 +2255,7 @@ type ElementPatch struct {
 
 func (x *ElementPatch) Reset() {
 	*x = ElementPatch{}
-	mi := &file_weft_proto_msgTypes[19]
+	mi := &file_weft_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2267,7 @@ func (x *ElementPatch) String() string {
 func (*ElementPatch) ProtoMessage() {}
 
 func (x *ElementPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[19]
+	mi := &file_weft_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2280,7 @@ func (x *ElementPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ElementPatch.ProtoReflect.Descriptor instead.
 func (*ElementPatch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{19}
+	return file_weft_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ElementPatch) GetSet() string {
@@ -2198,7 +2320,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_weft_proto_msgTypes[20]
+	mi := &file_weft_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2210,7 +2332,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[20]
+	mi := &file_weft_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2223,7 +2345,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{20}
+	return file_weft_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PublishResponse) GetId() uint64 {
@@ -2286,7 +2408,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_weft_proto_msgTypes[21]
+	mi := &file_weft_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2420,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[21]
+	mi := &file_weft_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2433,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{21}
+	return file_weft_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Committed) GetRevision() uint64 {
@@ -2332,7 +2454,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_weft_proto_msgTypes[22]
+	mi := &file_weft_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2466,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[22]
+	mi := &file_weft_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2479,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{22}
+	return file_weft_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Rejected) GetViolations() []*Violation {
@@ -2386,7 +2508,7 @@ type Violation struct {
 
 func (x *Violation) Reset() {
 	*x = Violation{}
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2398,7 +2520,7 @@ func (x *Violation) String() string {
 func (*Violation) ProtoMessage() {}
 
 func (x *Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2411,7 +2533,7 @@ func (x *Violation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Violation.ProtoReflect.Descriptor instead.
 func (*Violation) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{23}
+	return file_weft_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Violation) GetObject() *ObjectName {
@@ -2468,7 +2590,7 @@ type PlanRequest struct {
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2602,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2615,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{24}
+	return file_weft_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlanRequest) GetWithdraw() []*FragmentName {
@@ -2532,7 +2654,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2666,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2679,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{25}
+	return file_weft_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlanResponse) GetRevision() uint64 {
@@ -2618,7 +2740,7 @@ type PathCost struct {
 
 func (x *PathCost) Reset() {
 	*x = PathCost{}
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2752,7 @@ func (x *PathCost) String() string {
 func (*PathCost) ProtoMessage() {}
 
 func (x *PathCost) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2765,7 @@ func (x *PathCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathCost.ProtoReflect.Descriptor instead.
 func (*PathCost) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{26}
+	return file_weft_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PathCost) GetChain() *ObjectName {
@@ -2683,7 +2805,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +2817,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +2830,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{27}
+	return file_weft_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Change) GetOperation() Change_Operation {
@@ -2754,7 +2876,7 @@ type Shadow struct {
 
 func (x *Shadow) Reset() {
 	*x = Shadow{}
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2888,7 @@ func (x *Shadow) String() string {
 func (*Shadow) ProtoMessage() {}
 
 func (x *Shadow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2901,7 @@ func (x *Shadow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shadow.ProtoReflect.Descriptor instead.
 func (*Shadow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{28}
+	return file_weft_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Shadow) GetElement() *ObjectName {
@@ -2825,7 +2947,7 @@ type GetInfoRequest struct {
 
 func (x *GetInfoRequest) Reset() {
 	*x = GetInfoRequest{}
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2959,7 @@ func (x *GetInfoRequest) String() string {
 func (*GetInfoRequest) ProtoMessage() {}
 
 func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2972,7 @@ func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetInfoRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{29}
+	return file_weft_proto_rawDescGZIP(), []int{31}
 }
 
 type GetInfoResponse struct {
@@ -2868,7 +2990,7 @@ type GetInfoResponse struct {
 
 func (x *GetInfoResponse) Reset() {
 	*x = GetInfoResponse{}
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2880,7 +3002,7 @@ func (x *GetInfoResponse) String() string {
 func (*GetInfoResponse) ProtoMessage() {}
 
 func (x *GetInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2893,7 +3015,7 @@ func (x *GetInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetInfoResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{30}
+	return file_weft_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetInfoResponse) GetVersion() string {
@@ -2937,7 +3059,7 @@ type Kernel struct {
 
 func (x *Kernel) Reset() {
 	*x = Kernel{}
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3071,7 @@ func (x *Kernel) String() string {
 func (*Kernel) ProtoMessage() {}
 
 func (x *Kernel) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3084,7 @@ func (x *Kernel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kernel.ProtoReflect.Descriptor instead.
 func (*Kernel) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{31}
+	return file_weft_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Kernel) GetRelease() string {
@@ -3009,7 +3131,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3143,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3156,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{32}
+	return file_weft_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Limits) GetMessageBytes() uint64 {
@@ -3144,7 +3266,7 @@ type GetFragmentRequest struct {
 
 func (x *GetFragmentRequest) Reset() {
 	*x = GetFragmentRequest{}
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3156,7 +3278,7 @@ func (x *GetFragmentRequest) String() string {
 func (*GetFragmentRequest) ProtoMessage() {}
 
 func (x *GetFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3169,7 +3291,7 @@ func (x *GetFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFragmentRequest.ProtoReflect.Descriptor instead.
 func (*GetFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{33}
+	return file_weft_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetFragmentRequest) GetFragment() *FragmentName {
@@ -3193,7 +3315,7 @@ type GetFragmentResponse struct {
 
 func (x *GetFragmentResponse) Reset() {
 	*x = GetFragmentResponse{}
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3327,7 @@ func (x *GetFragmentResponse) String() string {
 func (*GetFragmentResponse) ProtoMessage() {}
 
 func (x *GetFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3340,7 @@ func (x *GetFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFragmentResponse.ProtoReflect.Descriptor instead.
 func (*GetFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{34}
+	return file_weft_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetFragmentResponse) GetStatus() *FragmentStatus {
@@ -3243,7 +3365,7 @@ type ListFragmentsRequest struct {
 
 func (x *ListFragmentsRequest) Reset() {
 	*x = ListFragmentsRequest{}
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3377,7 @@ func (x *ListFragmentsRequest) String() string {
 func (*ListFragmentsRequest) ProtoMessage() {}
 
 func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3390,7 @@ func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListFragmentsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{35}
+	return file_weft_proto_rawDescGZIP(), []int{37}
 }
 
 // ListFragmentsResponse is one part of the list.
@@ -3283,7 +3405,7 @@ type ListFragmentsResponse struct {
 
 func (x *ListFragmentsResponse) Reset() {
 	*x = ListFragmentsResponse{}
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3417,7 @@ func (x *ListFragmentsResponse) String() string {
 func (*ListFragmentsResponse) ProtoMessage() {}
 
 func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3430,7 @@ func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListFragmentsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{36}
+	return file_weft_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListFragmentsResponse) GetRevision() uint64 {
@@ -3347,14 +3469,17 @@ type FragmentStatus struct {
 	// The violations of its last rejection, if there was no commit of it since.
 	Violations []*Violation `protobuf:"bytes,13,rep,name=violations,proto3" json:"violations,omitempty"`
 	// When the aggregator withdraws it by itself. Not set means never.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// When the aggregator takes it back unless Confirm comes before. Not set if it need not be
+	// confirmed.
+	RevertTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=revert_time,json=revertTime,proto3" json:"revert_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FragmentStatus) Reset() {
 	*x = FragmentStatus{}
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3491,7 @@ func (x *FragmentStatus) String() string {
 func (*FragmentStatus) ProtoMessage() {}
 
 func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3504,7 @@ func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentStatus.ProtoReflect.Descriptor instead.
 func (*FragmentStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{37}
+	return file_weft_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FragmentStatus) GetFragment() *FragmentName {
@@ -3480,6 +3605,13 @@ func (x *FragmentStatus) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *FragmentStatus) GetRevertTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RevertTime
+	}
+	return nil
+}
+
 type GetTableRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means ip.
@@ -3499,7 +3631,7 @@ type GetTableRequest struct {
 
 func (x *GetTableRequest) Reset() {
 	*x = GetTableRequest{}
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3643,7 @@ func (x *GetTableRequest) String() string {
 func (*GetTableRequest) ProtoMessage() {}
 
 func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3656,7 @@ func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableRequest.ProtoReflect.Descriptor instead.
 func (*GetTableRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{38}
+	return file_weft_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetTableRequest) GetFamily() string {
@@ -3578,7 +3710,7 @@ type GetTableResponse struct {
 
 func (x *GetTableResponse) Reset() {
 	*x = GetTableResponse{}
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3590,7 +3722,7 @@ func (x *GetTableResponse) String() string {
 func (*GetTableResponse) ProtoMessage() {}
 
 func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3603,7 +3735,7 @@ func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableResponse.ProtoReflect.Descriptor instead.
 func (*GetTableResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{39}
+	return file_weft_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetTableResponse) GetRevision() uint64 {
@@ -3656,7 +3788,7 @@ type ListTablesRequest struct {
 
 func (x *ListTablesRequest) Reset() {
 	*x = ListTablesRequest{}
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3668,7 +3800,7 @@ func (x *ListTablesRequest) String() string {
 func (*ListTablesRequest) ProtoMessage() {}
 
 func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3681,7 +3813,7 @@ func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
 func (*ListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{40}
+	return file_weft_proto_rawDescGZIP(), []int{42}
 }
 
 // ListTablesResponse is one part of the list.
@@ -3696,7 +3828,7 @@ type ListTablesResponse struct {
 
 func (x *ListTablesResponse) Reset() {
 	*x = ListTablesResponse{}
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3840,7 @@ func (x *ListTablesResponse) String() string {
 func (*ListTablesResponse) ProtoMessage() {}
 
 func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3853,7 @@ func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
 func (*ListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{41}
+	return file_weft_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListTablesResponse) GetRevision() uint64 {
@@ -3761,7 +3893,7 @@ type TableStatus struct {
 
 func (x *TableStatus) Reset() {
 	*x = TableStatus{}
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3773,7 +3905,7 @@ func (x *TableStatus) String() string {
 func (*TableStatus) ProtoMessage() {}
 
 func (x *TableStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3786,7 +3918,7 @@ func (x *TableStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStatus.ProtoReflect.Descriptor instead.
 func (*TableStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{42}
+	return file_weft_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TableStatus) GetFamily() string {
@@ -3883,7 +4015,7 @@ type MergedChain struct {
 
 func (x *MergedChain) Reset() {
 	*x = MergedChain{}
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3895,7 +4027,7 @@ func (x *MergedChain) String() string {
 func (*MergedChain) ProtoMessage() {}
 
 func (x *MergedChain) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3908,7 +4040,7 @@ func (x *MergedChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedChain.ProtoReflect.Descriptor instead.
 func (*MergedChain) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{43}
+	return file_weft_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *MergedChain) GetChain() *Chain {
@@ -3957,7 +4089,7 @@ type MergedRule struct {
 
 func (x *MergedRule) Reset() {
 	*x = MergedRule{}
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4101,7 @@ func (x *MergedRule) String() string {
 func (*MergedRule) ProtoMessage() {}
 
 func (x *MergedRule) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4114,7 @@ func (x *MergedRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedRule.ProtoReflect.Descriptor instead.
 func (*MergedRule) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{44}
+	return file_weft_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *MergedRule) GetRule() *Rule {
@@ -4034,7 +4166,7 @@ type MergedSet struct {
 
 func (x *MergedSet) Reset() {
 	*x = MergedSet{}
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4046,7 +4178,7 @@ func (x *MergedSet) String() string {
 func (*MergedSet) ProtoMessage() {}
 
 func (x *MergedSet) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4059,7 +4191,7 @@ func (x *MergedSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedSet.ProtoReflect.Descriptor instead.
 func (*MergedSet) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{45}
+	return file_weft_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MergedSet) GetSet() *Set {
@@ -4119,7 +4251,7 @@ type MergedObject struct {
 
 func (x *MergedObject) Reset() {
 	*x = MergedObject{}
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4263,7 @@ func (x *MergedObject) String() string {
 func (*MergedObject) ProtoMessage() {}
 
 func (x *MergedObject) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4276,7 @@ func (x *MergedObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedObject.ProtoReflect.Descriptor instead.
 func (*MergedObject) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{46}
+	return file_weft_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *MergedObject) GetObject() *Object {
@@ -4182,7 +4314,7 @@ type MergedFlowtable struct {
 
 func (x *MergedFlowtable) Reset() {
 	*x = MergedFlowtable{}
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4194,7 +4326,7 @@ func (x *MergedFlowtable) String() string {
 func (*MergedFlowtable) ProtoMessage() {}
 
 func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4207,7 +4339,7 @@ func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedFlowtable.ProtoReflect.Descriptor instead.
 func (*MergedFlowtable) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{47}
+	return file_weft_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *MergedFlowtable) GetFlowtable() *Flowtable {
@@ -4239,7 +4371,7 @@ type ListPublishersRequest struct {
 
 func (x *ListPublishersRequest) Reset() {
 	*x = ListPublishersRequest{}
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4383,7 @@ func (x *ListPublishersRequest) String() string {
 func (*ListPublishersRequest) ProtoMessage() {}
 
 func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4264,7 +4396,7 @@ func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersRequest.ProtoReflect.Descriptor instead.
 func (*ListPublishersRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{48}
+	return file_weft_proto_rawDescGZIP(), []int{50}
 }
 
 // ListPublishersResponse is one part of the list.
@@ -4277,7 +4409,7 @@ type ListPublishersResponse struct {
 
 func (x *ListPublishersResponse) Reset() {
 	*x = ListPublishersResponse{}
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4289,7 +4421,7 @@ func (x *ListPublishersResponse) String() string {
 func (*ListPublishersResponse) ProtoMessage() {}
 
 func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4302,7 +4434,7 @@ func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersResponse.ProtoReflect.Descriptor instead.
 func (*ListPublishersResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{49}
+	return file_weft_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListPublishersResponse) GetPublishers() []*PublisherStatus {
@@ -4338,7 +4470,7 @@ type PublisherStatus struct {
 
 func (x *PublisherStatus) Reset() {
 	*x = PublisherStatus{}
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4350,7 +4482,7 @@ func (x *PublisherStatus) String() string {
 func (*PublisherStatus) ProtoMessage() {}
 
 func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4363,7 +4495,7 @@ func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublisherStatus.ProtoReflect.Descriptor instead.
 func (*PublisherStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{50}
+	return file_weft_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PublisherStatus) GetName() string {
@@ -4464,7 +4596,7 @@ type LimitStatus struct {
 
 func (x *LimitStatus) Reset() {
 	*x = LimitStatus{}
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4476,7 +4608,7 @@ func (x *LimitStatus) String() string {
 func (*LimitStatus) ProtoMessage() {}
 
 func (x *LimitStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4489,7 +4621,7 @@ func (x *LimitStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitStatus.ProtoReflect.Descriptor instead.
 func (*LimitStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{51}
+	return file_weft_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *LimitStatus) GetName() string {
@@ -4527,7 +4659,7 @@ type SessionStatus struct {
 
 func (x *SessionStatus) Reset() {
 	*x = SessionStatus{}
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4539,7 +4671,7 @@ func (x *SessionStatus) String() string {
 func (*SessionStatus) ProtoMessage() {}
 
 func (x *SessionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4552,7 +4684,7 @@ func (x *SessionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
 func (*SessionStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{52}
+	return file_weft_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SessionStatus) GetPid() int32 {
@@ -4594,7 +4726,7 @@ type OwnerRequest struct {
 
 func (x *OwnerRequest) Reset() {
 	*x = OwnerRequest{}
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4606,7 +4738,7 @@ func (x *OwnerRequest) String() string {
 func (*OwnerRequest) ProtoMessage() {}
 
 func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4619,7 +4751,7 @@ func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerRequest.ProtoReflect.Descriptor instead.
 func (*OwnerRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{53}
+	return file_weft_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *OwnerRequest) GetObject() *ObjectName {
@@ -4639,7 +4771,7 @@ type OwnerResponse struct {
 
 func (x *OwnerResponse) Reset() {
 	*x = OwnerResponse{}
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +4783,7 @@ func (x *OwnerResponse) String() string {
 func (*OwnerResponse) ProtoMessage() {}
 
 func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4664,7 +4796,7 @@ func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerResponse.ProtoReflect.Descriptor instead.
 func (*OwnerResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{54}
+	return file_weft_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OwnerResponse) GetOwners() []*ObjectOwner {
@@ -4691,7 +4823,7 @@ type ObjectOwner struct {
 
 func (x *ObjectOwner) Reset() {
 	*x = ObjectOwner{}
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4703,7 +4835,7 @@ func (x *ObjectOwner) String() string {
 func (*ObjectOwner) ProtoMessage() {}
 
 func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4716,7 +4848,7 @@ func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectOwner.ProtoReflect.Descriptor instead.
 func (*ObjectOwner) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{55}
+	return file_weft_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ObjectOwner) GetFragment() *FragmentName {
@@ -4755,7 +4887,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +4899,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +4912,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{56}
+	return file_weft_proto_rawDescGZIP(), []int{58}
 }
 
 // WatchResponse is one event.
@@ -4801,7 +4933,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4813,7 +4945,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4826,7 +4958,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{57}
+	return file_weft_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchResponse) GetTime() *timestamppb.Timestamp {
@@ -4944,7 +5076,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4956,7 +5088,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4969,7 +5101,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{58}
+	return file_weft_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Commit) GetRevision() uint64 {
@@ -5040,7 +5172,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5052,7 +5184,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5065,7 +5197,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{59}
+	return file_weft_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Counts) GetTables() uint32 {
@@ -5135,7 +5267,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5279,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5292,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{60}
+	return file_weft_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Rejection) GetFragment() *FragmentName {
@@ -5190,7 +5322,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5202,7 +5334,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5215,7 +5347,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{61}
+	return file_weft_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Drift) GetReason() string {
@@ -5245,7 +5377,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5257,7 +5389,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5270,7 +5402,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{62}
+	return file_weft_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Presence) GetPublisher() string {
@@ -5307,7 +5439,7 @@ type Expired struct {
 
 func (x *Expired) Reset() {
 	*x = Expired{}
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5319,7 +5451,7 @@ func (x *Expired) String() string {
 func (*Expired) ProtoMessage() {}
 
 func (x *Expired) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5332,7 +5464,7 @@ func (x *Expired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expired.ProtoReflect.Descriptor instead.
 func (*Expired) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{63}
+	return file_weft_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Expired) GetFragment() *FragmentName {
@@ -5364,7 +5496,7 @@ type CleanupRequest struct {
 
 func (x *CleanupRequest) Reset() {
 	*x = CleanupRequest{}
-	mi := &file_weft_proto_msgTypes[64]
+	mi := &file_weft_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5376,7 +5508,7 @@ func (x *CleanupRequest) String() string {
 func (*CleanupRequest) ProtoMessage() {}
 
 func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[64]
+	mi := &file_weft_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5389,7 +5521,7 @@ func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
 func (*CleanupRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{64}
+	return file_weft_proto_rawDescGZIP(), []int{66}
 }
 
 type CleanupResponse struct {
@@ -5402,7 +5534,7 @@ type CleanupResponse struct {
 
 func (x *CleanupResponse) Reset() {
 	*x = CleanupResponse{}
-	mi := &file_weft_proto_msgTypes[65]
+	mi := &file_weft_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5414,7 +5546,7 @@ func (x *CleanupResponse) String() string {
 func (*CleanupResponse) ProtoMessage() {}
 
 func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[65]
+	mi := &file_weft_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5427,7 +5559,7 @@ func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
 func (*CleanupResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{65}
+	return file_weft_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CleanupResponse) GetTables() []*ObjectName {
@@ -5450,7 +5582,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[66]
+	mi := &file_weft_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5462,7 +5594,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[66]
+	mi := &file_weft_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5475,7 +5607,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{66}
+	return file_weft_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListFlowsRequest) GetAddresses() [][]byte {
@@ -5501,7 +5633,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[67]
+	mi := &file_weft_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5513,7 +5645,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[67]
+	mi := &file_weft_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5526,7 +5658,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{67}
+	return file_weft_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -5571,7 +5703,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_weft_proto_msgTypes[68]
+	mi := &file_weft_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5583,7 +5715,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[68]
+	mi := &file_weft_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5596,7 +5728,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{68}
+	return file_weft_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Flow) GetProtocol() uint32 {
@@ -5708,7 +5840,7 @@ type DeleteFlowsRequest struct {
 
 func (x *DeleteFlowsRequest) Reset() {
 	*x = DeleteFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[69]
+	mi := &file_weft_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5720,7 +5852,7 @@ func (x *DeleteFlowsRequest) String() string {
 func (*DeleteFlowsRequest) ProtoMessage() {}
 
 func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[69]
+	mi := &file_weft_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5733,7 +5865,7 @@ func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{69}
+	return file_weft_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DeleteFlowsRequest) GetFlows() []*Flow {
@@ -5753,7 +5885,7 @@ type DeleteFlowsResponse struct {
 
 func (x *DeleteFlowsResponse) Reset() {
 	*x = DeleteFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[70]
+	mi := &file_weft_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5765,7 +5897,7 @@ func (x *DeleteFlowsResponse) String() string {
 func (*DeleteFlowsResponse) ProtoMessage() {}
 
 func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[70]
+	mi := &file_weft_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5778,7 +5910,7 @@ func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{70}
+	return file_weft_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DeleteFlowsResponse) GetDeleted() uint32 {
@@ -5803,7 +5935,7 @@ type ListRevisionsRequest struct {
 
 func (x *ListRevisionsRequest) Reset() {
 	*x = ListRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[71]
+	mi := &file_weft_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5815,7 +5947,7 @@ func (x *ListRevisionsRequest) String() string {
 func (*ListRevisionsRequest) ProtoMessage() {}
 
 func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[71]
+	mi := &file_weft_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5828,7 +5960,7 @@ func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{71}
+	return file_weft_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListRevisionsRequest) GetPublisher() string {
@@ -5865,7 +5997,7 @@ type ListRevisionsResponse struct {
 
 func (x *ListRevisionsResponse) Reset() {
 	*x = ListRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[72]
+	mi := &file_weft_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5877,7 +6009,7 @@ func (x *ListRevisionsResponse) String() string {
 func (*ListRevisionsResponse) ProtoMessage() {}
 
 func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[72]
+	mi := &file_weft_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5890,7 +6022,7 @@ func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{72}
+	return file_weft_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListRevisionsResponse) GetRevisions() []*Revision {
@@ -5933,7 +6065,7 @@ type Revision struct {
 
 func (x *Revision) Reset() {
 	*x = Revision{}
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5945,7 +6077,7 @@ func (x *Revision) String() string {
 func (*Revision) ProtoMessage() {}
 
 func (x *Revision) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5958,7 +6090,7 @@ func (x *Revision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revision.ProtoReflect.Descriptor instead.
 func (*Revision) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{73}
+	return file_weft_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Revision) GetRevision() uint64 {
@@ -6035,7 +6167,7 @@ type FragmentChange struct {
 
 func (x *FragmentChange) Reset() {
 	*x = FragmentChange{}
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6179,7 @@ func (x *FragmentChange) String() string {
 func (*FragmentChange) ProtoMessage() {}
 
 func (x *FragmentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6192,7 @@ func (x *FragmentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentChange.ProtoReflect.Descriptor instead.
 func (*FragmentChange) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{74}
+	return file_weft_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *FragmentChange) GetFragment() *FragmentName {
@@ -6089,7 +6221,7 @@ type CompareRevisionsRequest struct {
 
 func (x *CompareRevisionsRequest) Reset() {
 	*x = CompareRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6101,7 +6233,7 @@ func (x *CompareRevisionsRequest) String() string {
 func (*CompareRevisionsRequest) ProtoMessage() {}
 
 func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6114,7 +6246,7 @@ func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{75}
+	return file_weft_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CompareRevisionsRequest) GetFrom() uint64 {
@@ -6143,7 +6275,7 @@ type CompareRevisionsResponse struct {
 
 func (x *CompareRevisionsResponse) Reset() {
 	*x = CompareRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6155,7 +6287,7 @@ func (x *CompareRevisionsResponse) String() string {
 func (*CompareRevisionsResponse) ProtoMessage() {}
 
 func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6168,7 +6300,7 @@ func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{76}
+	return file_weft_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CompareRevisionsResponse) GetFragments() []*FragmentComparison {
@@ -6193,7 +6325,7 @@ type FragmentComparison struct {
 
 func (x *FragmentComparison) Reset() {
 	*x = FragmentComparison{}
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6205,7 +6337,7 @@ func (x *FragmentComparison) String() string {
 func (*FragmentComparison) ProtoMessage() {}
 
 func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6218,7 +6350,7 @@ func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentComparison.ProtoReflect.Descriptor instead.
 func (*FragmentComparison) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{77}
+	return file_weft_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *FragmentComparison) GetFragment() *FragmentName {
@@ -6350,12 +6482,20 @@ const file_weft_proto_rawDesc = "" +
 	"\bpriority\x18\x03 \x01(\tR\bpriority\x12\x18\n" +
 	"\adevices\x18\x04 \x03(\tR\adevices\x12\x14\n" +
 	"\x05flags\x18\x05 \x03(\tR\x05flags\x12\x18\n" +
-	"\acounter\x18\x06 \x01(\bR\acounter\"=\n" +
+	"\acounter\x18\x06 \x01(\bR\acounter\"r\n" +
 	"\fApplyRequest\x12-\n" +
-	"\bfragment\x18\x01 \x01(\v2\x11.weft.v1.FragmentR\bfragment\"V\n" +
+	"\bfragment\x18\x01 \x01(\v2\x11.weft.v1.FragmentR\bfragment\x123\n" +
+	"\aconfirm\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aconfirm\"\x93\x01\n" +
 	"\rApplyResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12)\n" +
-	"\achanges\x18\x02 \x01(\v2\x0f.weft.v1.CountsR\achanges\"B\n" +
+	"\achanges\x18\x02 \x01(\v2\x0f.weft.v1.CountsR\achanges\x12;\n" +
+	"\vrevert_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"revertTime\"[\n" +
+	"\x0eConfirmRequest\x121\n" +
+	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12\x16\n" +
+	"\x06revert\x18\x02 \x01(\bR\x06revert\"-\n" +
+	"\x0fConfirmResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\"B\n" +
 	"\rDeleteRequest\x121\n" +
 	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\",\n" +
 	"\x0eDeleteResponse\x12\x1a\n" +
@@ -6405,14 +6545,14 @@ const file_weft_proto_rawDesc = "" +
 	"\bRejected\x122\n" +
 	"\n" +
 	"violations\x18\x01 \x03(\v2\x12.weft.v1.ViolationR\n" +
-	"violations\"\xc3\x03\n" +
+	"violations\"\xdb\x03\n" +
 	"\tViolation\x12+\n" +
 	"\x06object\x18\x01 \x01(\v2\x13.weft.v1.ObjectNameR\x06object\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
 	"\x04line\x18\x03 \x01(\rR\x04line\x12\x16\n" +
 	"\x06column\x18\x04 \x01(\rR\x06column\x12\x18\n" +
 	"\aexcerpt\x18\x05 \x01(\tR\aexcerpt\x121\n" +
-	"\x06reason\x18\x06 \x01(\x0e2\x19.weft.v1.Violation.ReasonR\x06reason\"\xf5\x01\n" +
+	"\x06reason\x18\x06 \x01(\x0e2\x19.weft.v1.Violation.ReasonR\x06reason\"\x8d\x02\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_SYNTAX\x10\x01\x12\x12\n" +
@@ -6425,7 +6565,8 @@ const file_weft_proto_rawDesc = "" +
 	"\x16REASON_SNAPSHOT_NEEDED\x10\b\x12\x15\n" +
 	"\x11REASON_TAKEN_OVER\x10\t\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\n" +
-	"\"q\n" +
+	"\x12\x16\n" +
+	"\x12REASON_UNCONFIRMED\x10\v\"q\n" +
 	"\vPlanRequest\x121\n" +
 	"\bwithdraw\x18\x01 \x03(\v2\x15.weft.v1.FragmentNameR\bwithdraw\x12/\n" +
 	"\tfragments\x18\x02 \x03(\v2\x11.weft.v1.FragmentR\tfragments\"\x86\x02\n" +
@@ -6492,7 +6633,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x14ListFragmentsRequest\"j\n" +
 	"\x15ListFragmentsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x125\n" +
-	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xf6\x04\n" +
+	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xb3\x05\n" +
 	"\x0eFragmentStatus\x121\n" +
 	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
@@ -6511,7 +6652,9 @@ const file_weft_proto_rawDesc = "" +
 	"violations\x18\r \x03(\v2\x12.weft.v1.ViolationR\n" +
 	"violations\x12;\n" +
 	"\vexpire_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"Z\n" +
+	"expireTime\x12;\n" +
+	"\vrevert_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"revertTime\"Z\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
@@ -6750,10 +6893,11 @@ const file_weft_proto_rawDesc = "" +
 	"\x19CONTENT_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CONTENT_STATE_KNOWN\x10\x01\x12\x18\n" +
 	"\x14CONTENT_STATE_ABSENT\x10\x02\x12\x19\n" +
-	"\x15CONTENT_STATE_UNKNOWN\x10\x032\xf7\x01\n" +
+	"\x15CONTENT_STATE_UNKNOWN\x10\x032\xb5\x02\n" +
 	"\tPublisher\x126\n" +
 	"\x05Apply\x12\x15.weft.v1.ApplyRequest\x1a\x16.weft.v1.ApplyResponse\x12@\n" +
-	"\aPublish\x12\x17.weft.v1.PublishRequest\x1a\x18.weft.v1.PublishResponse(\x010\x01\x129\n" +
+	"\aPublish\x12\x17.weft.v1.PublishRequest\x1a\x18.weft.v1.PublishResponse(\x010\x01\x12<\n" +
+	"\aConfirm\x12\x17.weft.v1.ConfirmRequest\x1a\x18.weft.v1.ConfirmResponse\x129\n" +
 	"\x06Delete\x12\x16.weft.v1.DeleteRequest\x1a\x17.weft.v1.DeleteResponse\x125\n" +
 	"\x04Plan\x12\x14.weft.v1.PlanRequest\x1a\x15.weft.v1.PlanResponse0\x012\xb8\x04\n" +
 	"\aInspect\x12<\n" +
@@ -6788,7 +6932,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                    // 0: weft.v1.Lifetime
 	(MapRole)(0),                     // 1: weft.v1.MapRole
@@ -6811,239 +6955,247 @@ var file_weft_proto_goTypes = []any{
 	(*Flowtable)(nil),                // 18: weft.v1.Flowtable
 	(*ApplyRequest)(nil),             // 19: weft.v1.ApplyRequest
 	(*ApplyResponse)(nil),            // 20: weft.v1.ApplyResponse
-	(*DeleteRequest)(nil),            // 21: weft.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 22: weft.v1.DeleteResponse
-	(*PublishRequest)(nil),           // 23: weft.v1.PublishRequest
-	(*Patch)(nil),                    // 24: weft.v1.Patch
-	(*TablePatch)(nil),               // 25: weft.v1.TablePatch
-	(*ObjectReference)(nil),          // 26: weft.v1.ObjectReference
-	(*ElementPatch)(nil),             // 27: weft.v1.ElementPatch
-	(*PublishResponse)(nil),          // 28: weft.v1.PublishResponse
-	(*Committed)(nil),                // 29: weft.v1.Committed
-	(*Rejected)(nil),                 // 30: weft.v1.Rejected
-	(*Violation)(nil),                // 31: weft.v1.Violation
-	(*PlanRequest)(nil),              // 32: weft.v1.PlanRequest
-	(*PlanResponse)(nil),             // 33: weft.v1.PlanResponse
-	(*PathCost)(nil),                 // 34: weft.v1.PathCost
-	(*Change)(nil),                   // 35: weft.v1.Change
-	(*Shadow)(nil),                   // 36: weft.v1.Shadow
-	(*GetInfoRequest)(nil),           // 37: weft.v1.GetInfoRequest
-	(*GetInfoResponse)(nil),          // 38: weft.v1.GetInfoResponse
-	(*Kernel)(nil),                   // 39: weft.v1.Kernel
-	(*Limits)(nil),                   // 40: weft.v1.Limits
-	(*GetFragmentRequest)(nil),       // 41: weft.v1.GetFragmentRequest
-	(*GetFragmentResponse)(nil),      // 42: weft.v1.GetFragmentResponse
-	(*ListFragmentsRequest)(nil),     // 43: weft.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),    // 44: weft.v1.ListFragmentsResponse
-	(*FragmentStatus)(nil),           // 45: weft.v1.FragmentStatus
-	(*GetTableRequest)(nil),          // 46: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),         // 47: weft.v1.GetTableResponse
-	(*ListTablesRequest)(nil),        // 48: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),       // 49: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),              // 50: weft.v1.TableStatus
-	(*MergedChain)(nil),              // 51: weft.v1.MergedChain
-	(*MergedRule)(nil),               // 52: weft.v1.MergedRule
-	(*MergedSet)(nil),                // 53: weft.v1.MergedSet
-	(*MergedObject)(nil),             // 54: weft.v1.MergedObject
-	(*MergedFlowtable)(nil),          // 55: weft.v1.MergedFlowtable
-	(*ListPublishersRequest)(nil),    // 56: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil),   // 57: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),          // 58: weft.v1.PublisherStatus
-	(*LimitStatus)(nil),              // 59: weft.v1.LimitStatus
-	(*SessionStatus)(nil),            // 60: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),             // 61: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),            // 62: weft.v1.OwnerResponse
-	(*ObjectOwner)(nil),              // 63: weft.v1.ObjectOwner
-	(*WatchRequest)(nil),             // 64: weft.v1.WatchRequest
-	(*WatchResponse)(nil),            // 65: weft.v1.WatchResponse
-	(*Commit)(nil),                   // 66: weft.v1.Commit
-	(*Counts)(nil),                   // 67: weft.v1.Counts
-	(*Rejection)(nil),                // 68: weft.v1.Rejection
-	(*Drift)(nil),                    // 69: weft.v1.Drift
-	(*Presence)(nil),                 // 70: weft.v1.Presence
-	(*Expired)(nil),                  // 71: weft.v1.Expired
-	(*CleanupRequest)(nil),           // 72: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),          // 73: weft.v1.CleanupResponse
-	(*ListFlowsRequest)(nil),         // 74: weft.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),        // 75: weft.v1.ListFlowsResponse
-	(*Flow)(nil),                     // 76: weft.v1.Flow
-	(*DeleteFlowsRequest)(nil),       // 77: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil),      // 78: weft.v1.DeleteFlowsResponse
-	(*ListRevisionsRequest)(nil),     // 79: weft.v1.ListRevisionsRequest
-	(*ListRevisionsResponse)(nil),    // 80: weft.v1.ListRevisionsResponse
-	(*Revision)(nil),                 // 81: weft.v1.Revision
-	(*FragmentChange)(nil),           // 82: weft.v1.FragmentChange
-	(*CompareRevisionsRequest)(nil),  // 83: weft.v1.CompareRevisionsRequest
-	(*CompareRevisionsResponse)(nil), // 84: weft.v1.CompareRevisionsResponse
-	(*FragmentComparison)(nil),       // 85: weft.v1.FragmentComparison
-	(*durationpb.Duration)(nil),      // 86: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 87: google.protobuf.Timestamp
+	(*ConfirmRequest)(nil),           // 21: weft.v1.ConfirmRequest
+	(*ConfirmResponse)(nil),          // 22: weft.v1.ConfirmResponse
+	(*DeleteRequest)(nil),            // 23: weft.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 24: weft.v1.DeleteResponse
+	(*PublishRequest)(nil),           // 25: weft.v1.PublishRequest
+	(*Patch)(nil),                    // 26: weft.v1.Patch
+	(*TablePatch)(nil),               // 27: weft.v1.TablePatch
+	(*ObjectReference)(nil),          // 28: weft.v1.ObjectReference
+	(*ElementPatch)(nil),             // 29: weft.v1.ElementPatch
+	(*PublishResponse)(nil),          // 30: weft.v1.PublishResponse
+	(*Committed)(nil),                // 31: weft.v1.Committed
+	(*Rejected)(nil),                 // 32: weft.v1.Rejected
+	(*Violation)(nil),                // 33: weft.v1.Violation
+	(*PlanRequest)(nil),              // 34: weft.v1.PlanRequest
+	(*PlanResponse)(nil),             // 35: weft.v1.PlanResponse
+	(*PathCost)(nil),                 // 36: weft.v1.PathCost
+	(*Change)(nil),                   // 37: weft.v1.Change
+	(*Shadow)(nil),                   // 38: weft.v1.Shadow
+	(*GetInfoRequest)(nil),           // 39: weft.v1.GetInfoRequest
+	(*GetInfoResponse)(nil),          // 40: weft.v1.GetInfoResponse
+	(*Kernel)(nil),                   // 41: weft.v1.Kernel
+	(*Limits)(nil),                   // 42: weft.v1.Limits
+	(*GetFragmentRequest)(nil),       // 43: weft.v1.GetFragmentRequest
+	(*GetFragmentResponse)(nil),      // 44: weft.v1.GetFragmentResponse
+	(*ListFragmentsRequest)(nil),     // 45: weft.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),    // 46: weft.v1.ListFragmentsResponse
+	(*FragmentStatus)(nil),           // 47: weft.v1.FragmentStatus
+	(*GetTableRequest)(nil),          // 48: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),         // 49: weft.v1.GetTableResponse
+	(*ListTablesRequest)(nil),        // 50: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),       // 51: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),              // 52: weft.v1.TableStatus
+	(*MergedChain)(nil),              // 53: weft.v1.MergedChain
+	(*MergedRule)(nil),               // 54: weft.v1.MergedRule
+	(*MergedSet)(nil),                // 55: weft.v1.MergedSet
+	(*MergedObject)(nil),             // 56: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),          // 57: weft.v1.MergedFlowtable
+	(*ListPublishersRequest)(nil),    // 58: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil),   // 59: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),          // 60: weft.v1.PublisherStatus
+	(*LimitStatus)(nil),              // 61: weft.v1.LimitStatus
+	(*SessionStatus)(nil),            // 62: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),             // 63: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),            // 64: weft.v1.OwnerResponse
+	(*ObjectOwner)(nil),              // 65: weft.v1.ObjectOwner
+	(*WatchRequest)(nil),             // 66: weft.v1.WatchRequest
+	(*WatchResponse)(nil),            // 67: weft.v1.WatchResponse
+	(*Commit)(nil),                   // 68: weft.v1.Commit
+	(*Counts)(nil),                   // 69: weft.v1.Counts
+	(*Rejection)(nil),                // 70: weft.v1.Rejection
+	(*Drift)(nil),                    // 71: weft.v1.Drift
+	(*Presence)(nil),                 // 72: weft.v1.Presence
+	(*Expired)(nil),                  // 73: weft.v1.Expired
+	(*CleanupRequest)(nil),           // 74: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),          // 75: weft.v1.CleanupResponse
+	(*ListFlowsRequest)(nil),         // 76: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),        // 77: weft.v1.ListFlowsResponse
+	(*Flow)(nil),                     // 78: weft.v1.Flow
+	(*DeleteFlowsRequest)(nil),       // 79: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),      // 80: weft.v1.DeleteFlowsResponse
+	(*ListRevisionsRequest)(nil),     // 81: weft.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),    // 82: weft.v1.ListRevisionsResponse
+	(*Revision)(nil),                 // 83: weft.v1.Revision
+	(*FragmentChange)(nil),           // 84: weft.v1.FragmentChange
+	(*CompareRevisionsRequest)(nil),  // 85: weft.v1.CompareRevisionsRequest
+	(*CompareRevisionsResponse)(nil), // 86: weft.v1.CompareRevisionsResponse
+	(*FragmentComparison)(nil),       // 87: weft.v1.FragmentComparison
+	(*durationpb.Duration)(nil),      // 88: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 89: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	11,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	86,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	87,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	88,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	89,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
 	14,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
 	14,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
 	17,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
 	18,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
 	13,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	86,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	86,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	88,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	88,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
 	15,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	86,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	88,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
 	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	86,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	88,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
 	10,  // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	67,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	8,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
-	10,  // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	24,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	25,  // 22: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	26,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
-	12,  // 24: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	14,  // 25: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	14,  // 26: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	17,  // 27: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
-	18,  // 28: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
-	27,  // 29: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	15,  // 30: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	29,  // 31: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	30,  // 32: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	31,  // 33: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	9,   // 34: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
-	4,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
-	8,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
-	10,  // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	67,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	35,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	68,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	36,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	34,  // 42: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
-	9,   // 43: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
-	5,   // 44: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	9,   // 45: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	8,   // 46: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	9,   // 47: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	8,   // 48: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	8,   // 49: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	39,  // 50: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	40,  // 51: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	8,   // 52: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	45,  // 53: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	10,  // 54: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	45,  // 55: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	8,   // 56: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
-	0,   // 57: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	6,   // 58: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	87,  // 59: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	31,  // 60: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	87,  // 61: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	50,  // 62: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	51,  // 63: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	53,  // 64: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	54,  // 65: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	55,  // 66: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	50,  // 67: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	8,   // 68: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	12,  // 69: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	8,   // 70: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	52,  // 71: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	13,  // 72: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	8,   // 73: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	14,  // 74: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	8,   // 75: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	15,  // 76: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	17,  // 77: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	8,   // 78: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	18,  // 79: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	8,   // 80: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	58,  // 81: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	60,  // 82: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	68,  // 83: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	87,  // 84: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	59,  // 85: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	87,  // 86: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	9,   // 87: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	63,  // 88: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	8,   // 89: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	87,  // 90: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	66,  // 91: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	68,  // 92: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	69,  // 93: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	70,  // 94: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	71,  // 95: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	8,   // 96: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	67,  // 97: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	86,  // 98: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	86,  // 99: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	86,  // 100: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	8,   // 101: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	31,  // 102: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	67,  // 103: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	8,   // 104: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	87,  // 105: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 106: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	76,  // 107: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
-	2,   // 108: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
-	76,  // 109: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
-	81,  // 110: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
-	87,  // 111: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
-	82,  // 112: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
-	67,  // 113: weft.v1.Revision.changes:type_name -> weft.v1.Counts
-	86,  // 114: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
-	86,  // 115: weft.v1.Revision.build:type_name -> google.protobuf.Duration
-	86,  // 116: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
-	8,   // 117: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
-	7,   // 118: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
-	85,  // 119: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
-	8,   // 120: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
-	3,   // 121: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
-	3,   // 122: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
-	10,  // 123: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
-	10,  // 124: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
-	19,  // 125: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	23,  // 126: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	21,  // 127: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	32,  // 128: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	37,  // 129: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	41,  // 130: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	43,  // 131: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	46,  // 132: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	48,  // 133: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	56,  // 134: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	61,  // 135: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	64,  // 136: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	74,  // 137: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	77,  // 138: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	79,  // 139: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
-	83,  // 140: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
-	72,  // 141: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	20,  // 142: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	28,  // 143: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	22,  // 144: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	33,  // 145: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	38,  // 146: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	42,  // 147: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	44,  // 148: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	47,  // 149: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	49,  // 150: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	57,  // 151: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	62,  // 152: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	65,  // 153: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	75,  // 154: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	78,  // 155: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	80,  // 156: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
-	84,  // 157: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
-	73,  // 158: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	142, // [142:159] is the sub-list for method output_type
-	125, // [125:142] is the sub-list for method input_type
-	125, // [125:125] is the sub-list for extension type_name
-	125, // [125:125] is the sub-list for extension extendee
-	0,   // [0:125] is the sub-list for field type_name
+	88,  // 18: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
+	69,  // 19: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	89,  // 20: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
+	8,   // 21: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
+	8,   // 22: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
+	10,  // 23: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	26,  // 24: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	27,  // 25: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	28,  // 26: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
+	12,  // 27: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	14,  // 28: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	14,  // 29: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	17,  // 30: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	18,  // 31: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	29,  // 32: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	15,  // 33: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	31,  // 34: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	32,  // 35: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	33,  // 36: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	9,   // 37: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
+	4,   // 38: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
+	8,   // 39: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
+	10,  // 40: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	69,  // 41: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	37,  // 42: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	70,  // 43: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	38,  // 44: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	36,  // 45: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
+	9,   // 46: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	5,   // 47: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	9,   // 48: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	8,   // 49: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	9,   // 50: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	8,   // 51: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	8,   // 52: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	41,  // 53: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	42,  // 54: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	8,   // 55: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	47,  // 56: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	10,  // 57: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	47,  // 58: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	8,   // 59: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	0,   // 60: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	6,   // 61: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	89,  // 62: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	33,  // 63: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	89,  // 64: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	89,  // 65: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
+	52,  // 66: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	53,  // 67: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	55,  // 68: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	56,  // 69: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	57,  // 70: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	52,  // 71: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	8,   // 72: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	12,  // 73: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	8,   // 74: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	54,  // 75: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	13,  // 76: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	8,   // 77: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	14,  // 78: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	8,   // 79: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	15,  // 80: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	17,  // 81: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	8,   // 82: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	18,  // 83: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	8,   // 84: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	60,  // 85: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	62,  // 86: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	70,  // 87: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	89,  // 88: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	61,  // 89: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	89,  // 90: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	9,   // 91: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	65,  // 92: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	8,   // 93: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	89,  // 94: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	68,  // 95: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	70,  // 96: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	71,  // 97: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	72,  // 98: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	73,  // 99: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	8,   // 100: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	69,  // 101: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	88,  // 102: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	88,  // 103: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	88,  // 104: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	8,   // 105: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	33,  // 106: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	69,  // 107: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	8,   // 108: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	89,  // 109: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 110: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	78,  // 111: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
+	2,   // 112: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
+	78,  // 113: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	83,  // 114: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
+	89,  // 115: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	84,  // 116: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
+	69,  // 117: weft.v1.Revision.changes:type_name -> weft.v1.Counts
+	88,  // 118: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	88,  // 119: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	88,  // 120: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	8,   // 121: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
+	7,   // 122: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
+	87,  // 123: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
+	8,   // 124: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
+	3,   // 125: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
+	3,   // 126: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
+	10,  // 127: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
+	10,  // 128: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
+	19,  // 129: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	25,  // 130: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	21,  // 131: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
+	23,  // 132: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	34,  // 133: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	39,  // 134: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	43,  // 135: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	45,  // 136: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	48,  // 137: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	50,  // 138: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	58,  // 139: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	63,  // 140: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	66,  // 141: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	76,  // 142: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	79,  // 143: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	81,  // 144: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	85,  // 145: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	74,  // 146: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	20,  // 147: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	30,  // 148: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	22,  // 149: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
+	24,  // 150: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	35,  // 151: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	40,  // 152: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	44,  // 153: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	46,  // 154: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	49,  // 155: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	51,  // 156: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	59,  // 157: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	64,  // 158: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	67,  // 159: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	77,  // 160: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	80,  // 161: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	82,  // 162: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	86,  // 163: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	75,  // 164: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	147, // [147:165] is the sub-list for method output_type
+	129, // [129:147] is the sub-list for method input_type
+	129, // [129:129] is the sub-list for extension type_name
+	129, // [129:129] is the sub-list for extension extendee
+	0,   // [0:129] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -7055,16 +7207,16 @@ func file_weft_proto_init() {
 		(*Fragment_Ttl)(nil),
 		(*Fragment_ExpireTime)(nil),
 	}
-	file_weft_proto_msgTypes[15].OneofWrappers = []any{
+	file_weft_proto_msgTypes[17].OneofWrappers = []any{
 		(*PublishRequest_Snapshot)(nil),
 		(*PublishRequest_Patch)(nil),
 		(*PublishRequest_Withdraw)(nil),
 	}
-	file_weft_proto_msgTypes[20].OneofWrappers = []any{
+	file_weft_proto_msgTypes[22].OneofWrappers = []any{
 		(*PublishResponse_Committed)(nil),
 		(*PublishResponse_Rejected)(nil),
 	}
-	file_weft_proto_msgTypes[57].OneofWrappers = []any{
+	file_weft_proto_msgTypes[59].OneofWrappers = []any{
 		(*WatchResponse_Commit)(nil),
 		(*WatchResponse_Rejection)(nil),
 		(*WatchResponse_Drift)(nil),
@@ -7077,7 +7229,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   78,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -25,6 +25,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Publisher_Apply_FullMethodName   = "/weft.v1.Publisher/Apply"
 	Publisher_Publish_FullMethodName = "/weft.v1.Publisher/Publish"
+	Publisher_Confirm_FullMethodName = "/weft.v1.Publisher/Confirm"
 	Publisher_Delete_FullMethodName  = "/weft.v1.Publisher/Delete"
 	Publisher_Plan_FullMethodName    = "/weft.v1.Publisher/Plan"
 )
@@ -41,6 +42,8 @@ type PublisherClient interface {
 	// Publish carries snapshots and patches of the caller's fragments. Each update
 	// gets one response, in the order of the updates.
 	Publish(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishRequest, PublishResponse], error)
+	// Confirm keeps a fragment that was applied with ApplyRequest.confirm, or takes it back.
+	Confirm(ctx context.Context, in *ConfirmRequest, opts ...grpc.CallOption) (*ConfirmResponse, error)
 	// Delete withdraws one fragment and returns after the commit.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// Plan reports what a commit of some fragments would change in the kernel, and
@@ -78,6 +81,16 @@ func (c *publisherClient) Publish(ctx context.Context, opts ...grpc.CallOption) 
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Publisher_PublishClient = grpc.BidiStreamingClient[PublishRequest, PublishResponse]
+
+func (c *publisherClient) Confirm(ctx context.Context, in *ConfirmRequest, opts ...grpc.CallOption) (*ConfirmResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfirmResponse)
+	err := c.cc.Invoke(ctx, Publisher_Confirm_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 func (c *publisherClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -120,6 +133,8 @@ type PublisherServer interface {
 	// Publish carries snapshots and patches of the caller's fragments. Each update
 	// gets one response, in the order of the updates.
 	Publish(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error
+	// Confirm keeps a fragment that was applied with ApplyRequest.confirm, or takes it back.
+	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	// Delete withdraws one fragment and returns after the commit.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// Plan reports what a commit of some fragments would change in the kernel, and
@@ -140,6 +155,9 @@ func (UnimplementedPublisherServer) Apply(context.Context, *ApplyRequest) (*Appl
 }
 func (UnimplementedPublisherServer) Publish(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error {
 	return status.Error(codes.Unimplemented, "method Publish not implemented")
+}
+func (UnimplementedPublisherServer) Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Confirm not implemented")
 }
 func (UnimplementedPublisherServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -193,6 +211,24 @@ func _Publisher_Publish_Handler(srv interface{}, stream grpc.ServerStream) error
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Publisher_PublishServer = grpc.BidiStreamingServer[PublishRequest, PublishResponse]
 
+func _Publisher_Confirm_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfirmRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).Confirm(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_Confirm_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).Confirm(ctx, req.(*ConfirmRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Publisher_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -232,6 +268,10 @@ var Publisher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Apply",
 			Handler:    _Publisher_Apply_Handler,
+		},
+		{
+			MethodName: "Confirm",
+			Handler:    _Publisher_Confirm_Handler,
 		},
 		{
 			MethodName: "Delete",

@@ -90,14 +90,24 @@ func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Ti
 		if f.GetExpireTime().IsValid() {
 			expires = "in " + f.GetExpireTime().AsTime().Sub(now).Round(time.Second).String()
 		}
+		state := cli.Word(f.GetState().String(), "STATE_")
+		if f.GetRevertTime().IsValid() {
+			state = "unconfirmed"
+		}
 		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetFragment().Text(), f.GetPriority(),
-			cli.Word(f.GetLifetime().String(), "LIFETIME_"), cli.Word(f.GetState().String(), "STATE_"), f.GetRevision(), age, expires,
+			cli.Word(f.GetLifetime().String(), "LIFETIME_"), state, f.GetRevision(), age, expires,
 			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	for _, f := range fragments {
+		if at := f.GetRevertTime(); at.IsValid() {
+			name := f.GetFragment().Text()
+			if _, err := fmt.Fprintf(w, "%s is taken back in %v unless: weft confirm %s\n", name, at.AsTime().Sub(now).Round(time.Second), name); err != nil {
+				return err
+			}
+		}
 		if len(f.GetViolations()) == 0 {
 			continue
 		}

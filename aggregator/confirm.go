@@ -1,0 +1,162 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/weft-proxy/weft/aggregator/admission"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/unconfirmed"
+)
+
+// notConfirmed is the rejection of an update of a fragment that waits for a confirmation.
+func notConfirmed(key desired.Key, at time.Time) *RejectedError {
+	return admission.Reject(key, weftv1.Violation_REASON_UNCONFIRMED, nil,
+		"it waits for a confirmation until %s: confirm it or take it back first (weft confirm)", at.Format(time.TimeOnly))
+}
+
+// ApplyUnconfirmed replaces a fragment, as Apply does, and takes that back after a time unless
+// Confirm comes before. It returns when that is.
+//
+// Possible errors: those of Apply, unconfirmed.ErrDisabled, unconfirmed.ErrNotStored,
+// ErrProtocol (the time).
+func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *weftv1.Fragment, after time.Duration) (r Result, at time.Time, err error) {
+	if after < unconfirmed.MinTime || after > unconfirmed.MaxTime {
+		return r, at, fmt.Errorf("%w: confirm is %v: want %v to %v", ErrProtocol, after, unconfirmed.MinTime, unconfirmed.MaxTime)
+	}
+	s, err := a.admitSnapshot(ctx, publisher, f)
+	if err != nil {
+		return r, at, err
+	}
+	key := s.key()
+	if err := a.unconfirmed.Reserve(key); err != nil {
+		return r, at, a.notChangeable(key, err)
+	}
+	before, err := a.earlier(ctx, key)
+	if err == nil {
+		at, err = a.unconfirmed.Begin(key, before, after)
+	}
+	if err == nil {
+		// The outcome must be known: the writer drops the update if its sender is gone.
+		s.reserved = true
+		r, err = a.submit(context.WithoutCancel(ctx), s)
+	}
+	if err != nil {
+		a.unconfirmed.Cancel(key)
+		return r, at, err
+	}
+	a.unconfirmed.Committed(key)
+	return r, at, nil
+}
+
+// Confirm keeps an update that waits for a confirmation, or takes it back. It returns the last
+// revision.
+//
+// Possible errors: *RejectedError (it is being taken back), unconfirmed.ErrNone,
+// unconfirmed.ErrNotStored, ErrInvalidName, ErrStandby, ErrStopped, ErrGone, ctx's.
+func (a *Aggregator) Confirm(ctx context.Context, publisher, name string, revert bool) (revision uint64, err error) {
+	key := desired.Key{Publisher: publisher, Name: name}
+	if err := admission.CheckKey(key); err != nil {
+		return 0, err
+	}
+	if err := a.admitting(ctx.Done()); err != nil {
+		return 0, err
+	}
+	if revert {
+		err = a.unconfirmed.Revert(ctx, key)
+	} else {
+		err = a.unconfirmed.Confirm(key)
+	}
+	return a.statuses.revision.Load(), a.notChangeable(key, err)
+}
+
+// notChangeable makes a rejection of the errors that say in which state a fragment is.
+func (a *Aggregator) notChangeable(key desired.Key, err error) error {
+	if errors.Is(err, unconfirmed.ErrWaits) || errors.Is(err, unconfirmed.ErrReverting) {
+		return a.rejected(admission.Reject(key, weftv1.Violation_REASON_UNCONFIRMED, nil, "%v", err))
+	}
+	return err
+}
+
+// takeBack gives a fragment the content that it had before, and withdraws it if there was none or if that
+// has expired.
+func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weftv1.Fragment) error {
+	if at := before.GetExpireTime(); before == nil || at != nil && !at.AsTime().After(a.cfg.Now()) {
+		_, err := a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, reserved: true})
+		return err
+	}
+	s, err := a.admitSnapshot(ctx, key.Publisher, before)
+	if err != nil {
+		return err
+	}
+	s.reserved = true
+	_, err = a.submit(ctx, s)
+	return err
+}
+
+// earlier returns what a fragment has now, nil if there is none.
+func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
+	var status *weftv1.FragmentStatus
+	var tables []desired.TableUpdate
+	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = w.state.Content(key) }); err != nil {
+		return nil, err
+	}
+	refuse := func(format string, args ...any) error {
+		return a.rejected(admission.Reject(key, weftv1.Violation_REASON_INVALID, nil, format, args...))
+	}
+	switch {
+	case status == nil:
+		return nil, nil
+	case status.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION:
+		return nil, refuse("it belongs to an open stream, which would send its own content again: end that first")
+	case status.GetState() == weftv1.FragmentStatus_STATE_COMMITTED:
+		return fragmentMessage(head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables), nil
+	case status.GetState() == weftv1.FragmentStatus_STATE_ADOPTED:
+		// The rules' text is not known any more, but perhaps in the history, and its last entries may
+		// be lost: it counts if it is what the kernel has.
+		c, err := a.history.Content(ctx, key)
+		if err != nil && !errors.Is(err, history.ErrDisabled) && !errors.Is(err, history.ErrUnavailable) {
+			return nil, err
+		}
+		if c.Fragment != nil && a.isInForce(ctx, key, c.Fragment) {
+			return c.Fragment, nil
+		}
+	}
+	return nil, refuse("what it has now is from before a restart of weft, and its text is not known: apply it once without a confirmation")
+}
+
+// isInForce reports whether applying a fragment would change nothing.
+func (a *Aggregator) isInForce(ctx context.Context, key desired.Key, f *weftv1.Fragment) bool {
+	p := a.newPlanning(key.Publisher, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
+	for _, s := range p.steps {
+		s.reserved = true
+	}
+	var failed error
+	if err := a.ask(ctx, func(w *writer) { failed = w.plan(p) }); err != nil || failed != nil {
+		return false
+	}
+	for part := range p.parts(partBytes) {
+		if len(part.GetChanges())+len(part.GetRejections()) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// withRevertTime returns a status with the time at which its fragment is taken back, if it is.
+func (a *Aggregator) withRevertTime(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
+	at, waits := a.unconfirmed.Waits(keyOf(st.GetFragment()))
+	if !waits || at.IsZero() {
+		return st
+	}
+	st = proto.CloneOf(st)
+	st.RevertTime = timestamppb.New(at)
+	return st
+}

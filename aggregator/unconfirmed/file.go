@@ -1,0 +1,176 @@
+package unconfirmed
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/trusted"
+)
+
+const (
+	// dirName is the directory of the files.
+	dirName       = "unconfirmed"
+	suffix        = ".json"
+	temporary     = ".tmp"
+	damagedSuffix = ".damaged"
+	// maxFile is the largest file that is read, in bytes.
+	maxFile = 4 * MaxContent
+)
+
+// stored is a file.
+type stored struct {
+	Publisher string `json:"publisher"`
+	Name      string `json:"name"`
+	// Boot is the kernel's boot_id, and Deadline CLOCK_BOOTTIME in nanoseconds.
+	Boot     string        `json:"boot"`
+	Deadline time.Duration `json:"deadline"`
+	// RevertTime is the same for people.
+	RevertTime time.Time `json:"revertTime"`
+	// Before is a weft.v1.Fragment, or null if there was none.
+	Before []byte `json:"before"`
+	// Sum is the FNV-1a checksum of Before.
+	Sum uint64 `json:"sum"`
+}
+
+func sum(b []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	return h.Sum64()
+}
+
+// fileOf returns the name of a fragment's file, which a publisher does not choose.
+func fileOf(key desired.Key) string {
+	h := sha256.Sum256([]byte(key.String()))
+	return hex.EncodeToString(h[:16]) + suffix
+}
+
+// write stores an entry durably.
+func (k *Keeper) write(key desired.Key, e *entry) error {
+	f := stored{Publisher: key.Publisher, Name: key.Name, Boot: e.boot, Deadline: e.deadline, RevertTime: e.at}
+	if e.before != nil {
+		var err error
+		if f.Before, err = proto.Marshal(e.before); err != nil {
+			return err
+		}
+		f.Sum = sum(f.Before)
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	if _, err := trusted.MakeDir(k.dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(k.dir, fileOf(key))
+	if err := errors.Join(writeSynced(path+temporary, b), k.failing); err != nil {
+		return errors.Join(err, os.Remove(path+temporary))
+	}
+	if err := os.Rename(path+temporary, path); err != nil {
+		return err
+	}
+	return syncDir(k.dir)
+}
+
+// remove removes an entry durably.
+func (k *Keeper) remove(key desired.Key) error {
+	if err := os.Remove(filepath.Join(k.dir, fileOf(key))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return syncDir(k.dir)
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := trusted.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir makes new and removed names durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Load reads the files. What cannot be read is logged, and renamed.
+func (k *Keeper) Load() {
+	if k.dir == "" {
+		return
+	}
+	names, err := os.ReadDir(k.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.cfg.Logger.Error("updates that were not confirmed stay", "error", err)
+	}
+	for _, n := range names {
+		path := filepath.Join(k.dir, n.Name())
+		if strings.HasSuffix(path, temporary) {
+			_ = os.Remove(path)
+		}
+		if !strings.HasSuffix(path, suffix) {
+			continue
+		}
+		key, e, err := read(path)
+		if err != nil {
+			k.cfg.Logger.Error("an update that was not confirmed stays, because what was before cannot be read", "file", path, "error", err)
+			_ = os.Rename(path, path+damagedSuffix)
+			continue
+		}
+		k.cfg.Logger.Info("fragment is not confirmed", "fragment", key.String(), "revert_time", e.at)
+		k.entries[key] = e
+	}
+}
+
+// read reads a file.
+func read(path string) (key desired.Key, _ *entry, err error) {
+	file, err := trusted.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return key, nil, err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return key, nil, err
+	}
+	var f stored
+	if err := json.Unmarshal(b, &f); err != nil {
+		return key, nil, err
+	}
+	key = desired.Key{Publisher: f.Publisher, Name: f.Name}
+	if fileOf(key) != filepath.Base(path) {
+		return key, nil, fmt.Errorf("it is the file of another fragment than %s", key)
+	}
+	e := &entry{at: f.RevertTime, boot: f.Boot, deadline: f.Deadline, reverted: make(chan struct{})}
+	if f.Before == nil {
+		return key, e, nil
+	}
+	if sum(f.Before) != f.Sum {
+		return key, nil, errors.New("the checksum is wrong")
+	}
+	e.before = &weftv1.Fragment{}
+	return key, e, proto.Unmarshal(f.Before, e.before)
+}

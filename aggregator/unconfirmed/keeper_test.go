@@ -1,0 +1,224 @@
+package unconfirmed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+var (
+	key    = desired.Key{Publisher: "tester", Name: "list"}
+	before = &weftv1.Fragment{Name: "list", Nft: "table ip t { }"}
+)
+
+// reverts notes what is taken back.
+type reverts struct {
+	mu   sync.Mutex
+	errs []error
+	got  []*weftv1.Fragment
+	// news has a value for each call.
+	news chan struct{}
+}
+
+func (r *reverts) revert(_ context.Context, _ desired.Key, f *weftv1.Fragment) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, f)
+	r.news <- struct{}{}
+	if len(r.errs) == 0 {
+		return nil
+	}
+	err := r.errs[0]
+	r.errs = r.errs[1:]
+	return err
+}
+
+// open returns a Keeper that has read a directory, as after a start.
+func open(t *testing.T, dir string, run bool) (*Keeper, *reverts) {
+	t.Helper()
+	r := &reverts{news: make(chan struct{}, 100)}
+	k := New(Config{Dir: dir, Revert: r.revert, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	k.Load()
+	if run {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); k.Run(ctx) }()
+		t.Cleanup(func() { cancel(); <-done })
+	}
+	return k, r
+}
+
+func begin(t *testing.T, k *Keeper, f *weftv1.Fragment, after time.Duration) {
+	t.Helper()
+	if err := k.Reserve(key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Begin(key, f, after); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone waits until the fragment does not wait.
+func gone(t *testing.T, k *Keeper) {
+	t.Helper()
+	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+		if _, waits := k.Waits(key); !waits {
+			return
+		}
+	}
+}
+
+// TestKilled has a process end at each step, and looks what the next one does.
+func TestKilled(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before *weftv1.Fragment
+		until  func(*testing.T, *Keeper)
+		waits  bool
+	}{
+		{"before the update is committed", before, func(t *testing.T, k *Keeper) { begin(t, k, before, time.Hour) }, true},
+		{"after it", before, func(t *testing.T, k *Keeper) { begin(t, k, before, time.Hour); k.Committed(key) }, true},
+		{"after a new fragment", nil, func(t *testing.T, k *Keeper) { begin(t, k, nil, time.Hour); k.Committed(key) }, true},
+		{"after a confirmation", nil, func(t *testing.T, k *Keeper) {
+			begin(t, k, before, time.Hour)
+			k.Committed(key)
+			if err := k.Confirm(key); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"after a refusal", nil, func(t *testing.T, k *Keeper) { begin(t, k, before, time.Hour); k.Cancel(key) }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			k, _ := open(t, dir, false)
+			test.until(t, k)
+			k, r := open(t, dir, true)
+			at, waits := k.Waits(key)
+			if waits != test.waits || waits && time.Until(at) < 50*time.Minute {
+				t.Fatalf("it waits: %v, until %v", waits, at)
+			}
+			if !waits {
+				return
+			}
+			if err := k.Revert(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			if len(r.got) != 1 || !proto.Equal(r.got[0], test.before) {
+				t.Errorf("taken back %v, want %v once", r.got, test.before)
+			}
+			if k, _ = open(t, dir, false); len(k.entries) != 0 {
+				t.Error("it is taken back at the next start too")
+			}
+		})
+	}
+}
+
+// TestTime has the time end, before and after a restart and after a reboot; a failure is
+// tried again.
+func TestTime(t *testing.T) {
+	dir := t.TempDir()
+	k, r := open(t, dir, true)
+	r.errs = []error{errors.New("refused"), errors.New("refused")}
+	begin(t, k, before, time.Millisecond)
+	// Until the update is committed it is not taken back.
+	if err := k.Confirm(key); !errors.Is(err, ErrNone) {
+		t.Errorf("confirmed before the commit: %v", err)
+	}
+	k.Committed(key)
+	gone(t, k)
+	if len(r.got) != 3 {
+		t.Errorf("%d attempts, want 3", len(r.got))
+	}
+
+	begin(t, k, before, time.Hour)
+	path := filepath.Join(dir, dirName, fileOf(key))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot, _, err := clock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(b), boot, "another", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rebooted, r := open(t, dir, true)
+	<-r.news
+	gone(t, rebooted)
+}
+
+// TestDamage has files that cannot be used: they are put aside, and the others are read.
+func TestDamage(t *testing.T) {
+	for name, change := range map[string]func(string) string{
+		"no JSON":           func(s string) string { return s[:len(s)/2] },
+		"another's name":    func(s string) string { return strings.Replace(s, "tester", "system", 1) },
+		"another content":   func(s string) string { return strings.Replace(s, `"before":"`, `"before":"AAAA`, 1) },
+		"an empty file":     func(string) string { return "" },
+		"no content at all": func(s string) string { return strings.Replace(s, `"sum":`, `"sum":1`, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			k, _ := open(t, dir, false)
+			begin(t, k, before, time.Hour)
+			path := filepath.Join(dir, dirName, fileOf(key))
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(change(string(b))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if k, _ = open(t, dir, false); len(k.entries) != 0 {
+				t.Error("it is used")
+			}
+			if _, err := os.Stat(path + damagedSuffix); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRefused has everything that is not accepted.
+func TestRefused(t *testing.T) {
+	if err := New(Config{}).Reserve(key); !errors.Is(err, ErrDisabled) {
+		t.Errorf("without a directory: %v", err)
+	}
+	k, _ := open(t, t.TempDir(), false)
+	if err := k.Confirm(key); !errors.Is(err, ErrNone) {
+		t.Errorf("nothing waits: %v", err)
+	}
+	begin(t, k, before, time.Hour)
+	if err := k.Reserve(key); !errors.Is(err, ErrWaits) {
+		t.Errorf("it waits: %v", err)
+	}
+	k.Cancel(key)
+	if err := k.Reserve(key); err != nil {
+		t.Fatal(err)
+	}
+	k.failing = errors.New("no space left on device")
+	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, ErrNotStored) {
+		t.Errorf("a full disk: %v", err)
+	}
+	k.failing = nil
+	if _, err := k.Begin(key, &weftv1.Fragment{Nft: string(make([]byte, MaxContent+1))}, time.Hour); !errors.Is(err, ErrNotStored) {
+		t.Errorf("too large: %v", err)
+	}
+	for i := range maxEntries {
+		_ = k.Reserve(desired.Key{Publisher: "many", Name: string(rune('a' + i))})
+	}
+	if err := k.Reserve(desired.Key{Publisher: "one", Name: "more"}); !errors.Is(err, ErrWaits) {
+		t.Errorf("too many: %v", err)
+	}
+}
