@@ -19,8 +19,8 @@ func New() *cobra.Command {
 		Short: "Examine this node, and say what is wrong, what it means and what to do",
 		Long: `Examine this node: the kernel and its modules, forwarding, connection tracking,
 the reverse path filter, bridges, ports; weft's socket, health, publishers, fragments,
-tables and state directory; rules of kube-proxy and of other programs; and
-whether endpoints of Services answer.
+tables and state directory; rules of kube-proxy and of other programs; whether
+the Services of the API are in the kernel; and whether their endpoints answer.
 
 It changes nothing. The checks take at most two seconds together, and a bundle at most
 thirty more. It opens a TCP connection to at

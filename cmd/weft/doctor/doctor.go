@@ -68,6 +68,7 @@ var checks = []check{
 	{"state-directory", checkStateDir},
 	{"clock", checkClock},
 	{"endpoints", checkEndpoints},
+	{"services", checkDisagree},
 }
 
 // Run examines the node. All checks run at the same time. What has not ended after two seconds

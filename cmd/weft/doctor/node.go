@@ -93,12 +93,12 @@ func newNode(ctx context.Context, cfg Config) *node {
 		return answer.GetPublishers(), err
 	})
 	n.services = sync.OnceValue(func() *model.Snapshot {
-		if !n.running() {
+		// A node need not have the frontend; checkHealth finds one that does not work.
+		state, err := n.readServices(ctx)
+		if err != nil {
 			return &model.Snapshot{}
 		}
-		// A node need not have the frontend; checkHealth finds one that does not work.
-		state, _, _ := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
-		return &state
+		return state
 	})
 	n.metrics = sync.OnceValue(func() map[string]float64 { return readMetrics(ctx, n.Metrics) })
 	return n
@@ -117,6 +117,12 @@ func (n *node) close() {
 	for _, c := range n.closers {
 		_ = c.Close()
 	}
+}
+
+// readServices asks the Service frontend for the Services. It can answer without the aggregator.
+func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
+	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
+	return &state, err
 }
 
 // running reports whether a weft answers on the socket. Checks of what weft says find nothing

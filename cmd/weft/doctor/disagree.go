@@ -1,0 +1,198 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// pause is how long a difference has to last: longer than a change needs from the API to the
+// kernel.
+const pause = 500 * time.Millisecond
+
+// difference is one between the Services of the API and the elements in the kernel.
+type difference struct {
+	sort differenceSort
+	// what is the address and port, or the endpoint, and service the Service, if one is known.
+	what, service string
+}
+
+type differenceSort int
+
+const (
+	// missingListener is an address and port of a Service that is not in the kernel,
+	// leftListener one in the kernel that no Service has.
+	missingListener differenceSort = iota
+	leftListener
+	// missingEndpoint is an endpoint that gets no connections from the kernel's rules,
+	// wrongEndpoint one that gets some and is not an endpoint of the Service.
+	missingEndpoint
+	wrongEndpoint
+)
+
+// checkDisagree compares the Services as weft knows them from the API with weft's elements in the
+// kernel. What changes meanwhile is not a difference, so those that are found are looked for again.
+func checkDisagree(ctx context.Context, n *node) ([]Finding, error) {
+	state := n.services()
+	if state.Revision == 0 {
+		return nil, nil
+	}
+	kernel, err := readElements()
+	if err != nil {
+		return nil, err
+	}
+	found := differences(state, kernel)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil, nil
+	case <-time.After(pause):
+	}
+	if state, err = n.readServices(ctx); err != nil {
+		return nil, err
+	}
+	if kernel, err = readElements(); err != nil {
+		return nil, err
+	}
+	lasting := make(map[difference]bool)
+	for _, d := range differences(state, kernel) {
+		lasting[d] = true
+	}
+	return describeDifferences(slices.DeleteFunc(found, func(d difference) bool { return !lasting[d] })), nil
+}
+
+// differences compares Services with elements.
+func differences(state *model.Snapshot, kernel *elements) (out []difference) {
+	var known [model.NumFamilies]map[string]bool
+	for family := range known {
+		known[family] = make(map[string]bool)
+	}
+	for _, s := range state.Services {
+		for i := range s.Ports {
+			for family := range model.NumFamilies {
+				t := kernel[family]
+				if t == nil || !s.ClusterIPs[family].IsValid() {
+					continue
+				}
+				for _, l := range listenersOf(s, &s.Ports[i], family) {
+					known[family][l.key] = true
+					if !t.listeners[l.key] {
+						out = append(out, difference{missingListener, l.key, s.Name.String()})
+					} else if s.Affinity == 0 {
+						out = l.compare(out, s.Name.String(), t.slots[l.key])
+					}
+				}
+			}
+		}
+	}
+	for family, t := range kernel {
+		if t == nil {
+			continue
+		}
+		var left []difference
+		for key := range t.listeners {
+			if !known[family][key] {
+				left = append(left, difference{sort: leftListener, what: key})
+			}
+		}
+		slices.SortFunc(left, func(a, b difference) int { return strings.Compare(a.what, b.what) })
+		out = append(out, left...)
+	}
+	return out
+}
+
+// listener is an address and port of a Service, or a NodePort.
+type listener struct {
+	// key is the key of its elements, as nft writes it.
+	key string
+	// main are the endpoints that it must have, and backends all that it may have.
+	main     model.Endpoints
+	backends *model.Backends
+}
+
+// listenersOf returns the addresses and ports of a port of a Service.
+func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []listener) {
+	b := &p.Backends[family]
+	inside := b.Cluster
+	if s.InternalLocal {
+		inside = b.Local
+	}
+	if ip := p.ClusterIPs[family]; ip.IsValid() {
+		out = append(out, listener{fmt.Sprintf("%s . %s . %d", ip, p.Protocol, p.Number), inside, b})
+	}
+	for _, e := range p.External[family] {
+		out = append(out, listener{fmt.Sprintf("%s . %s . %d", e.Addr, p.Protocol, p.Number), b.Cluster, b})
+	}
+	if p.NodePort != 0 {
+		out = append(out, listener{fmt.Sprintf("%s . %d", p.Protocol, p.NodePort), b.Cluster, b})
+	}
+	return out
+}
+
+// compare adds the differences between the endpoints of a listener and those in the kernel.
+func (l *listener) compare(out []difference, service string, slots []string) []difference {
+	may := make(map[string]bool)
+	for _, list := range []model.Endpoints{l.backends.Cluster, l.backends.Local, l.backends.Draining} {
+		for e := range list.All() {
+			may[endpointText(e)] = true
+		}
+	}
+	has := make(map[string]bool, len(slots))
+	for _, slot := range slots {
+		has[slot] = true
+		if !may[slot] {
+			out = append(out, difference{wrongEndpoint, slot + " for " + l.key, service})
+		}
+	}
+	for e := range l.main.All() {
+		if text := endpointText(e); !has[text] {
+			out = append(out, difference{missingEndpoint, text + " for " + l.key, service})
+		}
+	}
+	return out
+}
+
+// endpointText returns an endpoint as nft writes it.
+func endpointText(e model.Endpoint) string {
+	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
+}
+
+// describeDifferences returns a finding for each sort.
+func describeDifferences(found []difference) (out []Finding) {
+	const restart = "Look at weft's log for updates that were rejected (`weft get`), and restart weft: at its start it compares the kernel with the API, and writes what differs"
+	for sort, f := range [...]struct{ found, meaning, remedy string }{
+		missingListener: {"%d addresses of Services in the API are not in the kernel: %s", "Connections to them are not forwarded on this node", restart},
+		leftListener: {
+			"%d addresses in weft's maps are of no Service: %s", "Connections to them are forwarded or rejected, although no Service has them any more",
+			"`weft get element ip weft services KEY` names the fragment: withdraw it if another publisher has it; if it is of before weft's start, restart weft",
+		},
+		missingEndpoint: {"%d endpoints of Services in the API are not in the kernel: %s", "They get no connections from this node", restart},
+		wrongEndpoint: {
+			"%d endpoints in the kernel are not endpoints of their Services: %s", "Connections that are given to them fail, or reach another program",
+			"`weft get element ip weft endpoints KEY` names the fragment: withdraw it if it is not services/services, and restart weft otherwise",
+		},
+	} {
+		var names []string
+		for _, d := range found {
+			if d.sort != differenceSort(sort) {
+				continue
+			}
+			name := d.what
+			if d.service != "" {
+				name += " of " + d.service
+			}
+			names = append(names, name)
+		}
+		if len(names) > 0 {
+			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(names), cli.Some(names)), Meaning: f.meaning, Remedy: f.remedy})
+		}
+	}
+	return out
+}
