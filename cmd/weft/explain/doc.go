@@ -1,5 +1,5 @@
-// Package explain is the verb "weft explain": it says what happens to a packet, and which rule,
-// whose, decides that.
+// Package explain is the verbs "weft explain" and "weft trace": what would happen to a packet, and
+// what happens to real ones, and which rule, whose, decides that.
 //
 // In come a [Question], the rules of all programs in the kernel, the kernel's routes and
 // addresses, and what weft's socket tells of pods, Services and fragments; out goes an [Answer].
@@ -8,6 +8,15 @@
 // The ends of the packet are resolved in place.go, the kernel's routes in host.go. The Service
 // and its endpoints come from the Service frontend (service.go), also those that are not used.
 // Rules are described by step.go, with the text and the fragment that weft knows (owners.go).
+//
+// # Traces
+//
+// "weft trace" publishes rules that set nftrace on the packets that it is asked for (selection.go),
+// as a session with a time to live, so that weft removes them whatever becomes of the command. It
+// reads the kernel's events (nft/kernel), puts those of a packet together (traced.go), and describes each
+// as a step of an answer. What it keeps is bounded: 256 packets of 512 steps. The kernel does not say
+// which event of a packet is its last: a packet that was not dropped is over after 200 ms
+// without an event.
 //
 // # What is assumed
 //

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,6 +88,20 @@ func (f flow) packet(reply bool) []byte {
 	copy(head[8:], src)
 	copy(head[24:], dst)
 	return append(head, transport...)
+}
+
+// flowOfHeaders returns the flow of headers as the kernel sends them, which may be cut. The
+// transport header of a packet with extension headers is where the kernel says.
+func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
+	switch {
+	case len(network) >= 20 && network[0]>>4 == 4:
+		network = append(slices.Clone(network[:20]), transport...)
+	case len(network) >= 40 && network[0]>>4 == 6:
+		network = append(slices.Clone(network[:40]), transport...)
+	default:
+		return f, false
+	}
+	return flowOf(append(network, make([]byte, 4)...)), true
 }
 
 // flowOf returns the flow of a packet that first has made and rules have rewritten.

@@ -33,24 +33,11 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 		if base == "" {
 			base = s.Chain
 		}
-		step := Step{Hook: hooks[s.Hook], Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
-		if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
-			step.Priority = c.Decl.Base.Priority
+		step, err := a.describe(ctx, s, base)
+		if err != nil {
+			return "", nil, err
 		}
-		if s.Verdict.Code != datatype.VerdictContinue {
-			step.Verdict = s.Verdict.String()
-		}
-		if s.Matched == nil {
-			step.Rule = "policy " + step.Verdict
-		} else {
-			step.Rule, step.Comment, step.Owner = s.Matched.String(), s.Matched.Comment, s.Matched.Owner
-			if rejects(s.Matched) && s.Verdict.Code == datatype.VerdictDrop {
-				step.Verdict = wordReject
-			}
-			if err := a.owners.describe(ctx, s, &step); err != nil {
-				return "", nil, err
-			}
-		}
+		step.Hook = hooks[s.Hook]
 		for _, l := range s.Lookups {
 			// The elements of anonymous sets are in the text of the rule.
 			if l.Found && !strings.HasPrefix(l.Set, "__") {
@@ -66,6 +53,27 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 		verdict = wordReject
 	}
 	return verdict, out, nil
+}
+
+// describe describes a rule that matched in a base chain, or its policy, but for the hook and the
+// elements that it found.
+func (a *asker) describe(ctx context.Context, s *eval.Step, base string) (Step, error) {
+	step := Step{Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
+	if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
+		step.Priority = c.Decl.Base.Priority
+	}
+	if s.Verdict.Code != datatype.VerdictContinue {
+		step.Verdict = s.Verdict.String()
+	}
+	if s.Matched == nil {
+		step.Rule = "policy " + step.Verdict
+		return step, nil
+	}
+	step.Rule, step.Comment, step.Owner = s.Matched.String(), s.Matched.Comment, s.Matched.Owner
+	if rejects(s.Matched) && s.Verdict.Code == datatype.VerdictDrop {
+		step.Verdict = wordReject
+	}
+	return step, a.owners.describe(ctx, s, &step)
 }
 
 // rejects reports whether a rule has a reject statement.
