@@ -113,7 +113,7 @@ func (s *selection) transport(to place) (map[string]string, error) {
 	return map[string]string{"ip": text, "ip6": text}, nil
 }
 
-// addresses returns the match of those of the family. It is empty without addresses, and false if
+// addresses returns the match of the addresses of a family. It is empty without addresses, and false if
 // all are of the other family.
 func addresses(family, field string, addrs []netip.Addr) (string, bool) {
 	var own []string

@@ -75,7 +75,7 @@ type collector struct {
 	lost     int
 }
 
-// run prints packets until there are enough or ctx ends, which is no error.
+// run prints packets until there are enough or ctx ends, and returns nil then.
 func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) error {
 	c.open = make(map[uint32]*Traced)
 	tick := time.NewTicker(quiet / 4)
