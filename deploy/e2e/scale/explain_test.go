@@ -25,32 +25,10 @@ const explainRounds = 25
 func measureExplain(t *testing.T, network *lab.Lab, s size) {
 	t.Helper()
 	ctx := t.Context()
-	a, err := startAPI(ctx, network, replay, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := a.stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	pop := newPopulation(s)
-	if err := errors.Join(a.fill(ctx, pop, network.Nodes[0].Addresses.V4), a.fillPolicies(ctx, explained)); err != nil {
-		t.Fatal(err)
-	}
+	a, pop, p := withPolicies(t, network, s, explained)
 	if err := addPods(ctx, network.Nodes[0]); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProxy(ctx, network.Nodes[0], a, weft, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.argv = append(p.argv, "--network-policy")
-	defer func() {
-		if err := p.stop(); err != nil {
-			t.Error(err)
-		}
-	}()
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}

@@ -36,34 +36,9 @@ type policyFigure struct {
 // the figures against what they are held to. A figure that is not reached does not fail.
 func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 	t.Helper()
-	ctx := t.Context()
-	a, err := startAPI(ctx, network, replay, policyServices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := a.stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := a.fill(ctx, newPopulation(policyServices), network.Nodes[0].Addresses.V4); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.fillPolicies(ctx, s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := newProxy(ctx, network.Nodes[0], a, weft, policyServices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.argv = append(p.argv, "--network-policy")
-	defer func() {
-		if err := p.stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	a, _, p := withPolicies(t, network, policyServices, s)
 	m := &policyMeasurement{proxy: p, api: a, size: s}
-	if err := m.run(ctx); err != nil {
+	if err := m.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Printf("\nNetworkPolicies: %s pods, namespaces and policies, %d pods of this node, %s Services and endpoints\n\n", s, localPods, policyServices)
@@ -71,6 +46,37 @@ func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 	for _, f := range m.figures {
 		fmt.Printf("| %s | %.2f %s | %.4g %s |\n", f.what, f.n, f.unit, f.limit, f.unit)
 	}
+}
+
+// withPolicies starts an API server with Services and policies, and prepares "weft run
+// --network-policy" on the node. Both end with the test.
+func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (*api, *population, *proxy) {
+	t.Helper()
+	ctx := t.Context()
+	a, err := startAPI(ctx, network, replay, services)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	pop := newPopulation(services)
+	if err := errors.Join(a.fill(ctx, pop, network.Nodes[0].Addresses.V4), a.fillPolicies(ctx, s)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProxy(ctx, network.Nodes[0], a, weft, services)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.argv = append(p.argv, "--network-policy")
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, pop, p
 }
 
 // policyMeasurement is one run.

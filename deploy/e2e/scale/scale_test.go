@@ -52,10 +52,10 @@ func TestScale(t *testing.T) {
 		}
 	}
 	if *policiesFlag != "" {
-		measurePolicies(t, network, policies)
+		t.Run("policies", func(t *testing.T) { measurePolicies(t, network, policies) })
 	}
 	if *explainFlag != "" {
-		measureExplain(t, network, explain)
+		t.Run("explain", func(t *testing.T) { measureExplain(t, network, explain) })
 	}
 	var table bytes.Buffer
 	r.table(&table)
