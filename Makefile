@@ -41,7 +41,7 @@ CHAOS     ?=
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers fuzz chaos attack e2e conformance cyclonus image clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers fuzz chaos attack faults e2e conformance cyclonus image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -96,6 +96,10 @@ chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
 attack: ## hostile publishers against fresh daemons, and what others notice of each (root)
 	@.ci/need nft ip
 	WEFT_ATTACK_STRICT=$(STRICT) .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
+
+faults: ## what can be wrong with a node, seeded one after the other, and how soon weft doctor finds each (root)
+	@.ci/need nft ip python3 iptables conntrack curl
+	$(GO) test -count=1 -v -timeout 1h ./cmd/weft/doctor/faults
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack curl
