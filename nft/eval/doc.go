@@ -19,7 +19,7 @@
 //
 // Known are: comparisons, ranges, bit operations, byte orders, payloads of the network and
 // transport header, lookups in sets and maps, elements that packets add, numgen, jhash and
-// symhash, limit, quota, counter, log, reject, dnat and snat to one address and port,
+// symhash, limit, quota, counter, log, reject, dnat to one address and port, snat to one address,
 // masquerade, redirect, named counters, the type of an address in fib, and most keys of meta. Of
 // ct there are state, status, mark, direction, and the addresses and ports of both directions.
 // Only tables of the families ip, ip6 and inet are evaluated; the hooks ingress and egress are

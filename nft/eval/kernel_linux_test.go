@@ -57,16 +57,23 @@ func compare(t *testing.T, random *rand.Rand, sum *tally) {
 	t.Cleanup(func() { _ = conn.Close() })
 	text := randomRuleset(random)
 	rules := load(t, conn, text)
+	comparePackets(t, lab, conn, func() *eval.Ruleset { return rules }, text, *packets, random, sum)
+}
+
+// comparePackets sends random packets through a ruleset that the kernel has. Rules returns it, with the
+// elements that earlier packets have added if they matter.
+func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eval.Ruleset, text string, count int, random *rand.Rand, sum *tally) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	events, err := conn.Trace(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range *packets {
+	for n := range count {
 		data := randomPacket(random, n)
 		p := eval.Packet{Data: data, In: lab.in, Conn: &eval.Conn{State: eval.StateNew}}
-		outcomes, complete, err := eval.Evaluate(rules, p, lab.host())
+		outcomes, complete, err := eval.Evaluate(rules(), p, lab.host())
 		if err != nil {
 			t.Fatal(err)
 		}

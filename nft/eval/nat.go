@@ -21,7 +21,7 @@ func (m *machine) nat(e *google.NAT) {
 	}
 	destination := e.Type == google.NATTypeDestNAT
 	random := e.Random || e.FullyRandom
-	if e.Prefix || random && (destination || e.RegProtoMin != 0) {
+	if e.Prefix || random && destination {
 		undecided("the kernel chooses the address or port of the translation")
 	}
 	var address, port []byte
@@ -29,31 +29,48 @@ func (m *machine) nat(e *google.NAT) {
 		_, n := addressAt(m.headers.family, destination)
 		address = m.single(e.RegAddrMin, e.RegAddrMax, uint32(n))
 	}
-	if e.RegProtoMin != 0 {
+	switch {
+	case !destination:
+		port = m.sourcePort(e.RegProtoMin, e.RegProtoMax, random)
+	case e.RegProtoMin != 0:
 		port = m.single(e.RegProtoMin, e.RegProtoMax, 2)
 	}
-	m.anySourcePort(random)
 	m.translate(destination, address, port)
 }
 
-// anySourcePort notes that the kernel chooses the source port at random, if random is true.
-func (m *machine) anySourcePort(random bool) {
-	m.out.AnySourcePort = m.out.AnySourcePort || random && hasPorts(m.headers.protocol)
+// sourcePort returns the new source port for a range in registers, 0 for none; nil if the port stays,
+// or if the kernel chooses one. It stays if it is in the range and no other connection has it
+// (get_unique_tuple in nf_nat_core.c).
+func (m *machine) sourcePort(from, to uint32, random bool) []byte {
+	if !hasPorts(m.headers.protocol) {
+		return nil
+	}
+	if from == 0 {
+		m.out.AnySourcePort = m.out.AnySourcePort || random
+		return nil
+	}
+	low := m.registers.at(from, 2)
+	high := low
+	if to != 0 {
+		high = m.registers.at(to, 2)
+	}
+	at := m.headers.transport
+	if bytes.Equal(low, high) || m.headers.fragment || len(m.out.Packet.Data) < at+2 {
+		return low
+	}
+	now := m.out.Packet.Data[at : at+2]
+	m.out.AnySourcePort = m.out.AnySourcePort || random || bytes.Compare(now, low) < 0 || bytes.Compare(now, high) > 0
+	return nil
 }
 
 // masquerade translates the source to the address of the interface.
 func (m *machine) masquerade(e *expr.Masq) {
 	const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
 	random := e.Flags&anyPort != 0
-	if e.Flags&^uint32(anyPort|unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 || random && e.MinPort != 0 {
+	if e.Flags&^uint32(anyPort|unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
 		undecided("the kernel chooses the port of the translation")
 	}
-	var port []byte
-	if e.MinPort != 0 {
-		port = m.single(e.MinPort, e.MaxPort, 2)
-	}
-	m.anySourcePort(random)
-	m.translate(false, m.addressOf(m.out.Packet.Out), port)
+	m.translate(false, m.addressOf(m.out.Packet.Out), m.sourcePort(e.MinPort, e.MaxPort, random))
 }
 
 // redirect translates the destination to the node itself.

@@ -37,7 +37,7 @@ var (
 		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
 	}
 	dnats = []string{"redirect", "meta l4proto { tcp, udp } redirect to :8081", "dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
-	snats = []string{"masquerade", "masquerade random", "masquerade fully-random", "snat ip to 10.2.0.9 random", "snat ip to 10.2.0.9", "return", "accept", "counter", "meta mark set 8"}
+	snats = []string{"masquerade", "masquerade random", "masquerade fully-random", "snat ip to 10.2.0.9 random", "snat ip to 10.2.0.9", "meta l4proto { tcp, udp } masquerade to :20000-60000", "meta l4proto { tcp, udp } snat ip to 10.2.0.9:1024-40000", "meta l4proto udp masquerade to :4000-60000 random", "return", "accept", "counter", "meta mark set 8"}
 )
 
 // randomRules returns rules of a chain, one in a line.
@@ -57,11 +57,25 @@ func randomRules(random *rand.Rand, statements []string, except string) string {
 	return b.String()
 }
 
+// tracing is the table whose chains are the first and the last that a packet passes.
+const tracing = `table ip first {
+  chain trace {
+    type filter hook prerouting priority -400;
+    iifname c0 meta nftrace set 1
+  }
+  chain last_input {
+    type filter hook input priority 2147483647;
+  }
+  chain last_postrouting {
+    type filter hook postrouting priority 2147483647;
+  }
+}
+`
+
 // randomRuleset returns tables with chains at all hooks of forwarded packets.
 func randomRuleset(random *rand.Rand) string {
 	var b strings.Builder
-	b.WriteString("table ip first {\n  chain trace {\n    type filter hook prerouting priority -400;\n    iifname c0 meta nftrace set 1\n  }\n")
-	b.WriteString("  chain last_input {\n    type filter hook input priority 2147483647;\n  }\n  chain last_postrouting {\n    type filter hook postrouting priority 2147483647;\n  }\n}\n")
+	b.WriteString(tracing)
 	for i, family := range []string{"ip", "inet"} {
 		fmt.Fprintf(&b, "table %s t%d {\n", family, i)
 		b.WriteString("  set hosts {\n    type ipv4_addr\n    elements = { 10.1.0.1, 10.1.0.3 }\n  }\n")

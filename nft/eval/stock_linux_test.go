@@ -1,0 +1,65 @@
+package eval_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/eval"
+	evalload "github.com/weft-proxy/weft/nft/eval/load"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+var stockPackets = flag.Int("stock.packets", 300, "number of packets that are sent through each ruleset of another program")
+
+// TestStockRulesetsAgree loads rulesets as other programs make them with nft, sends packets through
+// them, and compares what the kernel does with the outcomes for the ruleset that is read back from it.
+//
+//	go test ./nft/eval -run TestStockRulesetsAgree -v -stock.packets 20000 -timeout 0
+func TestStockRulesetsAgree(t *testing.T) {
+	files, err := filepath.Glob("testdata/stock/*.nft")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rulesets: %v", err)
+	}
+	for i, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".nft"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lab := newLab(t)
+			lab.node.Nft(t, tracing+string(text))
+			conn, err := kernel.Open(kernel.Config{NetNS: lab.node.FD()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			reader, err := kernel.OpenReader(kernel.Config{NetNS: lab.node.FD()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = reader.Close() }()
+			// A Ruleset remembers the elements that it has found.
+			rules := func() *eval.Ruleset {
+				rules, err := evalload.Kernel(reader)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rules
+			}
+			var sum tally
+			comparePackets(t, lab, conn, rules, string(text), *stockPackets, rand.New(rand.NewPCG(*seed, uint64(i))), &sum)
+			t.Logf("%d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d undecided",
+				sum.packets, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided)
+			if sum.forwarded == 0 || sum.rewritten == 0 || sum.dropped == 0 {
+				t.Error("the packets do not cover all results")
+			}
+			if sum.undecided*50 > sum.packets {
+				t.Errorf("%d of %d packets are undecided: want at most 2 %%", sum.undecided, sum.packets)
+			}
+		})
+	}
+}
