@@ -24,6 +24,7 @@ func TestStockRulesetsAgree(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no rulesets: %v", err)
 	}
+	var all tally
 	for i, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".nft"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
@@ -54,6 +55,7 @@ func TestStockRulesetsAgree(t *testing.T) {
 			comparePackets(t, lab, conn, rules, string(text), *stockPackets, rand.New(rand.NewPCG(*seed, uint64(i))), &sum)
 			t.Logf("%d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d undecided",
 				sum.packets, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided)
+			all.packets, all.steps, all.undecided = all.packets+sum.packets, all.steps+sum.steps, all.undecided+sum.undecided
 			if sum.forwarded == 0 || sum.rewritten == 0 || sum.dropped == 0 {
 				t.Error("the packets do not cover all results")
 			}
@@ -62,4 +64,5 @@ func TestStockRulesetsAgree(t *testing.T) {
 			}
 		})
 	}
+	t.Logf("%d rulesets, %d packets, %d steps, %d (%.2f %%) undecided", len(files), all.packets, all.steps, all.undecided, 100*float64(all.undecided)/float64(all.packets))
 }
