@@ -22,6 +22,8 @@
 // symhash, limit, quota, counter, log, reject, dnat to one address and port, snat to one address,
 // masquerade, redirect, named counters, the type of an address in fib, and most keys of meta. Of
 // ct there are state, status, mark, direction, and the addresses and ports of both directions.
+// Of iptables-nft there are the matches comment, addrtype, conntrack (states), tcp, udp, multiport, mark,
+// statistic and limit, and the targets LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT.
 // Only tables of the families ip, ip6 and inet are evaluated; the hooks ingress and egress are
 // not.
 //

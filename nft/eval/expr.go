@@ -33,6 +33,12 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 		m.dynset(r, e)
 	case *expr.Hash:
 		m.random("hash", e.Dest, e.Mod, e.Offset)
+	case *expr.Unknown:
+		x, ok := readExtension(e)
+		if !ok {
+			undecided("expression %s is not known", expr.Format(e))
+		}
+		m.extension(&x)
 	default:
 		undecided("expression %s is not known", expr.Format(e))
 	}

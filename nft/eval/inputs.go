@@ -136,6 +136,18 @@ func (m *machine) name(register uint32, i Interface) {
 	m.registers.store(register, name[:])
 }
 
+// beforeTracking reports whether connection tracking comes after the chain.
+func (m *machine) beforeTracking() bool {
+	if m.hook != hookPrerouting && m.hook != hookOutput {
+		return false
+	}
+	priority := m.current.base.Priority
+	if priority == conntrackPriority {
+		undecided("it is not known whether connection tracking is before chain %s", m.current.chain.Decl.Name)
+	}
+	return priority < conntrackPriority
+}
+
 // ct loads or sets what connection tracking knows.
 func (m *machine) ct(e *expr.CT) {
 	conn := m.out.Packet.Conn
@@ -143,19 +155,12 @@ func (m *machine) ct(e *expr.CT) {
 		undecided("the connection is not known")
 	}
 	number := func(n uint32) { m.registers.store(e.Dest, binary.NativeEndian.AppendUint32(nil, n)) }
-	if b := m.current.base; m.hook == hookPrerouting || m.hook == hookOutput {
-		switch {
-		case b.Priority == conntrackPriority:
-			undecided("it is not known whether connection tracking is before chain %s", m.current.chain.Decl.Name)
-		case b.Priority < conntrackPriority && e.Key == unix.NFT_CT_STATE && e.Source == 0:
-			number(StateInvalid)
-			return
-		case b.Priority < conntrackPriority:
-			m.breakIf(e.Source == 0)
-			return
-		}
-	}
+	before := m.beforeTracking()
 	switch {
+	case before && e.Key == unix.NFT_CT_STATE && e.Source == 0:
+		number(StateInvalid)
+	case before:
+		m.breakIf(e.Source == 0)
 	case conn.State == StateUntracked || conn.State == StateInvalid:
 		if e.Key != unix.NFT_CT_STATE || e.Source != 0 {
 			m.breakIf(e.Source == 0)

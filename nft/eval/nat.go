@@ -31,22 +31,22 @@ func (m *machine) nat(e *google.NAT) {
 	}
 	switch {
 	case !destination:
-		port = m.sourcePort(e.RegProtoMin, e.RegProtoMax, random)
+		port = m.sourcePortOf(e.RegProtoMin, e.RegProtoMax, random)
 	case e.RegProtoMin != 0:
 		port = m.single(e.RegProtoMin, e.RegProtoMax, 2)
 	}
 	m.translate(destination, address, port)
 }
 
-// sourcePort returns the new source port for a range in registers, 0 for none; nil if the port stays,
-// or if the kernel chooses one. It stays if it is in the range and no other connection has it
-// (get_unique_tuple in nf_nat_core.c).
-func (m *machine) sourcePort(from, to uint32, random bool) []byte {
-	if !hasPorts(m.headers.protocol) {
-		return nil
-	}
+// anySourcePort notes that the kernel chooses the source port, if chosen is true.
+func (m *machine) anySourcePort(chosen bool) {
+	m.out.AnySourcePort = m.out.AnySourcePort || chosen && hasPorts(m.headers.protocol)
+}
+
+// sourcePortOf is sourcePort for a range in registers, 0 for none.
+func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	if from == 0 {
-		m.out.AnySourcePort = m.out.AnySourcePort || random
+		m.anySourcePort(random)
 		return nil
 	}
 	low := m.registers.at(from, 2)
@@ -54,12 +54,22 @@ func (m *machine) sourcePort(from, to uint32, random bool) []byte {
 	if to != 0 {
 		high = m.registers.at(to, 2)
 	}
+	return m.sourcePort(low, high, random)
+}
+
+// sourcePort returns the new source port for a range; nil if the port stays, or if the kernel
+// chooses one. It stays if it is in the range and no other connection has it (get_unique_tuple in
+// nf_nat_core.c).
+func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 	at := m.headers.transport
-	if bytes.Equal(low, high) || m.headers.fragment || len(m.out.Packet.Data) < at+2 {
+	switch {
+	case !hasPorts(m.headers.protocol):
+		return nil
+	case bytes.Equal(low, high) || m.headers.fragment || len(m.out.Packet.Data) < at+2:
 		return low
 	}
 	now := m.out.Packet.Data[at : at+2]
-	m.out.AnySourcePort = m.out.AnySourcePort || random || bytes.Compare(now, low) < 0 || bytes.Compare(now, high) > 0
+	m.anySourcePort(random || bytes.Compare(now, low) < 0 || bytes.Compare(now, high) > 0)
 	return nil
 }
 
@@ -70,7 +80,7 @@ func (m *machine) masquerade(e *expr.Masq) {
 	if e.Flags&^uint32(anyPort|unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
 		undecided("the kernel chooses the port of the translation")
 	}
-	m.translate(false, m.addressOf(m.out.Packet.Out), m.sourcePort(e.MinPort, e.MaxPort, random))
+	m.translate(false, m.addressOf(m.out.Packet.Out), m.sourcePortOf(e.MinPort, e.MaxPort, random))
 }
 
 // redirect translates the destination to the node itself.
@@ -82,16 +92,19 @@ func (m *machine) redirect(e *google.Redir) {
 	if e.RegisterProtoMin != 0 {
 		port = m.single(e.RegisterProtoMin, e.RegisterProtoMax, 2)
 	}
-	var address []byte
+	m.translate(true, m.redirection(), port)
+}
+
+// redirection returns the address of a redirect.
+func (m *machine) redirection() []byte {
 	switch {
 	case m.hook == hookPrerouting:
-		address = m.addressOf(m.out.Packet.In)
+		return m.addressOf(m.out.Packet.In)
 	case m.headers.family == nft.FamilyIP:
-		address = []byte{127, 0, 0, 1}
+		return []byte{127, 0, 0, 1}
 	default:
-		address = netip.IPv6Loopback().AsSlice()
+		return netip.IPv6Loopback().AsSlice()
 	}
-	m.translate(true, address, port)
 }
 
 // addressOf returns the address of an interface for a translation.

@@ -15,24 +15,33 @@ import (
 
 var stockPackets = flag.Int("stock.packets", 300, "number of packets that are sent through each ruleset of another program")
 
-// TestStockRulesetsAgree loads rulesets as other programs make them with nft, sends packets through
+// TestStockRulesetsAgree loads rulesets as other programs make them with nft and iptables, sends packets through
 // them, and compares what the kernel does with the outcomes for the ruleset that is read back from it.
 //
 //	go test ./nft/eval -run TestStockRulesetsAgree -v -stock.packets 20000 -timeout 0
 func TestStockRulesetsAgree(t *testing.T) {
-	files, err := filepath.Glob("testdata/stock/*.nft")
+	// iptables is of the variant that makes nftables' rules.
+	const restore = "iptables-nft-restore"
+	files, err := filepath.Glob("testdata/stock/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no rulesets: %v", err)
 	}
 	var all tally
 	for i, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".nft"), func(t *testing.T) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			lab := newLab(t)
-			lab.node.Nft(t, tracing+string(text))
+			if strings.HasSuffix(file, ".iptables") {
+				lab.node.Nft(t, tracing)
+				if out, err := lab.node.Output(string(text), restore); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			} else {
+				lab.node.Nft(t, tracing+string(text))
+			}
 			conn, err := kernel.Open(kernel.Config{NetNS: lab.node.FD()})
 			if err != nil {
 				t.Fatal(err)

@@ -3,6 +3,7 @@ package expr
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	google "github.com/google/nftables/expr"
@@ -21,7 +22,26 @@ type Unknown struct {
 }
 
 // table implements Expr.
-func (e *Unknown) table(t *table) { t.format = "unknown " + e.Name }
+func (e *Unknown) table(t *table) {
+	t.format = "unknown " + e.Name
+	if name, rev, _, ok := e.Extension(); ok {
+		t.format = fmt.Sprintf("%s name %s rev %d", e.Name, name, rev)
+	}
+}
+
+// Extension returns the name, revision and data of a match or target of iptables, which
+// iptables-nft puts into rules (nft_compat). ok is false for other expressions. The data is a structure
+// of include/uapi/linux/netfilter.
+func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
+	if e.Name != "match" && e.Name != "target" {
+		return "", 0, nil, false
+	}
+	// NFTA_TARGET_* are the same numbers.
+	err := attr.Fields{
+		attr.Always(unix.NFTA_MATCH_NAME, &name), attr.Always(unix.NFTA_MATCH_REV, &rev), attr.Always(unix.NFTA_MATCH_INFO, &info),
+	}.Read(e.Data)
+	return name, rev, info, err == nil
+}
 
 // Decode is the inverse of Encode for the expressions of any program's rule: list is the
 // payload of NFTA_RULE_EXPRESSIONS from the kernel. In what the kernel sends, expressions refer

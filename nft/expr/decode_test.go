@@ -77,3 +77,25 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestExtensions has matches and targets of iptables, whole and cut.
+func TestExtensions(t *testing.T) {
+	whole := []byte{12, 0, 1, 0, 'c', 'o', 'm', 'm', 'e', 'n', 't', 0, 8, 0, 2, 0, 0, 0, 0, 3, 6, 0, 3, 0, 'h', 'i', 0, 0}
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"match", whole, "match name comment rev 3"},
+		{"target", whole, "target name comment rev 3"},
+		{"other", whole, "unknown other"},
+		{"match", whole[:10], "unknown match"},
+	} {
+		if got := expr.Format(&expr.Unknown{Name: tt.name, Data: tt.data}); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if _, _, info, ok := (&expr.Unknown{Name: "match", Data: whole}).Extension(); !ok || string(info) != "hi" {
+		t.Errorf("data %q, %v", info, ok)
+	}
+}

@@ -76,10 +76,11 @@ func (a *asker) describe(ctx context.Context, s *eval.Step, base string) (Step, 
 	return step, a.owners.describe(ctx, s, &step)
 }
 
-// rejects reports whether a rule has a reject statement.
+// rejects reports whether a rule has a reject statement, or that of iptables.
 func rejects(r *eval.Rule) bool {
 	return slices.ContainsFunc(r.Exprs, func(e expr.Expr) bool {
-		return strings.HasPrefix(expr.Format(e), "reject ")
+		text := expr.Format(e)
+		return strings.HasPrefix(text, "reject ") || strings.HasPrefix(text, "target name REJECT ")
 	})
 }
 
