@@ -53,7 +53,7 @@ run: build ## the whole system with real traffic in private network namespaces
 	./bin/weft demo
 
 test: ## all tests, against the real kernel
-	@.ci/need nft ip python3 iptables
+	@.ci/need nft ip python3 iptables conntrack curl
 	.ci/netadmin $(GO) test $(TESTFLAGS) ./...
 
 lint: ## golangci-lint and go vet, at the versions of .ci/tools

@@ -70,21 +70,35 @@ func (w *writer) entry(counts *weftv1.Counts) *weftv1.Revision {
 // are made when they are written.
 func (w *writer) historyChange(s *submission) history.Change {
 	c, u := history.Change{Fragment: s.key(), Existed: s.existed, Withdrawn: s.withdraws()}, s.update
-	st := w.statuses.get(s.key())
-	size := uint64(st.GetRules()) + uint64(st.GetChains()) + uint64(st.GetSets()) + uint64(st.GetObjects()) + st.GetElements()
+	if c.Withdrawn {
+		return c
+	}
+	c.Weight = weigh(s)
 	switch {
-	case c.Withdrawn || size > history.MaxContent:
+	case c.Weight > history.MaxContent:
 	case u.Snapshot:
-		c.Weight = int(size) //nolint:gosec // at most MaxContent
 		c.Snapshot = func() *weftv1.Fragment {
 			lifetime := admission.EffectiveLifetime(weftv1.Lifetime(u.Lifetime))
 			return fragmentMessage(head(u.Fragment.Name, u.Priority, lifetime, expireTime(u.Expires)), u.Tables)
 		}
 	default:
-		c.Weight = s.admitted.Cost()
 		c.Patch = func() *weftv1.Patch { return patchMessage(u) }
 	}
 	return c
+}
+
+// weigh returns about the size of an update in bytes. The text of a rule can be long.
+func weigh(s *submission) int {
+	const each = 64
+	n := each * s.admitted.Cost()
+	for i := range s.update.Tables {
+		for _, chain := range s.update.Tables[i].PutChains {
+			for _, r := range chain.Rules {
+				n += len(r.Text) + len(r.Comment)
+			}
+		}
+	}
+	return n
 }
 
 // ListRevisions returns the history, the newest entry first, and the last revision that may be

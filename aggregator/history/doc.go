@@ -38,7 +38,7 @@
 // The oldest entries are removed when there are more than Config.MaxEntries, or when the
 // entries and the content have more than Config.MaxBytes. Pages of the file are used again:
 // it does not grow beyond about twice MaxBytes. The content of a fragment is not kept if it
-// has more than [MaxContent] rules, elements and declarations, or a quarter of MaxBytes, or if
+// has more than [MaxContent] or a quarter of MaxBytes, or if
 // all content would have more than half of MaxBytes.
 //
 // # Faults

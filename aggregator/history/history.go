@@ -15,10 +15,9 @@ const (
 	// DefaultMaxEntries and DefaultMaxBytes are the bounds of a history unless the operator
 	// names others.
 	DefaultMaxEntries = 10_000
-	DefaultMaxBytes   = 64 << 20
-	// MaxContent is how many rules, elements and declarations a fragment may have for its
-	// content to be kept.
-	MaxContent = 10_000
+	DefaultMaxBytes   = 16 << 20
+	// MaxContent is the most content of a fragment that is kept, in bytes.
+	MaxContent = 512 << 10
 )
 
 // Config describes a Recorder.
@@ -65,7 +64,7 @@ type Change struct {
 	// failure again.
 	Snapshot func() *weftv1.Fragment
 	Patch    func() *weftv1.Patch
-	// Weight is about the number of rules and elements of the update.
+	// Weight is about the size of the update in bytes.
 	Weight int
 }
 

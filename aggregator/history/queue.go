@@ -13,8 +13,8 @@ import (
 const (
 	// maxWaiting is how many commits wait for the disk.
 	maxWaiting = 4096
-	// maxWeight is how much content waits with them.
-	maxWeight = 20 * MaxContent
+	// maxWeight is how much content waits with them, in bytes.
+	maxWeight = 16 * MaxContent
 	// interval is the least time between two transactions: commits in between share the next
 	// one.
 	interval = 100 * time.Millisecond

@@ -160,7 +160,7 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 	if err := add(tx, contentKey, s.size-size); err != nil {
 		return nil, err
 	}
-	if s.size <= r.cfg.MaxBytes/4 && number(tx, contentKey) <= r.cfg.MaxBytes/2 {
+	if s.size <= min(MaxContent, r.cfg.MaxBytes/4) && number(tx, contentKey) <= r.cfg.MaxBytes/2 {
 		return b, nil
 	}
 	if was == known {

@@ -22,7 +22,7 @@ func TestHistoryLoops(t *testing.T) {
 	h := newHost(t, options{})
 	ctx := aggregatortest.Context(t)
 	publish := weftv1.NewPublisherClient(h.as(uidBig))
-	elements := make([]*weftv1.Element, 9000)
+	elements := make([]*weftv1.Element, 2500)
 	var first uint64
 	for turn := range 20 {
 		for i := range elements {

@@ -55,6 +55,11 @@ func checkHealth(ctx context.Context, n *node) ([]Finding, error) {
 	} {
 		code, body, err := httpGet(ctx, n.Health, page.path)
 		switch {
+		case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
+			return append(out, Finding{
+				Severity: Error, Found: fmt.Sprintf("weft's server for health checks has %s and does not answer: weft hangs, or the machine is overloaded", n.Health),
+				Meaning: rulesStay, Remedy: "Restart weft: its rules stay meanwhile. `kill -ABRT` writes what it was doing to its log, for a bug report",
+			}), nil
 		case err != nil:
 			return append(out, Finding{
 				Severity: Warning, Found: fmt.Sprintf("weft's server for health checks does not answer on %s: %v", n.Health, err),

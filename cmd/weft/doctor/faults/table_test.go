@@ -20,7 +20,7 @@ var faults = []fault{
 		"stop KILL", "start",
 	},
 	{
-		"weft hangs", "health", "does not answer on 127.0.0.1:10256", "ss -ltnp",
+		"weft hangs", "health", "has 127.0.0.1:10256 and does not answer: weft hangs", "Restart weft",
 		"kill -STOP $(cat $W/pid)", "kill -CONT $(cat $W/pid)",
 	},
 	{
