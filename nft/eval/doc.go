@@ -14,7 +14,8 @@
 //
 // The evaluator does not guess. Where a number is random, or a limit or quota has a state
 // that is not known, the evaluation branches: there is one Outcome for each possibility, with
-// its probability if that is known. Where an input or an expression is not known, the Outcome
+// its probability if that is known. A random number with many results that is the key of a map
+// with intervals has one Outcome for each interval. Where an input or an expression is not known, the Outcome
 // ends with the verdict Undecided, and says why.
 //
 // Known are: comparisons, ranges, bit operations, byte orders, payloads of the network and

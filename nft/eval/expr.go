@@ -32,7 +32,7 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 	case *expr.Dynset:
 		m.dynset(r, e)
 	case *expr.Hash:
-		m.random("hash", e.Dest, e.Mod, e.Offset)
+		m.random(r, "hash", e.Dest, e.Mod, e.Offset)
 	case *expr.Unknown:
 		x, ok := readExtension(e)
 		if !ok {
@@ -67,7 +67,7 @@ func (m *machine) library(r *Rule, k expr.Library) {
 	case *google.Lookup:
 		m.lookup(r, e)
 	case *google.Numgen:
-		m.random("numgen", e.Register, e.Modulus, e.Offset)
+		m.random(r, "numgen", e.Register, e.Modulus, e.Offset)
 	case *google.Limit:
 		m.breakIf(m.exceeds(k) != e.Over)
 	case *google.Quota:
@@ -113,8 +113,12 @@ func (m *machine) exceeds(e expr.Expr) bool {
 	return m.choose(expr.Format(e), 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
 }
 
-// random branches on a number from offset to offset + modulus - 1.
-func (m *machine) random(what string, register, modulus, offset uint32) {
+// random branches on a number from offset to offset + modulus - 1. If these are too many, it
+// branches on the intervals of the map that has the number as key.
+func (m *machine) random(r *Rule, what string, register, modulus, offset uint32) {
+	if modulus > maxChoice && m.randomInterval(r, what, register, modulus, offset) {
+		return
+	}
 	if modulus == 0 || modulus > maxChoice {
 		undecided("%s has %d results", what, modulus)
 	}

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -32,6 +33,8 @@ type machine struct {
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
+	// rest are the expressions of the rule after the one that runs.
+	rest []expr.Expr
 	// changed has the elements that the packet has added, and nil for those that it has deleted.
 	changed  map[changedKey]*set.Element
 	executed int
@@ -113,7 +116,8 @@ func (m *machine) chain(c *Chain) set.Verdict {
 // rule runs a rule, and records it if it matched.
 func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
 	m.verdict, m.lookups = set.Verdict{Code: datatype.VerdictContinue}, nil
-	for _, e := range r.Exprs {
+	for i, e := range r.Exprs {
+		m.rest = r.Exprs[i+1:]
 		m.expr(r, e)
 		if m.verdict.Code != datatype.VerdictContinue {
 			break

@@ -34,7 +34,7 @@ var (
 	statements = []string{
 		"", "counter", "drop", "accept", "return", "jump a", "jump b", "goto a", "goto b", "meta mark set 1", "meta mark set meta mark | 4", "meta mark set th dport map { 53 : 2, 80 : 5 }",
 		"th dport vmap { 53 : jump a, 80 : goto b, 54-60 : return }", "ip saddr vmap @verdicts", "ip dscp set 8", "counter meta mark set 3 accept", "add @seen { ip saddr }", "update @seen { ip saddr timeout 1h } accept", "update @seen { ip daddr counter }", "reject", "limit rate 1/day burst 3 packets accept",
-		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
+		"numgen random mod 3 vmap { 0 : accept, 1 : jump a, 2 : drop }", "numgen random mod 65536 vmap { 0-20000 : accept, 20001-40000 : jump a, 40001-65535 : drop }", "meta mark set meta mark xor 7", "meta mark set meta mark << 1", "ip ttl set 30", "log prefix \"x\"",
 	}
 	dnats = []string{"redirect", "meta l4proto { tcp, udp } redirect to :8081", "dnat ip to 10.2.0.2", "meta l4proto { tcp, udp } dnat ip to 10.2.0.3:8080", "dnat ip to numgen random mod 2 map { 0 : 10.2.0.2, 1 : 10.2.0.3 }", "return", "accept", "counter", "jump n"}
 	snats = []string{"masquerade", "masquerade random", "masquerade fully-random", "snat ip to 10.2.0.9 random", "snat ip to 10.2.0.9", "meta l4proto { tcp, udp } masquerade to :20000-60000", "meta l4proto { tcp, udp } snat ip to 10.2.0.9:1024-40000", "meta l4proto udp masquerade to :4000-60000 random", "return", "accept", "counter", "meta mark set 8"}

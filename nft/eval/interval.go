@@ -1,0 +1,68 @@
+package eval
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	google "github.com/google/nftables/expr"
+
+	"github.com/weft-proxy/weft/nft/expr"
+)
+
+// span is a range of random numbers that find the same element.
+type span struct{ first, last uint64 }
+
+// randomInterval branches on which element of a map with intervals a random number finds. It
+// returns false if the number is used in another way: the next expressions must make it big-endian,
+// look it up, and decide the verdict or overwrite it. Then no other expression can read it.
+func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset uint32) bool {
+	if len(m.rest) < 2 {
+		return false
+	}
+	order, ok := library[*google.Byteorder](m.rest[0])
+	if !ok || order.SourceRegister != register || order.DestRegister != register || order.Len != 4 || order.Size != 4 {
+		return false
+	}
+	e, ok := library[*google.Lookup](m.rest[1])
+	if !ok || e.SourceRegister != register || !e.IsDestRegSet || e.Invert {
+		return false
+	}
+	s, ok := m.current.table.set(r, e.SetID, e.SetName)
+	if !ok || s.Decl.Key.Len != 4 || !s.Decl.Verdict && e.DestRegister != register {
+		return false
+	}
+	spans, ok := m.spans(s, uint64(offset), uint64(offset)+uint64(modulus)-1)
+	if !ok {
+		return false
+	}
+	i := m.choose(what, len(spans), 0, func(i int) string { return fmt.Sprintf("%d-%d", spans[i].first, spans[i].last) })
+	chosen := spans[i]
+	m.out.Choices[len(m.out.Choices)-1].Probability = float64(chosen.last-chosen.first+1) / float64(modulus)
+	m.registers.store(register, binary.NativeEndian.AppendUint32(nil, uint32(chosen.first)))
+	return true
+}
+
+// spans divides numbers by the element that they find. ok is false if there are more than maxChoice
+// spans. A number without an interval is a span of its own.
+func (m *machine) spans(s Set, first, last uint64) (spans []span, ok bool) {
+	for first <= last {
+		if len(spans) == maxChoice {
+			return nil, false
+		}
+		next := span{first, first}
+		key := string(binary.BigEndian.AppendUint32(nil, uint32(first)))
+		if e, found := m.find(s, key); found && len(e.KeyEnd) == 4 {
+			next.last = max(first, min(last, uint64(binary.BigEndian.Uint32([]byte(e.KeyEnd)))))
+		}
+		spans, first = append(spans, next), next.last+1
+	}
+	return spans, true
+}
+
+// library returns an expression of google/nftables of type T.
+func library[T any](e expr.Expr) (t T, ok bool) {
+	if k, isLibrary := e.(expr.Library); isLibrary {
+		t, ok = k.Any.(T)
+	}
+	return t, ok
+}
