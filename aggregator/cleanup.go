@@ -37,6 +37,7 @@ func (w *writer) cleanup() ([]nft.TableID, error) {
 	if err := w.dir.RemoveRecord(); err != nil {
 		w.log.Error("cannot remove the record", "error", err)
 	}
+	w.unconfirmed.CleanedUp()
 	w.cleanedUp = true
 	return tables, nil
 }

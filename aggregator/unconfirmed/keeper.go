@@ -222,6 +222,21 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	}
 }
 
+// CleanedUp says that everything is removed from the kernel: only durable content comes back.
+func (k *Keeper) CleanedUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, e := range k.entries {
+		if e.before == nil || e.before.GetLifetime() == weftv1.Lifetime_LIFETIME_DURABLE {
+			continue
+		}
+		e.before = nil
+		if err := k.write(key, e); err != nil {
+			k.cfg.Logger.Error("cannot write the state directory", "error", err)
+		}
+	}
+}
+
 func (k *Keeper) wake() {
 	select {
 	case k.nudge <- struct{}{}:

@@ -159,6 +159,25 @@ func TestTime(t *testing.T) {
 	gone(t, rebooted)
 }
 
+// TestCleanedUp takes back what is durable only.
+func TestCleanedUp(t *testing.T) {
+	for _, life := range []weftv1.Lifetime{weftv1.Lifetime_LIFETIME_STICKY, weftv1.Lifetime_LIFETIME_DURABLE} {
+		dir := t.TempDir()
+		k, _ := open(t, dir, false)
+		f := proto.CloneOf(before)
+		f.Lifetime = life
+		begin(t, k, f, time.Hour)
+		k.CleanedUp()
+		k, r := open(t, dir, true)
+		if err := k.Revert(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if durable := life == weftv1.Lifetime_LIFETIME_DURABLE; (r.got[0] != nil) != durable {
+			t.Errorf("%v: taken back %v", life, r.got[0])
+		}
+	}
+}
+
 // TestDamage has files that cannot be used: they are put aside, and the others are read.
 func TestDamage(t *testing.T) {
 	for name, change := range map[string]func(string) string{
