@@ -48,12 +48,13 @@ func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *
 		s.reserved = true
 		r, err = a.submit(context.WithoutCancel(ctx), s)
 	}
-	if err != nil {
+	if err != nil && r.Revision == 0 {
 		a.unconfirmed.Cancel(key)
 		return r, at, err
 	}
+	// A durable fragment can be in force and not stored, which is an error too.
 	a.unconfirmed.Committed(key)
-	return r, at, nil
+	return r, at, err
 }
 
 // Confirm keeps an update that waits for a confirmation, or takes it back. It returns the last
