@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,20 @@ func TestKubeBlackHole(t *testing.T) {
 				return l, err
 			})
 			direct := newDial()
+			// The transport may connect once more after the client has ended, and so has the namespace.
+			var dialing sync.RWMutex
+			ended := false
+			t.Cleanup(func() {
+				dialing.Lock()
+				defer dialing.Unlock()
+				ended = true
+			})
 			inside := func(ctx context.Context, network, address string) (c net.Conn, err error) {
+				dialing.RLock()
+				defer dialing.RUnlock()
+				if ended {
+					return nil, net.ErrClosed
+				}
 				err = ns.Do(func() error { c, err = direct(ctx, network, address); return err })
 				return c, err
 			}
