@@ -31,6 +31,10 @@ const (
 	// reservedShare is the part of all connections, one in so many, that only root,
 	// the daemon's own user, administrators and publishers with system: true may use.
 	reservedShare = 4
+	// maxUnidentified is how many connections at a time may be accepted whose peer is
+	// not known yet. Further ones wait in the socket's queue, so that a burst of
+	// strangers takes nothing of what is reserved.
+	maxUnidentified = 16
 	// maxRefused is how many connections beyond the limits are kept for
 	// refusedGrace, so that their calls can fail with the reason. Further ones are
 	// closed at once.
@@ -56,11 +60,13 @@ func (c counts[K]) add(key K, n int) {
 type connections struct {
 	log            *slog.Logger
 	total, perUser int
+	// unidentified has an entry for each accepted connection whose peer is not known.
+	unidentified chan struct{}
 	// refusals limits the log lines about refused connections.
 	refusals rate.Sometimes
 
 	mu sync.Mutex
-	// open counts connections that are not refused, those in their handshake included.
+	// open counts admitted connections.
 	open    int
 	refused int
 	byUser  counts[uint32]
@@ -79,41 +85,32 @@ func newConnections(total, perUser int, log *slog.Logger) *connections {
 		perUser = min(DefaultMaxConnectionsPerUser, total/2)
 	}
 	return &connections{
-		log: log, total: total, perUser: perUser,
+		log: log, total: total, perUser: perUser, unidentified: make(chan struct{}, maxUnidentified),
 		refusals: rate.Sometimes{First: 1, Interval: 10 * time.Second}, byUser: counts[uint32]{},
 	}
 }
 
-// begin counts a connection before its peer is known.
+// admit counts a connection of a known peer. A caller of the system may use what is
+// reserved.
 //
 // Possible errors: errLimit.
-func (c *connections) begin(uid uint32) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open >= c.total {
-		return fmt.Errorf("%w: %d connections are open: at most %d are allowed", errLimit, c.open, c.total)
-	}
-	c.open++
-	c.byUser.add(uid, 1)
-	return nil
-}
-
-// check decides on a connection that begin has counted. A caller of the system may use
-// what is reserved.
-//
-// Possible errors: errLimit.
-func (c *connections) check(uid uint32, system bool) error {
+func (c *connections) admit(conn *limitedConn, system bool) error {
+	uid := conn.peer.UID
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	most := c.total - c.total/reservedShare
 	switch {
+	case c.open >= c.total:
+		return fmt.Errorf("%w: %d connections are open: at most %d are allowed", errLimit, c.open, c.total)
 	case system:
-		return nil
-	case c.byUser[uid] > c.perUser:
+	case c.byUser[uid] >= c.perUser:
 		return fmt.Errorf("%w: uid %d has %d connections open: at most %d are allowed", errLimit, uid, c.byUser[uid], c.perUser)
-	case c.open > most:
+	case c.open >= most:
 		return fmt.Errorf("%w: %d connections are open: at most %d are allowed, and the rest is reserved for the system", errLimit, c.open, most)
 	}
+	c.open++
+	c.byUser.add(uid, 1)
+	conn.counted = &c.open
 	return nil
 }
 
@@ -129,8 +126,6 @@ func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	if c.refused >= maxRefused {
 		return false
 	}
-	c.end(conn)
-	conn.refusal = refusal
 	conn.counted = &c.refused
 	c.refused++
 	time.AfterFunc(refusedGrace, func() { _ = conn.Close() })
@@ -149,7 +144,7 @@ func (c *connections) end(conn *limitedConn) {
 	conn.counted = nil
 }
 
-// limitedListener accepts no more connections than the limits allow.
+// limitedListener accepts connections for peerCredentials, which admits or refuses them.
 type limitedListener struct {
 	net.Listener
 	connections *connections
@@ -162,15 +157,17 @@ type temporaryError struct{ error }
 // Temporary makes gRPC try again after a while.
 func (temporaryError) Temporary() bool { return true }
 
-// Accept returns the next connection that may stay open.
+// Accept returns the next connection. It waits until few enough are unidentified.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	limits := l.connections
+	limits.unidentified <- struct{}{}
 	for {
 		conn, err := l.Listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil, err
-		}
 		if err != nil {
+			<-limits.unidentified
+			if errors.Is(err, net.ErrClosed) {
+				return nil, err
+			}
 			limits.refusals.Do(func() { limits.log.Error("cannot accept connections: retrying", "error", err) })
 			return nil, temporaryError{err}
 		}
@@ -182,12 +179,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			continue
 		}
 		c := &limitedConn{socketConn: socket, limits: limits, peer: peer}
-		if err := limits.begin(peer.UID); err == nil {
-			c.counted = &limits.open
-		} else if !limits.refuse(c, err) {
-			_ = conn.Close()
-			continue
-		}
+		c.identified = sync.OnceFunc(func() { <-limits.unidentified })
 		return c, nil
 	}
 }
@@ -204,8 +196,8 @@ type limitedConn struct {
 	limits *connections
 	// peer has the credentials of the process that connected.
 	peer access.Peer
-	// refusal is the error of all calls, if they are refused.
-	refusal error
+	// identified says that the peer is known, or never will be.
+	identified func()
 	// counted is the number that the connection is part of, or nil. The lock of
 	// limits guards it.
 	counted *int
@@ -213,6 +205,7 @@ type limitedConn struct {
 
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
+	c.identified()
 	c.limits.mu.Lock()
 	c.limits.end(c)
 	c.limits.mu.Unlock()

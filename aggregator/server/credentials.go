@@ -56,14 +56,11 @@ func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.Auth
 		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
 		Peer:           identify(c, conn.peer),
 		conn:           c,
-		refusal:        conn.refusal,
 	}
-	if info.refusal != nil {
-		return c, info, nil
-	}
+	defer conn.identified()
 	id, err := p.access.Resolve(&info.Peer, "")
 	if err == nil {
-		err = conn.limits.check(info.UID, id.System)
+		err = conn.limits.admit(conn, id.System)
 	}
 	if err != nil {
 		info.refusal = err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"path/filepath"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -27,12 +29,8 @@ func TestConnectionLimits(t *testing.T) {
 	// connect makes a connection as a listener and a handshake do. It returns why it
 	// is refused.
 	connect := func(uid uint32, system bool) (*limitedConn, error) {
-		conn := &limitedConn{socketConn: &pipeConn{}, limits: c, peer: access.Peer{UID: uid}}
-		err := c.begin(uid)
-		if err == nil {
-			conn.counted = &c.open
-			err = c.check(uid, system)
-		}
+		conn := &limitedConn{socketConn: &pipeConn{}, limits: c, peer: access.Peer{UID: uid}, identified: func() {}}
+		err := c.admit(conn, system)
 		if err != nil && !c.refuse(conn, err) {
 			_ = conn.Close()
 		}
@@ -72,6 +70,50 @@ func TestConnectionLimits(t *testing.T) {
 	}
 	if c.open != 8 || c.byUser[1] != 2 || c.byUser[3] != 0 {
 		t.Errorf("%d are open, %v by user: want 8, two of user 1 and none of user 3", c.open, c.byUser)
+	}
+}
+
+// TestUnidentifiedConnections: a burst of connections waits in the socket's queue, and does
+// not keep out the system.
+func TestUnidentifiedConnections(t *testing.T) {
+	socket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newConnections(8, 3, slog.New(slog.DiscardHandler))
+	l := &limitedListener{Listener: socket, connections: c}
+	defer l.Close()
+	for range maxUnidentified + 1 {
+		conn, err := net.Dial("unix", socket.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	var last *limitedConn
+	for range maxUnidentified {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = conn.(*limitedConn)
+	}
+	if len(c.unidentified) != cap(c.unidentified) {
+		t.Fatalf("%d connections are unidentified: one more must have to wait for %d", len(c.unidentified), cap(c.unidentified))
+	}
+	if err := c.admit(last, true); err != nil {
+		t.Errorf("the system is refused: %v", err)
+	}
+	last.identified()
+	if err := last.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil || c.open != 0 {
+		t.Errorf("%d connections are open, %v: want none", c.open, err)
 	}
 }
 

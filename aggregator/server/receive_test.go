@@ -36,7 +36,7 @@ func newWire(t *testing.T, budget *receiving, publisher string, system bool) *wi
 	t.Helper()
 	w := &wire{t: t, in: &bytes.Buffer{}}
 	out := &bytes.Buffer{}
-	limited := &limitedConn{socketConn: &wireConn{in: w.in, out: out}, limits: newConnections(0, 0, nil), peer: access.Peer{}}
+	limited := &limitedConn{socketConn: &wireConn{in: w.in, out: out}, limits: newConnections(0, 0, nil), peer: access.Peer{}, identified: func() {}}
 	w.countedConn = newCountedConn(limited, budget, publisher, system)
 	w.client, w.server = http2.NewFramer(w.in, nil), http2.NewFramer(w.countedConn, out)
 	w.client.AllowIllegalWrites = true

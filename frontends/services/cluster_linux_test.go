@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,13 +167,19 @@ func ask(ns *nfttest.NS, network, addr string) (pod string, source netip.Addr, e
 	return askFrom(ns, netip.Addr{}, network, addr, 2*time.Second)
 }
 
+// udpPort is the source port of the last datagram. None is used twice: conntrack has a flow
+// for as long as 30 seconds, and what was decided for it with earlier rules.
+var udpPort atomic.Uint32
+
+func init() { udpPort.Store(10_000) }
+
 // askFrom asks from one of the namespace's addresses, if that is valid, and waits
 // so long.
 func askFrom(ns *nfttest.NS, from netip.Addr, network, addr string, wait time.Duration) (pod string, source netip.Addr, err error) {
 	d := net.Dialer{Timeout: wait}
 	switch {
-	case from.IsValid() && network == "udp":
-		d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	case network == "udp":
+		d.LocalAddr = &net.UDPAddr{IP: from.AsSlice(), Port: int(udpPort.Add(1))}
 	case from.IsValid():
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
