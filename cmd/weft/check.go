@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -18,6 +19,7 @@ func newCheckCmd() *cobra.Command {
 		output   cli.Output
 		paths    []string
 		with     []string
+		strict   bool
 		includes nftfile.IncludePath
 	)
 	cmd := &cobra.Command{
@@ -29,13 +31,17 @@ for its .nft files. It also reads the output of "nft -j list ruleset".
 
 The files are one ruleset: what one of them refers to must be declared in one of
 them. Use --with for files with the chains, sets and objects that other publishers
-declare: only their declarations count.
+declare, or with the output of "nft list ruleset" of a node.
+
+What is right and cannot be meant is a finding, such as an accept that the rules of a
+--with file override: it is printed, with both parties and a remedy. With --strict
+findings are errors. The comment "weft:ignore" on a rule silences those of the rule.
 
 With -o netlink the expressions of every rule and the elements of every set are
 printed, in the notation of "nft --debug=netlink".
 
-Exit codes: 0 no errors, 1 a file has errors or cannot be read, 2 the command line
-is wrong.`,
+Exit codes: 0 no errors, 1 a file has errors or cannot be read, or there are findings
+and --strict is set, 2 the command line is wrong.`,
 		Example: `  weft check -f deny.nft
   weft check -f policies/ --with base.nft
   weft check -f deny.nft -o netlink`,
@@ -48,12 +54,13 @@ is wrong.`,
 			if err != nil {
 				return err
 			}
-			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.Format == "netlink")
+			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.Format == "netlink", strict)
 		},
 	}
 	output.AddFlag(cmd, "text", "netlink")
 	cmd.Flags().StringArrayVarP(&paths, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
 	cmd.Flags().StringArrayVar(&with, "with", nil, "a .nft file, or a directory of them, that declares what the others refer to")
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail if there are findings")
 	includes.AddFlag(cmd.Flags())
 	// The only errors are unknown flags.
 	_ = cmd.MarkFlagFilename("file", "nft")
@@ -87,7 +94,7 @@ func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]
 }
 
 // runCheck checks files and prints the result.
-func runCheck(stdout, stderr io.Writer, files []check.File, netlink bool) error {
+func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool) error {
 	r := check.Run(files)
 	wrong := map[string]bool{}
 	var b strings.Builder
@@ -96,18 +103,37 @@ func runCheck(stdout, stderr io.Writer, files []check.File, netlink bool) error 
 		b.WriteString(p.String())
 		b.WriteByte('\n')
 	}
-	if _, err := io.WriteString(stderr, b.String()); err != nil {
-		return fmt.Errorf("print errors: %w", err)
+	if err := write(stderr, b.String()); err != nil {
+		return err
 	}
+	b.Reset()
 	if len(r.Problems) > 0 {
 		return fmt.Errorf("check: %s in %s", counted(len(r.Problems), "error"), counted(len(wrong), "file"))
 	}
 	if netlink {
 		return r.Netlink(stdout)
 	}
-	_, err := fmt.Fprintf(stdout, "ok: %s, %s, %s with %s, %s\n", counted(r.Tables, "table"), counted(r.Rules, "rule"),
+	findings, err := r.Findings()
+	if err != nil {
+		return err
+	}
+	for i := range findings {
+		fmt.Fprintln(&b, findings[i].String())
+	}
+	if len(findings) > 0 && strict {
+		return errors.Join(write(stderr, b.String()), fmt.Errorf("check: %s (see --strict)", counted(len(findings), "finding")))
+	}
+	_, err = fmt.Fprintf(stdout, "%sok: %s, %s, %s with %s, %s\n", b.String(), counted(r.Tables, "table"), counted(r.Rules, "rule"),
 		counted(r.Sets, "set"), counted(r.Elements, "element"), counted(r.Objects, "object"))
 	return err
+}
+
+// write prints text.
+func write(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("print errors: %w", err)
+	}
+	return nil
 }
 
 // counted returns "1 error", "2 errors".

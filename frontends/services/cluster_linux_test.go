@@ -171,15 +171,13 @@ func ask(ns *nfttest.NS, network, addr string) (pod string, source netip.Addr, e
 // for as long as 30 seconds, and what was decided for it with earlier rules.
 var udpPort atomic.Uint32
 
-func init() { udpPort.Store(10_000) }
-
 // askFrom asks from one of the namespace's addresses, if that is valid, and waits
 // so long.
 func askFrom(ns *nfttest.NS, from netip.Addr, network, addr string, wait time.Duration) (pod string, source netip.Addr, err error) {
 	d := net.Dialer{Timeout: wait}
 	switch {
 	case network == "udp":
-		d.LocalAddr = &net.UDPAddr{IP: from.AsSlice(), Port: int(udpPort.Add(1))}
+		d.LocalAddr = &net.UDPAddr{IP: from.AsSlice(), Port: 10_000 + int(udpPort.Add(1))}
 	case from.IsValid():
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}

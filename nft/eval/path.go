@@ -44,8 +44,13 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 	if err != nil {
 		return nil, false, fmt.Errorf("evaluate packet: %w", err)
 	}
-	// The evaluation is run again for each combination of choices. taken are the indexes of
-	// the choices of the next run; those after them are 0.
+	outcomes, complete = explore(rules, p, host, h, (*machine).run)
+	return outcomes, complete, nil
+}
+
+// explore runs the evaluation again for each combination of choices.
+func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine)) (outcomes []Outcome, complete bool) {
+	// taken are the indexes of the choices of the next run; those after them are 0.
 	var taken []int
 	for len(outcomes) < MaxOutcomes {
 		m := &machine{rules: rules, host: host, headers: h, taken: taken}
@@ -55,7 +60,7 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 			conn := *p.Conn
 			m.out.Packet.Conn = &conn
 		}
-		m.run()
+		m.attempt(run)
 		if m.out.Traced < 0 {
 			m.out.Traced = len(m.out.Steps)
 		}
@@ -66,14 +71,14 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 			taken = taken[:len(taken)-1]
 		}
 		if len(taken) == 0 {
-			return outcomes, true, nil
+			return outcomes, true
 		}
 		taken[len(taken)-1]++
 	}
-	return outcomes, false, nil
+	return outcomes, false
 }
 
-// end is the panic that ends a run early. It never leaves run.
+// end is the panic that ends a run early. It never leaves attempt.
 type end struct {
 	verdict Verdict
 	reason  string
@@ -82,8 +87,8 @@ type end struct {
 // undecided ends the run because something is not known.
 func undecided(format string, args ...any) { panic(end{Undecided, fmt.Sprintf(format, args...)}) }
 
-// run moves the packet through the hooks.
-func (m *machine) run() {
+// attempt runs the evaluation for one combination of choices.
+func (m *machine) attempt(run func(*machine)) {
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(end)
@@ -93,6 +98,11 @@ func (m *machine) run() {
 			m.out.Verdict, m.out.Reason = e.verdict, e.reason
 		}
 	}()
+	run(m)
+}
+
+// run moves the packet through the hooks.
+func (m *machine) run() {
 	p := &m.out.Packet
 	if p.In == (Interface{}) {
 		m.route()
@@ -157,23 +167,29 @@ func (m *machine) pass(hook uint32) {
 		if b.isNAT() && !m.translates() {
 			continue
 		}
-		v := m.chain(b.chain)
-		if v.Code != datatype.VerdictAccept && v.Code != datatype.VerdictDrop {
-			v = set.Verdict{Code: datatype.VerdictAccept}
-			if b.base.Drop {
-				v.Code = datatype.VerdictDrop
-			}
-			m.step(Step{Chain: b.chain.Decl.Name, Verdict: v})
-		}
-		if v.Code == datatype.VerdictDrop {
-			panic(end{verdict: Drop})
-		}
+		m.baseChain()
 	}
 	if !tracked {
 		m.track()
 	}
 	if !followed {
 		m.follow()
+	}
+}
+
+// baseChain runs the current base chain.
+func (m *machine) baseChain() {
+	b := m.current
+	v := m.chain(b.chain)
+	if v.Code != datatype.VerdictAccept && v.Code != datatype.VerdictDrop {
+		v = set.Verdict{Code: datatype.VerdictAccept}
+		if b.base.Drop {
+			v.Code = datatype.VerdictDrop
+		}
+		m.step(Step{Chain: b.chain.Decl.Name, Verdict: v})
+	}
+	if v.Code == datatype.VerdictDrop {
+		panic(end{verdict: Drop})
 	}
 }
 

@@ -32,7 +32,9 @@ type Table struct {
 
 // Chain is a chain and its rules, in order.
 type Chain struct {
-	Decl  *object.Chain
+	Decl *object.Chain
+	// Owner is who publishes the chain, as Owner of a rule. It may be empty if its rules have one.
+	Owner string
 	Rules []Rule
 	// Load, if it is not nil, returns the rules in place of Rules, always the same ones.
 	Load func() ([]Rule, error)

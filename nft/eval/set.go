@@ -11,7 +11,9 @@ import (
 
 // Set is a set or map.
 type Set struct {
-	Decl     *set.Set
+	Decl *set.Set
+	// Owner is who publishes the set, as Owner of a rule. It may be empty.
+	Owner    string
 	Elements Finder
 }
 

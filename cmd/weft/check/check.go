@@ -58,6 +58,7 @@ type Result struct {
 	Tables, Rules, Sets, Elements, Objects int
 
 	tables []*table
+	units  []*unit
 }
 
 // Run checks the files, each of which is in nft's own syntax or JSON.
@@ -74,6 +75,7 @@ func Run(files []File) *Result {
 	for _, u := range units {
 		c.compile(u)
 	}
+	c.out.units = units
 	for _, u := range units {
 		c.out.Problems = append(c.out.Problems, u.sorted()...)
 	}

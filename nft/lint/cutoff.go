@@ -1,0 +1,145 @@
+package lint
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/eval"
+)
+
+// Need is TCP traffic without which the node is lost.
+type Need struct {
+	// Name says what it is for, such as "SSH".
+	Name string
+	// Port is the port of the server. If Client is true the server is elsewhere and the node its client:
+	// it sends to the port, and receives answers from it. Otherwise the node receives connections to it.
+	Port   uint16
+	Client bool
+}
+
+// NodeNeeds is what a node of Kubernetes needs with the usual ports.
+var NodeNeeds = []Need{{Name: "SSH", Port: 22}, {Name: "its kubelet", Port: 10250}, {Name: "its API server", Port: 6443, Client: true}}
+
+// cutOff finds base chains that let nothing through of what the node needs, from wherever it comes.
+func (l *linter) cutOff(needs []Need) {
+	for i := range l.rules.Tables {
+		t := &l.rules.Tables[i]
+		for j := range t.Chains {
+			c := &t.Chains[j]
+			base := c.Decl.Base
+			if t.Dormant || base == nil || base.Type != "filter" || !filtered(t.ID.Family) {
+				continue
+			}
+			for _, n := range needs {
+				switch {
+				case base.Hook == unix.NF_INET_LOCAL_IN:
+					l.cutsOff(eval.BaseChain{Table: t, Chain: c}, n, n.Client)
+				case base.Hook == unix.NF_INET_LOCAL_OUT && n.Client:
+					l.cutsOff(eval.BaseChain{Table: t, Chain: c}, n, false)
+				}
+			}
+		}
+	}
+}
+
+// filtered reports whether tables of a family see the packets of IPv4 or IPv6.
+func filtered(f nft.Family) bool {
+	return f == nft.FamilyIP || f == nft.FamilyIP6 || f == nft.FamilyInet
+}
+
+// cutsOff looks whether a base chain drops all packets of a need, in all its families. Answer is true for
+// those of the server.
+func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
+	families := []nft.Family{b.Table.ID.Family}
+	if b.Table.ID.Family == nft.FamilyInet {
+		families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
+	}
+	var found Finding
+	var last *eval.Step
+	for _, f := range families {
+		var p eval.Packet
+		if p, last = l.dropsAll(b, f, n, answer); last == nil {
+			return
+		}
+		if found.Example == "" {
+			found.Example = describe(&p)
+		}
+	}
+	at := l.place(b.Table, b.Chain, nil)
+	if last.Matched != nil {
+		at = l.place(b.Table, l.chainOf(b.Table, last.Chain), last.Matched)
+	}
+	what := fmt.Sprintf("connections to TCP port %d", n.Port)
+	switch {
+	case answer:
+		what = fmt.Sprintf("answers from TCP port %d", n.Port)
+	case n.Client:
+		what = fmt.Sprintf("packets to TCP port %d", n.Port)
+	}
+	found.ID, found.Subject, found.Other = CutOff, at, Place{Chain: n.Name}
+	found.Text = fmt.Sprintf("%s drops all %s, and so cuts the node off from %s", dropper(at), what, n.Name)
+	found.Remedy = fmt.Sprintf("accept them in chain %s of table %s before the drop", b.Chain.Decl.Name, b.Table.ID)
+	l.report(found, last.Matched)
+}
+
+// dropsAll returns the step that drops a packet of a need if no other rule lets such packets through, wherever
+// they come from; else nil.
+func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bool) (p eval.Packet, last *eval.Step) {
+	needed := func(way []step) (eval.Packet, bool) {
+		s := newSolver(b.Table)
+		s.need(family, n.Port, answer)
+		for _, at := range way {
+			s.rule(at.rule, at.to)
+		}
+		return s.packet(family, b.Chain.Decl.Base.Hook), !s.contradicted
+	}
+	p, _ = needed(nil)
+	last, out, ok := l.ending(b, p)
+	if !ok || out.Verdict != eval.Drop {
+		return p, nil
+	}
+	trials, passes := maxTrials, false
+	l.walk(b, func(way []step, _ *eval.Chain) bool {
+		v, ok := verdictOf(way[len(way)-1].rule)
+		if ok && v.Code != datatype.VerdictAccept {
+			return true
+		}
+		p, possible := needed(way)
+		if !possible || p.In.Name == "lo" {
+			return true
+		}
+		// What cannot be decided may pass.
+		_, out, ok = l.ending(b, p)
+		passes = !ok || out.Verdict == eval.Accept
+		trials--
+		return !passes && trials > 0
+	})
+	if passes || trials == 0 {
+		return p, nil
+	}
+	return p, last
+}
+
+// need adds the conditions of a need.
+func (s *solver) need(family nft.Family, port uint16, answer bool) {
+	s.require(google.MetaKeyNFPROTO, []byte{byte(family)})
+	s.require(google.MetaKeyL4PROTO, []byte{unix.IPPROTO_TCP})
+	source, destination, state, direction := uint16(anySourcePort), port, uint32(eval.StateNew), byte(0)
+	if answer {
+		source, destination, state, direction = port, anySourcePort, eval.StateEstablished, 1
+	}
+	if x, ok := newOperand(&s.transport, 0, 4); ok {
+		x.set(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, source), destination), true)
+	}
+	if x, ok := newOperand(fieldOf(s.ct, unix.NFT_CT_STATE), 0, 4); ok {
+		x.set(binary.NativeEndian.AppendUint32(nil, state), true)
+	}
+	if x, ok := newOperand(fieldOf(s.ct, unix.NFT_CT_DIRECTION), 0, 1); ok {
+		x.set([]byte{direction}, true)
+	}
+}

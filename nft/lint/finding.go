@@ -1,0 +1,165 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// ID names a kind of finding.
+type ID string
+
+// The kinds of findings.
+const (
+	// AcceptOverridden is an accept that a base chain of another party overrides by a drop: a later one of the
+	// hook, or one of the same priority.
+	AcceptOverridden ID = "accept-overridden"
+	// EqualPriority are two base chains of different parties with the same hook and priority, where the
+	// order, which is accidental, decides how a packet is translated.
+	EqualPriority ID = "equal-priority"
+	// MarkCollision are bits of the packet's or the connection's mark that one party writes and another
+	// writes or matches.
+	MarkCollision ID = "mark-collision"
+	// NeverMatches is a rule that no packet can match.
+	NeverMatches ID = "never-matches"
+	// NeverRead is a set or map with elements that no rule reads.
+	NeverRead ID = "never-read"
+	// CutOff is a drop that takes from the node what it needs: SSH, its kubelet or its API server.
+	CutOff ID = "cut-off"
+)
+
+// IDs are all kinds.
+var IDs = []ID{AcceptOverridden, EqualPriority, MarkCollision, NeverMatches, NeverRead, CutOff}
+
+// Finding is something that its author cannot have meant.
+type Finding struct {
+	ID ID
+	// Subject is what the finding is about, and Other what the other party has. Other is zero if
+	// there is no other party.
+	Subject, Other Place
+	// Text is what is wrong, in one sentence that names both, and Remedy what to do.
+	Text, Remedy string
+	// Example is a packet, or empty.
+	Example string
+	// More counts findings of the same kind between the same parties in the same chains that are not
+	// reported.
+	More int
+}
+
+// String returns the finding as text of a few lines.
+func (f *Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", f.ID, f.Text)
+	if f.More > 0 {
+		fmt.Fprintf(&b, " (and %d more like this)", f.More)
+	}
+	if f.Example != "" {
+		fmt.Fprintf(&b, "\n  for example: %s", f.Example)
+	}
+	fmt.Fprintf(&b, "\n  remedy: %s", f.Remedy)
+	return b.String()
+}
+
+// Place is a rule, the policy of a base chain, or a set.
+type Place struct {
+	Party Party
+	Table nft.TableID
+	// Chain is the chain, or empty for a set; Set is the set.
+	Chain, Set string
+	// Rule is the rule's text, empty for a policy.
+	Rule string
+}
+
+// String returns how a sentence names the place.
+func (p Place) String() string {
+	var b strings.Builder
+	switch {
+	case p.Set != "":
+		fmt.Fprintf(&b, "set %s of table %s", p.Set, p.Table)
+	case p.Rule == "":
+		fmt.Fprintf(&b, "chain %s of table %s", p.Chain, p.Table)
+	default:
+		fmt.Fprintf(&b, "%q in chain %s of table %s", p.Rule, p.Chain, p.Table)
+	}
+	if who := p.Party.String(); who != "" {
+		fmt.Fprintf(&b, " (%s)", who)
+	}
+	return b.String()
+}
+
+// Party is who makes rules: a fragment of weft, or another program.
+type Party struct {
+	// Fragment is "publisher/name".
+	Fragment string
+	// Program is the name of a program that is known by its names of tables and chains. It is empty for a
+	// program that is not known, which is identified by its table.
+	Program string
+	// Table is the table of a party without a Fragment.
+	Table nft.TableID
+}
+
+// String returns how a sentence names the party.
+func (p Party) String() string {
+	if p.Fragment != "" {
+		return "fragment " + p.Fragment
+	}
+	return p.Program
+}
+
+// key identifies a party: the fragments of a publisher are one.
+func (p Party) key() string {
+	publisher, _, _ := strings.Cut(p.Fragment, "/")
+	switch {
+	case p.Fragment != "":
+		return "publisher " + publisher
+	case p.Program != "":
+		return "program " + p.Program
+	default:
+		// Programs often have a table of the same name for each family.
+		return "table " + p.Table.Name
+	}
+}
+
+// programs are known by the beginnings of their chains in the tables of iptables, and by their tables.
+var programs = []struct{ program, table, chain string }{
+	{"kube-proxy", "kube-proxy", ""},
+	{"kube-proxy", "", "KUBE-"},
+	{"docker", "docker-bridges", ""},
+	{"docker", "", "DOCKER"},
+	{"libvirt", "libvirt_network", ""},
+	{"libvirt", "", "LIBVIRT_"},
+	{"firewalld", "firewalld", ""},
+	{"calico", "calico", ""},
+	{"calico", "", "cali-"},
+	{"cilium", "", "CILIUM_"},
+	{"flannel", "flannel-ipv4", ""},
+	{"flannel", "flannel-ipv6", ""},
+	{"flannel", "", "FLANNEL-"},
+	{"CNI plugins", "cni_hostport", ""},
+	{"CNI plugins", "", "CNI-"},
+	{"kindnet", "kindnet-network-policies", ""},
+	{"podman", "netavark", ""},
+	{"podman", "", "NETAVARK"},
+	{"LXD", "lxd", ""},
+	{"Incus", "incus", ""},
+	{"Tailscale", "", "ts-"},
+	{"ufw", "", "ufw-"},
+	{"ufw", "", "ufw6-"},
+	{"fail2ban", "f2b-table", ""},
+	{"fail2ban", "", "f2b-"},
+	{"CrowdSec", "crowdsec", ""},
+	{"CrowdSec", "crowdsec6", ""},
+	{"MiniUPnP", "", "MINIUPNPD"},
+	{"Istio", "", "ISTIO_"},
+}
+
+// partyOf returns the party of something that no fragment owns.
+func partyOf(t nft.TableID, chain string) Party {
+	for _, p := range programs {
+		if p.table != "" && p.table == t.Name || p.chain != "" && strings.HasPrefix(chain, p.chain) {
+			return Party{Program: p.program, Table: t}
+		}
+	}
+	return Party{Table: t}
+}

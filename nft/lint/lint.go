@@ -1,0 +1,194 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/eval"
+)
+
+// Bounds of the work.
+const (
+	// maxTrials is how many packets are made and evaluated for a base chain and a kind of finding.
+	maxTrials = 256
+	// maxWalk is how many rules are looked at on the ways from a base chain.
+	maxWalk = 20_000
+	// maxElements is how many elements of a verdict map are looked at for the one that leads to a chain.
+	maxElements = 256
+	// maxFindings is how many findings Run returns.
+	maxFindings = 256
+)
+
+// Options say what else is known of the node.
+type Options struct {
+	// Needs are what the node must be able to receive. Without them nothing is cut off.
+	Needs []Need
+}
+
+// Run returns the findings of a ruleset, ordered by kind and place.
+func Run(rules *eval.Ruleset, o Options) []Finding {
+	l := &linter{
+		rules: rules, seen: make(map[group]int), places: make(map[groupPlace]bool),
+		parties: make(map[*eval.Chain]Party), chains: make(map[*eval.Table]map[string]*eval.Chain),
+	}
+	l.tables()
+	for _, family := range []nft.Family{nft.FamilyIP, nft.FamilyIP6} {
+		for hook := range hookNames {
+			chains := rules.BaseChains(family, uint32(hook)) //nolint:gosec // a small number
+			l.overridden(family, chains)
+			l.equalPriorities(family, chains)
+		}
+	}
+	l.marks()
+	l.cutOff(o.Needs)
+	slices.SortStableFunc(l.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(IDs, a.ID), slices.Index(IDs, b.ID)), cmp.Compare(a.Subject.Party.Fragment, b.Subject.Party.Fragment),
+			cmp.Compare(a.Subject.Table.String(), b.Subject.Table.String()), cmp.Compare(a.Subject.Chain, b.Subject.Chain))
+	})
+	return l.found
+}
+
+// hookNames are the names of the hooks (enum nf_inet_hooks).
+var hookNames = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
+
+// linter is one run.
+type linter struct {
+	rules   *eval.Ruleset
+	found   []Finding
+	seen    map[group]int
+	places  map[groupPlace]bool
+	parties map[*eval.Chain]Party
+	chains  map[*eval.Table]map[string]*eval.Chain
+}
+
+// group identifies findings that are reported once.
+type group struct {
+	id                  ID
+	subject, other      string
+	chain, otherChain   string
+	subjectSet, further string
+}
+
+// groupPlace is a subject in a group.
+type groupPlace struct {
+	group
+	place Place
+}
+
+// report adds a finding.
+func (l *linter) report(f Finding, rules ...*eval.Rule) {
+	for _, r := range rules {
+		if r != nil && ignores(r.Comment, f.ID) {
+			return
+		}
+	}
+	g := group{f.ID, f.Subject.Party.key(), f.Other.Party.key(), f.Subject.Table.Name + " " + f.Subject.Chain, f.Other.Table.Name + " " + f.Other.Chain, f.Subject.Set, ""}
+	if f.ID == NeverMatches {
+		g.further = f.Subject.Rule
+	}
+	// The same rule is found in both families.
+	if l.places[groupPlace{g, f.Subject}] {
+		return
+	}
+	if len(l.places) < maxWalk {
+		l.places[groupPlace{g, f.Subject}] = true
+	}
+	if i, ok := l.seen[g]; ok {
+		l.found[i].More++
+		return
+	}
+	if len(l.found) == maxFindings {
+		return
+	}
+	l.seen[g] = len(l.found)
+	l.found = append(l.found, f)
+}
+
+// ignores reports whether a comment silences a kind of findings.
+func ignores(comment string, id ID) bool {
+	for _, word := range strings.Fields(comment) {
+		if word == "weft:ignore" || word == "weft:ignore="+string(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// rulesOf returns the rules of a chain. A chain that cannot be read has none.
+func rulesOf(c *eval.Chain) []eval.Rule {
+	if c.Load == nil {
+		return c.Rules
+	}
+	rules, err := c.Load()
+	if err != nil {
+		return nil
+	}
+	return rules
+}
+
+// party returns the party of a rule, or of a chain if r is nil.
+func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
+	if r != nil && r.Owner != "" {
+		return Party{Fragment: r.Owner}
+	}
+	if c.Owner != "" {
+		return Party{Fragment: c.Owner}
+	}
+	p, ok := l.parties[c]
+	if !ok {
+		p = programOf(t, c)
+		for i := range rulesOf(c) {
+			if owner := rulesOf(c)[i].Owner; owner != "" {
+				p = Party{Fragment: owner}
+				break
+			}
+		}
+		l.parties[c] = p
+	}
+	return p
+}
+
+// programOf returns the party of a chain that no fragment owns. A base chain of iptables is that of the only
+// program to whose chains it jumps.
+func programOf(t *eval.Table, c *eval.Chain) Party {
+	own := partyOf(t.ID, c.Decl.Name)
+	if own.Program != "" || c.Decl.Base == nil {
+		return own
+	}
+	rules := rulesOf(c)
+	for i := range rules {
+		v, _ := verdictOf(&rules[i])
+		switch to := partyOf(t.ID, v.Chain); {
+		case to.Program == "" || to == own:
+		case own.Program != "":
+			return partyOf(t.ID, c.Decl.Name)
+		default:
+			own = to
+		}
+	}
+	return own
+}
+
+// place returns the place of a rule, or of a chain if r is nil.
+func (l *linter) place(t *eval.Table, c *eval.Chain, r *eval.Rule) Place {
+	p := Place{Party: l.party(t, c, r), Table: t.ID, Chain: c.Decl.Name}
+	if r != nil {
+		p.Rule = r.String()
+	}
+	return p
+}
+
+// chainOf returns a chain of a table, or nil.
+func (l *linter) chainOf(t *eval.Table, name string) *eval.Chain {
+	index, ok := l.chains[t]
+	if !ok {
+		index = make(map[string]*eval.Chain, len(t.Chains))
+		for i := range t.Chains {
+			index[t.Chains[i].Decl.Name] = &t.Chains[i]
+		}
+		l.chains[t] = index
+	}
+	return index[name]
+}

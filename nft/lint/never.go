@@ -1,0 +1,142 @@
+package lint
+
+import (
+	"fmt"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/expr"
+)
+
+// tables finds rules that no packet can match, and sets that no rule reads.
+func (l *linter) tables() {
+	for i := range l.rules.Tables {
+		t := &l.rules.Tables[i]
+		read := make(map[string]bool)
+		for j := range t.Chains {
+			l.chain(t, &t.Chains[j], read)
+		}
+		for j := range t.Sets {
+			l.set(t, &t.Sets[j], read)
+		}
+	}
+}
+
+// chain finds the rules of a chain that no packet can match, and notes which sets its rules use.
+func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
+	var end *eval.Rule
+	rules := rulesOf(c)
+	for i := range rules {
+		r := &rules[i]
+		uses(r, read)
+		if end != nil {
+			l.unreachable(t, c, end, r)
+			continue
+		}
+		if s := newSolver(t); !changesPacket(r) {
+			if s.rule(r, ""); s.contradicted {
+				at := l.place(t, c, r)
+				l.report(Finding{
+					ID: NeverMatches, Subject: at, Text: fmt.Sprintf("%s never matches: its conditions contradict each other", at),
+					Remedy: "correct the rule or remove it",
+				}, r)
+			}
+		}
+		if endsChain(r) {
+			end = r
+		}
+	}
+}
+
+// changesPacket reports whether a rule changes what it may compare again afterwards.
+func changesPacket(r *eval.Rule) bool {
+	for _, e := range r.Exprs {
+		switch k := e.(type) {
+		case *expr.PayloadWrite:
+			return true
+		case expr.Library:
+			if m, ok := k.Any.(*google.Meta); ok && m.SourceRegister {
+				return true
+			}
+		case *expr.CT:
+			if k.Source != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unreachable reports a rule after one that every packet matches.
+func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
+	subject, other := l.place(t, c, r), l.place(t, c, end)
+	l.report(Finding{
+		ID: NeverMatches, Subject: subject, Other: other,
+		Text:   fmt.Sprintf("%s never matches: %s comes first, and no packet goes on after it", subject, other),
+		Remedy: "move the rule to before the other, or remove it",
+	}, r, end)
+}
+
+// endsChain reports whether every packet that comes to a rule leaves its chain there.
+func endsChain(r *eval.Rule) bool {
+	for _, e := range r.Exprs {
+		switch k := e.(type) {
+		case *expr.Unknown:
+			if name, _, _, ok := k.Extension(); ok && k.Name == "match" && name == "comment" {
+				continue
+			}
+		case expr.Library:
+			switch k.Any.(type) {
+			case *google.Counter, *google.Log, *google.Verdict, *google.Reject:
+				continue
+			}
+		}
+		return false
+	}
+	v, ok := verdictOf(r)
+	switch v.Code {
+	case datatype.VerdictAccept, datatype.VerdictDrop, datatype.VerdictReturn, datatype.VerdictGoto:
+		return ok
+	default:
+		return false
+	}
+}
+
+// uses notes the names of the sets to which a rule refers.
+func uses(r *eval.Rule, read map[string]bool) {
+	for _, e := range r.Exprs {
+		switch k := e.(type) {
+		case *expr.Dynset:
+			read[k.SetName] = true
+		case *expr.ObjrefMap:
+			read[k.SetName] = true
+		case *expr.Unknown:
+			// It may refer to any set.
+			read[""] = true
+		case expr.Library:
+			if lookup, ok := k.Any.(*google.Lookup); ok {
+				read[lookup.SetName] = true
+			}
+		}
+	}
+}
+
+// set finds a set with elements that no rule reads. An empty one may be there for rules to come, and one
+// that packets fill to be listed.
+func (l *linter) set(t *eval.Table, s *eval.Set, read map[string]bool) {
+	const forOthers = unix.NFT_SET_EVAL | unix.NFT_SET_ANONYMOUS
+	if read[s.Decl.Name] || read[""] || s.Decl.Flags&forOthers != 0 || ignores(s.Decl.Comment, NeverRead) || len(elementsOf(*s)) == 0 {
+		return
+	}
+	at := Place{Party: partyOf(t.ID, ""), Table: t.ID, Set: s.Decl.Name}
+	if s.Owner != "" {
+		at.Party = Party{Fragment: s.Owner}
+	}
+	l.report(Finding{
+		ID: NeverRead, Subject: at, Text: fmt.Sprintf("no rule reads %s", at),
+		Remedy: "add the rule that was meant to, or remove the set",
+	})
+}

@@ -1,0 +1,279 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// solver finds a packet that meets the conditions of rules. It reads the expressions that compare
+// something; what it does not know it passes over, because the packet is evaluated anyway.
+type solver struct {
+	table *eval.Table
+	// network, transport, meta and ct are what the rules compare. Meta and ct are by key.
+	network, transport field
+	meta, ct           map[uint32]*field
+
+	registers map[uint32]operand
+	// ranges are the comparisons that need no exact value, of one rule.
+	ranges []func() (contradicted bool)
+	// contradicted is true if no packet meets the conditions of a rule.
+	contradicted bool
+}
+
+func newSolver(t *eval.Table) *solver {
+	return &solver{table: t, meta: make(map[uint32]*field), ct: make(map[uint32]*field)}
+}
+
+// rule adds the conditions of a rule that leads to a chain, if that is not empty.
+func (s *solver) rule(r *eval.Rule, to string) {
+	s.registers, s.ranges = make(map[uint32]operand), nil
+	for _, e := range r.Exprs {
+		switch e := e.(type) {
+		case expr.Library:
+			s.library(r, e, to)
+		case *expr.Bitwise:
+			x, ok := s.registers[start(e.Source)]
+			if ok && e.Op == expr.BitwiseBool {
+				x, ok = x.masked(e.Mask, e.Xor)
+			} else {
+				ok = false
+			}
+			s.load(e.Dest, x, ok)
+		case *expr.CT:
+			if e.Source == 0 {
+				x, ok := s.ctOperand(e)
+				s.load(e.Dest, x, ok)
+			}
+		case *expr.Hash:
+			delete(s.registers, start(e.Dest))
+		}
+	}
+	for _, contradicted := range s.ranges {
+		s.contradicted = s.contradicted || contradicted()
+	}
+}
+
+// library reads an expression of google/nftables.
+func (s *solver) library(r *eval.Rule, k expr.Library, to string) {
+	switch e := k.Any.(type) {
+	case *google.Immediate:
+		delete(s.registers, start(e.Register))
+	case *google.Payload:
+		x, ok := operand{}, false
+		switch uint32(e.Base) {
+		case unix.NFT_PAYLOAD_NETWORK_HEADER:
+			x, ok = newOperand(&s.network, int(e.Offset), int(e.Len))
+		case unix.NFT_PAYLOAD_TRANSPORT_HEADER:
+			x, ok = newOperand(&s.transport, int(e.Offset), int(e.Len))
+		}
+		s.load(e.DestRegister, x, ok)
+	case *google.Meta:
+		if !e.SourceRegister {
+			x, ok := newOperand(fieldOf(s.meta, uint32(e.Key)), 0, metaLength(e.Key))
+			s.load(e.Register, x, ok)
+		}
+	case *google.Byteorder:
+		// Only numbers of sets with intervals are swapped: they are read as they are there.
+		x, ok := s.registers[start(e.SourceRegister)]
+		s.load(e.DestRegister, x, ok && e.Size == 2 && e.Len == 2)
+	case *google.Cmp:
+		if x, ok := s.registers[start(e.Register)]; ok {
+			s.compare(x, e.Op, e.Data)
+		}
+	case *google.Range:
+		if x, ok := s.registers[start(e.Register)]; ok && e.Op == google.CmpOpEq {
+			s.within(x, e.FromData, e.ToData)
+		}
+	case *google.Lookup:
+		if set, ok := setOf(s.table, r, e); ok && !e.Invert {
+			s.lookup(e, set, to)
+		}
+	case *google.Numgen:
+		delete(s.registers, start(e.Register))
+	case *google.Fib:
+		delete(s.registers, start(e.Register))
+	case *google.Rt:
+		delete(s.registers, start(e.Register))
+	}
+}
+
+// start returns the first byte of a register (enum nft_registers).
+func start(register uint32) uint32 {
+	if register >= unix.NFT_REG32_00 {
+		return 16 + 4*(register-unix.NFT_REG32_00)
+	}
+	return 16 * register
+}
+
+// load puts an operand into a register, or nothing if ok is false.
+func (s *solver) load(register uint32, x operand, ok bool) {
+	if !ok {
+		delete(s.registers, start(register))
+		return
+	}
+	s.registers[start(register)] = x
+}
+
+// fieldOf returns the field of a key.
+func fieldOf(m map[uint32]*field, key uint32) *field {
+	if m[key] == nil {
+		m[key] = new(field)
+	}
+	return m[key]
+}
+
+// metaLength returns the length of a key in bytes.
+func metaLength(k google.MetaKey) int {
+	switch k {
+	case google.MetaKeyIIFNAME, google.MetaKeyOIFNAME:
+		return unix.IFNAMSIZ
+	case google.MetaKeyL4PROTO, google.MetaKeyNFPROTO, google.MetaKeyPKTTYPE:
+		return 1
+	case google.MetaKeyPROTOCOL, google.MetaKeyIIFTYPE, google.MetaKeyOIFTYPE:
+		return 2
+	default:
+		return 4
+	}
+}
+
+// ctOperand returns a key of the connection itself.
+func (s *solver) ctOperand(e *expr.CT) (operand, bool) {
+	n := 4
+	switch {
+	case e.Direction != selector.NoDirection:
+		return operand{}, false
+	case e.Key == unix.NFT_CT_DIRECTION:
+		n = 1
+	case e.Key != unix.NFT_CT_STATE && e.Key != unix.NFT_CT_STATUS && e.Key != unix.NFT_CT_MARK:
+		return operand{}, false
+	}
+	return newOperand(fieldOf(s.ct, e.Key), 0, n)
+}
+
+// compare adds a comparison.
+func (s *solver) compare(x operand, op google.CmpOp, data []byte) {
+	switch op {
+	case google.CmpOpEq:
+		if !x.could(data) {
+			s.contradicted = true
+			return
+		}
+		x.set(data, true)
+	case google.CmpOpNeq:
+		s.different(x, data)
+	case google.CmpOpLt, google.CmpOpLte:
+		s.within(x, make([]byte, len(data)), data)
+	default:
+		s.within(x, data, bytes.Repeat([]byte{0xff}, len(data)))
+	}
+}
+
+// preferred are the states of a connection that are chosen first, as in ct state.
+var preferred = [...]uint32{eval.StateNew, eval.StateEstablished, eval.StateRelated}
+
+// different adds the condition that an operand is not data.
+func (s *solver) different(x operand, data []byte) {
+	now, _, final := x.known(len(data))
+	if final {
+		s.contradicted = s.contradicted || bytes.Equal(now, data)
+		return
+	}
+	if !bytes.Equal(now, data) {
+		return
+	}
+	// One bit makes the difference.
+	if x.field == s.ct[unix.NFT_CT_STATE] {
+		for _, state := range preferred {
+			bit := binary.NativeEndian.AppendUint32(nil, state)
+			if other, ok := x.masked(bit, make([]byte, 4)); ok && len(data) == 4 && !bytes.Equal(other.mask, make([]byte, 4)) {
+				x.set(xor(data, bit), false)
+				return
+			}
+		}
+	}
+	for i := range now {
+		for bit := byte(1); bit != 0; bit <<= 1 {
+			if x.mask[i]&bit&^x.field.required[x.at+i] != 0 {
+				other := slices.Clone(data)
+				other[i] ^= bit
+				x.set(other, false)
+				return
+			}
+		}
+	}
+}
+
+// xor returns a ^ b.
+func xor(a, b []byte) []byte {
+	out := slices.Clone(a)
+	for i := range out {
+		out[i] ^= b[i]
+	}
+	return out
+}
+
+// within adds the condition that an operand is not outside a range.
+func (s *solver) within(x operand, from, to []byte) {
+	outside := func(now []byte) bool { return bytes.Compare(now, from) < 0 || bytes.Compare(now, to) > 0 }
+	s.ranges = append(s.ranges, func() bool {
+		now, _, final := x.known(len(from))
+		return final && outside(now)
+	})
+	if now, known, _ := x.known(len(from)); (!known || outside(now)) && x.could(from) {
+		x.set(from, false)
+	}
+}
+
+// lookup chooses an element of a set, of a verdict map one that leads to a chain.
+func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
+	for _, element := range elementsOf(in) {
+		if in.Decl.Verdict && to != "" {
+			v, err := set.ParseVerdictData(element.Data)
+			if err != nil || v.Chain != to {
+				continue
+			}
+		}
+		if element.Key == "" || s.choose(e.SourceRegister, in.Decl, element.Key) {
+			break
+		}
+	}
+	if e.IsDestRegSet && !in.Decl.Verdict {
+		delete(s.registers, start(e.DestRegister))
+	}
+}
+
+// choose makes the registers of a lookup a key, if it can.
+func (s *solver) choose(register uint32, decl *set.Set, key string) bool {
+	parts := decl.Key.Fields
+	if len(parts) == 0 {
+		parts = []uint32{decl.Key.Len}
+	}
+	at := uint32(0)
+	var operands []operand
+	var values [][]byte
+	for _, n := range parts {
+		x, ok := s.registers[start(register)+at]
+		if ok && int(at+n) <= len(key) {
+			operands, values = append(operands, x), append(values, []byte(key[at:at+n]))
+		}
+		at += (n + 3) &^ 3
+	}
+	for i, x := range operands {
+		if !x.could(values[i]) {
+			return false
+		}
+	}
+	for i, x := range operands {
+		x.set(values[i], false)
+	}
+	return true
+}

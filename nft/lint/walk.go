@@ -1,0 +1,145 @@
+package lint
+
+import (
+	google "github.com/google/nftables/expr"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// step is a rule on the way from a base chain to another rule, and the chain to which it leads, empty for
+// the last one.
+type step struct {
+	rule *eval.Rule
+	to   string
+}
+
+// visit is called with the way to a rule, which ends with the rule itself, and its chain. It returns
+// false to end the walk.
+type visit func(way []step, c *eval.Chain) bool
+
+// walk visits the rules that packets can come to from a base chain, each chain on at most two ways.
+func (l *linter) walk(b eval.BaseChain, v visit) {
+	w := walker{linter: l, table: b.Table, visit: v, left: maxWalk, entered: make(map[string]int)}
+	w.chain(b.Chain, nil)
+}
+
+type walker struct {
+	linter  *linter
+	table   *eval.Table
+	visit   visit
+	left    int
+	entered map[string]int
+}
+
+// chain visits the rules of a chain. It returns false at the end of the walk.
+func (w *walker) chain(c *eval.Chain, way []step) bool {
+	if w.entered[c.Decl.Name]++; w.entered[c.Decl.Name] > 2 {
+		return true
+	}
+	rules := rulesOf(c)
+	for i := range rules {
+		r := &rules[i]
+		if w.left--; w.left < 0 {
+			return false
+		}
+		if !w.visit(append(way[:len(way):len(way)], step{rule: r}), c) {
+			return false
+		}
+		for _, to := range targets(w.table, r) {
+			next := w.linter.chainOf(w.table, to)
+			if next == nil || len(way) > maxDepth {
+				continue
+			}
+			if !w.chain(next, append(way[:len(way):len(way)], step{r, to})) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// maxDepth is the kernel's limit of nested jumps (NFT_JUMP_STACK_SIZE).
+const maxDepth = 16
+
+// verdictOf returns the verdict that a rule states itself. ok is false if it has none, or if a map
+// decides.
+func verdictOf(r *eval.Rule) (v set.Verdict, ok bool) {
+	for _, e := range r.Exprs {
+		switch k := e.(type) {
+		case expr.Library:
+			switch x := k.Any.(type) {
+			case *google.Verdict:
+				return set.Verdict{Code: int32(x.Kind), Chain: x.Chain}, true
+			case *google.Reject:
+				return set.Verdict{Code: datatype.VerdictDrop}, true
+			}
+		case *expr.Unknown:
+			if name, _, _, isExtension := k.Extension(); isExtension && k.Name == "target" && name == "REJECT" {
+				return set.Verdict{Code: datatype.VerdictDrop}, true
+			}
+		}
+	}
+	return set.Verdict{}, false
+}
+
+// targets returns the chains to which a rule can lead.
+func targets(t *eval.Table, r *eval.Rule) []string {
+	if v, ok := verdictOf(r); ok {
+		if v.Chain == "" {
+			return nil
+		}
+		return []string{v.Chain}
+	}
+	var out []string
+	for _, e := range r.Exprs {
+		if s, ok := verdictMap(t, r, e); ok {
+			for _, e := range elementsOf(s) {
+				if v, err := set.ParseVerdictData(e.Data); err == nil && v.Chain != "" {
+					out = append(out, v.Chain)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// verdictMap returns the verdict map that an expression consults.
+func verdictMap(t *eval.Table, r *eval.Rule, e expr.Expr) (s eval.Set, ok bool) {
+	k, ok := e.(expr.Library)
+	if !ok {
+		return s, false
+	}
+	lookup, ok := k.Any.(*google.Lookup)
+	if !ok {
+		return s, false
+	}
+	s, ok = setOf(t, r, lookup)
+	return s, ok && s.Decl.Verdict
+}
+
+// setOf returns the set of a lookup.
+func setOf(t *eval.Table, r *eval.Rule, e *google.Lookup) (s eval.Set, ok bool) {
+	if e.SetID > 0 {
+		if int(e.SetID) > len(r.Anonymous) {
+			return s, false
+		}
+		return r.Anonymous[e.SetID-1], true
+	}
+	for _, s := range t.Sets {
+		if s.Decl.Name == e.SetName {
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// elementsOf returns elements of a set, as far as they are known and not too many.
+func elementsOf(s eval.Set) []set.Element {
+	if l, ok := s.Elements.(eval.Lister); ok {
+		return l.List(maxElements)
+	}
+	return nil
+}
