@@ -135,7 +135,7 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 			t.names.spell("ip daddr @cluster-ips reject"),
 			t.names.spell("ip daddr @service-cidrs drop")),
 		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport @firewalled "+
-			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources drop")),
+			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources drop")+` comment "source not in loadBalancerSourceRanges"`),
 	}
 	out = append(out, t.nodeChains(cfg)...)
 	for i := range base {
