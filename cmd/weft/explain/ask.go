@@ -152,6 +152,11 @@ func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []
 		if err != nil {
 			return nil, false, err
 		}
+		if w.Verdict == wordAccept && w.To != p.To && w.To.Addr() == p.From.Addr() {
+			if w.Reason = a.host.noHairpin(packet.In, outcomes[i].Packet.Out, p.From.Addr()); w.Reason != "" {
+				w.Verdict, w.Out = wordDrop, ""
+			}
+		}
 		if w.Verdict == wordAccept {
 			w.Reply, err = a.reply(ctx, f.protocol, &outcomes[i])
 		}
