@@ -3,6 +3,8 @@ package explain
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -114,8 +116,13 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 		in, src, err = a.host.outside(dst.Is6())
 	default:
 		var local bool
-		if in, local, err = a.host.towards(src); local {
+		switch in, local, err = a.host.towards(src); {
+		case local:
 			in, from.name = eval.Interface{}, "this node"
+		case errors.Is(err, unix.ENETUNREACH) && q.In != "":
+			err = nil // its packets come in, and replies do not find back
+		case errors.Is(err, unix.ENETUNREACH):
+			err = fmt.Errorf("--from %s: this node has no route to %s: replies to it are lost; add the route, or name the interface through which its packets come in with --interface", q.From, src)
 		}
 	}
 	if err == nil && q.In != "" {

@@ -63,13 +63,22 @@ func unanswered(a *Answer) string {
 
 // hint adds why a Service cannot answer.
 func hint(a *Answer) string {
-	if a.Service == nil || len(a.Service.Endpoints) > 0 && slices.ContainsFunc(a.Service.Endpoints, func(e Endpoint) bool { return e.Excluded == "" }) {
+	if a.Service == nil {
 		return ""
 	}
 	if len(a.Service.Endpoints) == 0 {
 		return fmt.Sprintf("; Service %s has no endpoints", a.Service.Name)
 	}
-	return fmt.Sprintf("; no endpoint of Service %s is used", a.Service.Name)
+	var reasons []string
+	for _, e := range a.Service.Endpoints {
+		if e.Excluded == "" {
+			return ""
+		}
+		if !slices.Contains(reasons, e.Excluded) {
+			reasons = append(reasons, e.Excluded)
+		}
+	}
+	return fmt.Sprintf("; no endpoint of Service %s is used: %s", a.Service.Name, strings.Join(reasons, "; "))
 }
 
 // stop says what stops a packet.
@@ -137,7 +146,25 @@ func printAnswer(w io.Writer, a *Answer) error {
 	if a.Incomplete {
 		fmt.Fprintf(w, "\nThere are more ways than the %d that were evaluated.\n", len(a.Ways))
 	}
+	if next := a.elsewhere(); next != "" {
+		fmt.Fprintf(w, "\nThe endpoint is on another node. What happens there says, on that node: %s\n", next)
+	}
 	return nil
+}
+
+// elsewhere returns the command that follows the packet on the node of its endpoint, empty if no
+// way leads to an endpoint of the Service on another node.
+func (a *Answer) elsewhere() string {
+	if a.Service == nil {
+		return ""
+	}
+	for i := range a.Ways {
+		w := &a.Ways[i]
+		if w.Verdict == wordAccept && slices.ContainsFunc(a.Service.Endpoints, func(e Endpoint) bool { return e.Address == w.To && !e.OnNode }) {
+			return fmt.Sprintf("weft explain --from %s --to %s --protocol %s", w.From.Addr(), w.To, a.Packet.Protocol)
+		}
+	}
+	return ""
 }
 
 // end describes the source or the destination.

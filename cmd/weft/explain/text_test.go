@@ -23,7 +23,7 @@ func TestSentence(t *testing.T) {
 		{"a policy of another program", nil, []Way{{Verdict: wordDrop, Steps: foreign}}, "The packet is dropped by the policy drop of chain c in table inet f, which is another program's"},
 		{"no route", nil, []Way{{Verdict: wordDrop, Reason: "no route"}}, "The packet is dropped: no route"},
 		{"a Service without endpoints", &Service{Name: "a/b"}, []Way{{Verdict: wordReject, Reason: "r"}}, "The packet is rejected: r; Service a/b has no endpoints"},
-		{"a Service of which none is used", &Service{Name: "a/b", Endpoints: []Endpoint{{Excluded: "not ready"}}}, []Way{{Verdict: wordReject, Reason: "r"}}, "The packet is rejected: r; no endpoint of Service a/b is used"},
+		{"a Service of which none is used", &Service{Name: "a/b", Endpoints: []Endpoint{{Excluded: "not ready"}}}, []Way{{Verdict: wordReject, Reason: "r"}}, "The packet is rejected: r; no endpoint of Service a/b is used: not ready"},
 		{"some", web, []Way{{Verdict: wordAccept, To: one}, {Verdict: wordDrop, To: two}}, "It depends: 1 of 2 ways deliver the packet"},
 		{"undecided", nil, []Way{{Verdict: wordUndecided, Reason: "x is not known"}}, "It cannot be decided: x is not known"},
 		{"the reply", nil, []Way{{Verdict: wordAccept, To: vip, Reply: &Reply{Verdict: wordDrop, Reason: "no route"}}}, "The packet is delivered, but its reply is not: drop: no route"},
