@@ -56,6 +56,9 @@ func checkHealth(ctx context.Context, n *node) ([]Finding, error) {
 		code, body, err := httpGet(ctx, n.Health, page.path)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
+			if lost := n.lost("weft's server for health checks " + n.Health); lost != nil {
+				return append(out, lost...), nil
+			}
 			return append(out, Finding{
 				Severity: Error, Found: fmt.Sprintf("weft's server for health checks has %s and does not answer: weft hangs, or the machine is overloaded", n.Health),
 				Meaning: rulesStay, Remedy: "Restart weft: its rules stay meanwhile. `kill -ABRT` writes what it was doing to its log, for a bug report",

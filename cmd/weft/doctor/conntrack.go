@@ -57,3 +57,18 @@ func checkConntrack(_ context.Context, n *node) ([]Finding, error) {
 	}
 	return out, err
 }
+
+// lost returns the finding that connections were lost because the connection tracking table is full, none
+// if it is not. What the connections were to find out is not known then; checkConntrack has the cause.
+func (n *node) lost(what string) []Finding {
+	const dir = "proc/sys/net/netfilter/"
+	most, _, err1 := n.number(dir + "nf_conntrack_max")
+	count, _, err2 := n.number(dir + "nf_conntrack_count")
+	if err1 != nil || err2 != nil || most == 0 || count*100/most < fullShare {
+		return nil
+	}
+	return []Finding{{
+		Severity: Unknown, Found: "connections of weft doctor were lost, and the connection tracking table is full: " + what,
+		Meaning: "This was not examined", Remedy: "Make room in the table first, and run weft doctor again",
+	}}
+}

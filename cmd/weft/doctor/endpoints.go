@@ -37,7 +37,7 @@ func checkEndpoints(ctx context.Context, n *node) ([]Finding, error) {
 		all.Go(func() { probes[i].err = ask(ctx, probes[i].addr) })
 	}
 	all.Wait()
-	return judgeProbes(probes), nil
+	return judgeProbes(probes, n.lost), nil
 }
 
 // endpointsOf returns the TCP endpoints to ask, each once.
@@ -84,8 +84,9 @@ func ask(ctx context.Context, addr netip.AddrPort) error {
 	return c.Close()
 }
 
-// judgeProbes returns a finding for each way in which endpoints do not answer.
-func judgeProbes(probes []probe) []Finding {
+// judgeProbes returns a finding for each way in which endpoints do not answer. lost returns one if
+// no answer means nothing on this node.
+func judgeProbes(probes []probe, lost func(what string) []Finding) []Finding {
 	var refused, silent, unreachable []string
 	for _, p := range probes {
 		name := p.addr.String() + " of " + p.service
@@ -100,6 +101,11 @@ func judgeProbes(probes []probe) []Finding {
 		}
 	}
 	var out []Finding
+	if len(silent) > 0 {
+		if out = lost(fmt.Sprintf("%d endpoints, such as %s", len(silent), silent[0])); out != nil {
+			silent = nil
+		}
+	}
 	for _, f := range []struct {
 		names          []string
 		found, meaning string
@@ -107,7 +113,7 @@ func judgeProbes(probes []probe) []Finding {
 	}{
 		{refused, "%d endpoints refuse connections: %s", "Connections to the Service that are given to them fail", "Compare the Service's targetPort with the port that the pod listens on, and its readiness probe with whether it serves"},
 		{unreachable, "%d endpoints cannot be reached from this node: %s", "The node has no route to them, or the host of that address does not answer", "Look at the routes (`ip route get ADDRESS`) and at the network plugin of both nodes"},
-		{silent, "%d endpoints do not answer this node: %s", "Connections to the Service that are given to them hang", "Look for a policy or a foreign rule that drops (`weft get policies`, `nft list ruleset`), and at the network plugin of the pod's node"},
+		{silent, "%d endpoints do not answer this node: %s", "Connections to the Service that are given to them hang", "Ask on the endpoint's node what drops packets of this one: `weft explain --from ADDRESS-OF-THIS-NODE --to ENDPOINT`; then look at the network plugin of both nodes"},
 	} {
 		if len(f.names) > 0 {
 			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(f.names), cli.Some(f.names)), Meaning: f.meaning, Remedy: f.remedy})
