@@ -97,9 +97,9 @@ attack: ## hostile publishers against fresh daemons, and what others notice of e
 	@.ci/need nft ip
 	WEFT_ATTACK_STRICT=$(STRICT) .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
 
-faults: ## what can be wrong with a node, seeded one after the other, and how soon weft doctor finds each (root)
+faults: ## faults, seeded one after the other: how soon weft doctor finds each, and what a reader enters; TABLE=FILE (root)
 	@.ci/need nft ip python3 iptables conntrack curl
-	$(GO) test -count=1 -v -timeout 1h ./cmd/weft/doctor/faults
+	$(GO) test -count=1 -v -timeout 1h ./cmd/weft/doctor/faults $(if $(TABLE),-faults.transcript $(abspath $(TABLE)))
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack curl

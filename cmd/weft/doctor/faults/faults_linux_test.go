@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/doctor"
-	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 const (
@@ -25,10 +22,6 @@ const (
 	// attempts is how often doctor is asked for a finding, or for none: daemons start and change
 	// rules in their own time.
 	attempts = 40
-	// patience is how many seconds lines of a fault may take.
-	patience = "60"
-	// inNamespace is set in the process that is the node.
-	inNamespace = "WEFT_FAULTS_NODE"
 )
 
 var only = flag.String("faults.only", "", "seed only faults whose names have this text")
@@ -39,69 +32,12 @@ func TestFaults(t *testing.T) {
 		testNode(t)
 		return
 	}
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT, nfttest.Users)
-	skip := t.Skipf
-	if os.Getenv("CI") == "true" {
-		skip = t.Fatalf
-	}
-	for _, tool := range []string{"bash", "conntrack", "curl", "ip", "iptables-nft", "python3", "setpriv", "sysctl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			skip("no %s: %v", tool, err)
-		}
-	}
-	if os.Getuid() != 0 {
-		skip("other users and mounts need root")
-	}
-	dir := directory(t)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "weft"), "github.com/weft-proxy/weft/cmd/weft")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFaults$", "-test.v", "-test.count=1", "-faults.only="+*only)
-	cmd.Env = append(os.Environ(), inNamespace+"="+dir)
-	// All processes of the node end with the first.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// directory makes the directory of the node, which other users may enter.
-func directory(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "weft-faults-") //nolint:usetesting // other users cannot enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see above
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// node is the node with weft.
-type node struct {
-	dir, functions string
+	isolate(t, "TestFaults", "-faults.only="+*only)
 }
 
 // testNode is TestFaults in the namespaces of the node.
 func testNode(t *testing.T) {
-	functions, err := os.ReadFile("node.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{dir: os.Getenv(inNamespace), functions: string(functions)}
-	if err := errors.Join(
-		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
-		syscall.Mount("proc", "/proc", "proc", 0, ""),
-		syscall.Mount("sysfs", "/sys", "sysfs", 0, ""),
-		syscall.Mount("run", "/run", "tmpfs", 0, ""),
-		n.bash("healthy"),
-	); err != nil {
-		t.Fatal(err)
-	}
+	n := prepare(t, "node.sh")
 	if _, _, err := n.await(func(r *doctor.Report) bool { return len(r.Findings) == 0 }); err != nil {
 		t.Fatalf("the node before all faults: %v", err)
 	}
@@ -185,25 +121,4 @@ func (n *node) examine() (*doctor.Report, error) {
 		return nil, fmt.Errorf("weft doctor: %w: %s", errors.Join(err, bad), stderr.String())
 	}
 	return r, nil
-}
-
-// path returns a path below the node's directory.
-func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
-
-// bash runs lines with the functions of node.sh.
-func (n *node) bash(lines string) error {
-	cmd := exec.Command("timeout", patience, "bash", "-e", "-o", "pipefail", "-c", n.functions+"\n"+lines) //nolint:gosec,noctx // lines of this package
-	cmd.Env = append(os.Environ(), "W="+n.dir)
-	// A file and not a pipe: daemons that the lines start must not keep it open.
-	out, err := os.CreateTemp(n.dir, "out")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = errors.Join(out.Close(), os.Remove(out.Name())) }()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		text, _ := os.ReadFile(out.Name())
-		return fmt.Errorf("%s: %w: %s", lines, err, text)
-	}
-	return nil
 }
