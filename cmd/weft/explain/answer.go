@@ -62,8 +62,10 @@ type Way struct {
 	From netip.AddrPort `json:"from"`
 	To   netip.AddrPort `json:"to"`
 	// Out is the interface through which it leaves, empty if it stays on this node.
-	Out  string `json:"out,omitempty"`
-	Mark uint32 `json:"mark,omitempty"`
+	Out string `json:"out,omitempty"`
+	// Via is the router that the packet is sent to, none if it is sent to its destination.
+	Via  netip.Addr `json:"via,omitzero"`
+	Mark uint32     `json:"mark,omitempty"`
 	// Steps are the rules that matched, and the policies at the ends of base chains.
 	Steps []Step `json:"steps"`
 	// Reply is the way of the reply through this node, nil if there is none.
@@ -75,7 +77,10 @@ type Reply struct {
 	// Verdict and Reason are those of a Way.
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason,omitempty"`
-	Steps   []Step `json:"steps,omitempty"`
+	// Out and Via are those of a Way.
+	Out   string     `json:"out,omitempty"`
+	Via   netip.Addr `json:"via,omitzero"`
+	Steps []Step     `json:"steps,omitempty"`
 }
 
 // Step is a rule that matched, or the policy of a base chain.

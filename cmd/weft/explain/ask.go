@@ -164,8 +164,9 @@ func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []
 				w.Verdict, w.Out = wordDrop, ""
 			}
 		}
-		if w.Verdict == wordAccept {
-			w.Reply, err = a.reply(ctx, f.protocol, &outcomes[i])
+		if w.Verdict == wordAccept && w.Out != "" {
+			w.Via = a.host.router(p.From.Addr(), w.To.Addr(), packet.In, w.Mark)
+			w.Reply, err = a.reply(ctx, f, &outcomes[i])
 		}
 		if err != nil {
 			return nil, false, err
@@ -197,15 +198,11 @@ func (a *asker) way(ctx context.Context, o *eval.Outcome) (Way, error) {
 	return w, nil
 }
 
-// reply evaluates the first reply to a packet that was accepted, if it comes back through this
-// node.
-func (a *asker) reply(ctx context.Context, protocol uint8, o *eval.Outcome) (*Reply, error) {
-	if o.Packet.Out == (eval.Interface{}) {
-		return nil, nil //nolint:nilnil // the node itself replies
-	}
+// reply evaluates the first reply to the first packet of f, which was accepted and left this node.
+func (a *asker) reply(ctx context.Context, f flow, o *eval.Outcome) (*Reply, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
-	back := flow{source: conn.Replies.Source, destination: conn.Replies.Destination, protocol: protocol}
+	back := flow{source: conn.Replies.Source, destination: conn.Replies.Destination, protocol: f.protocol}
 	packet := eval.Packet{Data: back.packet(true), In: o.Packet.Out, Conn: &conn}
 	outcomes, _, err := eval.Evaluate(a.rules, packet, a.host.inputs())
 	if err != nil {
@@ -220,6 +217,9 @@ func (a *asker) reply(ctx context.Context, protocol uint8, o *eval.Outcome) (*Re
 		}
 	}
 	r := &Reply{Reason: worst.Reason}
-	r.Verdict, r.Steps, err = a.steps(ctx, worst)
+	if r.Verdict, r.Steps, err = a.steps(ctx, worst); r.Verdict == wordAccept && worst.Packet.Out.Name != "" {
+		r.Out = worst.Packet.Out.Name
+		r.Via = a.host.router(back.source.Addr(), f.source.Addr(), packet.In, worst.Packet.Mark)
+	}
 	return r, err
 }

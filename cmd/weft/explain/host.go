@@ -129,6 +129,20 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: out}, err == nil
 }
 
+// router returns the router that a packet is sent to, none if it is sent to its destination or if
+// that is not known.
+func (h *host) router(src, dst netip.Addr, in eval.Interface, mark uint32) netip.Addr {
+	r, err := h.lookup(src, dst, in, mark)
+	if err != nil {
+		return netip.Addr{}
+	}
+	gw, _ := netip.AddrFromSlice(r.Gw)
+	if via, ok := r.Via.(*netlink.Via); ok {
+		gw, _ = netip.AddrFromSlice(via.Addr) // of the other IP family
+	}
+	return gw.Unmap()
+}
+
 // addressType implements eval.Host.
 func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	if addr.IsMulticast() {

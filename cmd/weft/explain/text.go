@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -225,7 +226,7 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 		changes = append(changes, "from "+way.From.Addr().String())
 	}
 	if way.Verdict == wordAccept {
-		changes = append(changes, leaving(way.Out))
+		changes = append(changes, leaving(way.Out, way.Via))
 	}
 	head := way.Verdict
 	if len(way.Choices) > 0 {
@@ -234,19 +235,25 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 	fmt.Fprintf(w, "\n%s%s%s\n", head, prefixed(" ", strings.Join(changes, ", ")), prefixed(": ", way.Reason))
 	printSteps(w, way.Steps)
 	if r := way.Reply; r != nil {
-		fmt.Fprintf(w, "  reply: %s%s\n", r.Verdict, prefixed(": ", r.Reason))
-		if r.Verdict != wordAccept {
+		if r.Verdict == wordAccept {
+			fmt.Fprintf(w, "  reply: %s, %s\n", r.Verdict, leaving(r.Out, r.Via))
+		} else {
+			fmt.Fprintf(w, "  reply: %s%s\n", r.Verdict, prefixed(": ", r.Reason))
 			printSteps(w, r.Steps)
 		}
 	}
 }
 
 // leaving says where an accepted packet goes.
-func leaving(out string) string {
-	if out == "" {
+func leaving(out string, via netip.Addr) string {
+	switch {
+	case out == "":
 		return "received by this node"
+	case via.IsValid():
+		return fmt.Sprintf("leaves through %s to router %s", out, via)
+	default:
+		return "leaves through " + out
 	}
-	return "leaves through " + out
 }
 
 // printSteps prints a row for each step: where it is, whose, the rule, and what it found.
