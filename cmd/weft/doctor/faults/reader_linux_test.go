@@ -111,18 +111,23 @@ func (n *node) diagnose(s *symptom, tr *transcript) error {
 	if err := n.bash(s.apply); err != nil {
 		return fmt.Errorf("mend it: %w", err)
 	}
-	var passed string
-	for range attempts {
-		if passed, err = n.enter(probe); err == nil && strings.Contains(passed, s.answer) {
-			break
-		}
-	}
-	if err != nil || !strings.Contains(passed, s.answer) {
-		return fmt.Errorf("after it was mended: %w: %s", err, passed)
+	passed, err := n.passed(probe, s.answer)
+	if err != nil {
+		return fmt.Errorf("after it was mended: %w", err)
 	}
 	tr.command(probe, passed)
 	tr.end()
 	return n.bash(s.restore + "\n" + passes)
+}
+
+// passed enters a command until it prints an answer: what mends a fault takes its own time.
+func (n *node) passed(c command, answer string) (out string, err error) {
+	for range attempts {
+		if out, err = n.enter(c); err == nil && strings.Contains(out, answer) {
+			return out, nil
+		}
+	}
+	return out, fmt.Errorf("%s: want %q: %s", c, answer, out)
 }
 
 // enter runs a command on its machine, and returns what it prints.
