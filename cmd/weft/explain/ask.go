@@ -63,6 +63,9 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 		return nil, err
 	}
 	answer.Sentence = sentence(answer)
+	if !a.saved {
+		answer.Sentence += fullTable("/")
+	}
 	return answer, nil
 }
 
