@@ -16,11 +16,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/lint"
 )
 
 // Kernel is the part of nft/kernel that the writer needs.
@@ -73,8 +75,8 @@ const (
 // Config describes an Aggregator. New rejects negative values.
 type Config struct {
 	// Kernel is required. If it is a Watcher, foreign changes are repaired as soon as
-	// they are reported. It may also be a Checker, a TableOwner, a LiveDumper and a
-	// flows.SetDumper; without the last one, entries of affinity maps are not purged.
+	// they are reported. It may also be a Checker, a TableOwner, a LiveDumper, a
+	// ForeignReader and a flows.SetDumper; without the last one, entries of affinity maps are not purged.
 	Kernel Kernel
 	// Flows removes stale UDP flows; nil leaves them.
 	Flows Flows
@@ -100,6 +102,8 @@ type Config struct {
 	// ReadyGrace is how long after a start Converged waits for the publishers from
 	// before it; 0 means DefaultReadyGrace.
 	ReadyGrace time.Duration
+	// Needs returns what the node must be able to send and receive; a drop of it is a finding. Nil means nothing.
+	Needs func() []lint.Need
 	// Drain bounds a graceful stop; 0 means DefaultDrain.
 	Drain time.Duration
 	// Standby makes Run wait while another process holds the tables. Without it Run
@@ -164,6 +168,9 @@ type Aggregator struct {
 	// requests are functions that the writer calls between two commits.
 	requests chan func(*writer)
 	writer   *writer
+	// inspector looks for findings. inspecting is held by the call that looks for those of a plan.
+	inspector  *findings.Inspector
+	inspecting chan struct{}
 	// liveDump is held by the call that reads live values.
 	liveDump chan struct{}
 
@@ -209,7 +216,7 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
-	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1)}
+	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1), inspecting: make(chan struct{}, 1)}
 	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now, a.limited), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
 	a.refusals = access.NewRepeats(func(publisher, reason string, withheld int) {
 		a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
@@ -235,6 +242,7 @@ func New(cfg Config) (*Aggregator, error) {
 		fc.Save = a.dir.SaveFlows
 	}
 	a.flows = flows.NewFlusher(fc)
+	a.inspector = a.newInspector()
 	a.writer = newWriter(a)
 	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get, Version: cfg.Version, Now: cfg.Now}
 	a.scope.Store(a.writer.state.Scope())
@@ -269,6 +277,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	wg.Go(func() { a.flows.Run(behind) })
 	wg.Go(func() { a.dir.Run(behind) })
 	wg.Go(func() { a.writer.purger.Run(behind) })
+	wg.Go(func() { a.inspector.Run(behind) })
 	wg.Go(func() {
 		// Until the tables are ours, their owner writes the history.
 		select {
@@ -305,6 +314,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	a.began.Store(a.cfg.Now().UnixNano())
 	a.enter(true, nil)
 	close(a.ready)
+	a.inspector.Wake()
 	return a.writer.loop(ctx, changes)
 }
 

@@ -27,6 +27,7 @@ func (p *planning) parts(limit int) iter.Seq[*weftv1.PlanResponse] {
 		b.addAllChanges()
 		b.addShadows()
 		b.addCosts()
+		b.addFindings()
 		b.send()
 	}
 }
@@ -44,6 +45,13 @@ func (b *planParts) addRejections() {
 		m := &weftv1.Rejection{Fragment: nameOf(r.Fragment), Violations: r.Violations}
 		b.fit(m)
 		b.part.Rejections = append(b.part.Rejections, m)
+	}
+}
+
+func (b *planParts) addFindings() {
+	for _, f := range b.p.findings {
+		b.fit(f)
+		b.part.Findings = append(b.part.Findings, f)
 	}
 }
 

@@ -70,6 +70,9 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	w.record(accepted, counts, stats, phases)
 	w.answer(accepted, Result{Revision: w.revision, Changes: counts})
 	w.announce(accepted, plan, counts, stats, phases)
+	if structural(plan) {
+		w.inspector.Wake()
+	}
 	if w.purger.Busy() {
 		w.purger.Step()
 	}

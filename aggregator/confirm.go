@@ -151,13 +151,19 @@ func (a *Aggregator) isInForce(ctx context.Context, key desired.Key, f *weftv1.F
 	return true
 }
 
-// withRevertTime returns a status with the time at which its fragment is taken back, if it is.
-func (a *Aggregator) withRevertTime(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
-	at, waits := a.unconfirmed.Waits(keyOf(st.GetFragment()))
-	if !waits || at.IsZero() {
+// present returns a status with what is not of its commit: the time at which the fragment is taken back, if
+// it is, and the findings.
+func (a *Aggregator) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
+	key := keyOf(st.GetFragment())
+	at, waits := a.unconfirmed.Waits(key)
+	found := a.inspector.Of(key)
+	if (!waits || at.IsZero()) && len(found) == 0 {
 		return st
 	}
 	st = proto.CloneOf(st)
-	st.RevertTime = timestamppb.New(at)
+	st.Findings = found
+	if waits && !at.IsZero() {
+		st.RevertTime = timestamppb.New(at)
+	}
 	return st
 }

@@ -22,7 +22,7 @@ import (
 func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	fragments, revision = a.statuses.list()
 	for i, f := range fragments {
-		fragments[i] = a.withRevertTime(f)
+		fragments[i] = a.present(f)
 	}
 	return fragments, revision
 }
@@ -47,7 +47,7 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return a.withRevertTime(status), fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
+	return a.present(status), fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
 }
 
 // fragmentMessage returns a fragment with what updates put into tables.

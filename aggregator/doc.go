@@ -165,6 +165,7 @@
 //	weft_state_errors_total       counter    files of the state directory that failed, by kind
 //	weft_history_lost_total       counter    commits without an entry of their own in the history
 //	weft_unrepaired_tables        gauge      tables that the kernel refuses to repair
+//	weft_findings                 gauge      findings in the rules of fragments, by id (see package findings)
 //	weft_aggregator_work_total    counter    work of the writer, by kind: keys (elements), rules,
 //	                                         objects (chains and sets), dumps (of the kernel, whole), records
 //

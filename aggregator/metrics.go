@@ -11,6 +11,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/nft/lint"
 )
 
 // Values of the label of weft_aggregator_work_total. Those of a desired.Work come first.
@@ -49,6 +50,8 @@ type metrics struct {
 	unrepaired prometheus.Gauge
 	// stateErrors counts what went wrong with files of the state directory.
 	stateErrors *prometheus.CounterVec
+	// findings counts those that there are, by kind.
+	findings *prometheus.GaugeVec
 	// historyLost counts commits whose entries are lost.
 	historyLost prometheus.Counter
 	// work counts what the writer looks at, by kind.
@@ -108,6 +111,9 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.stateErrors = vec("weft_state_errors_total", "Failed attempts to read or write a part of the state directory.", "file",
 		string(statedir.KindRecord), string(statedir.KindDurable), string(statedir.KindFlows), stateHistory)
 	m.historyLost = counter("weft_history_lost_total", "Commits without an entry of their own in the history, because they came faster than it could be written.")
+	m.findings = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weft_findings", Help: "Findings in the rules of fragments, by kind: what is right and can hardly be meant."}, []string{"id"})
+	register(m.findings)
+	m.found(nil)
 	m.unrepaired = gauge("weft_unrepaired_tables", "Tables that differ from the committed state because the kernel refuses to repair them.")
 	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
 	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},
@@ -131,6 +137,13 @@ func (m *metrics) committed(c *weftv1.Counts, revision uint64, p phases) {
 	}
 	m.revision.Set(float64(revision))
 	m.changed(c)
+}
+
+// found counts findings.
+func (m *metrics) found(count map[lint.ID]int) {
+	for _, id := range lint.IDs {
+		m.findings.WithLabelValues(string(id)).Set(float64(count[id]))
+	}
 }
 
 // worked counts what the state has looked at between two calls.

@@ -15,6 +15,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/lint"
 )
 
 // Names of the metrics.
@@ -133,6 +134,9 @@ func TestMetrics(t *testing.T) {
 		"weft_flows_flushed_total": 0, "weft_flow_flush_errors_total": 0, metricSessions: 0, metricPending: 5, metricRevision: 43,
 		metricUnrepaired: 0, "weft_affinity_purged_total": 0, "weft_affinity_errors_total": 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0, metricStateErrors + "/flows": 0, metricStateErrors + "/" + stateHistory: 0,
 		"weft_history_lost_total": 0,
+	}
+	for _, id := range lint.IDs {
+		want["weft_findings/"+string(id)] = 0
 	}
 	for name, v := range want {
 		if g, ok := got[name]; !ok || g != v {

@@ -47,6 +47,13 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 	if failed != nil {
 		return nil, failed
 	}
+	if req.GetFindings() && len(p.rejected) == 0 {
+		found, err := a.plannedFindings(ctx, publisher, p)
+		if err != nil {
+			return nil, fmt.Errorf("%w: look for findings: %w", ErrKernel, err)
+		}
+		p.findings = found
+	}
 	return p.parts(partBytes), nil
 }
 
@@ -63,11 +70,15 @@ type planning struct {
 	preview  *desired.Preview
 	accepted []*submission
 	revision uint64
+	// merged are all tables as the plan would leave them, if findings are wanted.
+	wanted   bool
+	merged   []*desired.Merged
+	findings []*weftv1.Finding
 }
 
 // newPlanning admits the updates of a plan.
 func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *planning {
-	p := &planning{place: make(map[desired.Key]int)}
+	p := &planning{place: make(map[desired.Key]int), wanted: req.GetFindings()}
 	for _, n := range req.GetWithdraw() {
 		key := desired.Key{Publisher: cmp.Or(n.GetPublisher(), publisher), Name: n.GetName()}
 		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, admission.CheckKey(key))
@@ -124,7 +135,7 @@ func (w *writer) plan(p *planning) error {
 		}
 		p.accepted, p.revision = w.planApply(p, steps), w.revision
 		steps = p.accepted
-		preview, err := w.preview(steps)
+		preview, err := w.preview(p, steps)
 		if err == nil {
 			p.preview = preview
 			return nil
@@ -179,12 +190,15 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 
 // preview returns what the applied steps would change, and the kernel's
 // objection to it, and rolls back.
-func (w *writer) preview(steps []*submission) (*desired.Preview, error) {
+func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, error) {
 	keys := make([]desired.Key, 0, len(steps))
 	for _, s := range steps {
 		keys = append(keys, s.key())
 	}
 	preview := w.state.Preview(keys)
+	if p.wanted {
+		p.merged = w.merged(desired.DetailPlanned)
+	}
 	var err error
 	if k, ok := w.cfg.Kernel.(Checker); ok && len(preview.Ops) > 0 {
 		err = k.Check(preview.Ops)
@@ -203,7 +217,7 @@ func (w *writer) planCulprit(steps []*submission) int {
 				return true
 			}
 		}
-		_, err := w.preview(steps[:i+1])
+		_, err := w.preview(&planning{}, steps[:i+1])
 		return err != nil
 	}))
 }

@@ -98,6 +98,9 @@ const (
 	DetailRules
 	// DetailElements is the elements of sets.
 	DetailElements
+	// DetailPlanned is the rules as the last Plan or Preview would leave them, with handles where they have one
+	// already.
+	DetailPlanned
 )
 
 // Merged returns the content of a table that a reader sees. It copies rules, shares elements,
@@ -122,12 +125,18 @@ func (s *State) Merged(id nft.TableID, detail Detail, r Reader) (m *Merged, exis
 		case *object:
 			m.Objects = append(m.Objects, MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable, Fragments: keysOf(seen)})
 		case *chain:
-			c := o.mergedChain(r)
+			rules := o.rules
+			if detail == DetailPlanned && s.plan != nil {
+				if planned, ok := s.plan.orders[o]; ok {
+					rules = planned
+				}
+			}
+			c := o.mergedChain(r, rules)
 			c.Fragments = keysOf(seen)
 			m.Chains = append(m.Chains, c)
 		case *set:
 			ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, r, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(seen)}
-			if detail == DetailElements {
+			if detail >= DetailElements {
 				ms.Elements = o.view(r)
 			}
 			m.Sets = append(m.Sets, ms)
@@ -233,10 +242,10 @@ func sourceOf[T share, S any](shares []T, r Reader, of func(T) *S) *S {
 	return nil
 }
 
-func (o *chain) mergedChain(reader Reader) MergedChain {
+func (o *chain) mergedChain(reader Reader, rules []*slot) MergedChain {
 	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, reader, func(sh *chainShare) *nft.Chain { return sh.source })}
 	c.Rules = make([]MergedRule, 0, o.count(reader))
-	for _, r := range o.rules {
+	for _, r := range rules {
 		if !reader.All && !reader.seesOwner(r.owner) {
 			continue
 		}

@@ -65,6 +65,14 @@ func (o *set) view(r Reader) *ElementView {
 	return v
 }
 
+// Len returns the number of elements of all fragments, with those that others hide.
+func (v *ElementView) Len() (n int) {
+	for _, sh := range v.shares {
+		n += sh.elements.len()
+	}
+	return n
+}
+
 // viewedElement is a record of a share, by their numbers, or an odd element, whose number
 // is counted from the last record.
 type viewedElement struct{ share, number uint32 }

@@ -187,6 +187,8 @@ func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchR
 		seen = reader.Sees(ev.Presence.GetPublisher())
 	case *weftv1.WatchResponse_Expired:
 		seen = sees(ev.Expired.GetFragment())
+	case *weftv1.WatchResponse_Finding:
+		seen = sees(ev.Finding.GetFinding().GetSubject()) || sees(ev.Finding.GetFinding().GetOther())
 	default:
 		return nil, fmt.Errorf("event %T is unknown", ev)
 	}

@@ -23,6 +23,7 @@ func newPlanCmd() *cobra.Command {
 		conn   cli.Connection
 		output cli.Output
 		req    planRequest
+		strict bool
 	)
 	cmd := &cobra.Command{
 		Use:   "plan [-f FILE|DIR|-]... [--delete NAME]...",
@@ -33,8 +34,12 @@ fragments, or by the kernel itself, which checks the batch and drops it. Nothing
 changes. In a directory each .nft file is a fragment. They are planned in the
 order of their names, so a fragment that needs another must sort after it.
 
+What would be accepted and can hardly be meant is a finding, such as an accept that the
+drop of another publisher or program overrides: it is printed after the changes, with both
+parties and a remedy. The comment "weft:ignore" on a rule silences those of the rule.
+
 Exit codes: 0 nothing would change, 3 something would change, 1 something would be
-refused or there is no answer, 2 the command line is wrong.`,
+refused, there are findings and --strict is set, or there is no answer, 2 the command line is wrong.`,
 		Example: `  weft plan -f deny.nft
   weft plan -f fragments/ --delete old -o json`,
 		Args: cobra.NoArgs,
@@ -56,6 +61,8 @@ refused or there is no answer, 2 the command line is wrong.`,
 				switch {
 				case len(plan.GetRejections()) > 0:
 					return refusedPlan(plan.GetRejections())
+				case len(plan.GetFindings()) > 0 && strict:
+					return fmt.Errorf("plan: %s (see --strict)", counted(len(plan.GetFindings()), "finding"))
 				case len(plan.GetChanges()) > 0:
 					return planChanges
 				default:
@@ -66,6 +73,7 @@ refused or there is no answer, 2 the command line is wrong.`,
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, "text", "json", "yaml")
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail if there are findings")
 	req.addFlags(cmd)
 	// The only errors are unknown flags.
 	_ = cmd.MarkFlagFilename("file", "nft")
@@ -116,7 +124,7 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	if len(p.files)+len(p.deletes) == 0 {
 		return nil, cli.Usagef("weft plan: name files with -f, or fragments with --delete (see weft plan --help)")
 	}
-	req := &weftv1.PlanRequest{}
+	req := &weftv1.PlanRequest{Findings: true}
 	for _, arg := range p.deletes {
 		publisher, name := cli.SplitName(arg)
 		req.Withdraw = append(req.Withdraw, &weftv1.FragmentName{Publisher: publisher, Name: name})
@@ -169,6 +177,9 @@ func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 		for _, c := range p.GetCosts() {
 			b.WriteString(costLine(c))
 		}
+	}
+	for _, f := range p.GetFindings() {
+		fmt.Fprintln(&b, cli.Finding(f))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

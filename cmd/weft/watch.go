@@ -72,6 +72,11 @@ func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 		text = "rejected  " + (&client.RejectedError{Fragment: e.Rejection.GetFragment().Text(), Violations: e.Rejection.GetViolations()}).Detail()
 	case *weftv1.WatchResponse_Drift:
 		text = fmt.Sprintf("drift repaired  %s  %s", e.Drift.GetReason(), counts(e.Drift.GetRepaired()))
+	case *weftv1.WatchResponse_Finding:
+		text = "finding  " + cli.Finding(e.Finding.GetFinding())
+		if e.Finding.GetGone() {
+			text = fmt.Sprintf("finding gone  %s: %s", e.Finding.GetFinding().GetId(), e.Finding.GetFinding().GetText())
+		}
 	case *weftv1.WatchResponse_Presence:
 		state := "disconnected"
 		if e.Presence.GetConnected() {

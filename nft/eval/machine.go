@@ -38,7 +38,9 @@ type machine struct {
 	// changed has the elements that the packet has added, and nil for those that it has deleted.
 	changed  map[changedKey]*set.Element
 	executed int
-	out      Outcome
+	// budget, if it is not nil, is how many rules may run, in other evaluations too.
+	budget *int
+	out    Outcome
 }
 
 // choose returns which of n results of equal or unknown probability is assumed.
@@ -80,6 +82,11 @@ func (m *machine) chain(c *Chain) set.Verdict {
 	for {
 		if m.executed++; m.executed > maxSteps {
 			undecided("the rules do not end")
+		}
+		if m.budget != nil {
+			if *m.budget--; *m.budget < 0 {
+				undecided("too many rules would run")
+			}
 		}
 		v := set.Verdict{Code: datatype.VerdictReturn}
 		if at.next < len(at.rules) {

@@ -25,14 +25,16 @@ func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 }
 
 // EvaluateChain returns what one base chain does to a packet, as Evaluate does for all of them.
-// The packet is as it comes to the chain: its interface Out is set where the chain sees one.
-func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host) (outcomes []Outcome, complete bool, err error) {
+// The packet is as it comes to the chain: its interface Out is set where the chain sees one. Each rule that
+// runs takes 1 from budget; at 0 the outcome is Undecided.
+func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
 		return nil, false, fmt.Errorf("evaluate packet: %w", err)
 	}
 	base := b.Chain.Decl.Base
 	outcomes, complete = explore(rules, p, host, h, func(m *machine) {
+		m.budget = budget
 		m.hook, m.current = base.Hook, baseChain{b.Table, b.Chain, base}
 		m.track()
 		if !m.current.isNAT() || m.translates() {

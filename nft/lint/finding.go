@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -38,7 +39,8 @@ type Finding struct {
 	// Subject is what the finding is about, and Other what the other party has. Other is zero if
 	// there is no other party.
 	Subject, Other Place
-	// Text is what is wrong, in one sentence that names both, and Remedy what to do.
+	// Text is what is wrong, in one sentence in which {subject} and {other} stand for the places, and Remedy what
+	// to do.
 	Text, Remedy string
 	// Example is a packet, or empty.
 	Example string
@@ -47,17 +49,34 @@ type Finding struct {
 	More int
 }
 
+// Sentence returns what is wrong. It has the texts of the rules of the parties that the reader sees; a nil
+// function means all.
+func (f *Finding) Sentence(sees func(Party) bool) string {
+	name := func(p Place) string {
+		if sees != nil && p.Rule != "" && !sees(p.Party) {
+			return p.in("a rule")
+		}
+		return p.String()
+	}
+	return strings.NewReplacer("{subject}", name(f.Subject), "{other}", name(f.Other)).Replace(f.Text)
+}
+
 // String returns the finding as text of a few lines.
 func (f *Finding) String() string {
+	return Format(string(f.ID), f.Sentence(nil), f.Example, f.Remedy, f.More)
+}
+
+// Format returns the parts of a finding as text of a few lines.
+func Format(id, sentence, example, remedy string, more int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", f.ID, f.Text)
-	if f.More > 0 {
-		fmt.Fprintf(&b, " (and %d more like this)", f.More)
+	fmt.Fprintf(&b, "%s: %s", id, sentence)
+	if more > 0 {
+		fmt.Fprintf(&b, " (and %d more like this)", more)
 	}
-	if f.Example != "" {
-		fmt.Fprintf(&b, "\n  for example: %s", f.Example)
+	if example != "" {
+		fmt.Fprintf(&b, "\n  for example: %s", example)
 	}
-	fmt.Fprintf(&b, "\n  remedy: %s", f.Remedy)
+	fmt.Fprintf(&b, "\n  remedy: %s", remedy)
 	return b.String()
 }
 
@@ -73,19 +92,27 @@ type Place struct {
 
 // String returns how a sentence names the place.
 func (p Place) String() string {
-	var b strings.Builder
 	switch {
 	case p.Set != "":
-		fmt.Fprintf(&b, "set %s of table %s", p.Set, p.Table)
+		return fmt.Sprintf("set %s of table %s%s", p.Set, p.Table, p.by())
 	case p.Rule == "":
-		fmt.Fprintf(&b, "chain %s of table %s", p.Chain, p.Table)
+		return fmt.Sprintf("the policy of chain %s of table %s%s", p.Chain, p.Table, p.by())
 	default:
-		fmt.Fprintf(&b, "%q in chain %s of table %s", p.Rule, p.Chain, p.Table)
+		return p.in(strconv.Quote(p.Rule))
 	}
+}
+
+// in returns how a sentence names a rule of the place.
+func (p Place) in(rule string) string {
+	return fmt.Sprintf("%s in chain %s of table %s%s", rule, p.Chain, p.Table, p.by())
+}
+
+// by returns the party in parentheses, or nothing if it is known by its table alone.
+func (p Place) by() string {
 	if who := p.Party.String(); who != "" {
-		fmt.Fprintf(&b, " (%s)", who)
+		return " (" + who + ")"
 	}
-	return b.String()
+	return ""
 }
 
 // Party is who makes rules: a fragment of weft, or another program.

@@ -19,6 +19,8 @@ const (
 	maxElements = 256
 	// maxFindings is how many findings Run returns.
 	maxFindings = 256
+	// maxRules is how many rules run in all evaluations.
+	maxRules = 1 << 20
 )
 
 // Options say what else is known of the node.
@@ -30,7 +32,7 @@ type Options struct {
 // Run returns the findings of a ruleset, ordered by kind and place.
 func Run(rules *eval.Ruleset, o Options) []Finding {
 	l := &linter{
-		rules: rules, seen: make(map[group]int), places: make(map[groupPlace]bool),
+		rules: rules, budget: maxRules, seen: make(map[group]int), places: make(map[groupPlace]bool),
 		parties: make(map[*eval.Chain]Party), chains: make(map[*eval.Table]map[string]*eval.Chain),
 	}
 	l.tables()
@@ -55,7 +57,9 @@ var hookNames = [...]string{"prerouting", "input", "forward", "output", "postrou
 
 // linter is one run.
 type linter struct {
-	rules   *eval.Ruleset
+	rules *eval.Ruleset
+	// budget is how many rules may still run.
+	budget  int
 	found   []Finding
 	seen    map[group]int
 	places  map[groupPlace]bool

@@ -95,9 +95,9 @@ func (l *linter) collide(w, u *markUse, matched bool) bool {
 	f := Finding{ID: MarkCollision, Subject: w.place, Other: u.place, Remedy: "let the parties use different bits, and write and compare only these with a mask"}
 	switch {
 	case matched && w.write&u.match != 0:
-		f.Text = fmt.Sprintf("%s writes bits %#x of the %s, which %s matches", w.place, w.write&u.match, w.kind, u.place)
+		f.Text = fmt.Sprintf("{subject} writes bits %#x of the %s, which {other} matches", w.write&u.match, w.kind)
 	case !matched && w.write&u.write != 0:
-		f.Text = fmt.Sprintf("%s and %s both write bits %#x of the %s", w.place, u.place, w.write&u.write, w.kind)
+		f.Text = fmt.Sprintf("{subject} and {other} both write bits %#x of the %s", w.write&u.write, w.kind)
 	default:
 		return false
 	}

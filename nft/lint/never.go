@@ -1,8 +1,6 @@
 package lint
 
 import (
-	"fmt"
-
 	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
@@ -40,7 +38,7 @@ func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 			if s.rule(r, ""); s.contradicted {
 				at := l.place(t, c, r)
 				l.report(Finding{
-					ID: NeverMatches, Subject: at, Text: fmt.Sprintf("%s never matches: its conditions contradict each other", at),
+					ID: NeverMatches, Subject: at, Text: "{subject} never matches: its conditions contradict each other",
 					Remedy: "correct the rule or remove it",
 				}, r)
 			}
@@ -75,7 +73,7 @@ func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
 	subject, other := l.place(t, c, r), l.place(t, c, end)
 	l.report(Finding{
 		ID: NeverMatches, Subject: subject, Other: other,
-		Text:   fmt.Sprintf("%s never matches: %s comes first, and no packet goes on after it", subject, other),
+		Text:   "{subject} never matches: {other} comes first, and no packet goes on after it",
 		Remedy: "move the rule to before the other, or remove it",
 	}, r, end)
 }
@@ -136,7 +134,7 @@ func (l *linter) set(t *eval.Table, s *eval.Set, read map[string]bool) {
 		at.Party = Party{Fragment: s.Owner}
 	}
 	l.report(Finding{
-		ID: NeverRead, Subject: at, Text: fmt.Sprintf("no rule reads %s", at),
+		ID: NeverRead, Subject: at, Text: "no rule reads {subject}",
 		Remedy: "add the rule that was meant to, or remove the set",
 	})
 }

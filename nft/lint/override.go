@@ -11,7 +11,7 @@ import (
 // ending returns the rule or policy that certainly ends the way of a packet through a base chain,
 // and what it decides.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
-	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Chain.Decl.Base.Hook))
+	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Chain.Decl.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {
 		return nil, out, false
 	}
@@ -75,18 +75,9 @@ func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.
 		}
 		l.report(Finding{
 			ID: AcceptOverridden, Subject: mine, Other: theirs, Example: describe(&p),
-			Text: fmt.Sprintf("%s accepts packets that %s drops", mine, dropper(theirs)),
+			Text: "{subject} accepts packets that {other} drops",
 			Remedy: fmt.Sprintf("an accept ends its own base chain only: accept them in chain %s of table %s too, or narrow its drop",
 				other.Chain.Decl.Name, other.Table.ID),
 		}, r, last.Matched)
-		return
 	}
-}
-
-// dropper names what drops.
-func dropper(p Place) string {
-	if p.Rule == "" {
-		return "the policy of " + p.String()
-	}
-	return p.String()
 }

@@ -532,7 +532,7 @@ func (x FragmentChange_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentChange_Kind.Descriptor instead.
 func (FragmentChange_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{76, 0}
+	return file_weft_proto_rawDescGZIP(), []int{78, 0}
 }
 
 // FragmentName names a fragment. Its text form is "publisher/name".
@@ -2583,7 +2583,9 @@ type PlanRequest struct {
 	// Fragments to withdraw first.
 	Withdraw []*FragmentName `protobuf:"bytes,1,rep,name=withdraw,proto3" json:"withdraw,omitempty"`
 	// Fragments to apply, one after the other, in the same commit.
-	Fragments     []*Fragment `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Fragments []*Fragment `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	// Look for findings too.
+	Findings      bool `protobuf:"varint,3,opt,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2632,6 +2634,13 @@ func (x *PlanRequest) GetFragments() []*Fragment {
 	return nil
 }
 
+func (x *PlanRequest) GetFindings() bool {
+	if x != nil {
+		return x.Findings
+	}
+	return false
+}
+
 // PlanResponse is one part of a plan.
 type PlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2647,7 +2656,9 @@ type PlanResponse struct {
 	Shadows []*Shadow `protobuf:"bytes,5,rep,name=shadows,proto3" json:"shadows,omitempty"`
 	// The base chains of the tables of the fragments, the most expensive first. Empty if a
 	// fragment is rejected.
-	Costs         []*PathCost `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`
+	Costs []*PathCost `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`
+	// The findings that there would be of the planned fragments. Empty if a fragment is rejected.
+	Findings      []*Finding `protobuf:"bytes,7,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2720,6 +2731,13 @@ func (x *PlanResponse) GetShadows() []*Shadow {
 func (x *PlanResponse) GetCosts() []*PathCost {
 	if x != nil {
 		return x.Costs
+	}
+	return nil
+}
+
+func (x *PlanResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
 	}
 	return nil
 }
@@ -3472,7 +3490,9 @@ type FragmentStatus struct {
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// When the aggregator takes it back unless Confirm comes before. Not set if it need not be
 	// confirmed.
-	RevertTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=revert_time,json=revertTime,proto3" json:"revert_time,omitempty"`
+	RevertTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=revert_time,json=revertTime,proto3" json:"revert_time,omitempty"`
+	// What its rules, with those of others, can hardly mean. It is known a moment after the commit.
+	Findings      []*Finding `protobuf:"bytes,16,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3612,6 +3632,113 @@ func (x *FragmentStatus) GetRevertTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *FragmentStatus) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+// Finding is something that is right, and that its author can hardly mean, such as an accept that the drop of
+// another publisher or program overrides.
+type Finding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind, such as "accept-overridden".
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What is wrong, in one sentence that names both parties, their tables and chains. It has the text of
+	// rules that the reader may read.
+	Text   string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Remedy string `protobuf:"bytes,3,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// A packet to which it happens, in words. Empty if the finding is not about packets.
+	Example string `protobuf:"bytes,4,opt,name=example,proto3" json:"example,omitempty"`
+	// The fragment that it is about, and the other party's. Not set for another program.
+	Subject *FragmentName `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`
+	Other   *FragmentName `protobuf:"bytes,6,opt,name=other,proto3" json:"other,omitempty"`
+	// How many more there are of the same kind between the same chains.
+	More          uint32 `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_weft_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Finding) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Finding) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Finding) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *Finding) GetExample() string {
+	if x != nil {
+		return x.Example
+	}
+	return ""
+}
+
+func (x *Finding) GetSubject() *FragmentName {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *Finding) GetOther() *FragmentName {
+	if x != nil {
+		return x.Other
+	}
+	return nil
+}
+
+func (x *Finding) GetMore() uint32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
 type GetTableRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means ip.
@@ -3631,7 +3758,7 @@ type GetTableRequest struct {
 
 func (x *GetTableRequest) Reset() {
 	*x = GetTableRequest{}
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3770,7 @@ func (x *GetTableRequest) String() string {
 func (*GetTableRequest) ProtoMessage() {}
 
 func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3783,7 @@ func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableRequest.ProtoReflect.Descriptor instead.
 func (*GetTableRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{40}
+	return file_weft_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetTableRequest) GetFamily() string {
@@ -3710,7 +3837,7 @@ type GetTableResponse struct {
 
 func (x *GetTableResponse) Reset() {
 	*x = GetTableResponse{}
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3722,7 +3849,7 @@ func (x *GetTableResponse) String() string {
 func (*GetTableResponse) ProtoMessage() {}
 
 func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3735,7 +3862,7 @@ func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableResponse.ProtoReflect.Descriptor instead.
 func (*GetTableResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{41}
+	return file_weft_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetTableResponse) GetRevision() uint64 {
@@ -3788,7 +3915,7 @@ type ListTablesRequest struct {
 
 func (x *ListTablesRequest) Reset() {
 	*x = ListTablesRequest{}
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3800,7 +3927,7 @@ func (x *ListTablesRequest) String() string {
 func (*ListTablesRequest) ProtoMessage() {}
 
 func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3813,7 +3940,7 @@ func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
 func (*ListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{42}
+	return file_weft_proto_rawDescGZIP(), []int{43}
 }
 
 // ListTablesResponse is one part of the list.
@@ -3828,7 +3955,7 @@ type ListTablesResponse struct {
 
 func (x *ListTablesResponse) Reset() {
 	*x = ListTablesResponse{}
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +3967,7 @@ func (x *ListTablesResponse) String() string {
 func (*ListTablesResponse) ProtoMessage() {}
 
 func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +3980,7 @@ func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
 func (*ListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{43}
+	return file_weft_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListTablesResponse) GetRevision() uint64 {
@@ -3893,7 +4020,7 @@ type TableStatus struct {
 
 func (x *TableStatus) Reset() {
 	*x = TableStatus{}
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +4032,7 @@ func (x *TableStatus) String() string {
 func (*TableStatus) ProtoMessage() {}
 
 func (x *TableStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4045,7 @@ func (x *TableStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStatus.ProtoReflect.Descriptor instead.
 func (*TableStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{44}
+	return file_weft_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TableStatus) GetFamily() string {
@@ -4015,7 +4142,7 @@ type MergedChain struct {
 
 func (x *MergedChain) Reset() {
 	*x = MergedChain{}
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4027,7 +4154,7 @@ func (x *MergedChain) String() string {
 func (*MergedChain) ProtoMessage() {}
 
 func (x *MergedChain) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4040,7 +4167,7 @@ func (x *MergedChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedChain.ProtoReflect.Descriptor instead.
 func (*MergedChain) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{45}
+	return file_weft_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *MergedChain) GetChain() *Chain {
@@ -4089,7 +4216,7 @@ type MergedRule struct {
 
 func (x *MergedRule) Reset() {
 	*x = MergedRule{}
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4228,7 @@ func (x *MergedRule) String() string {
 func (*MergedRule) ProtoMessage() {}
 
 func (x *MergedRule) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4241,7 @@ func (x *MergedRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedRule.ProtoReflect.Descriptor instead.
 func (*MergedRule) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{46}
+	return file_weft_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MergedRule) GetRule() *Rule {
@@ -4166,7 +4293,7 @@ type MergedSet struct {
 
 func (x *MergedSet) Reset() {
 	*x = MergedSet{}
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4178,7 +4305,7 @@ func (x *MergedSet) String() string {
 func (*MergedSet) ProtoMessage() {}
 
 func (x *MergedSet) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4191,7 +4318,7 @@ func (x *MergedSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedSet.ProtoReflect.Descriptor instead.
 func (*MergedSet) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{47}
+	return file_weft_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *MergedSet) GetSet() *Set {
@@ -4251,7 +4378,7 @@ type MergedObject struct {
 
 func (x *MergedObject) Reset() {
 	*x = MergedObject{}
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4263,7 +4390,7 @@ func (x *MergedObject) String() string {
 func (*MergedObject) ProtoMessage() {}
 
 func (x *MergedObject) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4276,7 +4403,7 @@ func (x *MergedObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedObject.ProtoReflect.Descriptor instead.
 func (*MergedObject) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{48}
+	return file_weft_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *MergedObject) GetObject() *Object {
@@ -4314,7 +4441,7 @@ type MergedFlowtable struct {
 
 func (x *MergedFlowtable) Reset() {
 	*x = MergedFlowtable{}
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4326,7 +4453,7 @@ func (x *MergedFlowtable) String() string {
 func (*MergedFlowtable) ProtoMessage() {}
 
 func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4339,7 +4466,7 @@ func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedFlowtable.ProtoReflect.Descriptor instead.
 func (*MergedFlowtable) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{49}
+	return file_weft_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MergedFlowtable) GetFlowtable() *Flowtable {
@@ -4371,7 +4498,7 @@ type ListPublishersRequest struct {
 
 func (x *ListPublishersRequest) Reset() {
 	*x = ListPublishersRequest{}
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4510,7 @@ func (x *ListPublishersRequest) String() string {
 func (*ListPublishersRequest) ProtoMessage() {}
 
 func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4523,7 @@ func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersRequest.ProtoReflect.Descriptor instead.
 func (*ListPublishersRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{50}
+	return file_weft_proto_rawDescGZIP(), []int{51}
 }
 
 // ListPublishersResponse is one part of the list.
@@ -4409,7 +4536,7 @@ type ListPublishersResponse struct {
 
 func (x *ListPublishersResponse) Reset() {
 	*x = ListPublishersResponse{}
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4421,7 +4548,7 @@ func (x *ListPublishersResponse) String() string {
 func (*ListPublishersResponse) ProtoMessage() {}
 
 func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4434,7 +4561,7 @@ func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersResponse.ProtoReflect.Descriptor instead.
 func (*ListPublishersResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{51}
+	return file_weft_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListPublishersResponse) GetPublishers() []*PublisherStatus {
@@ -4470,7 +4597,7 @@ type PublisherStatus struct {
 
 func (x *PublisherStatus) Reset() {
 	*x = PublisherStatus{}
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +4609,7 @@ func (x *PublisherStatus) String() string {
 func (*PublisherStatus) ProtoMessage() {}
 
 func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +4622,7 @@ func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublisherStatus.ProtoReflect.Descriptor instead.
 func (*PublisherStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{52}
+	return file_weft_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PublisherStatus) GetName() string {
@@ -4596,7 +4723,7 @@ type LimitStatus struct {
 
 func (x *LimitStatus) Reset() {
 	*x = LimitStatus{}
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4608,7 +4735,7 @@ func (x *LimitStatus) String() string {
 func (*LimitStatus) ProtoMessage() {}
 
 func (x *LimitStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4621,7 +4748,7 @@ func (x *LimitStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitStatus.ProtoReflect.Descriptor instead.
 func (*LimitStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{53}
+	return file_weft_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LimitStatus) GetName() string {
@@ -4659,7 +4786,7 @@ type SessionStatus struct {
 
 func (x *SessionStatus) Reset() {
 	*x = SessionStatus{}
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4671,7 +4798,7 @@ func (x *SessionStatus) String() string {
 func (*SessionStatus) ProtoMessage() {}
 
 func (x *SessionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4684,7 +4811,7 @@ func (x *SessionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
 func (*SessionStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{54}
+	return file_weft_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SessionStatus) GetPid() int32 {
@@ -4726,7 +4853,7 @@ type OwnerRequest struct {
 
 func (x *OwnerRequest) Reset() {
 	*x = OwnerRequest{}
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4738,7 +4865,7 @@ func (x *OwnerRequest) String() string {
 func (*OwnerRequest) ProtoMessage() {}
 
 func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4751,7 +4878,7 @@ func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerRequest.ProtoReflect.Descriptor instead.
 func (*OwnerRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{55}
+	return file_weft_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OwnerRequest) GetObject() *ObjectName {
@@ -4771,7 +4898,7 @@ type OwnerResponse struct {
 
 func (x *OwnerResponse) Reset() {
 	*x = OwnerResponse{}
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4783,7 +4910,7 @@ func (x *OwnerResponse) String() string {
 func (*OwnerResponse) ProtoMessage() {}
 
 func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4796,7 +4923,7 @@ func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerResponse.ProtoReflect.Descriptor instead.
 func (*OwnerResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{56}
+	return file_weft_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OwnerResponse) GetOwners() []*ObjectOwner {
@@ -4823,7 +4950,7 @@ type ObjectOwner struct {
 
 func (x *ObjectOwner) Reset() {
 	*x = ObjectOwner{}
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +4962,7 @@ func (x *ObjectOwner) String() string {
 func (*ObjectOwner) ProtoMessage() {}
 
 func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +4975,7 @@ func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectOwner.ProtoReflect.Descriptor instead.
 func (*ObjectOwner) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{57}
+	return file_weft_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ObjectOwner) GetFragment() *FragmentName {
@@ -4887,7 +5014,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4899,7 +5026,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +5039,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{58}
+	return file_weft_proto_rawDescGZIP(), []int{59}
 }
 
 // WatchResponse is one event.
@@ -4926,6 +5053,7 @@ type WatchResponse struct {
 	//	*WatchResponse_Drift
 	//	*WatchResponse_Presence
 	//	*WatchResponse_Expired
+	//	*WatchResponse_Finding
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4933,7 +5061,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4945,7 +5073,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4958,7 +5086,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{59}
+	return file_weft_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *WatchResponse) GetTime() *timestamppb.Timestamp {
@@ -5020,6 +5148,15 @@ func (x *WatchResponse) GetExpired() *Expired {
 	return nil
 }
 
+func (x *WatchResponse) GetFinding() *FindingChange {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Finding); ok {
+			return x.Finding
+		}
+	}
+	return nil
+}
+
 type isWatchResponse_Event interface {
 	isWatchResponse_Event()
 }
@@ -5044,6 +5181,10 @@ type WatchResponse_Expired struct {
 	Expired *Expired `protobuf:"bytes,6,opt,name=expired,proto3,oneof"`
 }
 
+type WatchResponse_Finding struct {
+	Finding *FindingChange `protobuf:"bytes,7,opt,name=finding,proto3,oneof"`
+}
+
 func (*WatchResponse_Commit) isWatchResponse_Event() {}
 
 func (*WatchResponse_Rejection) isWatchResponse_Event() {}
@@ -5053,6 +5194,61 @@ func (*WatchResponse_Drift) isWatchResponse_Event() {}
 func (*WatchResponse_Presence) isWatchResponse_Event() {}
 
 func (*WatchResponse_Expired) isWatchResponse_Event() {}
+
+func (*WatchResponse_Finding) isWatchResponse_Event() {}
+
+// FindingChange is a finding that has appeared or is gone.
+type FindingChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Finding       *Finding               `protobuf:"bytes,1,opt,name=finding,proto3" json:"finding,omitempty"`
+	Gone          bool                   `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindingChange) Reset() {
+	*x = FindingChange{}
+	mi := &file_weft_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindingChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindingChange) ProtoMessage() {}
+
+func (x *FindingChange) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindingChange.ProtoReflect.Descriptor instead.
+func (*FindingChange) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *FindingChange) GetFinding() *Finding {
+	if x != nil {
+		return x.Finding
+	}
+	return nil
+}
+
+func (x *FindingChange) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
 
 // Commit is a transaction that the kernel accepted.
 type Commit struct {
@@ -5076,7 +5272,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5088,7 +5284,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5101,7 +5297,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{60}
+	return file_weft_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Commit) GetRevision() uint64 {
@@ -5172,7 +5368,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5184,7 +5380,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5197,7 +5393,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{61}
+	return file_weft_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Counts) GetTables() uint32 {
@@ -5267,7 +5463,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5475,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5292,7 +5488,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{62}
+	return file_weft_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Rejection) GetFragment() *FragmentName {
@@ -5322,7 +5518,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5334,7 +5530,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5347,7 +5543,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{63}
+	return file_weft_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Drift) GetReason() string {
@@ -5377,7 +5573,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_weft_proto_msgTypes[64]
+	mi := &file_weft_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5389,7 +5585,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[64]
+	mi := &file_weft_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5402,7 +5598,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{64}
+	return file_weft_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Presence) GetPublisher() string {
@@ -5439,7 +5635,7 @@ type Expired struct {
 
 func (x *Expired) Reset() {
 	*x = Expired{}
-	mi := &file_weft_proto_msgTypes[65]
+	mi := &file_weft_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5451,7 +5647,7 @@ func (x *Expired) String() string {
 func (*Expired) ProtoMessage() {}
 
 func (x *Expired) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[65]
+	mi := &file_weft_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5464,7 +5660,7 @@ func (x *Expired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expired.ProtoReflect.Descriptor instead.
 func (*Expired) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{65}
+	return file_weft_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Expired) GetFragment() *FragmentName {
@@ -5496,7 +5692,7 @@ type CleanupRequest struct {
 
 func (x *CleanupRequest) Reset() {
 	*x = CleanupRequest{}
-	mi := &file_weft_proto_msgTypes[66]
+	mi := &file_weft_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5508,7 +5704,7 @@ func (x *CleanupRequest) String() string {
 func (*CleanupRequest) ProtoMessage() {}
 
 func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[66]
+	mi := &file_weft_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5521,7 +5717,7 @@ func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
 func (*CleanupRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{66}
+	return file_weft_proto_rawDescGZIP(), []int{68}
 }
 
 type CleanupResponse struct {
@@ -5534,7 +5730,7 @@ type CleanupResponse struct {
 
 func (x *CleanupResponse) Reset() {
 	*x = CleanupResponse{}
-	mi := &file_weft_proto_msgTypes[67]
+	mi := &file_weft_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5546,7 +5742,7 @@ func (x *CleanupResponse) String() string {
 func (*CleanupResponse) ProtoMessage() {}
 
 func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[67]
+	mi := &file_weft_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5559,7 +5755,7 @@ func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
 func (*CleanupResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{67}
+	return file_weft_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CleanupResponse) GetTables() []*ObjectName {
@@ -5582,7 +5778,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[68]
+	mi := &file_weft_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5594,7 +5790,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[68]
+	mi := &file_weft_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5607,7 +5803,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{68}
+	return file_weft_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListFlowsRequest) GetAddresses() [][]byte {
@@ -5633,7 +5829,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[69]
+	mi := &file_weft_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5645,7 +5841,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[69]
+	mi := &file_weft_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5658,7 +5854,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{69}
+	return file_weft_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -5703,7 +5899,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_weft_proto_msgTypes[70]
+	mi := &file_weft_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5715,7 +5911,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[70]
+	mi := &file_weft_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5728,7 +5924,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{70}
+	return file_weft_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Flow) GetProtocol() uint32 {
@@ -5840,7 +6036,7 @@ type DeleteFlowsRequest struct {
 
 func (x *DeleteFlowsRequest) Reset() {
 	*x = DeleteFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[71]
+	mi := &file_weft_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5852,7 +6048,7 @@ func (x *DeleteFlowsRequest) String() string {
 func (*DeleteFlowsRequest) ProtoMessage() {}
 
 func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[71]
+	mi := &file_weft_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5865,7 +6061,7 @@ func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{71}
+	return file_weft_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DeleteFlowsRequest) GetFlows() []*Flow {
@@ -5885,7 +6081,7 @@ type DeleteFlowsResponse struct {
 
 func (x *DeleteFlowsResponse) Reset() {
 	*x = DeleteFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[72]
+	mi := &file_weft_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5897,7 +6093,7 @@ func (x *DeleteFlowsResponse) String() string {
 func (*DeleteFlowsResponse) ProtoMessage() {}
 
 func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[72]
+	mi := &file_weft_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5910,7 +6106,7 @@ func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{72}
+	return file_weft_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DeleteFlowsResponse) GetDeleted() uint32 {
@@ -5935,7 +6131,7 @@ type ListRevisionsRequest struct {
 
 func (x *ListRevisionsRequest) Reset() {
 	*x = ListRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5947,7 +6143,7 @@ func (x *ListRevisionsRequest) String() string {
 func (*ListRevisionsRequest) ProtoMessage() {}
 
 func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5960,7 +6156,7 @@ func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{73}
+	return file_weft_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListRevisionsRequest) GetPublisher() string {
@@ -5997,7 +6193,7 @@ type ListRevisionsResponse struct {
 
 func (x *ListRevisionsResponse) Reset() {
 	*x = ListRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6009,7 +6205,7 @@ func (x *ListRevisionsResponse) String() string {
 func (*ListRevisionsResponse) ProtoMessage() {}
 
 func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6022,7 +6218,7 @@ func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{74}
+	return file_weft_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListRevisionsResponse) GetRevisions() []*Revision {
@@ -6065,7 +6261,7 @@ type Revision struct {
 
 func (x *Revision) Reset() {
 	*x = Revision{}
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6077,7 +6273,7 @@ func (x *Revision) String() string {
 func (*Revision) ProtoMessage() {}
 
 func (x *Revision) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6090,7 +6286,7 @@ func (x *Revision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revision.ProtoReflect.Descriptor instead.
 func (*Revision) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{75}
+	return file_weft_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Revision) GetRevision() uint64 {
@@ -6167,7 +6363,7 @@ type FragmentChange struct {
 
 func (x *FragmentChange) Reset() {
 	*x = FragmentChange{}
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6179,7 +6375,7 @@ func (x *FragmentChange) String() string {
 func (*FragmentChange) ProtoMessage() {}
 
 func (x *FragmentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6192,7 +6388,7 @@ func (x *FragmentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentChange.ProtoReflect.Descriptor instead.
 func (*FragmentChange) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{76}
+	return file_weft_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *FragmentChange) GetFragment() *FragmentName {
@@ -6221,7 +6417,7 @@ type CompareRevisionsRequest struct {
 
 func (x *CompareRevisionsRequest) Reset() {
 	*x = CompareRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6233,7 +6429,7 @@ func (x *CompareRevisionsRequest) String() string {
 func (*CompareRevisionsRequest) ProtoMessage() {}
 
 func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6246,7 +6442,7 @@ func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{77}
+	return file_weft_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CompareRevisionsRequest) GetFrom() uint64 {
@@ -6275,7 +6471,7 @@ type CompareRevisionsResponse struct {
 
 func (x *CompareRevisionsResponse) Reset() {
 	*x = CompareRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[78]
+	mi := &file_weft_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6287,7 +6483,7 @@ func (x *CompareRevisionsResponse) String() string {
 func (*CompareRevisionsResponse) ProtoMessage() {}
 
 func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[78]
+	mi := &file_weft_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6300,7 +6496,7 @@ func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{78}
+	return file_weft_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CompareRevisionsResponse) GetFragments() []*FragmentComparison {
@@ -6325,7 +6521,7 @@ type FragmentComparison struct {
 
 func (x *FragmentComparison) Reset() {
 	*x = FragmentComparison{}
-	mi := &file_weft_proto_msgTypes[79]
+	mi := &file_weft_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6337,7 +6533,7 @@ func (x *FragmentComparison) String() string {
 func (*FragmentComparison) ProtoMessage() {}
 
 func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[79]
+	mi := &file_weft_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6350,7 +6546,7 @@ func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentComparison.ProtoReflect.Descriptor instead.
 func (*FragmentComparison) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{79}
+	return file_weft_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *FragmentComparison) GetFragment() *FragmentName {
@@ -6566,10 +6762,11 @@ const file_weft_proto_rawDesc = "" +
 	"\x11REASON_TAKEN_OVER\x10\t\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\n" +
 	"\x12\x16\n" +
-	"\x12REASON_UNCONFIRMED\x10\v\"q\n" +
+	"\x12REASON_UNCONFIRMED\x10\v\"\x8d\x01\n" +
 	"\vPlanRequest\x121\n" +
 	"\bwithdraw\x18\x01 \x03(\v2\x15.weft.v1.FragmentNameR\bwithdraw\x12/\n" +
-	"\tfragments\x18\x02 \x03(\v2\x11.weft.v1.FragmentR\tfragments\"\x86\x02\n" +
+	"\tfragments\x18\x02 \x03(\v2\x11.weft.v1.FragmentR\tfragments\x12\x1a\n" +
+	"\bfindings\x18\x03 \x01(\bR\bfindings\"\xb4\x02\n" +
 	"\fPlanResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12'\n" +
 	"\x06counts\x18\x02 \x01(\v2\x0f.weft.v1.CountsR\x06counts\x12)\n" +
@@ -6578,7 +6775,8 @@ const file_weft_proto_rawDesc = "" +
 	"rejections\x18\x04 \x03(\v2\x12.weft.v1.RejectionR\n" +
 	"rejections\x12)\n" +
 	"\ashadows\x18\x05 \x03(\v2\x0f.weft.v1.ShadowR\ashadows\x12'\n" +
-	"\x05costs\x18\x06 \x03(\v2\x11.weft.v1.PathCostR\x05costs\"_\n" +
+	"\x05costs\x18\x06 \x03(\v2\x11.weft.v1.PathCostR\x05costs\x12,\n" +
+	"\bfindings\x18\a \x03(\v2\x10.weft.v1.FindingR\bfindings\"_\n" +
 	"\bPathCost\x12)\n" +
 	"\x05chain\x18\x01 \x01(\v2\x13.weft.v1.ObjectNameR\x05chain\x12\x14\n" +
 	"\x05rules\x18\x02 \x01(\x04R\x05rules\x12\x12\n" +
@@ -6633,7 +6831,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x14ListFragmentsRequest\"j\n" +
 	"\x15ListFragmentsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x125\n" +
-	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xb3\x05\n" +
+	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xe1\x05\n" +
 	"\x0eFragmentStatus\x121\n" +
 	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
@@ -6654,12 +6852,21 @@ const file_weft_proto_rawDesc = "" +
 	"\vexpire_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12;\n" +
 	"\vrevert_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"revertTime\"Z\n" +
+	"revertTime\x12,\n" +
+	"\bfindings\x18\x10 \x03(\v2\x10.weft.v1.FindingR\bfindings\"Z\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
 	"\rSTATE_ADOPTED\x10\x02\x12\x12\n" +
-	"\x0eSTATE_ORPHANED\x10\x03\"\x8a\x01\n" +
+	"\x0eSTATE_ORPHANED\x10\x03\"\xd1\x01\n" +
+	"\aFinding\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06remedy\x18\x03 \x01(\tR\x06remedy\x12\x18\n" +
+	"\aexample\x18\x04 \x01(\tR\aexample\x12/\n" +
+	"\asubject\x18\x05 \x01(\v2\x15.weft.v1.FragmentNameR\asubject\x12+\n" +
+	"\x05other\x18\x06 \x01(\v2\x15.weft.v1.FragmentNameR\x05other\x12\x12\n" +
+	"\x04more\x18\a \x01(\rR\x04more\"\x8a\x01\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -6756,15 +6963,19 @@ const file_weft_proto_rawDesc = "" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\rR\x05index\"\x0e\n" +
-	"\fWatchRequest\"\xae\x02\n" +
+	"\fWatchRequest\"\xe2\x02\n" +
 	"\rWatchResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
 	"\x06commit\x18\x02 \x01(\v2\x0f.weft.v1.CommitH\x00R\x06commit\x122\n" +
 	"\trejection\x18\x03 \x01(\v2\x12.weft.v1.RejectionH\x00R\trejection\x12&\n" +
 	"\x05drift\x18\x04 \x01(\v2\x0e.weft.v1.DriftH\x00R\x05drift\x12/\n" +
 	"\bpresence\x18\x05 \x01(\v2\x11.weft.v1.PresenceH\x00R\bpresence\x12,\n" +
-	"\aexpired\x18\x06 \x01(\v2\x10.weft.v1.ExpiredH\x00R\aexpiredB\a\n" +
-	"\x05event\"\xad\x02\n" +
+	"\aexpired\x18\x06 \x01(\v2\x10.weft.v1.ExpiredH\x00R\aexpired\x122\n" +
+	"\afinding\x18\a \x01(\v2\x16.weft.v1.FindingChangeH\x00R\afindingB\a\n" +
+	"\x05event\"O\n" +
+	"\rFindingChange\x12*\n" +
+	"\afinding\x18\x01 \x01(\v2\x10.weft.v1.FindingR\afinding\x12\x12\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone\"\xad\x02\n" +
 	"\x06Commit\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x123\n" +
 	"\tfragments\x18\x02 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\x12)\n" +
@@ -6932,7 +7143,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                    // 0: weft.v1.Lifetime
 	(MapRole)(0),                     // 1: weft.v1.MapRole
@@ -6982,71 +7193,73 @@ var file_weft_proto_goTypes = []any{
 	(*ListFragmentsRequest)(nil),     // 45: weft.v1.ListFragmentsRequest
 	(*ListFragmentsResponse)(nil),    // 46: weft.v1.ListFragmentsResponse
 	(*FragmentStatus)(nil),           // 47: weft.v1.FragmentStatus
-	(*GetTableRequest)(nil),          // 48: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),         // 49: weft.v1.GetTableResponse
-	(*ListTablesRequest)(nil),        // 50: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),       // 51: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),              // 52: weft.v1.TableStatus
-	(*MergedChain)(nil),              // 53: weft.v1.MergedChain
-	(*MergedRule)(nil),               // 54: weft.v1.MergedRule
-	(*MergedSet)(nil),                // 55: weft.v1.MergedSet
-	(*MergedObject)(nil),             // 56: weft.v1.MergedObject
-	(*MergedFlowtable)(nil),          // 57: weft.v1.MergedFlowtable
-	(*ListPublishersRequest)(nil),    // 58: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil),   // 59: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),          // 60: weft.v1.PublisherStatus
-	(*LimitStatus)(nil),              // 61: weft.v1.LimitStatus
-	(*SessionStatus)(nil),            // 62: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),             // 63: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),            // 64: weft.v1.OwnerResponse
-	(*ObjectOwner)(nil),              // 65: weft.v1.ObjectOwner
-	(*WatchRequest)(nil),             // 66: weft.v1.WatchRequest
-	(*WatchResponse)(nil),            // 67: weft.v1.WatchResponse
-	(*Commit)(nil),                   // 68: weft.v1.Commit
-	(*Counts)(nil),                   // 69: weft.v1.Counts
-	(*Rejection)(nil),                // 70: weft.v1.Rejection
-	(*Drift)(nil),                    // 71: weft.v1.Drift
-	(*Presence)(nil),                 // 72: weft.v1.Presence
-	(*Expired)(nil),                  // 73: weft.v1.Expired
-	(*CleanupRequest)(nil),           // 74: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),          // 75: weft.v1.CleanupResponse
-	(*ListFlowsRequest)(nil),         // 76: weft.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),        // 77: weft.v1.ListFlowsResponse
-	(*Flow)(nil),                     // 78: weft.v1.Flow
-	(*DeleteFlowsRequest)(nil),       // 79: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil),      // 80: weft.v1.DeleteFlowsResponse
-	(*ListRevisionsRequest)(nil),     // 81: weft.v1.ListRevisionsRequest
-	(*ListRevisionsResponse)(nil),    // 82: weft.v1.ListRevisionsResponse
-	(*Revision)(nil),                 // 83: weft.v1.Revision
-	(*FragmentChange)(nil),           // 84: weft.v1.FragmentChange
-	(*CompareRevisionsRequest)(nil),  // 85: weft.v1.CompareRevisionsRequest
-	(*CompareRevisionsResponse)(nil), // 86: weft.v1.CompareRevisionsResponse
-	(*FragmentComparison)(nil),       // 87: weft.v1.FragmentComparison
-	(*durationpb.Duration)(nil),      // 88: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 89: google.protobuf.Timestamp
+	(*Finding)(nil),                  // 48: weft.v1.Finding
+	(*GetTableRequest)(nil),          // 49: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),         // 50: weft.v1.GetTableResponse
+	(*ListTablesRequest)(nil),        // 51: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),       // 52: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),              // 53: weft.v1.TableStatus
+	(*MergedChain)(nil),              // 54: weft.v1.MergedChain
+	(*MergedRule)(nil),               // 55: weft.v1.MergedRule
+	(*MergedSet)(nil),                // 56: weft.v1.MergedSet
+	(*MergedObject)(nil),             // 57: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),          // 58: weft.v1.MergedFlowtable
+	(*ListPublishersRequest)(nil),    // 59: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil),   // 60: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),          // 61: weft.v1.PublisherStatus
+	(*LimitStatus)(nil),              // 62: weft.v1.LimitStatus
+	(*SessionStatus)(nil),            // 63: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),             // 64: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),            // 65: weft.v1.OwnerResponse
+	(*ObjectOwner)(nil),              // 66: weft.v1.ObjectOwner
+	(*WatchRequest)(nil),             // 67: weft.v1.WatchRequest
+	(*WatchResponse)(nil),            // 68: weft.v1.WatchResponse
+	(*FindingChange)(nil),            // 69: weft.v1.FindingChange
+	(*Commit)(nil),                   // 70: weft.v1.Commit
+	(*Counts)(nil),                   // 71: weft.v1.Counts
+	(*Rejection)(nil),                // 72: weft.v1.Rejection
+	(*Drift)(nil),                    // 73: weft.v1.Drift
+	(*Presence)(nil),                 // 74: weft.v1.Presence
+	(*Expired)(nil),                  // 75: weft.v1.Expired
+	(*CleanupRequest)(nil),           // 76: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),          // 77: weft.v1.CleanupResponse
+	(*ListFlowsRequest)(nil),         // 78: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),        // 79: weft.v1.ListFlowsResponse
+	(*Flow)(nil),                     // 80: weft.v1.Flow
+	(*DeleteFlowsRequest)(nil),       // 81: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),      // 82: weft.v1.DeleteFlowsResponse
+	(*ListRevisionsRequest)(nil),     // 83: weft.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),    // 84: weft.v1.ListRevisionsResponse
+	(*Revision)(nil),                 // 85: weft.v1.Revision
+	(*FragmentChange)(nil),           // 86: weft.v1.FragmentChange
+	(*CompareRevisionsRequest)(nil),  // 87: weft.v1.CompareRevisionsRequest
+	(*CompareRevisionsResponse)(nil), // 88: weft.v1.CompareRevisionsResponse
+	(*FragmentComparison)(nil),       // 89: weft.v1.FragmentComparison
+	(*durationpb.Duration)(nil),      // 90: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 91: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	11,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	88,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	89,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	90,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	91,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
 	14,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
 	14,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
 	17,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
 	18,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
 	13,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	88,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	88,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	90,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	90,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
 	15,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	88,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	90,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
 	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	88,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	90,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
 	10,  // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	88,  // 18: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
-	69,  // 19: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	89,  // 20: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
+	90,  // 18: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
+	71,  // 19: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	91,  // 20: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
 	8,   // 21: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
 	8,   // 22: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
 	10,  // 23: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
@@ -7067,135 +7280,141 @@ var file_weft_proto_depIdxs = []int32{
 	4,   // 38: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
 	8,   // 39: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
 	10,  // 40: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	69,  // 41: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	71,  // 41: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
 	37,  // 42: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	70,  // 43: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	72,  // 43: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
 	38,  // 44: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
 	36,  // 45: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
-	9,   // 46: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
-	5,   // 47: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	9,   // 48: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	8,   // 49: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	9,   // 50: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	8,   // 51: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	8,   // 52: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	41,  // 53: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	42,  // 54: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	8,   // 55: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	47,  // 56: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	10,  // 57: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	47,  // 58: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	8,   // 59: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
-	0,   // 60: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	6,   // 61: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	89,  // 62: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	33,  // 63: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	89,  // 64: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	89,  // 65: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
-	52,  // 66: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	53,  // 67: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	55,  // 68: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	56,  // 69: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	57,  // 70: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	52,  // 71: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	8,   // 72: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	12,  // 73: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	8,   // 74: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	54,  // 75: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	13,  // 76: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	8,   // 77: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	14,  // 78: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	8,   // 79: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	15,  // 80: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	17,  // 81: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	8,   // 82: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	18,  // 83: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	8,   // 84: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	60,  // 85: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	62,  // 86: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	70,  // 87: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	89,  // 88: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	61,  // 89: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	89,  // 90: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	9,   // 91: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	65,  // 92: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	8,   // 93: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	89,  // 94: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	68,  // 95: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	70,  // 96: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	71,  // 97: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	72,  // 98: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	73,  // 99: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	8,   // 100: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	69,  // 101: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	88,  // 102: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	88,  // 103: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	88,  // 104: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	8,   // 105: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	33,  // 106: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	69,  // 107: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	8,   // 108: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	89,  // 109: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 110: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	78,  // 111: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
-	2,   // 112: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
-	78,  // 113: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
-	83,  // 114: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
-	89,  // 115: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
-	84,  // 116: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
-	69,  // 117: weft.v1.Revision.changes:type_name -> weft.v1.Counts
-	88,  // 118: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
-	88,  // 119: weft.v1.Revision.build:type_name -> google.protobuf.Duration
-	88,  // 120: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
-	8,   // 121: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
-	7,   // 122: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
-	87,  // 123: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
-	8,   // 124: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
-	3,   // 125: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
-	3,   // 126: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
-	10,  // 127: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
-	10,  // 128: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
-	19,  // 129: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	25,  // 130: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	21,  // 131: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
-	23,  // 132: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	34,  // 133: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	39,  // 134: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	43,  // 135: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	45,  // 136: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	48,  // 137: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	50,  // 138: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	58,  // 139: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	63,  // 140: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	66,  // 141: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	76,  // 142: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	79,  // 143: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	81,  // 144: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
-	85,  // 145: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
-	74,  // 146: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	20,  // 147: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	30,  // 148: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	22,  // 149: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
-	24,  // 150: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	35,  // 151: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	40,  // 152: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	44,  // 153: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	46,  // 154: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	49,  // 155: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	51,  // 156: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	59,  // 157: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	64,  // 158: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	67,  // 159: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	77,  // 160: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	80,  // 161: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	82,  // 162: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
-	86,  // 163: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
-	75,  // 164: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	147, // [147:165] is the sub-list for method output_type
-	129, // [129:147] is the sub-list for method input_type
-	129, // [129:129] is the sub-list for extension type_name
-	129, // [129:129] is the sub-list for extension extendee
-	0,   // [0:129] is the sub-list for field type_name
+	48,  // 46: weft.v1.PlanResponse.findings:type_name -> weft.v1.Finding
+	9,   // 47: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	5,   // 48: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	9,   // 49: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	8,   // 50: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	9,   // 51: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	8,   // 52: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	8,   // 53: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	41,  // 54: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	42,  // 55: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	8,   // 56: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	47,  // 57: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	10,  // 58: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	47,  // 59: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	8,   // 60: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	0,   // 61: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	6,   // 62: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	91,  // 63: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	33,  // 64: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	91,  // 65: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	91,  // 66: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
+	48,  // 67: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
+	8,   // 68: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
+	8,   // 69: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
+	53,  // 70: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	54,  // 71: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	56,  // 72: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	57,  // 73: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	58,  // 74: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	53,  // 75: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	8,   // 76: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	12,  // 77: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	8,   // 78: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	55,  // 79: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	13,  // 80: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	8,   // 81: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	14,  // 82: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	8,   // 83: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	15,  // 84: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	17,  // 85: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	8,   // 86: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	18,  // 87: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	8,   // 88: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	61,  // 89: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	63,  // 90: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	72,  // 91: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	91,  // 92: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	62,  // 93: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	91,  // 94: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	9,   // 95: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	66,  // 96: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	8,   // 97: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	91,  // 98: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	70,  // 99: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	72,  // 100: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	73,  // 101: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	74,  // 102: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	75,  // 103: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	69,  // 104: weft.v1.WatchResponse.finding:type_name -> weft.v1.FindingChange
+	48,  // 105: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
+	8,   // 106: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	71,  // 107: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	90,  // 108: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	90,  // 109: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	90,  // 110: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	8,   // 111: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	33,  // 112: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	71,  // 113: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	8,   // 114: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	91,  // 115: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 116: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	80,  // 117: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
+	2,   // 118: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
+	80,  // 119: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	85,  // 120: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
+	91,  // 121: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	86,  // 122: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
+	71,  // 123: weft.v1.Revision.changes:type_name -> weft.v1.Counts
+	90,  // 124: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	90,  // 125: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	90,  // 126: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	8,   // 127: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
+	7,   // 128: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
+	89,  // 129: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
+	8,   // 130: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
+	3,   // 131: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
+	3,   // 132: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
+	10,  // 133: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
+	10,  // 134: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
+	19,  // 135: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	25,  // 136: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	21,  // 137: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
+	23,  // 138: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	34,  // 139: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	39,  // 140: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	43,  // 141: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	45,  // 142: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	49,  // 143: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	51,  // 144: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	59,  // 145: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	64,  // 146: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	67,  // 147: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	78,  // 148: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	81,  // 149: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	83,  // 150: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	87,  // 151: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	76,  // 152: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	20,  // 153: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	30,  // 154: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	22,  // 155: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
+	24,  // 156: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	35,  // 157: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	40,  // 158: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	44,  // 159: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	46,  // 160: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	50,  // 161: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	52,  // 162: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	60,  // 163: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	65,  // 164: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	68,  // 165: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	79,  // 166: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	82,  // 167: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	84,  // 168: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	88,  // 169: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	77,  // 170: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	153, // [153:171] is the sub-list for method output_type
+	135, // [135:153] is the sub-list for method input_type
+	135, // [135:135] is the sub-list for extension type_name
+	135, // [135:135] is the sub-list for extension extendee
+	0,   // [0:135] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -7216,12 +7435,13 @@ func file_weft_proto_init() {
 		(*PublishResponse_Committed)(nil),
 		(*PublishResponse_Rejected)(nil),
 	}
-	file_weft_proto_msgTypes[59].OneofWrappers = []any{
+	file_weft_proto_msgTypes[60].OneofWrappers = []any{
 		(*WatchResponse_Commit)(nil),
 		(*WatchResponse_Rejection)(nil),
 		(*WatchResponse_Drift)(nil),
 		(*WatchResponse_Presence)(nil),
 		(*WatchResponse_Expired)(nil),
+		(*WatchResponse_Finding)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -7229,7 +7449,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   80,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

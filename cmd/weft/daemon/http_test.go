@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,12 @@ func TestBuildInfo(t *testing.T) {
 // Kubernetes has.
 //
 // Behaviour: 164.
+// TestMain installs the hooks of client-go, which are variables of the process, before a test starts a client.
+func TestMain(m *testing.M) {
+	newRegistry("test")
+	os.Exit(m.Run())
+}
+
 func TestProcessMetrics(t *testing.T) {
 	families, err := newRegistry("v1").Gather()
 	if err != nil {

@@ -77,7 +77,7 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 	})
 }
 
-// printFragments prints a row for each fragment, then the last rejections.
+// printFragments prints a row for each fragment, then their findings and last rejections.
 func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tLIFETIME\tSTATE\tREVISION\tAGE\tEXPIRES\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED")
@@ -105,6 +105,11 @@ func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Ti
 		if at := f.GetRevertTime(); at.IsValid() {
 			name := f.GetFragment().Text()
 			if _, err := fmt.Fprintf(w, "%s is taken back in %v unless: weft confirm %s\n", name, at.AsTime().Sub(now).Round(time.Second), name); err != nil {
+				return err
+			}
+		}
+		for _, found := range f.GetFindings() {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", f.GetFragment().Text(), cli.Finding(found)); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,192 @@
+package findings
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/lint"
+)
+
+const (
+	// minRest is the time between two looks, and restFactor how many times as long as the last one took.
+	minRest    = time.Second
+	restFactor = 50
+)
+
+// Config of an Inspector.
+type Config struct {
+	// Merged returns all merged tables as of the last commit.
+	Merged func(context.Context) ([]*desired.Merged, error)
+	// Foreign returns the tables of all programs in the kernel, which are valid until they are closed; nil looks
+	// at weft's alone.
+	Foreign func() (rules *eval.Ruleset, close func(), err error)
+	// Needs returns what the node must be able to send and receive; nil means nothing.
+	Needs func() []lint.Need
+	// Changed is called for each finding that appears, and with gone for each that goes.
+	Changed func(f *lint.Finding, gone bool)
+	// Counted is called after each look with the number of findings of each kind.
+	Counted func(map[lint.ID]int)
+	Logger  *slog.Logger
+}
+
+// Inspector keeps the findings.
+type Inspector struct {
+	cfg   Config
+	wake  chan struct{}
+	state atomic.Pointer[state]
+}
+
+// state is the result of a look.
+type state struct {
+	all []lint.Finding
+	// of has the findings of each fragment, by "publisher/name".
+	of map[string][]*weftv1.Finding
+}
+
+// New returns an Inspector; it does nothing until Run.
+func New(cfg Config) *Inspector {
+	i := &Inspector{cfg: cfg, wake: make(chan struct{}, 1)}
+	i.state.Store(&state{})
+	return i
+}
+
+// Wake says that a commit has changed rules, chains or sets. It does not wait.
+func (i *Inspector) Wake() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Of returns the findings of a fragment as its publisher sees them. They are shared: they must not be
+// changed.
+func (i *Inspector) Of(key desired.Key) []*weftv1.Finding { return i.state.Load().of[key.String()] }
+
+// Run looks at the rules after commits until ctx ends.
+func (i *Inspector) Run(ctx context.Context) {
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-rest.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.wake:
+		}
+		began := time.Now()
+		if err := i.look(ctx); err != nil && ctx.Err() == nil {
+			i.cfg.Logger.Warn("cannot look for findings: waiting for the next commit", "error", err)
+		}
+		rest.Reset(max(minRest, restFactor*time.Since(began)))
+	}
+}
+
+// look runs lint once.
+func (i *Inspector) look(ctx context.Context) error {
+	merged, err := i.cfg.Merged(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := i.Find(merged)
+	if err != nil {
+		return err
+	}
+	before := i.state.Swap(newState(found))
+	i.compare(before.all, found)
+	return nil
+}
+
+// Find returns the findings of merged tables that involve a fragment.
+func (i *Inspector) Find(merged []*desired.Merged) ([]lint.Finding, error) {
+	var foreign *eval.Ruleset
+	if i.cfg.Foreign != nil {
+		rules, closeRules, err := i.cfg.Foreign()
+		if err != nil {
+			return nil, err
+		}
+		defer closeRules()
+		foreign = rules
+	}
+	var o lint.Options
+	if i.cfg.Needs != nil {
+		o.Needs = i.cfg.Needs()
+	}
+	var found []lint.Finding
+	for _, f := range lint.Run(Ruleset(merged, foreign), o) {
+		if f.Subject.Party.Fragment != "" || f.Other.Party.Fragment != "" {
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// compare tells which findings are new and which are gone.
+func (i *Inspector) compare(before, after []lint.Finding) {
+	const isBefore, isAfter = 1, 2
+	seen := make(map[string]int)
+	identity := func(f *lint.Finding) string { return string(f.ID) + " " + f.Sentence(nil) }
+	for k := range before {
+		seen[identity(&before[k])] |= isBefore
+	}
+	count := make(map[lint.ID]int)
+	for k := range after {
+		f := &after[k]
+		count[f.ID] += 1 + f.More
+		if seen[identity(f)]&isBefore == 0 {
+			i.cfg.Changed(f, false)
+		}
+		seen[identity(f)] |= isAfter
+	}
+	for k := range before {
+		if seen[identity(&before[k])]&isAfter == 0 {
+			i.cfg.Changed(&before[k], true)
+		}
+	}
+	i.cfg.Counted(count)
+}
+
+func newState(found []lint.Finding) *state {
+	s := &state{all: found, of: make(map[string][]*weftv1.Finding)}
+	for k := range found {
+		f := &found[k]
+		for n, fragment := range []string{f.Subject.Party.Fragment, f.Other.Party.Fragment} {
+			if fragment == "" || n == 1 && fragment == f.Subject.Party.Fragment {
+				continue
+			}
+			publisher, _, _ := strings.Cut(fragment, "/")
+			s.of[fragment] = append(s.of[fragment], Message(f, publisher))
+		}
+	}
+	return s
+}
+
+// Message returns a finding as a publisher sees it.
+func Message(f *lint.Finding, publisher string) *weftv1.Finding {
+	sees := func(p lint.Party) bool {
+		owner, _, _ := strings.Cut(p.Fragment, "/")
+		return p.Fragment == "" || owner == publisher
+	}
+	return &weftv1.Finding{
+		Id: string(f.ID), Text: f.Sentence(sees), Remedy: f.Remedy, Example: f.Example, More: uint32(f.More), //nolint:gosec // a count
+		Subject: fragmentName(f.Subject.Party.Fragment), Other: fragmentName(f.Other.Party.Fragment),
+	}
+}
+
+// fragmentName returns the name of a fragment, nil if it is empty.
+func fragmentName(fragment string) *weftv1.FragmentName {
+	publisher, name, ok := strings.Cut(fragment, "/")
+	if !ok {
+		return nil
+	}
+	return &weftv1.FragmentName{Publisher: publisher, Name: name}
+}

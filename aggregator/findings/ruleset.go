@@ -1,0 +1,108 @@
+package findings
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Ruleset joins merged tables with those of other programs. Foreign has the tables of all programs in the
+// kernel's order, in which the merged ones take the place of weft's; nil means that there are no others.
+func Ruleset(merged []*desired.Merged, foreign *eval.Ruleset) *eval.Ruleset {
+	out := &eval.Ruleset{}
+	ours := make(map[nft.TableID]*desired.Merged, len(merged))
+	for _, m := range merged {
+		ours[m.Status.Table] = m
+	}
+	if foreign != nil {
+		for _, t := range foreign.Tables {
+			if m := ours[t.ID]; m != nil {
+				delete(ours, t.ID)
+				t = table(m)
+			} else if t.Ours {
+				continue // deleted meanwhile
+			}
+			out.Tables = append(out.Tables, t)
+		}
+	}
+	for _, m := range merged {
+		if ours[m.Status.Table] != nil {
+			out.Tables = append(out.Tables, table(m))
+		}
+	}
+	return out
+}
+
+// table converts a merged table.
+func table(m *desired.Merged) eval.Table {
+	t := eval.Table{ID: m.Status.Table, Ours: true, Dormant: m.Status.Dormant}
+	for _, c := range m.Chains {
+		chain := eval.Chain{Decl: c.Decl, Owner: first(c.Fragments)}
+		for i, r := range c.Rules {
+			chain.Rules = append(chain.Rules, eval.Rule{
+				// A number that is not 0: new rules have no handle yet.
+				Handle: uint64(i) + 1, Text: r.Rule.Text, Comment: r.Rule.Comment, Owner: r.Owner, //nolint:gosec // an index
+				Exprs: r.Rule.Exprs, Anonymous: anonymous(r.Rule.Anonymous),
+			})
+		}
+		t.Chains = append(t.Chains, chain)
+	}
+	for _, s := range m.Sets {
+		t.Sets = append(t.Sets, eval.Set{Decl: s.Decl, Owner: first(s.Fragments), Elements: newElements(s.Decl, s.Elements.Len(), s.Elements.Sorted())})
+	}
+	return t
+}
+
+// first returns the first of the fragments as "publisher/name", or nothing.
+func first(fragments []desired.Key) string {
+	if len(fragments) == 0 {
+		return ""
+	}
+	return fragments[0].String()
+}
+
+// maxIndexed is the size of the largest set that is looked into.
+const maxIndexed = 4096
+
+// errTooLarge makes the evaluation of a packet undecided.
+var errTooLarge = fmt.Errorf("the set has more than %d elements", maxIndexed)
+
+// newElements returns n elements of a set, which are read when they are needed.
+func newElements(decl *set.Set, n int, all iter.Seq[set.Element]) eval.Finder {
+	if n > maxIndexed {
+		return large{}
+	}
+	return &elements{sync.OnceValue(func() eval.Lister {
+		return eval.NewSet(decl, slices.Collect(all)).Elements.(eval.Lister) //nolint:forcetypeassert // NewSet makes one
+	})}
+}
+
+// anonymous returns the anonymous sets of a rule.
+func anonymous(sets []set.Anonymous) []eval.Set {
+	out := make([]eval.Set, len(sets))
+	for i, a := range sets {
+		out[i] = eval.Set{Decl: a.Set, Elements: newElements(a.Set, len(a.Elements), slices.Values(a.Elements))}
+	}
+	return out
+}
+
+// large are elements that are not looked at.
+type large struct{}
+
+// Find implements eval.Finder.
+func (large) Find(string) (set.Element, bool, error) { return set.Element{}, false, errTooLarge }
+
+// elements are those of a set.
+type elements struct{ all func() eval.Lister }
+
+// Find implements eval.Finder.
+func (e *elements) Find(key string) (set.Element, bool, error) { return e.all().Find(key) }
+
+// List implements eval.Lister.
+func (e *elements) List(n int) []set.Element { return e.all().List(n) }
