@@ -38,6 +38,7 @@ func (p *Publisher) Rights() []Right {
 	}
 	add("allow.masqueradeMark", yes(p.Allow.Marks&MasqueradeMark != 0))
 	add("allow.shared", join(p.Allow.Shared))
+	add("accept", p.Accept.String())
 	add("priorities", p.Priorities.String())
 	add("admin", yes(p.Admin))
 	add("read", yes(p.Read))

@@ -66,6 +66,9 @@
 //	                   first; all but family are names or globs. sets are sets and
 //	                   maps, objects named objects and flowtables; the only flag is
 //	                   dormant. Default: nothing (see "Shared tables")
+//	accept             {publishers, mark}: the publishers whose accepts the base chains
+//	                   of this one honour, and the bit of the packet mark for that
+//	                   (see "Honoured accepts"); default: none
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
 //	read               read the content of all publishers, not only its own; default: false
@@ -153,6 +156,18 @@
 // table it needs an entry with that flag, and without one it has no effect while others
 // are in the table. Publishers that are not in the configuration, and those with admin,
 // may share everything.
+//
+// # Honoured accepts
+//
+// An accept ends its own base chain only, so the drop of a host firewall drops what other
+// publishers accept. With accept, the firewall honours the accepts of the publishers that it
+// names, at its hooks input, forward and output: their rules that accept set the bit of the mark
+// first, and its base chains of type filter begin with a rule that accepts packets with the
+// bit. Both are part of the fragments: weft get shows them. Their base chains must have a
+// smaller priority than the firewall's. An element of a verdict map that accepts sets no
+// bit. A publisher that is not named cannot set the bit: a configuration in which allow.marks
+// of another has it is refused. A changed configuration holds for fragments that are sent
+// afterwards. Base chains of other programs are never changed.
 //
 // # What identifies a peer
 //

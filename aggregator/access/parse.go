@@ -108,6 +108,7 @@ func (p *parser) configuration(root *yaml.Node) {
 		pub.inherited = lines
 		p.complete(fmt.Sprintf("publishers[%d]", i), pub, defaults)
 	}
+	p.acceptAll()
 }
 
 func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
@@ -121,6 +122,7 @@ func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
 		"flows":      into(&pub.Flows, p.truth),
 		"admin":      into(&pub.Admin, p.truth),
 		"system":     into(&pub.System, p.truth),
+		"accept":     func(path string, n *yaml.Node) { p.accept(path, n, pub) },
 		"limits":     p.limits(&pub.Limits, pub.lines),
 	})
 	if top == nil {

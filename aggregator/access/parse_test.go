@@ -136,9 +136,9 @@ func TestParseErrors(t *testing.T) {
 		{"no kind", "publishers: []\n", `f:1: got apiVersion "" and kind "": want apiVersion weft.dev/v1alpha1 and kind Configuration`},
 		{"two documents", head + "---\n" + head, "f:3: there is a second document: put everything into one"},
 		{"unknown field", head + "publisher: []\n", `f:3: unknown field "publisher": want apiVersion, defaults, kind, publishers, socketGroup`},
-		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want admin, allow, flows, limits, match, name, priorities, read, system`},
+		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want accept, admin, allow, flows, limits, match, name, priorities, read, system`},
 		{"key that is not a name", head + "[a]: 1\n", `f:3: unknown field "": want apiVersion, defaults, kind, publishers, socketGroup`},
-		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want admin, allow, flows, limits, match, name, priorities, read, system`},
+		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want accept, admin, allow, flows, limits, match, name, priorities, read, system`},
 		{"repeated field", head + "socketGroup: 1\nsocketGroup: 2\n", "f:4: socketGroup: the field is there twice, also in line 3: remove one"},
 		{"anchor", publisher("  match: &m {uid: 1}\n- name: b\n  match: *m\n"),
 			"f:5: publishers[0].match: anchors and aliases are not read: write the value out\nf:7: publishers[1].match: anchors and aliases are not read: write the value out"},
@@ -215,10 +215,16 @@ func TestParseErrors(t *testing.T) {
 		{"rate as text", limit("updatesPerSecond: '5'"), `f:3: defaults.limits.updatesPerSecond: got "5": ` + rate},
 		{"rate is a mapping", limit("updatesPerSecond: {}"), `f:3: defaults.limits.updatesPerSecond: got a mapping: ` + rate},
 		{"burst alone", publisher(match + "  limits: {burst: 3}\n"), "f:6: publishers[0].limits.burst: it does nothing without updatesPerSecond: set that too"},
+		{"accept without publishers", publisher(match + "  accept: {mark: 1}\n"), "f:6: publishers[0].accept: it names no publishers: give it publishers"},
+		{"accept without a mark", publisher(match + "  accept: {publishers: [b]}\n"), "f:6: publishers[0].accept: no mark is given: give it a bit of the packet mark that nothing else uses, such as 0x10"},
+		{"accept with two bits", publisher(match + "  accept: {publishers: [b], mark: 3}\n"), "f:6: publishers[0].accept.mark: got 0x3: want one bit, and not 0x4000, which marks what is masqueraded"},
+		{"accept with kube-proxy's bit", publisher(match + "  accept: {publishers: [b], mark: 0x4000}\n"), "f:6: publishers[0].accept.mark: got 0x4000: want one bit, and not 0x4000, which marks what is masqueraded"},
+		{"accept of an unknown one", publisher(match + "  accept: {publishers: [b], mark: 1}\n"), "f:6: publishers[0].accept.publishers: there is no publisher b: add it, or remove the name"},
+		{"accept of itself", publisher(match + "  accept: {publishers: [a], mark: 1}\n"), "f:6: publishers[0].accept.publishers: publisher a need not name itself: remove the name"},
 		{"all at once, in order", publisher("  match: {uid: x}\n  admin: 2\n  foo: 3\n") + "socketGroup: [a]\n",
 			"f:5: publishers[0].match.uid: user \"x\" is not known on this machine: make it, or give its id (no such user)\n" +
 				"f:6: publishers[0].admin: got \"2\": want true or false\n" +
-				"f:7: publishers[0]: unknown field \"foo\": want admin, allow, flows, limits, match, name, priorities, read, system\n" +
+				"f:7: publishers[0]: unknown field \"foo\": want accept, admin, allow, flows, limits, match, name, priorities, read, system\n" +
 				"f:8: socketGroup: got a list: want the id or the name of a group"},
 	}
 	for _, tt := range tests {

@@ -37,7 +37,12 @@ type Publisher struct {
 	Admin bool
 	// System allows to use what is reserved for the system.
 	System bool
-	Limits Limits
+	// Accept are the publishers whose accepts the base chains of this one honour; nil if there are none.
+	Accept *Accept
+	// Honoured are the bits of the packet mark that the accepts of this publisher set: the Mark of each
+	// Accept that names it.
+	Honoured uint32
+	Limits   Limits
 
 	file string
 	// lines are those of the fields that are given, by their path within the

@@ -87,11 +87,14 @@ func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *viola
 			return
 		}
 		effects := &rule.Effects
+		marks := effects.Mark &^ p.Honoured
 		for _, class := range p.Lacks(effects.Classes).All() {
-			report(i, class, p.Class(class))
+			if class != nft.ClassMarks || marks != 0 {
+				report(i, class, p.Class(class))
+			}
 		}
-		if effects.Mark != 0 {
-			report(i, nft.ClassMarks, p.Marks(effects.Mark))
+		if marks != 0 {
+			report(i, nft.ClassMarks, p.Marks(marks))
 		}
 		if effects.LogRate >= compile.UnlimitedLog {
 			report(i, nft.ClassLog, p.UnlimitedLog())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -55,6 +56,7 @@ func (b *Builder) compileRules() {
 // compileChain compiles the rules of one chain.
 func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 	scope := ruleScope{b: b, t: t}
+	publisher := b.cfg.Access.Publisher(b.key.Publisher)
 	c.Rules = make([]*compile.Rule, 0, len(c.rules))
 	for i, r := range c.rules {
 		if bad.full() {
@@ -76,10 +78,20 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.add(weftv1.Violation_REASON_INVALID, object(), err.Error())
 			continue
 		}
+		if rule, err = honoured(publisher, rule, scope); err != nil {
+			bad.compile(object(), err)
+			continue
+		}
 		if !b.countAnonymous(rule, object, bad) {
 			return
 		}
 		c.Rules = append(c.Rules, rule)
+	}
+	switch head, err := honouring(publisher, t.Table.Family, c.Decl); {
+	case err != nil:
+		bad.compile(ObjectName(t.Table, "chain", c.Decl.Name), err)
+	case head != nil && (len(c.Rules) == 0 || c.Rules[0].Fingerprint != head.Fingerprint):
+		c.Rules = slices.Insert(c.Rules, 0, head)
 	}
 }
 

@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
+)
+
+// An accept ends its own base chain only: the drop of a later one still drops the packet. If the configuration
+// lets a publisher honour the accepts of another, the rules of both are changed when they are admitted: each
+// rule of the other that accepts sets a bit of the packet mark first, and each base chain of the publisher
+// begins with a rule that accepts packets with the bit. Both are shown by weft get, as they are in the kernel.
+
+// honoured returns a rule of a publisher whose accepts others honour, changed if it accepts.
+func honoured(p *access.Publisher, r *compile.Rule, scope compile.Scope) (*compile.Rule, error) {
+	if p == nil || p.Honoured == 0 || !filters(r.Family) || !accepts(r) {
+		return r, nil
+	}
+	set := fmt.Sprintf("meta mark set meta mark | 0x%08x accept", p.Honoured)
+	rest, ok := strings.CutSuffix(r.Text, "accept")
+	if !ok || strings.HasSuffix(r.Text, set) {
+		return r, nil
+	}
+	return compile.CompileRule(r.Family, nft.Rule{Text: rest + set, Comment: r.Comment}, scope)
+}
+
+// accepts reports whether a rule states the verdict accept, which is its last word then.
+func accepts(r *compile.Rule) bool {
+	if len(r.Exprs) == 0 {
+		return false
+	}
+	last, ok := r.Exprs[len(r.Exprs)-1].(expr.Library)
+	if !ok {
+		return false
+	}
+	v, ok := last.Any.(*google.Verdict)
+	return ok && v.Kind == google.VerdictAccept
+}
+
+// honouring returns the first rule of a base chain of a publisher that honours the accepts of others; nil if
+// there is none.
+func honouring(p *access.Publisher, family nft.Family, decl *object.Chain) (*compile.Rule, error) {
+	if p == nil || p.Accept == nil || !filters(family) || decl == nil || decl.Base == nil || decl.Base.Type != "filter" {
+		return nil, nil //nolint:nilnil // see above
+	}
+	switch decl.Base.Hook {
+	case unix.NF_INET_LOCAL_IN, unix.NF_INET_FORWARD, unix.NF_INET_LOCAL_OUT:
+	default:
+		return nil, nil //nolint:nilnil // see above
+	}
+	return compile.CompileRule(family, nft.Rule{
+		Text:    fmt.Sprintf("meta mark & 0x%08x == 0x%08x accept", p.Accept.Mark, p.Accept.Mark),
+		Comment: "weft: accepted by publishers that " + p.Name + " honours",
+	}, nil)
+}
+
+// filters reports whether tables of a family see the packets of IPv4 or IPv6.
+func filters(f nft.Family) bool {
+	return f == nft.FamilyIP || f == nft.FamilyIP6 || f == nft.FamilyInet
+}
