@@ -3,6 +3,7 @@ package eval_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,5 +174,42 @@ func TestOwnElements(t *testing.T) {
 		if o := one(t, rules, forwarded()); o.Packet.Mark != tt.mark {
 			t.Errorf("%v: mark %d, want %d", tt.rules, o.Packet.Mark, tt.mark)
 		}
+	}
+}
+
+// TestToItself: a packet of the node to itself leaves through lo and comes back, and is translated once.
+func TestToItself(t *testing.T) {
+	rule := func(handle uint64, text string) eval.Rule {
+		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return eval.Rule{Handle: handle, Exprs: r.Exprs, Anonymous: eval.Anonymous(r.Anonymous)}
+	}
+	chain := func(name, kind string, hook uint32, rules ...eval.Rule) eval.Chain {
+		return eval.Chain{Decl: &object.Chain{Name: name, Base: &object.Base{Type: kind, Hook: hook}}, Rules: rules}
+	}
+	rules := &eval.Ruleset{Tables: []eval.Table{{ID: nft.TableID{Family: nft.FamilyIP, Name: "t"}, Chains: []eval.Chain{
+		chain("pre", "filter", 0, rule(1, `iifname "lo" counter`)),
+		chain("natpre", "nat", 0, rule(2, "counter")),
+		chain("in", "filter", 1, rule(3, `iifname "lo" drop`)),
+		chain("out", "filter", 3, rule(4, `oifname "lo" counter`)),
+		chain("natout", "nat", 3, rule(5, "counter")),
+	}}}}
+	p := forwarded()
+	p.In, p.Conn = eval.Interface{}, &eval.Conn{State: eval.StateNew}
+	outcomes, _, err := eval.Evaluate(rules, p, eval.Host{Route: func(*eval.Packet) (eval.Route, bool) { return eval.Route{Local: true}, true }})
+	if err != nil || len(outcomes) != 1 {
+		t.Fatalf("%d outcomes, %v", len(outcomes), err)
+	}
+	var got []uint64
+	for _, s := range outcomes[0].Steps {
+		if s.Rule != 0 {
+			got = append(got, s.Rule)
+		}
+	}
+	slices.Sort(got)
+	if outcomes[0].Verdict != eval.Drop || !slices.Equal(got, []uint64{1, 3, 4, 5}) {
+		t.Errorf("verdict %v, rules %v: want a drop after rules 1, 3, 4 and 5, and not the nat chain of prerouting", outcomes[0].Verdict, got)
 	}
 }

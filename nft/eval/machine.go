@@ -23,6 +23,8 @@ type machine struct {
 	current baseChain
 	// bound is true if a nat chain of the hook has translated the packet.
 	bound bool
+	// looped is true after a packet of the node to itself has left.
+	looped bool
 
 	// taken are the indexes of the choices, sizes how many results each has, and chosen is
 	// the number of choices so far.

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/set"
@@ -107,8 +109,15 @@ func (m *machine) run() {
 	if p.In == (Interface{}) {
 		m.route()
 		m.pass(hookOutput)
-		m.route() // the output hook may have changed the destination
+		local := m.route() // the output hook may have changed the destination
 		m.pass(hookPostrouting)
+		if local {
+			// The packet comes back through the loopback device, with its connection as it is: no nat chain
+			// sees it again.
+			p.In, p.Out, m.looped = p.Out, Interface{}, true
+			m.pass(hookPrerouting)
+			m.pass(hookInput)
+		}
 		return
 	}
 	m.pass(hookPrerouting)
@@ -135,8 +144,14 @@ func (m *machine) route() (local bool) {
 		panic(end{Drop, r.Drop})
 	}
 	m.out.Packet.Out = r.Out
+	if r.Local && m.out.Packet.In == (Interface{}) {
+		m.out.Packet.Out = loopback
+	}
 	return r.Local
 }
+
+// loopback is the device of packets that the node sends to itself. It is the first one of each network namespace.
+var loopback = Interface{Index: 1, Name: "lo", Type: unix.ARPHRD_LOOPBACK}
 
 // decreaseTTL does what the kernel does before the forward hook.
 func (m *machine) decreaseTTL() {
@@ -196,7 +211,7 @@ func (m *machine) baseChain() {
 // translates reports whether the nat chains of the hook see the packet.
 func (m *machine) translates() bool {
 	switch conn := m.out.Packet.Conn; {
-	case m.bound:
+	case m.bound || m.looped:
 		return false
 	case conn == nil:
 		undecided("it is not known whether the packet is the first of its connection")

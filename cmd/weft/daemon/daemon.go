@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
 
 // Verb says which parts a daemon has. It is the name of the command.
@@ -158,6 +159,9 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready ch
 	}
 	srv := &httpServers{
 		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, proxy: d.proxy, log: d.log,
+	}
+	if d.verb.hasAggregator() {
+		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.socket, Version: d.version, Ready: both(healthy, ready)})
 	}
 	if d.cluster != nil {
 		srv.events = d.cluster.events

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
 
 // The flags of the addresses, and kube-proxy's defaults.
@@ -141,6 +142,8 @@ type httpServers struct {
 	// proxy answers /healthz and /livez as kube-proxy does; nil without the Service
 	// frontend, when healthy answers.
 	proxy proxyHealth
+	// page is the status page; it may be nil.
+	page http.Handler
 	// events may be nil.
 	events nodeEvents
 	log    *slog.Logger
@@ -266,6 +269,10 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 		plain(w)
 		fmt.Fprint(w, "nftables")
 	})
+	if s.page != nil {
+		pages.handle(statuspage.Root, s.page.ServeHTTP)
+		pages.handle("/{$}", http.RedirectHandler(statuspage.Root, http.StatusSeeOther).ServeHTTP)
+	}
 	if s.profiling {
 		pages.handle("/debug/pprof/", pprof.Index)
 		pages.handle("/debug/pprof/cmdline", pprof.Cmdline)

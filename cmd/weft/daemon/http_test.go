@@ -27,16 +27,16 @@ func TestBuildInfo(t *testing.T) {
 	t.Error("there is no weft_build_info")
 }
 
-// TestProcessMetrics looks for what every Go program and every component of
-// Kubernetes has.
-//
-// Behaviour: 164.
 // TestMain installs the hooks of client-go, which are variables of the process, before a test starts a client.
 func TestMain(m *testing.M) {
 	newRegistry("test")
 	os.Exit(m.Run())
 }
 
+// TestProcessMetrics looks for what every Go program and every component of
+// Kubernetes has.
+//
+// Behaviour: 164.
 func TestProcessMetrics(t *testing.T) {
 	families, err := newRegistry("v1").Gather()
 	if err != nil {

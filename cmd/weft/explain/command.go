@@ -38,7 +38,7 @@ with CAP_NET_ADMIN. With --ruleset only the routes are those of the kernel.`,
 			if err != nil {
 				return err
 			}
-			return output.Write(cmd.OutOrStdout(), answer, func() error { return printAnswer(cmd.OutOrStdout(), answer) })
+			return output.Write(cmd.OutOrStdout(), answer, func() error { return Print(cmd.OutOrStdout(), answer) })
 		},
 	}
 	conn.AddFlags(cmd)

@@ -121,8 +121,8 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// printAnswer prints an answer for a person.
-func printAnswer(w io.Writer, a *Answer) error {
+// Print prints an answer for a person.
+func Print(w io.Writer, a *Answer) error {
 	fmt.Fprintln(w, a.Sentence+".")
 	fmt.Fprintf(w, "\nPacket:  %s from %s to %s\n", a.Packet.Protocol, a.end(true), a.end(false))
 	if s := a.Service; s != nil {

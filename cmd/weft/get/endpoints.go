@@ -2,9 +2,7 @@ package get
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -29,20 +27,34 @@ is why an endpoint is not used under the policy Cluster.`,
 		if err != nil {
 			return nil, err
 		}
-		snapshot, _, err := ReadServices(ctx, &conn, name)
-		if err != nil {
-			return nil, err
-		}
-		candidates, err := ReadCandidates(ctx, &conn, name)
-		if err != nil {
-			return nil, err
-		}
-		services := viewState(snapshot, nil).Services
-		for i := range services {
-			services[i].replaceEndpoints(candidates)
-		}
-		return services, nil
-	}, printEndpoints)
+		return readEndpoints(ctx, &conn, name)
+	}, func(w io.Writer, services []serviceView) error { return endpointRows(services).write(w) })
+}
+
+// readEndpoints reads a Service with all its endpoints.
+func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]serviceView, error) {
+	snapshot, _, err := ReadServices(ctx, conn, name)
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := ReadCandidates(ctx, conn, name)
+	if err != nil {
+		return nil, err
+	}
+	services := viewState(snapshot, nil).Services
+	for i := range services {
+		services[i].replaceEndpoints(candidates)
+	}
+	return services, nil
+}
+
+// Endpoints returns a row for each endpoint of each port of a Service, unused ones too.
+func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows, error) {
+	services, err := readEndpoints(ctx, conn, name)
+	if err != nil {
+		return nil, err
+	}
+	return endpointRows(services), nil
 }
 
 // replaceEndpoints replaces the endpoints of the ports by candidates, also those that are not
@@ -73,10 +85,9 @@ func viewCandidate(c model.Candidate) endpointView {
 	return out
 }
 
-// printEndpoints prints a row for each endpoint of each port.
-func printEndpoints(w io.Writer, services []serviceView) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "PORT\tENDPOINT\tUSE\tON THIS NODE\tWHY NOT")
+// endpointRows returns a row for each endpoint of each port.
+func endpointRows(services []serviceView) *Rows {
+	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	for _, s := range services {
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
@@ -87,9 +98,9 @@ func printEndpoints(w io.Writer, services []serviceView) error {
 				if e.Excluded != "" {
 					excluded = e.Excluded
 				}
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.text(), e.Address, joined(e.Use), here, excluded)
+				t.add(p.text(), e.Address, joined(e.Use), here, excluded)
 			}
 		}
 	}
-	return tw.Flush()
+	return t
 }

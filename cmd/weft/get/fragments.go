@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,10 +76,9 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 	})
 }
 
-// printFragments prints a row for each fragment, then their findings and last rejections.
-func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Time) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tLIFETIME\tSTATE\tREVISION\tAGE\tEXPIRES\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED")
+// Fragments returns a row for each fragment.
+func Fragments(fragments []*weftv1.FragmentStatus, now time.Time) *Rows {
+	t := newRows("FRAGMENT", "PRIORITY", "LIFETIME", "STATE", "REVISION", "AGE", "EXPIRES", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED")
 	for _, f := range fragments {
 		age := "-"
 		if f.GetChanged().IsValid() {
@@ -94,11 +92,15 @@ func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Ti
 		if f.GetRevertTime().IsValid() {
 			state = "unconfirmed"
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetFragment().Text(), f.GetPriority(),
-			cli.Word(f.GetLifetime().String(), "LIFETIME_"), state, f.GetRevision(), age, expires,
+		t.add(f.GetFragment().Text(), f.GetPriority(), cli.Word(f.GetLifetime().String(), "LIFETIME_"), state, f.GetRevision(), age, expires,
 			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
 	}
-	if err := tw.Flush(); err != nil {
+	return t
+}
+
+// printFragments prints a row for each fragment, then their findings and last rejections.
+func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Time) error {
+	if err := Fragments(fragments, now).write(w); err != nil {
 		return err
 	}
 	for _, f := range fragments {

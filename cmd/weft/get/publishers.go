@@ -45,10 +45,9 @@ func printLimits(w io.Writer, publishers []*weftv1.PublisherStatus) error {
 	return tw.Flush()
 }
 
-// printPublishers prints a row for each publisher, their limits, then the last rejections.
-func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time.Time) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "PUBLISHER\tSESSIONS\tPENDING\tFRAGMENTS\tADOPTED\tRULES\tELEMENTS\tSHADOWED\tCOMMITTED\tREJECTED")
+// Publishers returns a row for each publisher.
+func Publishers(publishers []*weftv1.PublisherStatus, now time.Time) *Rows {
+	t := newRows("PUBLISHER", "SESSIONS", "PENDING", "FRAGMENTS", "ADOPTED", "RULES", "ELEMENTS", "SHADOWED", "COMMITTED", "REJECTED")
 	for _, p := range publishers {
 		var sessions []string
 		pending := uint32(0)
@@ -59,10 +58,15 @@ func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time
 		if len(sessions) == 0 {
 			sessions = []string{"-"}
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", p.GetName(), strings.Join(sessions, ", "), pending,
+		t.add(p.GetName(), strings.Join(sessions, ", "), pending,
 			p.GetFragments(), p.GetAdopted(), p.GetRules(), p.GetElements(), p.GetShadowed(), p.GetCommitted(), p.GetRejected())
 	}
-	if err := tw.Flush(); err != nil {
+	return t
+}
+
+// printPublishers prints a row for each publisher, their limits, then the last rejections.
+func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time.Time) error {
+	if err := Publishers(publishers, now).write(w); err != nil {
 		return err
 	}
 	if err := printLimits(w, publishers); err != nil {

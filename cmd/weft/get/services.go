@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,11 +59,19 @@ func completeServices(c *cli.Connection) cobra.CompletionFunc {
 	}
 }
 
-// printServices prints a row for each port, then the counters.
-func printServices(w io.Writer, state *stateView) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "SERVICE\tPORT\tCLUSTER-IP\tEXTERNAL\tNODEPORT\tPOLICY\tAFFINITY\tENDPOINTS\tLOCAL")
-	for _, s := range state.Services {
+// Services returns a row for each port of the Services.
+func Services(services []*model.Service) *Rows {
+	views := make([]serviceView, len(services))
+	for i, s := range services {
+		views[i] = viewService(s)
+	}
+	return serviceRows(views)
+}
+
+// serviceRows returns a row for each port.
+func serviceRows(services []serviceView) *Rows {
+	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL")
+	for _, s := range services {
 		for _, p := range s.Ports {
 			cluster, local := 0, 0
 			for _, e := range p.Endpoints {
@@ -82,11 +89,15 @@ func printServices(w io.Writer, state *stateView) error {
 			if s.AffinitySeconds != 0 {
 				affinity = (time.Duration(s.AffinitySeconds) * time.Second).String()
 			}
-			fmt.Fprintf(tw, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", s.Namespace, s.Name, p.text(), joined(p.ClusterIPs), joined(p.external),
-				nodePort, s.policies(), affinity, cluster, local)
+			t.add(s.Namespace+"/"+s.Name, p.text(), joined(p.ClusterIPs), joined(p.external), nodePort, s.policies(), affinity, cluster, local)
 		}
 	}
-	if err := tw.Flush(); err != nil {
+	return t
+}
+
+// printServices prints a row for each port, then the counters.
+func printServices(w io.Writer, state *stateView) error {
+	if err := serviceRows(state.Services).write(w); err != nil {
 		return err
 	}
 	c := state.counters

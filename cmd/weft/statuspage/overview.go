@@ -1,0 +1,181 @@
+package statuspage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+)
+
+const (
+	// maxCommits and maxRows bound the page.
+	maxCommits = 20
+	maxRows    = 200
+)
+
+// overview is what the aggregator has, read at once.
+type overview struct {
+	at         time.Time
+	fragments  *weftv1.ListFragmentsResponse
+	publishers *weftv1.ListPublishersResponse
+	history    *weftv1.ListRevisionsResponse
+	// err is why there is nothing, and noHistory why there is no history.
+	err, noHistory error
+}
+
+// read returns what the aggregator has, at most maxAge ago.
+func (p *Page) read(ctx context.Context) *overview {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last != nil && time.Since(p.last.at) < maxAge {
+		return p.last
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	o := &overview{}
+	o.err = p.conn.Do(ctx, func(c *client.Client) (err error) {
+		if o.fragments, err = c.List(ctx); err != nil {
+			return err
+		}
+		if o.publishers, err = c.ListPublishers(ctx); err != nil {
+			return err
+		}
+		o.history, o.noHistory = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: maxCommits})
+		return nil
+	})
+	o.at = time.Now()
+	if ctx.Err() == nil {
+		p.last = o
+	}
+	return o
+}
+
+// showOverview shows the node.
+func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
+	o := p.read(r.Context())
+	live := list{p.sentence(o)}
+	if o.err == nil {
+		live = append(live, findings(o.fragments.GetFragments()), rejections(o.publishers.GetPublishers(), o.at),
+			section("Publishers", get.Publishers(o.publishers.GetPublishers(), o.at)),
+			section("Fragments", get.Fragments(o.fragments.GetFragments(), o.at)),
+			p.commits(o))
+	}
+	p.write(w, "Status", live, nil)
+}
+
+// sentence says first whether the node is all right.
+func (p *Page) sentence(o *overview) node {
+	var class, say string
+	ready := p.cfg.Ready()
+	switch {
+	case o.err != nil:
+		class, say = "bad", fmt.Sprintf("The aggregator does not answer: %v.", o.err)
+	case ready != nil:
+		class, say = "bad", fmt.Sprintf("This node is not ready: %v.", ready)
+	default:
+		class, say = "good", fmt.Sprintf("This node is ready: revision %d has %d fragments of %d publishers.", o.fragments.GetRevision(), len(o.fragments.GetFragments()), len(o.publishers.GetPublishers()))
+	}
+	return el("h1", text(say)).with("class", class)
+}
+
+// findings lists the findings of fragments, each once.
+func findings(fragments []*weftv1.FragmentStatus) node {
+	items := list{}
+	seen := make(map[string]bool)
+	for _, f := range fragments {
+		for _, found := range f.GetFindings() {
+			// Both parties have it, each with its own rules.
+			key := found.GetId() + found.GetExample() + found.GetSubject().Text() + " " + found.GetOther().Text()
+			if seen[key] || len(items) == maxRows {
+				continue
+			}
+			seen[key] = true
+			item := el("li", el("p", el("strong", text(found.GetId())), text(": "+found.GetText())))
+			if found.GetExample() != "" {
+				item.children = append(item.children, el("p", text("For example: "+found.GetExample())))
+			}
+			item.children = append(item.children, el("p", text("Remedy: "+found.GetRemedy())))
+			items = append(items, item)
+		}
+	}
+	if len(items) == 0 {
+		return list{el("h2", text("Findings")), el("p", text("None."))}
+	}
+	return list{el("h2", text(fmt.Sprintf("Findings (%d)", len(items)))), el("ul", items)}
+}
+
+// rejections lists the last rejection of each publisher.
+func rejections(publishers []*weftv1.PublisherStatus, now time.Time) node {
+	items := list{}
+	for _, p := range publishers {
+		r := p.GetLastRejection()
+		if r == nil || len(items) == maxRows {
+			continue
+		}
+		e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
+		ago := now.Sub(p.GetLastRejected().AsTime()).Round(time.Second)
+		items = append(items, el("li", el("p", text(fmt.Sprintf("%v ago: %s", ago, e.Detail())))))
+	}
+	if len(items) == 0 {
+		return list{el("h2", text("Rejected updates and conflicts")), el("p", text("None."))}
+	}
+	return list{el("h2", text("Rejected updates and conflicts")), el("ul", items).with("class", "bad")}
+}
+
+// commits lists the last commits.
+func (p *Page) commits(o *overview) node {
+	if o.noHistory != nil {
+		return list{el("h2", text("Commits")), el("p", text(o.noHistory.Error()))}
+	}
+	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "BYTES", "WAIT", "BUILD", "KERNEL", "ELEMENTS", "RULES"}}
+	for _, r := range o.history.GetRevisions() {
+		names := make([]string, 0, len(r.GetFragments()))
+		for _, f := range r.GetFragments() {
+			names = append(names, f.GetFragment().Text())
+		}
+		c := r.GetChanges()
+		t.Rows = append(t.Rows, []string{
+			fmt.Sprint(r.GetRevision()), r.GetTime().AsTime().Local().Format(time.DateTime), cli.Some(names), fmt.Sprint(r.GetSize()),
+			short(r.GetWait().AsDuration()), short(r.GetBuild().AsDuration()), short(r.GetKernel().AsDuration()),
+			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()),
+		})
+	}
+	return section("Commits", t)
+}
+
+// short returns a duration in milliseconds.
+func short(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+}
+
+// section is a table with its title, of at most maxRows rows.
+func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
+
+// table returns a table.
+func table(t *get.Rows) node {
+	if len(t.Rows) == 0 {
+		return el("p", text("None."))
+	}
+	head, rows := list{}, list{}
+	for _, c := range t.Columns {
+		head = append(head, el("th", text(c[:1]+strings.ToLower(c[1:]))).with("scope", "col"))
+	}
+	for _, row := range t.Rows[:min(len(t.Rows), maxRows)] {
+		cells := list{}
+		for _, c := range row {
+			cells = append(cells, el("td", text(c)))
+		}
+		rows = append(rows, el("tr", cells))
+	}
+	out := list{el("div", el("table", el("thead", el("tr", head)), el("tbody", rows))).with("class", "table")}
+	if n := len(t.Rows) - maxRows; n > 0 {
+		out = append(out, el("p", text(fmt.Sprintf("And %d more.", n))))
+	}
+	return out
+}
