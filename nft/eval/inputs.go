@@ -27,7 +27,7 @@ func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 		undecided("bytes of the link header or of an inner packet are not known")
 	}
 	if m.out.AnySourcePort {
-		for _, chosen := range []int{m.headers.transport, m.out.Packet.checksumAt(m.headers)} {
+		for _, chosen := range []int{m.sourcePortAt(), m.out.Packet.checksumAt(m.headers)} {
 			if chosen >= 0 && at < chosen+2 && at+int(n) > chosen {
 				undecided("the source port, which the kernel has chosen, is not known")
 			}

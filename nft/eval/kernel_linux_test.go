@@ -128,18 +128,21 @@ func agrees(outcomes []eval.Outcome, got observation) bool {
 	return false
 }
 
-// withoutPort returns an IPv4 packet of TCP or UDP without its source port and its checksum, if
-// the kernel has chosen the port.
+// withoutPort returns an IPv4 packet of TCP, UDP or ICMP without its source port or identifier and its
+// checksum, if the kernel has chosen the port.
 func withoutPort(data []byte, chosen bool) []byte {
 	if !chosen {
 		return data
 	}
 	out := bytes.Clone(data)
-	at, sum := int(out[0]&15)*4, 6
-	if out[9] == unix.IPPROTO_TCP {
+	at, port, sum := int(out[0]&15)*4, 0, 6
+	switch out[9] {
+	case unix.IPPROTO_TCP:
 		sum = 16
+	case unix.IPPROTO_ICMP:
+		port, sum = 4, 2
 	}
-	clear(out[at : at+2])
+	clear(out[at+port : at+port+2])
 	clear(out[at+sum : at+sum+2])
 	return out
 }

@@ -40,7 +40,20 @@ func (m *machine) nat(e *google.NAT) {
 
 // anySourcePort notes that the kernel chooses the source port, if chosen is true.
 func (m *machine) anySourcePort(chosen bool) {
-	m.out.AnySourcePort = m.out.AnySourcePort || chosen && hasPorts(m.headers.protocol)
+	m.out.AnySourcePort = m.out.AnySourcePort || chosen && m.sourcePortAt() >= 0
+}
+
+// sourcePortAt returns the offset of the source port, or of the identifier of an echo, which stands for it; -1 if
+// the packet has neither.
+func (m *machine) sourcePortAt() int {
+	switch at := m.headers.transport; {
+	case hasPorts(m.headers.protocol):
+		return at
+	case m.headers.protocol == unix.IPPROTO_ICMP || m.headers.protocol == unix.IPPROTO_ICMPV6:
+		return at + 4
+	default:
+		return -1
+	}
 }
 
 // sourcePortOf is sourcePort for a range in registers, 0 for none.

@@ -38,8 +38,8 @@ type Outcome struct {
 	Steps []Step
 	// Packet is the packet as it continues: rewritten, with its mark and interfaces.
 	Packet Packet
-	// AnySourcePort is true if the kernel has chosen the source port at random. Packet has the
-	// one from before; rules that read the new one are Undecided.
+	// AnySourcePort is true if the kernel has chosen the source port, or the identifier of an echo, at random.
+	// Packet has the one from before; rules that read the new one are Undecided.
 	AnySourcePort bool
 	// Traced is the first of the Steps that the kernel traces because nftrace is set, or
 	// len(Steps).

@@ -157,7 +157,7 @@ func (p *Packet) checksumAt(h headers) int {
 		at = h.transport + 16
 	case unix.IPPROTO_UDP:
 		at = h.transport + 6
-	case unix.IPPROTO_ICMPV6:
+	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
 		at = h.transport + 2
 	}
 	if at < 0 || h.fragment || len(p.Data) < at+2 || h.protocol == unix.IPPROTO_UDP && p.Data[at] == 0 && p.Data[at+1] == 0 {
@@ -176,7 +176,10 @@ func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 		sums = append(sums, 10)
 	}
 	if sum := p.checksumAt(h); sum >= 0 && (pseudo || at >= h.transport) {
-		sums = append(sums, sum)
+		// That of ICMP does not cover the addresses.
+		if h.protocol != unix.IPPROTO_ICMP || at >= h.transport {
+			sums = append(sums, sum)
+		}
 	}
 	for _, sum := range sums {
 		c := adjust(binary.BigEndian.Uint16(data[sum:]), old, value, at&1 != 0)

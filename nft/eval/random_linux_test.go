@@ -22,7 +22,7 @@ import (
 var (
 	matches = []string{
 		"ip saddr 10.1.0.1", "ip saddr != 10.1.0.2", "ip saddr 10.1.0.0/30", "ip saddr @hosts", "ip saddr != @hosts", "ip daddr @nets", "ip daddr 10.96.0.1",
-		"udp dport 53", "tcp dport { 80, 443 }", "th dport 50-60", "th dport != 80", "udp dport > 54", "tcp flags syn", "tcp flags & (syn | ack) == syn",
+		"udp dport 53", "icmp type echo-request", "icmp type != echo-request", "icmp id 1024-2000", "icmp code 0", "meta l4proto icmp", "tcp dport { 80, 443 }", "th dport 50-60", "th dport != 80", "udp dport > 54", "tcp flags syn", "tcp flags & (syn | ack) == syn",
 		"meta mark 0", "meta mark & 3 == 1", "meta mark != 2", "meta l4proto udp", "meta l4proto { tcp, udp }", "meta nfproto ipv4", "meta length 20-40", "meta length > 30",
 		"iifname c0", "iifname != \"c*\"", "ip ttl > 62", "ip ttl 20-63", "ip dscp 8", "ip dscp != { 0, 8 }", "ip protocol tcp", "ip daddr . th dport @services", "ip saddr . th dport @ranges",
 		"meta mark { 1, 4-6 }", "ip id & 7 == 3", "ip id < 30000", "ct mark 0", "@nh,64,8 64", "numgen random mod 3 == 0",
@@ -110,12 +110,15 @@ func randomRuleset(random *rand.Rand) string {
 	return b.String()
 }
 
-// randomPacket returns an IPv4 packet of TCP or UDP. Its number is the identification.
+// randomPacket returns an IPv4 packet of TCP or UDP, or an echo request. Its number is the identification.
 func randomPacket(random *rand.Rand, number int) []byte {
 	pick := func(n ...int) int { return n[random.IntN(len(n))] }
 	protocol, length := unix.IPPROTO_UDP, 8+random.IntN(30)
-	if random.IntN(2) == 0 {
+	switch random.IntN(5) {
+	case 0, 1:
 		protocol, length = unix.IPPROTO_TCP, 20
+	case 2:
+		protocol = unix.IPPROTO_ICMP
 	}
 	b := make([]byte, 20+length)
 	b[0], b[1], b[8], b[9] = 0x45, byte(pick(0, 0, 32, 40)), byte(pick(64, 63, 20, 100)), byte(protocol)
@@ -126,17 +129,22 @@ func randomPacket(random *rand.Rand, number int) []byte {
 	transport := b[20:]
 	binary.BigEndian.PutUint16(transport, uint16(1024+number%60000))
 	binary.BigEndian.PutUint16(transport[2:], uint16(pick(53, 54, 80, 443, 60, 9999)))
+	binary.BigEndian.PutUint16(b[10:], checksum(b[:20], 0))
 	sum := 6
-	if protocol == unix.IPPROTO_TCP {
+	switch protocol {
+	case unix.IPPROTO_TCP:
 		sum = 16
 		transport[12], transport[13] = 5<<4, 2 // SYN
 		binary.BigEndian.PutUint16(transport[14:], 1024)
-	} else {
+	case unix.IPPROTO_ICMP:
+		copy(transport, []byte{8, 0, 0, 0})
+		binary.BigEndian.PutUint16(transport[4:], uint16(1024+number%60000))
+		binary.BigEndian.PutUint16(transport[2:], checksum(transport, 0))
+		return b
+	default:
 		binary.BigEndian.PutUint16(transport[4:], uint16(length))
 	}
-	pseudo := uint32(protocol + length)
-	binary.BigEndian.PutUint16(b[10:], checksum(b[:20], 0))
-	binary.BigEndian.PutUint16(transport[sum:], checksum(b[12:], pseudo))
+	binary.BigEndian.PutUint16(transport[sum:], checksum(b[12:], uint32(protocol+length)))
 	return b
 }
 
