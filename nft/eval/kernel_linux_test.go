@@ -55,14 +55,17 @@ func compare(t *testing.T, random *rand.Rand, sum *tally) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	text := randomRuleset(random)
+	text, packet := randomRuleset(random), randomPacket
+	if random.IntN(2) == 0 {
+		text, packet = six.Replace(text), randomPacket6
+	}
 	rules := load(t, conn, text)
-	comparePackets(t, lab, conn, func() *eval.Ruleset { return rules }, text, *packets, random, sum)
+	comparePackets(t, lab, conn, func() *eval.Ruleset { return rules }, text, packet, *packets, random, sum)
 }
 
 // comparePackets sends random packets through a ruleset that the kernel has. Rules returns it, with the
 // elements that earlier packets have added if they matter.
-func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eval.Ruleset, text string, count int, random *rand.Rand, sum *tally) {
+func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eval.Ruleset, text string, packet func(*rand.Rand, int) []byte, count int, random *rand.Rand, sum *tally) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -71,7 +74,7 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 		t.Fatal(err)
 	}
 	for n := range count {
-		data := randomPacket(random, n)
+		data := packet(random, n)
 		p := eval.Packet{Data: data, In: lab.in, Conn: &eval.Conn{State: eval.StateNew}}
 		outcomes, complete, err := eval.Evaluate(rules(), p, lab.host())
 		if err != nil {
@@ -128,18 +131,21 @@ func agrees(outcomes []eval.Outcome, got observation) bool {
 	return false
 }
 
-// withoutPort returns an IPv4 packet of TCP, UDP or ICMP without its source port or identifier and its
+// withoutPort returns a packet of TCP, UDP or ICMP without its source port or identifier and its
 // checksum, if the kernel has chosen the port.
 func withoutPort(data []byte, chosen bool) []byte {
 	if !chosen {
 		return data
 	}
 	out := bytes.Clone(data)
-	at, port, sum := int(out[0]&15)*4, 0, 6
-	switch out[9] {
+	at, port, sum, protocol := int(out[0]&15)*4, 0, 6, out[9]
+	if out[0]>>4 == 6 {
+		at, protocol = 40, out[6]
+	}
+	switch protocol {
 	case unix.IPPROTO_TCP:
 		sum = 16
-	case unix.IPPROTO_ICMP:
+	case unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6:
 		port, sum = 4, 2
 	}
 	clear(out[at+port : at+port+2])

@@ -2,10 +2,12 @@ package eval_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,19 +19,28 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// The node's addresses, and the network of the server. The Services have no addresses.
-var (
-	nodeClientSide = netip.MustParseAddr("10.1.0.254")
-	nodeServerSide = netip.MustParseAddr("10.2.0.1")
-	clients        = netip.MustParsePrefix("10.1.0.0/24")
-)
+// side are the addresses of one family: those of the node, and the network of the clients. The Services
+// have no addresses.
+type side struct {
+	clientSide, serverSide netip.Addr
+	clients                netip.Prefix
+}
+
+// sides are those of IPv4 and of IPv6.
+var sides = map[bool]side{
+	true:  {netip.MustParseAddr("10.1.0.254"), netip.MustParseAddr("10.2.0.1"), netip.MustParsePrefix("10.1.0.0/24")},
+	false: {netip.MustParseAddr("fd01::fe"), netip.MustParseAddr("fd02::1"), netip.MustParsePrefix("fd01::/64")},
+}
+
+// sideOf returns the side of an address.
+func sideOf(a netip.Addr) side { return sides[a.Is4()] }
 
 // lab is a client, a node that forwards, and a server.
 type lab struct {
 	client, node, server *nfttest.NS
 	in, out              eval.Interface
-	// sender is a raw socket of the client, receiver a packet socket of the server.
-	sender, receiver int
+	// senders are raw sockets of the client, receivers packet sockets of the server, of IPv4 and IPv6.
+	senders, receivers map[bool]int
 }
 
 // newLab makes the namespaces and sockets.
@@ -42,12 +53,21 @@ func newLab(t *testing.T) *lab {
 		}
 		return out
 	}
-	nfttest.Veth(t, nfttest.Port{NS: l.client, Name: "up", Addrs: prefixes("10.1.0.1/24")}, nfttest.Port{NS: l.node, Name: "c0", Addrs: prefixes("10.1.0.254/24")})
-	nfttest.Veth(t, nfttest.Port{NS: l.server, Name: "up", Addrs: prefixes("10.2.0.2/24", "10.2.0.3/24")}, nfttest.Port{NS: l.node, Name: "s0", Addrs: prefixes("10.2.0.1/24")})
-	l.client.Route(t, netip.MustParsePrefix("0.0.0.0/0"), nodeClientSide)
+	for _, ns := range []*nfttest.NS{l.client, l.node, l.server} {
+		// Addresses can be used at once.
+		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nfttest.Veth(t, nfttest.Port{NS: l.client, Name: "up", Addrs: prefixes("10.1.0.1/24", "fd01::1/64")}, nfttest.Port{NS: l.node, Name: "c0", Addrs: prefixes("10.1.0.254/24", "fd01::fe/64")})
+	nfttest.Veth(t, nfttest.Port{NS: l.server, Name: "up", Addrs: prefixes("10.2.0.2/24", "10.2.0.3/24", "fd02::2/64", "fd02::3/64")}, nfttest.Port{NS: l.node, Name: "s0", Addrs: prefixes("10.2.0.1/24", "fd02::1/64")})
+	l.client.Route(t, netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.1.0.254"))
+	l.client.Route(t, netip.MustParsePrefix("::/0"), netip.MustParseAddr("fd01::fe"))
 	l.node.Route(t, netip.MustParsePrefix("10.96.0.0/16"), netip.MustParseAddr("10.2.0.2"))
+	l.node.Route(t, netip.MustParsePrefix("fd96::/64"), netip.MustParseAddr("fd02::2"))
+	l.neighbours(t)
 	// The server does not answer: each packet is the first of its connection.
-	l.server.Nft(t, "table ip t { chain c { type filter hook prerouting priority raw; drop; }; }")
+	l.server.Nft(t, "table inet t { chain c { type filter hook prerouting priority raw; drop; }; }")
 	err := l.node.Do(func() error {
 		for name, i := range map[string]*eval.Interface{"c0": &l.in, "s0": &l.out} {
 			link, err := net.InterfaceByName(name)
@@ -56,18 +76,48 @@ func newLab(t *testing.T) *lab {
 			}
 			*i = eval.Interface{Index: uint32(link.Index), Name: name, Type: unix.ARPHRD_ETHER}
 		}
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0); err != nil {
+			return err
+		}
 		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.sender = socket(t, l.client, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
-	const ethPIP = unix.ETH_P_IP<<8 | unix.ETH_P_IP>>8 // in network byte order
-	l.receiver = socket(t, l.server, unix.AF_PACKET, unix.SOCK_DGRAM, ethPIP&0xffff)
-	if err := unix.SetsockoptTimeval(l.receiver, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
-		t.Fatal(err)
+	l.senders = map[bool]int{
+		true:  socket(t, l.client, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW),
+		false: socket(t, l.client, unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW),
+	}
+	l.receivers = make(map[bool]int)
+	for is4, protocol := range map[bool]uint16{true: unix.ETH_P_IP, false: unix.ETH_P_IPV6} {
+		// The protocol is in network byte order.
+		fd := socket(t, l.server, unix.AF_PACKET, unix.SOCK_DGRAM, int(protocol<<8|protocol>>8))
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
+			t.Fatal(err)
+		}
+		l.receivers[is4] = fd
 	}
 	return l
+}
+
+// neighbours tells the kernel the hardware addresses for IPv6: random rules may drop the packets that ask for
+// them.
+func (l *lab) neighbours(t *testing.T) {
+	t.Helper()
+	mac := func(ns *nfttest.NS, device string) string {
+		fields := strings.Fields(ns.Run(t, "ip", "-o", "link", "show", "dev", device))
+		return fields[slices.Index(fields, "link/ether")+1]
+	}
+	add := func(ns *nfttest.NS, device, addr, mac string) {
+		ns.Run(t, "ip", "-6", "neigh", "replace", addr, "lladdr", mac, "dev", device, "nud", "permanent")
+	}
+	add(l.client, "up", "fd01::fe", mac(l.node, "c0"))
+	for _, addr := range []string{"fd02::2", "fd02::3"} {
+		add(l.node, "s0", addr, mac(l.server, "up"))
+	}
+	for i := 1; i <= 5; i++ {
+		add(l.node, "c0", fmt.Sprintf("fd01::%d", i), mac(l.client, "up"))
+	}
 }
 
 // socket opens a socket in a namespace.
@@ -86,7 +136,7 @@ func socket(t *testing.T, ns *nfttest.NS, domain, typ, protocol int) (fd int) {
 
 // host knows the node's routes and addresses.
 func (l *lab) host() eval.Host {
-	local := func(a netip.Addr) bool { return a == nodeClientSide || a == nodeServerSide }
+	local := func(a netip.Addr) bool { return a == sideOf(a).clientSide || a == sideOf(a).serverSide }
 	return eval.Host{
 		Route: l.route,
 		AddressType: func(a netip.Addr) (uint32, bool) {
@@ -95,11 +145,11 @@ func (l *lab) host() eval.Host {
 			}
 			return unix.RTN_UNICAST, true
 		},
-		Address: func(i eval.Interface, _ *eval.Packet) (netip.Addr, bool) {
+		Address: func(i eval.Interface, p *eval.Packet) (netip.Addr, bool) {
 			if i == l.in {
-				return nodeClientSide, true
+				return sideOf(p.Source()).clientSide, true
 			}
-			return nodeServerSide, true
+			return sideOf(p.Source()).serverSide, true
 		},
 	}
 }
@@ -107,9 +157,9 @@ func (l *lab) host() eval.Host {
 // route is a routing decision of the node.
 func (l *lab) route(p *eval.Packet) (eval.Route, bool) {
 	switch to := p.Destination(); {
-	case to == nodeClientSide || to == nodeServerSide:
+	case to == sideOf(to).clientSide || to == sideOf(to).serverSide:
 		return eval.Route{Local: true}, true
-	case clients.Contains(to):
+	case sideOf(to).clients.Contains(to):
 		return eval.Route{Out: l.in}, true
 	default:
 		return eval.Route{Out: l.out}, true
@@ -134,8 +184,12 @@ func (o observation) String() string {
 // send sends a packet and observes it until its end.
 func (l *lab) send(t *testing.T, data []byte, events <-chan kernel.TraceEvent) (got observation) {
 	t.Helper()
-	to := &unix.SockaddrInet4{Addr: [4]byte(data[16:20])}
-	if err := unix.Sendto(l.sender, data, 0, to); err != nil {
+	var to unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(data[16:20])}
+	is4, addresses := data[0]>>4 == 4, [2]int{12, 20}
+	if !is4 {
+		to, addresses = &unix.SockaddrInet6{Addr: [16]byte(data[24:40])}, [2]int{8, 40}
+	}
+	if err := unix.Sendto(l.senders[is4], data, 0, to); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -156,23 +210,31 @@ func (l *lab) send(t *testing.T, data []byte, events <-chan kernel.TraceEvent) (
 		case e.Chain == "last_input":
 			return got
 		case e.Chain == "last_postrouting":
-			got.data = l.receive(t, data[4:6])
-			got.translated = !bytes.Equal(data[12:20], got.data[12:20])
+			got.data = l.receive(t, is4, number(data))
+			got.translated = !bytes.Equal(data[addresses[0]:addresses[1]], got.data[addresses[0]:addresses[1]])
 			return got
 		}
 	}
 }
 
-// receive returns the packet of an IPv4 identification.
-func (l *lab) receive(t *testing.T, id []byte) []byte {
+// number returns the number of a packet: the identification of IPv4, and the last bits of the flow label of IPv6.
+func number(data []byte) uint16 {
+	if data[0]>>4 == 4 {
+		return binary.BigEndian.Uint16(data[4:])
+	}
+	return binary.BigEndian.Uint16(data[2:])
+}
+
+// receive returns the packet of a number.
+func (l *lab) receive(t *testing.T, is4 bool, want uint16) []byte {
 	t.Helper()
 	buf := make([]byte, 2048)
 	for {
-		n, _, err := unix.Recvfrom(l.receiver, buf, 0)
+		n, _, err := unix.Recvfrom(l.receivers[is4], buf, 0)
 		if err != nil {
 			t.Fatalf("the server does not receive the packet: %v", err)
 		}
-		if n >= 20 && bytes.Equal(buf[4:6], id) {
+		if n >= 20 && number(buf) == want {
 			return buf[:n]
 		}
 	}

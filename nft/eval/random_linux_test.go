@@ -58,10 +58,11 @@ func randomRules(random *rand.Rand, statements []string, except string) string {
 }
 
 // tracing is the table whose chains are the first and the last that a packet passes.
-const tracing = `table ip first {
+const tracing = `table inet first {
   chain trace {
     type filter hook prerouting priority -400;
-    iifname c0 meta nftrace set 1
+    iifname c0 meta l4proto != ipv6-icmp meta nftrace set 1
+    iifname c0 icmpv6 type echo-request meta nftrace set 1
   }
   chain last_input {
     type filter hook input priority 2147483647;
@@ -108,6 +109,41 @@ func randomRuleset(random *rand.Rand) string {
 		b.WriteString("}\n")
 	}
 	return b.String()
+}
+
+// six turns rules for IPv4 into rules for IPv6.
+var six = strings.NewReplacer(
+	"10.1.0.0/30", "fd01::/126", "10.2.0.0/30", "fd02::/126", "10.1.0.", "fd01::", "10.2.0.3:8080", "[fd02::3]:8080", "10.2.0.9:1024", "[fd02::9]:1024", "10.2.0.", "fd02::", "10.96.0.", "fd96::",
+	"ip saddr", "ip6 saddr", "ip daddr", "ip6 daddr", "ip ttl", "ip6 hoplimit", "ip dscp", "ip6 dscp", "ip protocol", "ip6 nexthdr", "ip id & 7 == 3", "ip6 flowlabel > 100", "ip id <", "ip6 length <",
+	"nfproto ipv4", "nfproto ipv6", "icmp type", "icmpv6 type", "icmp id", "icmpv6 id", "icmp code", "icmpv6 code", "l4proto icmp", "l4proto ipv6-icmp", "nat ip to", "nat ip6 to", "ipv4_addr", "ipv6_addr", "table ip t0", "table ip6 t0",
+)
+
+// randomPacket6 is randomPacket for IPv6. Its number is in the flow label.
+func randomPacket6(random *rand.Rand, number int) []byte {
+	v4 := randomPacket(random, number)
+	transport := v4[20:]
+	b := append(make([]byte, 40), transport...)
+	protocol := v4[9]
+	if protocol == unix.IPPROTO_ICMP {
+		protocol = unix.IPPROTO_ICMPV6
+		b[40], b[42], b[43] = 128, 0, 0
+	}
+	b[0], b[1], b[6], b[7] = 0x60|v4[1]>>4, v4[1]<<4, protocol, v4[8]
+	binary.BigEndian.PutUint16(b[2:], uint16(number+1))
+	binary.BigEndian.PutUint16(b[4:], uint16(len(transport)))
+	six := func(v4 []byte) []byte {
+		a := [16]byte{0: 0xfd, 1: v4[1], 15: v4[3]}
+		if v4[1] == 96 {
+			a[1] = 0x96
+		}
+		return a[:]
+	}
+	copy(b[8:], six(v4[12:16]))
+	copy(b[24:], six(v4[16:20]))
+	sum := map[byte]int{unix.IPPROTO_TCP: 16, unix.IPPROTO_UDP: 6, unix.IPPROTO_ICMPV6: 2}[protocol]
+	binary.BigEndian.PutUint16(b[40+sum:], 0)
+	binary.BigEndian.PutUint16(b[40+sum:], checksum(b[8:], uint32(int(protocol)+len(transport))))
+	return b
 }
 
 // randomPacket returns an IPv4 packet of TCP or UDP, or an echo request. Its number is the identification.

@@ -61,7 +61,7 @@ func TestStockRulesetsAgree(t *testing.T) {
 				return rules
 			}
 			var sum tally
-			comparePackets(t, lab, conn, rules, string(text), *stockPackets, rand.New(rand.NewPCG(*seed, uint64(i))), &sum)
+			comparePackets(t, lab, conn, rules, string(text), randomPacket, *stockPackets, rand.New(rand.NewPCG(*seed, uint64(i))), &sum)
 			t.Logf("%d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d undecided",
 				sum.packets, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided)
 			all.packets, all.steps, all.undecided = all.packets+sum.packets, all.steps+sum.steps, all.undecided+sum.undecided
