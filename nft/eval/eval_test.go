@@ -35,7 +35,7 @@ func out(*eval.Packet) (eval.Route, bool) {
 
 // forwarded is a packet that the node forwards.
 func forwarded() eval.Packet {
-	return eval.Packet{Data: randomPacket(rand.New(rand.NewPCG(1, 1)), 1), In: eval.Interface{Index: 1, Name: "in"}}
+	return eval.Packet{Data: randomPacket(rand.New(rand.NewPCG(1, 1)), 1, false), In: eval.Interface{Index: 1, Name: "in"}}
 }
 
 func TestChoices(t *testing.T) {

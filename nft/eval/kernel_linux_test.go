@@ -65,7 +65,7 @@ func compare(t *testing.T, random *rand.Rand, sum *tally) {
 
 // comparePackets sends random packets through a ruleset that the kernel has. Rules returns it, with the
 // elements that earlier packets have added if they matter.
-func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eval.Ruleset, text string, packet func(*rand.Rand, int) []byte, count int, random *rand.Rand, sum *tally) {
+func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eval.Ruleset, text string, packet func(*rand.Rand, int, bool) []byte, count int, random *rand.Rand, sum *tally) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -74,13 +74,17 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 		t.Fatal(err)
 	}
 	for n := range count {
-		data := packet(random, n)
-		p := eval.Packet{Data: data, In: lab.in, Conn: &eval.Conn{State: eval.StateNew}}
+		own := random.IntN(3) == 0
+		data := packet(random, n, own)
+		p := eval.Packet{Data: data, Conn: &eval.Conn{State: eval.StateNew}}
+		if !own {
+			p.In = lab.in
+		}
 		outcomes, complete, err := eval.Evaluate(rules(), p, lab.host())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := lab.send(t, data, events)
+		got := lab.send(t, data, own, events)
 		sum.add(outcomes, complete, got)
 		if complete && !agrees(outcomes, got) {
 			t.Fatalf("packet %d %x of ruleset\n%s\nthe kernel: %s\nthe evaluator: %s", n, data, text, got, describe(outcomes))

@@ -2,7 +2,9 @@ package eval_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -39,8 +41,9 @@ func sideOf(a netip.Addr) side { return sides[a.Is4()] }
 type lab struct {
 	client, node, server *nfttest.NS
 	in, out              eval.Interface
-	// senders are raw sockets of the client, receivers packet sockets of the server, of IPv4 and IPv6.
-	senders, receivers map[bool]int
+	// senders and ownSenders are raw sockets of the client and of the node, receivers packet sockets of the
+	// server, of IPv4 and IPv6.
+	senders, ownSenders, receivers map[bool]int
 }
 
 // newLab makes the namespaces and sockets.
@@ -87,6 +90,10 @@ func newLab(t *testing.T) *lab {
 	l.senders = map[bool]int{
 		true:  socket(t, l.client, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW),
 		false: socket(t, l.client, unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW),
+	}
+	l.ownSenders = map[bool]int{
+		true:  socket(t, l.node, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW),
+		false: socket(t, l.node, unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW),
 	}
 	l.receivers = make(map[bool]int)
 	for is4, protocol := range map[bool]uint16{true: unix.ETH_P_IP, false: unix.ETH_P_IPV6} {
@@ -136,7 +143,9 @@ func socket(t *testing.T, ns *nfttest.NS, domain, typ, protocol int) (fd int) {
 
 // host knows the node's routes and addresses.
 func (l *lab) host() eval.Host {
-	local := func(a netip.Addr) bool { return a == sideOf(a).clientSide || a == sideOf(a).serverSide }
+	local := func(a netip.Addr) bool {
+		return a.IsLoopback() || a == sideOf(a).clientSide || a == sideOf(a).serverSide
+	}
 	return eval.Host{
 		Route: l.route,
 		AddressType: func(a netip.Addr) (uint32, bool) {
@@ -146,10 +155,16 @@ func (l *lab) host() eval.Host {
 			return unix.RTN_UNICAST, true
 		},
 		Address: func(i eval.Interface, p *eval.Packet) (netip.Addr, bool) {
-			if i == l.in {
+			switch {
+			case i != l.in && i != l.out && p.Destination().Is6():
+				// ipv6_dev_get_saddr prefers the destination itself for lo.
+				return p.Destination(), true
+			case i != l.out:
+				// lo has no address of universe scope: inet_select_addr takes that of the next device.
 				return sideOf(p.Source()).clientSide, true
+			default:
+				return sideOf(p.Source()).serverSide, true
 			}
-			return sideOf(p.Source()).serverSide, true
 		},
 	}
 }
@@ -157,7 +172,7 @@ func (l *lab) host() eval.Host {
 // route is a routing decision of the node.
 func (l *lab) route(p *eval.Packet) (eval.Route, bool) {
 	switch to := p.Destination(); {
-	case to == sideOf(to).clientSide || to == sideOf(to).serverSide:
+	case to.IsLoopback() || to == sideOf(to).clientSide || to == sideOf(to).serverSide:
 		return eval.Route{Local: true}, true
 	case sideOf(to).clients.Contains(to):
 		return eval.Route{Out: l.in}, true
@@ -182,18 +197,26 @@ func (o observation) String() string {
 }
 
 // send sends a packet and observes it until its end.
-func (l *lab) send(t *testing.T, data []byte, events <-chan kernel.TraceEvent) (got observation) {
+func (l *lab) send(t *testing.T, data []byte, own bool, events <-chan kernel.TraceEvent) (got observation) {
 	t.Helper()
 	var to unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(data[16:20])}
 	is4, addresses := data[0]>>4 == 4, [2]int{12, 20}
 	if !is4 {
 		to, addresses = &unix.SockaddrInet6{Addr: [16]byte(data[24:40])}, [2]int{8, 40}
 	}
-	if err := unix.Sendto(l.senders[is4], data, 0, to); err != nil {
+	senders := l.senders
+	if own {
+		senders = l.ownSenders
+	}
+	// The node itself hears by EPERM that its packet is dropped.
+	if err := unix.Sendto(senders[is4], data, 0, to); err != nil && !(own && errors.Is(err, unix.EPERM)) {
 		t.Fatal(err)
 	}
+	out := uint32(0)
 	for {
 		e := nextEvent(t, events)
+		// The kernel names the interfaces with the first event of a packet in a base chain.
+		out = cmp.Or(e.Out, out)
 		verdict := e.Verdict
 		switch e.Type {
 		case kernel.TracePolicy:
@@ -209,6 +232,8 @@ func (l *lab) send(t *testing.T, data []byte, events <-chan kernel.TraceEvent) (
 			return got
 		case e.Chain == "last_input":
 			return got
+		case e.Chain == "last_postrouting" && (e.Type == kernel.TraceRule || out == loopbackIndex):
+			// It is not the end, or comes back through lo.
 		case e.Chain == "last_postrouting":
 			got.data = l.receive(t, is4, number(data))
 			got.translated = !bytes.Equal(data[addresses[0]:addresses[1]], got.data[addresses[0]:addresses[1]])
@@ -216,6 +241,9 @@ func (l *lab) send(t *testing.T, data []byte, events <-chan kernel.TraceEvent) (
 		}
 	}
 }
+
+// loopbackIndex is the index of lo.
+const loopbackIndex = 1
 
 // number returns the number of a packet: the identification of IPv4, and the last bits of the flow label of IPv6.
 func number(data []byte) uint16 {
@@ -232,7 +260,7 @@ func (l *lab) receive(t *testing.T, is4 bool, want uint16) []byte {
 	for {
 		n, _, err := unix.Recvfrom(l.receivers[is4], buf, 0)
 		if err != nil {
-			t.Fatalf("the server does not receive the packet: %v", err)
+			t.Fatalf("the server does not receive packet %d: %v", want, err)
 		}
 		if n >= 20 && number(buf) == want {
 			return buf[:n]

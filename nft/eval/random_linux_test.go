@@ -64,16 +64,22 @@ const tracing = `table inet first {
     iifname c0 meta l4proto != ipv6-icmp meta nftrace set 1
     iifname c0 icmpv6 type echo-request meta nftrace set 1
   }
+  chain trace_own {
+    type filter hook output priority -400;
+    ip ttl 77 meta nftrace set 1
+    ip6 hoplimit 77 meta nftrace set 1
+  }
   chain last_input {
     type filter hook input priority 2147483647;
   }
   chain last_postrouting {
     type filter hook postrouting priority 2147483647;
+    counter
   }
 }
 `
 
-// randomRuleset returns tables with chains at all hooks of forwarded packets.
+// randomRuleset returns tables with chains at all hooks.
 func randomRuleset(random *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString(tracing)
@@ -88,7 +94,7 @@ func randomRuleset(random *rand.Rand) string {
 		fmt.Fprintf(&b, "  chain b {\n%s  }\n", strings.ReplaceAll(strings.ReplaceAll(randomRules(random, []string{"", "counter", "drop", "accept", "return", "meta mark set 5", "ip dscp set 8"}, ""), "jump", "counter"), "goto", "counter"))
 		fmt.Fprintf(&b, "  chain a {\n%s  }\n", randomRules(random, []string{"", "jump b", "goto b", "return", "meta mark set 2", "accept"}, ""))
 		fmt.Fprintf(&b, "  chain n {\n%s  }\n", randomRules(random, dnats, "jump"))
-		for _, hook := range []string{"prerouting", "input", "forward", "postrouting"} {
+		for _, hook := range []string{"prerouting", "input", "forward", "output", "postrouting"} {
 			except := ""
 			if hook == "postrouting" {
 				except = "reject"
@@ -102,6 +108,9 @@ func randomRuleset(random *rand.Rand) string {
 		}
 		if random.IntN(2) == 0 {
 			fmt.Fprintf(&b, "  chain dnat {\n    type nat hook prerouting priority %d;\n%s  }\n", -100+random.IntN(3), randomRules(random, dnats, ""))
+		}
+		if random.IntN(2) == 0 {
+			fmt.Fprintf(&b, "  chain dnat_own {\n    type nat hook output priority %d;\n%s  }\n", -100+random.IntN(3), randomRules(random, dnats, ""))
 		}
 		if random.IntN(2) == 0 {
 			fmt.Fprintf(&b, "  chain snat {\n    type nat hook postrouting priority 100;\n%s  }\n", randomRules(random, snats, ""))
@@ -119,8 +128,8 @@ var six = strings.NewReplacer(
 )
 
 // randomPacket6 is randomPacket for IPv6. Its number is in the flow label.
-func randomPacket6(random *rand.Rand, number int) []byte {
-	v4 := randomPacket(random, number)
+func randomPacket6(random *rand.Rand, number int, own bool) []byte {
+	v4 := randomPacket(random, number, own)
 	transport := v4[20:]
 	b := append(make([]byte, 40), transport...)
 	protocol := v4[9]
@@ -147,7 +156,8 @@ func randomPacket6(random *rand.Rand, number int) []byte {
 }
 
 // randomPacket returns an IPv4 packet of TCP or UDP, or an echo request. Its number is the identification.
-func randomPacket(random *rand.Rand, number int) []byte {
+// One of the node itself has a time to live that says so, for the rules that trace it.
+func randomPacket(random *rand.Rand, number int, own bool) []byte {
 	pick := func(n ...int) int { return n[random.IntN(len(n))] }
 	protocol, length := unix.IPPROTO_UDP, 8+random.IntN(30)
 	switch random.IntN(5) {
@@ -161,6 +171,10 @@ func randomPacket(random *rand.Rand, number int) []byte {
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	binary.BigEndian.PutUint16(b[4:], uint16(number+1))
 	copy(b[12:], []byte{10, 1, 0, byte(1 + random.IntN(5))})
+	if own {
+		b[8] = 77
+		copy(b[12:], [][]byte{{10, 2, 0, 1}, {10, 1, 0, 254}}[random.IntN(2)])
+	}
 	copy(b[16:], [][]byte{{10, 2, 0, 2}, {10, 2, 0, 3}, {10, 96, 0, 1}, {10, 2, 0, 1}}[random.IntN(4)])
 	transport := b[20:]
 	binary.BigEndian.PutUint16(transport, uint16(1024+number%60000))
