@@ -3,9 +3,11 @@ package eval_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 var (
@@ -24,7 +27,7 @@ var (
 )
 
 // tally counts the results of a comparison.
-type tally struct{ packets, undecided, branched, dropped, forwarded, rewritten, steps int }
+type tally struct{ packets, replies, own, six, undecided, branched, dropped, forwarded, rewritten, steps int }
 
 // TestKernelAgrees sends random packets through random rulesets, and compares what the kernel
 // traces and forwards with the outcomes of Evaluate. A figure of a million packets:
@@ -37,9 +40,9 @@ func TestKernelAgrees(t *testing.T) {
 		t.Run(fmt.Sprintf("ruleset %d", i), func(t *testing.T) { compare(t, random, &sum) })
 	}
 	share := 100 * float64(sum.undecided) / float64(max(sum.packets, 1))
-	t.Logf("%d rulesets, %d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d (%.2f %%) undecided",
-		*rulesets, sum.packets, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided, share)
-	if sum.forwarded == 0 || sum.dropped == 0 || sum.rewritten == 0 || sum.branched == 0 {
+	t.Logf("%d rulesets, %d packets (%d of IPv6, %d of the node itself), and %d replies, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d (%.2f %%) undecided",
+		*rulesets, sum.packets-sum.replies, sum.six, sum.own, sum.replies, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided, share)
+	if sum.forwarded == 0 || sum.dropped == 0 || sum.rewritten == 0 || sum.branched == 0 || sum.six == 0 || sum.own == 0 || sum.replies == 0 {
 		t.Errorf("the packets do not cover all results: %+v", sum)
 	}
 	if share > 2 {
@@ -75,21 +78,66 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 	}
 	for n := range count {
 		own := random.IntN(3) == 0
-		data := packet(random, n, own)
-		p := eval.Packet{Data: data, Conn: &eval.Conn{State: eval.StateNew}}
+		p := eval.Packet{Data: packet(random, n, own), Conn: &eval.Conn{State: eval.StateNew}}
+		from := lab.node
 		if !own {
-			p.In = lab.in
+			from, p.In = lab.client, lab.in
 		}
-		outcomes, complete, err := eval.Evaluate(rules(), p, lab.host())
-		if err != nil {
-			t.Fatal(err)
+		if p.Source().Is6() {
+			sum.six++
 		}
-		got := lab.send(t, data, own, events)
-		sum.add(outcomes, complete, got)
-		if complete && !agrees(outcomes, got) {
-			t.Fatalf("packet %d %x of ruleset\n%s\nthe kernel: %s\nthe evaluator: %s", n, data, text, got, describe(outcomes))
+		if own {
+			sum.own++
+		}
+		// compare returns what the kernel did, and the only outcome that agrees; nil if there is none.
+		compare := func(p eval.Packet, from, to *nfttest.NS) (observation, *eval.Outcome) {
+			outcomes, complete, err := eval.Evaluate(rules(), p, lab.host())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := lab.send(t, p.Data, from, to, events)
+			sum.add(outcomes, complete, got)
+			agreed := agreeing(outcomes, got)
+			if complete && len(agreed) == 0 {
+				t.Fatalf("packet %d %x of ruleset\n%s\nthe kernel: %s\nthe evaluator: %s", n, p.Data, text, got, describe(outcomes))
+			}
+			if len(agreed) != 1 || agreed[0].Verdict == eval.Undecided {
+				return got, nil
+			}
+			return got, agreed[0]
+		}
+		got, agreed := compare(p, from, lab.server)
+		if agreed == nil || got.data == nil {
+			continue
+		}
+		if conn := replied(agreed, got.data, strings.Contains(text, "type nat")); conn != nil {
+			sum.replies++
+			compare(eval.Packet{Data: replyTo(got.data), In: lab.out, Conn: conn}, lab.server, lab.client)
 		}
 	}
+}
+
+// replied returns the connection of a packet that the server has received, as the reply finds it. It is nil if it
+// is not known: the kernel has chosen the identifier of an echo.
+func replied(o *eval.Outcome, received []byte, nat bool) *eval.Conn {
+	const seenReply, confirmed, done = 1 << 1, 1 << 3, 1<<7 | 1<<8 // IPS_SEEN_REPLY, IPS_CONFIRMED, IPS_NAT_DONE_MASK
+	conn := *o.Packet.Conn
+	if o.AnySourcePort {
+		at, protocol := 20, received[9]
+		if received[0]>>4 == 6 {
+			at, protocol = 40, received[6]
+		}
+		if protocol != unix.IPPROTO_TCP && protocol != unix.IPPROTO_UDP {
+			return nil
+		}
+		conn.Replies.Destination = netip.AddrPortFrom(conn.Replies.Destination.Addr(), binary.BigEndian.Uint16(received[at:]))
+	}
+	conn.State, conn.Reply = eval.StateEstablished, true
+	conn.Status |= seenReply | confirmed
+	if nat {
+		conn.Status |= done
+	}
+	return &conn
 }
 
 // add counts a packet. One with an undecided outcome, or with too many, is undecided.
@@ -113,15 +161,14 @@ func (s *tally) add(outcomes []eval.Outcome, complete bool, got observation) {
 	}
 }
 
-// agrees reports whether the kernel did what one of the outcomes says. An undecided
-// one must be the beginning of it.
-func agrees(outcomes []eval.Outcome, got observation) bool {
+// agreeing returns the outcomes that say what the kernel did. An undecided one must be the beginning of it.
+func agreeing(outcomes []eval.Outcome, got observation) (all []*eval.Outcome) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		want := stepTexts(o)
 		if o.Verdict == eval.Undecided {
 			if len(got.steps) >= len(want) && slices.Equal(got.steps[:len(want)], want) {
-				return true
+				all = append(all, o)
 			}
 			continue
 		}
@@ -129,10 +176,10 @@ func agrees(outcomes []eval.Outcome, got observation) bool {
 			continue
 		}
 		if got.data == nil || bytes.Equal(withoutPort(got.data, o.AnySourcePort), withoutPort(o.Packet.Data, o.AnySourcePort)) {
-			return true
+			all = append(all, o)
 		}
 	}
-	return false
+	return all
 }
 
 // withoutPort returns a packet of TCP, UDP or ICMP without its source port or identifier and its

@@ -41,9 +41,8 @@ func sideOf(a netip.Addr) side { return sides[a.Is4()] }
 type lab struct {
 	client, node, server *nfttest.NS
 	in, out              eval.Interface
-	// senders and ownSenders are raw sockets of the client and of the node, receivers packet sockets of the
-	// server, of IPv4 and IPv6.
-	senders, ownSenders, receivers map[bool]int
+	// raw are raw sockets, packets packet sockets, of IPv4 and IPv6.
+	raw, packets map[*nfttest.NS]map[bool]int
 }
 
 // newLab makes the namespaces and sockets.
@@ -66,11 +65,15 @@ func newLab(t *testing.T) *lab {
 	nfttest.Veth(t, nfttest.Port{NS: l.server, Name: "up", Addrs: prefixes("10.2.0.2/24", "10.2.0.3/24", "fd02::2/64", "fd02::3/64")}, nfttest.Port{NS: l.node, Name: "s0", Addrs: prefixes("10.2.0.1/24", "fd02::1/64")})
 	l.client.Route(t, netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.1.0.254"))
 	l.client.Route(t, netip.MustParsePrefix("::/0"), netip.MustParseAddr("fd01::fe"))
+	l.server.Route(t, netip.MustParsePrefix("0.0.0.0/0"), netip.MustParseAddr("10.2.0.1"))
+	l.server.Route(t, netip.MustParsePrefix("::/0"), netip.MustParseAddr("fd02::1"))
 	l.node.Route(t, netip.MustParsePrefix("10.96.0.0/16"), netip.MustParseAddr("10.2.0.2"))
 	l.node.Route(t, netip.MustParsePrefix("fd96::/64"), netip.MustParseAddr("fd02::2"))
 	l.neighbours(t)
-	// The server does not answer: each packet is the first of its connection.
-	l.server.Nft(t, "table inet t { chain c { type filter hook prerouting priority raw; drop; }; }")
+	// Neither end answers by itself: the packets are those of the test.
+	for _, ns := range []*nfttest.NS{l.client, l.server} {
+		ns.Nft(t, "table inet t { chain c { type filter hook prerouting priority raw; drop; }; }")
+	}
 	err := l.node.Do(func() error {
 		for name, i := range map[string]*eval.Interface{"c0": &l.in, "s0": &l.out} {
 			link, err := net.InterfaceByName(name)
@@ -87,28 +90,27 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.senders = map[bool]int{
-		true:  socket(t, l.client, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW),
-		false: socket(t, l.client, unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW),
-	}
-	l.ownSenders = map[bool]int{
-		true:  socket(t, l.node, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW),
-		false: socket(t, l.node, unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW),
-	}
-	l.receivers = make(map[bool]int)
-	for is4, protocol := range map[bool]uint16{true: unix.ETH_P_IP, false: unix.ETH_P_IPV6} {
-		// The protocol is in network byte order.
-		fd := socket(t, l.server, unix.AF_PACKET, unix.SOCK_DGRAM, int(protocol<<8|protocol>>8))
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
-			t.Fatal(err)
+	l.raw, l.packets = make(map[*nfttest.NS]map[bool]int), make(map[*nfttest.NS]map[bool]int)
+	for _, ns := range []*nfttest.NS{l.client, l.node, l.server} {
+		l.raw[ns] = map[bool]int{
+			true:  socket(t, ns, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW),
+			false: socket(t, ns, unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_RAW),
 		}
-		l.receivers[is4] = fd
+		l.packets[ns] = make(map[bool]int)
+		for is4, protocol := range map[bool]uint16{true: unix.ETH_P_IP, false: unix.ETH_P_IPV6} {
+			// The protocol is in network byte order.
+			fd := socket(t, ns, unix.AF_PACKET, unix.SOCK_DGRAM, int(protocol<<8|protocol>>8))
+			if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
+				t.Fatal(err)
+			}
+			l.packets[ns][is4] = fd
+		}
 	}
 	return l
 }
 
-// neighbours tells the kernel the hardware addresses for IPv6: random rules may drop the packets that ask for
-// them.
+// neighbours tells the kernel the hardware addresses of addresses that no interface has, and those of IPv6:
+// random rules may drop the packets that ask for them.
 func (l *lab) neighbours(t *testing.T) {
 	t.Helper()
 	mac := func(ns *nfttest.NS, device string) string {
@@ -116,14 +118,20 @@ func (l *lab) neighbours(t *testing.T) {
 		return fields[slices.Index(fields, "link/ether")+1]
 	}
 	add := func(ns *nfttest.NS, device, addr, mac string) {
-		ns.Run(t, "ip", "-6", "neigh", "replace", addr, "lladdr", mac, "dev", device, "nud", "permanent")
+		ns.Run(t, "ip", "neigh", "replace", addr, "lladdr", mac, "dev", device, "nud", "permanent")
 	}
 	add(l.client, "up", "fd01::fe", mac(l.node, "c0"))
+	// .9 is what rules translate sources to.
+	for _, addr := range []string{"fd02::1", "fd02::9", "10.2.0.9"} {
+		add(l.server, "up", addr, mac(l.node, "s0"))
+	}
 	for _, addr := range []string{"fd02::2", "fd02::3"} {
 		add(l.node, "s0", addr, mac(l.server, "up"))
 	}
 	for i := 1; i <= 5; i++ {
-		add(l.node, "c0", fmt.Sprintf("fd01::%d", i), mac(l.client, "up"))
+		for _, format := range []string{"fd01::%d", "10.1.0.%d"} {
+			add(l.node, "c0", fmt.Sprintf(format, i), mac(l.client, "up"))
+		}
 	}
 }
 
@@ -197,19 +205,16 @@ func (o observation) String() string {
 }
 
 // send sends a packet and observes it until its end.
-func (l *lab) send(t *testing.T, data []byte, own bool, events <-chan kernel.TraceEvent) (got observation) {
+// From is where it begins, and to where it ends if it does not end on the node.
+func (l *lab) send(t *testing.T, data []byte, from, to *nfttest.NS, events <-chan kernel.TraceEvent) (got observation) {
 	t.Helper()
-	var to unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(data[16:20])}
+	var addr unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(data[16:20])}
 	is4, addresses := data[0]>>4 == 4, [2]int{12, 20}
 	if !is4 {
-		to, addresses = &unix.SockaddrInet6{Addr: [16]byte(data[24:40])}, [2]int{8, 40}
-	}
-	senders := l.senders
-	if own {
-		senders = l.ownSenders
+		addr, addresses = &unix.SockaddrInet6{Addr: [16]byte(data[24:40])}, [2]int{8, 40}
 	}
 	// The node itself hears by EPERM that its packet is dropped.
-	if err := unix.Sendto(senders[is4], data, 0, to); err != nil && !(own && errors.Is(err, unix.EPERM)) {
+	if err := unix.Sendto(l.raw[from][is4], data, 0, addr); err != nil && !(from == l.node && errors.Is(err, unix.EPERM)) {
 		t.Fatal(err)
 	}
 	out := uint32(0)
@@ -235,7 +240,7 @@ func (l *lab) send(t *testing.T, data []byte, own bool, events <-chan kernel.Tra
 		case e.Chain == "last_postrouting" && (e.Type == kernel.TraceRule || out == loopbackIndex):
 			// It is not the end, or comes back through lo.
 		case e.Chain == "last_postrouting":
-			got.data = l.receive(t, is4, number(data))
+			got.data = l.receive(t, l.packets[to][is4], number(data))
 			got.translated = !bytes.Equal(data[addresses[0]:addresses[1]], got.data[addresses[0]:addresses[1]])
 			return got
 		}
@@ -254,13 +259,13 @@ func number(data []byte) uint16 {
 }
 
 // receive returns the packet of a number.
-func (l *lab) receive(t *testing.T, is4 bool, want uint16) []byte {
+func (l *lab) receive(t *testing.T, socket int, want uint16) []byte {
 	t.Helper()
 	buf := make([]byte, 2048)
 	for {
-		n, _, err := unix.Recvfrom(l.receivers[is4], buf, 0)
+		n, _, err := unix.Recvfrom(socket, buf, 0)
 		if err != nil {
-			t.Fatalf("the server does not receive packet %d: %v", want, err)
+			t.Fatalf("packet %d is not received: %v", want, err)
 		}
 		if n >= 20 && number(buf) == want {
 			return buf[:n]

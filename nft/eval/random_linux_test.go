@@ -1,6 +1,7 @@
 package eval_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -63,6 +64,8 @@ const tracing = `table inet first {
     type filter hook prerouting priority -400;
     iifname c0 meta l4proto != ipv6-icmp meta nftrace set 1
     iifname c0 icmpv6 type echo-request meta nftrace set 1
+    iifname s0 meta l4proto != ipv6-icmp meta nftrace set 1
+    iifname s0 icmpv6 type echo-reply meta nftrace set 1
   }
   chain trace_own {
     type filter hook output priority -400;
@@ -195,6 +198,53 @@ func randomPacket(random *rand.Rand, number int, own bool) []byte {
 		binary.BigEndian.PutUint16(transport[4:], uint16(length))
 	}
 	binary.BigEndian.PutUint16(transport[sum:], checksum(b[12:], uint32(protocol+length)))
+	return b
+}
+
+// replyBit is set in the number of a reply.
+const replyBit = 1 << 15
+
+// replyTo returns the reply to a packet as the server has received it.
+func replyTo(data []byte) []byte {
+	b := bytes.Clone(data)
+	at, size, protocol := 12, 4, b[9]
+	transport := b[min(20, len(b)):]
+	if b[0]>>4 == 6 {
+		at, size, protocol, transport = 8, 16, b[6], b[40:]
+		binary.BigEndian.PutUint16(b[2:], number(b)|replyBit)
+		b[7] = 64
+	} else {
+		binary.BigEndian.PutUint16(b[4:], number(b)|replyBit)
+		b[8] = 64
+		binary.BigEndian.PutUint16(b[10:], 0)
+		binary.BigEndian.PutUint16(b[10:], checksum(b[:20], 0))
+	}
+	swap := func(x, y []byte) {
+		z := bytes.Clone(x)
+		copy(x, y)
+		copy(y, z)
+	}
+	swap(b[at:at+size], b[at+size:at+2*size])
+	sum := 6
+	switch protocol {
+	case unix.IPPROTO_TCP:
+		sum = 16
+		copy(transport[8:], []byte{0, 0, 0, 1}) // it acknowledges the SYN
+		transport[13] = 0x12
+		swap(transport[0:2], transport[2:4])
+	case unix.IPPROTO_UDP:
+		swap(transport[0:2], transport[2:4])
+	case unix.IPPROTO_ICMP:
+		sum, transport[0] = 2, 0
+	case unix.IPPROTO_ICMPV6:
+		sum, transport[0] = 2, 129
+	}
+	binary.BigEndian.PutUint16(transport[sum:], 0)
+	pseudo, covered := uint32(int(protocol)+len(transport)), b[at:]
+	if protocol == unix.IPPROTO_ICMP {
+		pseudo, covered = 0, transport
+	}
+	binary.BigEndian.PutUint16(transport[sum:], checksum(covered, pseudo))
 	return b
 }
 
