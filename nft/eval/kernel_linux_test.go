@@ -30,7 +30,8 @@ var (
 type tally struct{ packets, replies, own, six, undecided, branched, dropped, forwarded, rewritten, steps int }
 
 // TestKernelAgrees sends random packets through random rulesets, and compares what the kernel
-// traces and forwards with the outcomes of Evaluate. A figure of a million packets:
+// traces and forwards with the outcomes of Evaluate: packets of IPv4 and IPv6, of a client and of the node itself,
+// and the replies to what arrives. A figure of a million packets:
 //
 //	go test ./nft/eval -run TestKernelAgrees -v -rulesets 200 -packets 5000 -timeout 0
 func TestKernelAgrees(t *testing.T) {

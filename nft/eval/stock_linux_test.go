@@ -42,24 +42,7 @@ func TestStockRulesetsAgree(t *testing.T) {
 			} else {
 				lab.node.Nft(t, tracing+string(text))
 			}
-			conn, err := kernel.Open(kernel.Config{NetNS: lab.node.FD()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			reader, err := kernel.OpenReader(kernel.Config{NetNS: lab.node.FD()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = reader.Close() }()
-			// A Ruleset remembers the elements that it has found.
-			rules := func() *eval.Ruleset {
-				rules, err := evalload.Kernel(reader)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return rules
-			}
+			conn, rules := readBack(t, lab)
 			var sum tally
 			comparePackets(t, lab, conn, rules, string(text), randomPacket, *stockPackets, rand.New(rand.NewPCG(*seed, uint64(i))), &sum)
 			t.Logf("%d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d undecided",
@@ -74,4 +57,27 @@ func TestStockRulesetsAgree(t *testing.T) {
 		})
 	}
 	t.Logf("%d rulesets, %d packets, %d steps, %d (%.2f %%) undecided", len(files), all.packets, all.steps, all.undecided, 100*float64(all.undecided)/float64(all.packets))
+}
+
+// readBack returns a function that reads the rules of the node from the kernel, without the elements that a Ruleset
+// remembers, and a connection for traces.
+func readBack(t *testing.T, lab *lab) (conn *kernel.Conn, rules func() *eval.Ruleset) {
+	t.Helper()
+	conn, err := kernel.Open(kernel.Config{NetNS: lab.node.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	reader, err := kernel.OpenReader(kernel.Config{NetNS: lab.node.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Close() })
+	return conn, func() *eval.Ruleset {
+		rules, err := evalload.Kernel(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rules
+	}
 }
