@@ -62,7 +62,7 @@ func (m *machine) translated(destination bool) {
 	was := conn.Replies
 	conn.Replies = Tuple{now.Destination, now.Source}
 	switch {
-	case conn.Replies == was: // to what it was
+	case conn.Replies == was && (destination || !m.out.AnySourcePort): // to what it was
 	case destination:
 		conn.Status |= statusDstNAT
 	default:
@@ -117,6 +117,9 @@ func (m *machine) status() uint32 {
 	s := m.out.Packet.Conn.Status
 	if m.out.Packet.Conn.State != StateNew || !m.rules.translates(m.headers.family) {
 		return s
+	}
+	if m.looped {
+		return s | statusDstNATDone | statusSrcNATDone
 	}
 	// The kernel has a hook for translations in each place as soon as one nat chain exists. The
 	// bits are set when the nat chains of the place have been passed.
