@@ -1,6 +1,7 @@
 package eval_test
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -211,5 +212,29 @@ func TestToItself(t *testing.T) {
 	slices.Sort(got)
 	if outcomes[0].Verdict != eval.Drop || !slices.Equal(got, []uint64{1, 3, 4, 5}) {
 		t.Errorf("verdict %v, rules %v: want a drop after rules 1, 3, 4 and 5, and not the nat chain of prerouting", outcomes[0].Verdict, got)
+	}
+}
+
+// TestZeroChecksum: a checksum that a rule makes zero is the other zero, as the kernel writes it.
+func TestZeroChecksum(t *testing.T) {
+	p := forwarded()
+	data := p.Data
+	// Only the checksum is wrong by what the rule changes: it becomes zero.
+	binary.BigEndian.PutUint16(data[10:], 0)
+	data[8] = 30
+	old := checksum(data[:20], 0)
+	binary.BigEndian.PutUint16(data[4:], binary.BigEndian.Uint16(data[4:])+old)
+	if sum := checksum(data[:20], 0); sum != 0 && sum != 0xffff {
+		t.Fatalf("the checksum is %#x: want zero", sum)
+	}
+	data[8] = 64
+	binary.BigEndian.PutUint16(data[10:], checksum(data[:20], 0))
+	p.In = eval.Interface{Index: 1, Name: "in"}
+	outcomes, _, err := eval.Evaluate(filter(t, "ip ttl set 30 drop"), p, eval.Host{Route: out})
+	if err != nil || len(outcomes) != 1 {
+		t.Fatalf("%d outcomes, %v", len(outcomes), err)
+	}
+	if got := binary.BigEndian.Uint16(outcomes[0].Packet.Data[10:]); got != 0xffff {
+		t.Errorf("the checksum is %#x, want 0xffff", got)
 	}
 }

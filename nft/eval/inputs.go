@@ -56,7 +56,12 @@ func (m *machine) payloadWrite(e *expr.PayloadWrite) {
 	case e.CsumKind == 0 && (e.Base != unix.NFT_PAYLOAD_NETWORK_HEADER || m.headers.family != nft.FamilyIP6):
 		undecided("expression %s does not correct the checksum", expr.Format(e))
 	}
-	m.out.Packet.write(m.headers, at, m.registers.at(e.Source, e.Len), e.Pseudo)
+	p := &m.out.Packet
+	p.write(m.headers, at, m.registers.at(e.Source, e.Len), e.Pseudo)
+	// nft_csum_replace writes the other zero, of which there are two.
+	if sum := at - int(e.Offset) + int(e.CsumOffset); e.CsumKind != 0 && sum+2 <= len(p.Data) && p.Data[sum] == 0 && p.Data[sum+1] == 0 {
+		p.Data[sum], p.Data[sum+1] = 0xff, 0xff
+	}
 	h, err := m.out.Packet.parse()
 	if err != nil {
 		undecided("a rule makes the packet malformed: %v", err)
