@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/eval"
@@ -18,7 +20,13 @@ import (
 // filter returns a ruleset with one forward chain of the given rules.
 func filter(t *testing.T, rules ...string) *eval.Ruleset {
 	t.Helper()
-	c := eval.Chain{Decl: &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Hook: 2}}}
+	return filterAt(t, unix.NF_INET_FORWARD, rules...)
+}
+
+// filterAt is filter for a hook.
+func filterAt(t *testing.T, hook uint32, rules ...string) *eval.Ruleset {
+	t.Helper()
+	c := eval.Chain{Decl: &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Hook: hook}}}
 	for i, text := range rules {
 		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, scope{})
 		if err != nil {
@@ -68,7 +76,7 @@ func TestUndecided(t *testing.T) {
 	for _, tt := range []struct{ rule, want string }{
 		{"ct state new accept", "the connection is not known"},
 		{"fib daddr type local accept", "the type of address 10."},
-		{"meta skuid 0 accept", "meta key 10 is not known"},
+		{"meta cpu 0 accept", "meta key 20 is not known"},
 		{"numgen random mod 1000 < 3 drop", "numgen has 1000 results"},
 		{"ether saddr 00:00:00:00:00:01 drop", "meta key"},
 	} {
@@ -81,6 +89,37 @@ func TestUndecided(t *testing.T) {
 		if o.Verdict != eval.Undecided || !strings.Contains(o.Reason, tt.want) || len(o.Steps) != 1 {
 			t.Errorf("%s: %s %q after %d steps, want undecided with %q after the first rule", tt.rule, o.Verdict, o.Reason, len(o.Steps), tt.want)
 		}
+	}
+}
+
+// TestOwner has the process of a packet of the node itself in rules, as far as it is known, and
+// none for a packet of others.
+func TestOwner(t *testing.T) {
+	uid, class := uint32(1000), uint32(0x10001)
+	own := forwarded()
+	own.In, own.Owner = eval.Interface{}, eval.Owner{UID: &uid, Cgroup: &class}
+	for _, tt := range []struct {
+		rule    string
+		verdict eval.Verdict
+		reason  string
+	}{
+		{"meta skuid 1000 accept", eval.Accept, ""},
+		{"meta skuid 0 accept", eval.Drop, ""},
+		{"meta cgroup 65537 accept", eval.Accept, ""},
+		{"meta skgid 0 accept", eval.Undecided, "it is not known which group sends the packet"},
+	} {
+		outcomes, _, err := eval.Evaluate(filterAt(t, unix.NF_INET_LOCAL_OUT, tt.rule, "drop"), own, eval.Host{Route: out})
+		if err != nil || len(outcomes) != 1 {
+			t.Fatalf("%s: %v, %v", tt.rule, outcomes, err)
+		}
+		if o := outcomes[0]; o.Verdict != tt.verdict || !strings.Contains(o.Reason, tt.reason) {
+			t.Errorf("%s: %s %q, want %s %q", tt.rule, o.Verdict, o.Reason, tt.verdict, tt.reason)
+		}
+	}
+	// Even a comparison for inequality does not match without a socket.
+	outcomes, _, err := eval.Evaluate(filter(t, "meta skuid != 7 accept", "drop"), forwarded(), eval.Host{Route: out})
+	if err != nil || len(outcomes) != 1 || outcomes[0].Verdict != eval.Drop {
+		t.Errorf("a packet of others: %v, %v", outcomes, err)
 	}
 }
 

@@ -114,9 +114,35 @@ func (m *machine) meta(e *google.Meta) {
 		m.name(e.Register, in)
 	case google.MetaKeyOIFNAME:
 		m.name(e.Register, out)
+	case google.MetaKeySKUID, google.MetaKeySKGID, google.MetaKeyCGROUP:
+		m.owner(e)
 	default:
 		undecided("meta key %d is not known", e.Key)
 	}
+}
+
+// owner loads what the kernel knows of the packet's socket. Packets that come in have none, except
+// that an input hook may see the socket of an open connection.
+func (m *machine) owner(e *google.Meta) {
+	p := &m.out.Packet
+	if p.In != (Interface{}) {
+		if m.hook == hookInput && (p.Conn == nil || p.Conn.State != StateNew) {
+			undecided("it is not known which socket receives the packet")
+		}
+		m.breakIf(true)
+		return
+	}
+	value, what := p.Owner.UID, "user"
+	switch e.Key {
+	case google.MetaKeySKGID:
+		value, what = p.Owner.GID, "group"
+	case google.MetaKeyCGROUP:
+		value, what = p.Owner.Cgroup, "cgroup"
+	}
+	if value == nil {
+		undecided("it is not known which %s sends the packet", what)
+	}
+	m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, *value))
 }
 
 // interfaces returns the interfaces as the rules of the hook see them.

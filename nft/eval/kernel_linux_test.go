@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	rulesets = flag.Int("rulesets", 6, "number of random rulesets that are compared with the kernel")
-	packets  = flag.Int("packets", 200, "number of packets that are sent through each ruleset")
+	rulesets = flag.Int("rulesets", 12, "number of random rulesets that are compared with the kernel")
+	packets  = flag.Int("packets", 100, "number of packets that are sent through each ruleset")
 	seed     = flag.Uint64("seed", 1, "seed of the random rulesets and packets")
 )
 
@@ -81,7 +81,10 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 		own := random.IntN(3) == 0
 		p := eval.Packet{Data: packet(random, n, own), Conn: &eval.Conn{State: eval.StateNew}}
 		from := lab.node
-		if !own {
+		if own {
+			// Root's sockets send them.
+			p.Owner = eval.Owner{UID: new(uint32), GID: new(uint32)}
+		} else {
 			from, p.In = lab.client, lab.in
 		}
 		if p.Source().Is6() {

@@ -32,6 +32,15 @@ type Packet struct {
 	Trace bool
 	// Conn is its connection, nil if that is not known.
 	Conn *Conn
+	// Owner is whose socket sent a packet of the node itself.
+	Owner Owner
+}
+
+// Owner is the process of a socket. What is nil is not known.
+type Owner struct {
+	UID, GID *uint32
+	// Cgroup is the class of the cgroup (net_cls.classid of cgroup v1, 0 without one).
+	Cgroup *uint32
 }
 
 // Conn is what connection tracking knows of the packet's connection.

@@ -28,7 +28,7 @@ var (
 		"iifname c0", "iifname != \"c*\"", "ip ttl > 62", "ip ttl 20-63", "ip dscp 8", "ip dscp != { 0, 8 }", "ip protocol tcp", "ip daddr . th dport @services", "ip saddr . th dport @ranges",
 		"meta mark { 1, 4-6 }", "ip id & 7 == 3", "ip id < 30000", "ct mark 0", "@nh,64,8 64", "numgen random mod 3 == 0",
 		"ct status dnat", "ct status ! snat", "ct status & (snat | dnat) == 0", "ct status 256", "ct original ip saddr 10.1.0.1", "ct original ip daddr 10.96.0.1", "ct reply ip saddr { 10.2.0.2, 10.2.0.3 }", "ct reply ip daddr 10.2.0.9", "ct reply proto-src 8080", "ct original proto-dst { 53, 80 }", "ct reply ip6 saddr ::1", "ct original protocol tcp",
-		"fib daddr type local", "fib saddr type != local", "fib daddr type unicast",
+		"fib daddr type local", "fib saddr type != local", "fib daddr type unicast", "meta skuid 0", "meta skuid != 0", "meta skgid < 5",
 	}
 	// Deletions from sets are in TestOwnElements: many of them for one key make the kernel fail to
 	// add it, until its garbage collection has run. With elements that count ("update @seen { ip daddr counter }")

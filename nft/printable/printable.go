@@ -103,6 +103,9 @@ type Writer struct {
 // NewWriter returns a Writer that keeps line ends and tabs.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
+// Unwrap returns the Writer that is written to.
+func (w *Writer) Unwrap() io.Writer { return w.w }
+
 // Write implements io.Writer. It keeps the beginning of a character until the rest is
 // written.
 func (w *Writer) Write(p []byte) (int, error) {

@@ -190,12 +190,14 @@ fails() {
 	return 1
 }
 
-# fill NODE: its connection tracking table, with established connections of a client.
+# fill NODE: its connection tracking table, with established connections of a client. The
+# connections from before are deleted, because each that ends would leave a place for a new one.
 fill() {
 	python3 - >"$W/flows" <<-END
 		most = int(open("/proc/sys/net/netfilter/nf_conntrack_max").read())
 		for i in range(most + 1000):
 		    print("-I -p tcp -s 198.18.0.%d -d 198.18.1.1 --sport %d --dport 80 --state ESTABLISHED -u ASSURED -t 3600" % (i // 60000 + 1, i % 60000 + 1024))
 	END
+	ip netns exec "$1" conntrack -F
 	await 'not enough memory' ip netns exec "$1" conntrack -R "$W/flows"
 }
