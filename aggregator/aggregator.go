@@ -188,6 +188,12 @@ type Aggregator struct {
 	// settled is true after Converged has returned nil.
 	began   atomic.Int64
 	settled atomic.Bool
+	// returned is true after all fragments of before the start were back.
+	returned atomic.Bool
+	// foreign and unsaved are what the writer last met: changes by other processes, nil if
+	// there were none, and why the record was not stored, nil if it was.
+	foreign atomic.Pointer[foreignChanges]
+	unsaved atomic.Pointer[error]
 	ready   chan struct{}
 	// stopped is closed when Run returns.
 	stopped chan struct{}

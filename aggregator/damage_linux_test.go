@@ -186,6 +186,9 @@ func TestTakenTableName(t *testing.T) {
 	if n := metric(t, reg, "weft_unrepaired_tables", ""); n != 1 {
 		t.Errorf("%v tables are counted as not repaired", n)
 	}
+	if err := d.Aggregator.Drift(); err == nil || !strings.Contains(err.Error(), "not repaired yet") {
+		t.Errorf("drift: %v", err)
+	}
 	// The damage of the other table is repaired, and its updates are committed.
 	began := time.Now()
 	other.Tables[0].Sets[0].Elements = elements("10.3.0.1", "10.3.0.2")

@@ -378,6 +378,9 @@ func TestStateDirectoryReadOnly(t *testing.T) {
 	wantElements(t, k, "10.0.0.1")
 	_, err = c.Apply(ctx, blocklist("sticky", "10.0.0.5"))
 	must(t, err)
+	if err := d.Aggregator.Stored(); err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("stored on a read-only file system: %v", err)
+	}
 	// It goes from the kernel, and from the disk when that can be written.
 	_, err = c.Delete(ctx, "", "kept")
 	rejection(t, err, weftv1.Violation_REASON_LIMIT)

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ type MissingError struct {
 	Publishers []string
 	// Fragments counts theirs that wait.
 	Fragments int
-	// Grace is the time until Converged stops waiting for them.
+	// Grace is the time until Converged stops waiting for them, 0 if it does not wait.
 	Grace time.Duration
 }
 
@@ -34,8 +35,12 @@ func (e *MissingError) Error() string {
 	if n := len(named) - maxMissing; n > 0 {
 		named, more = named[:maxMissing], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("publishers of before the restart have not come back yet (fragments: %d, grace left: %v): %s%s",
-		e.Fragments, e.Grace.Round(time.Second), strings.Join(named, ", "), more)
+	grace := ""
+	if e.Grace > 0 {
+		grace = fmt.Sprintf(", grace left: %v", e.Grace.Round(time.Second))
+	}
+	return fmt.Sprintf("publishers of before the restart have not come back yet (fragments: %d%s): %s%s",
+		e.Fragments, grace, strings.Join(named, ", "), more)
 }
 
 // Converged returns why the ruleset may differ from what its publishers want now.
@@ -58,6 +63,56 @@ func (a *Aggregator) Converged() error {
 	// Fragments are adopted at the start alone: there is nothing left to look at.
 	a.settled.Store(true)
 	return nil
+}
+
+// Missing returns which publishers from before a restart have not come back, also after the
+// time for which Converged waits for them. It returns nil if all are back, and before the
+// first commit.
+func (a *Aggregator) Missing() error {
+	if !a.stage.Load().running || a.returned.Load() {
+		return nil
+	}
+	if missing := a.statuses.missing(); missing.Fragments > 0 {
+		return missing
+	}
+	a.returned.Store(true)
+	return nil
+}
+
+// foreignChanges is what is known of changes that other processes made to the kernel's tables.
+type foreignChanges struct {
+	// repaired is the time of the last repair, and reason what it repaired.
+	repaired time.Time
+	reason   string
+	// unrepaired names the tables that the kernel refuses to repair, "" if there are none.
+	unrepaired string
+}
+
+// driftRecent is for how long Drift returns a repair.
+const driftRecent = time.Minute
+
+// Drift returns an error if the kernel refuses to repair what another process changed, or if
+// such a change was repaired less than a minute ago.
+func (a *Aggregator) Drift() error {
+	d := a.foreign.Load()
+	switch {
+	case d == nil:
+		return nil
+	case d.unrepaired != "":
+		return errors.New(d.unrepaired)
+	case d.reason != "" && a.cfg.Now().Sub(d.repaired) < driftRecent:
+		return fmt.Errorf("another process changed the tables, which was repaired: %s", d.reason)
+	}
+	return nil
+}
+
+// Stored returns why the state directory does not have what was committed; nil if it has,
+// and without a state directory.
+func (a *Aggregator) Stored() error {
+	if err := a.unsaved.Load(); err != nil {
+		return *err
+	}
+	return a.dir.Failing()
 }
 
 // missing returns the fragments that wait for their publishers.

@@ -84,7 +84,7 @@ func TestConvergedAfterRestart(t *testing.T) {
 	if _, err := again.Aggregator.Delete(ctx, "b", "two"); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Aggregator.Converged(); err != nil {
+	if err := errors.Join(again.Aggregator.Converged(), again.Aggregator.Missing()); err != nil {
 		t.Errorf("all are back, and the answer is %v", err)
 	}
 }
@@ -108,6 +108,9 @@ func TestConvergedOnceGraceIsOver(t *testing.T) {
 	later.Store(int64(time.Hour + time.Second))
 	if err := again.Aggregator.Converged(); err != nil {
 		t.Errorf("the grace is over, and the answer is %v", err)
+	}
+	if err, want := again.Aggregator.Missing(), "publishers of before the restart have not come back yet (fragments: 1): a"; err == nil || err.Error() != want {
+		t.Errorf("missing: %v, want %s", err, want)
 	}
 	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {
 		t.Errorf("fragments are %v: want that nothing was withdrawn", fragments)

@@ -68,6 +68,8 @@ func (w *writer) tryRepair(last bool) error {
 	}
 	w.metrics.repaired(counts)
 	w.recordRepair(counts)
+	w.foreign.Store(&foreignChanges{repaired: w.cfg.Now(), reason: reason})
+	w.noteUnrepaired()
 	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
 	w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
 	w.flows.Reconcile(w.state.Live())
@@ -144,6 +146,7 @@ func (w *writer) postponeRepair(refused map[nft.TableID]error) {
 	}
 	w.unrepaired = refused
 	w.metrics.unrepaired.Set(float64(len(refused)))
+	w.noteUnrepaired()
 	if len(refused) == 0 {
 		return
 	}
@@ -165,8 +168,20 @@ func (w *writer) tryAgain() {
 	}
 }
 
-// unrepairedReason names the tables that were left out.
+// noteUnrepaired tells Drift which tables were left out.
+func (w *writer) noteUnrepaired() {
+	next := foreignChanges{unrepaired: w.unrepairedReason()}
+	if last := w.foreign.Load(); last != nil {
+		next.repaired, next.reason = last.repaired, last.reason
+	}
+	w.foreign.Store(&next)
+}
+
+// unrepairedReason names the tables that were left out; "" if there are none.
 func (w *writer) unrepairedReason() string {
+	if len(w.unrepaired) == 0 {
+		return ""
+	}
 	var parts []string
 	for _, err := range w.unrepaired {
 		parts = append(parts, err.Error())

@@ -322,6 +322,9 @@ func (w *writer) save() {
 		}
 	}
 	if err != nil {
+		w.unsaved.Store(&err)
 		w.log.Error("cannot save the record", "error", err)
+		return
 	}
+	w.unsaved.Store(nil)
 }

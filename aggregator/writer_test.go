@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -345,18 +347,31 @@ func TestDamagedRecordIsMoved(t *testing.T) {
 
 func TestDriftIsRepairedAndTold(t *testing.T) {
 	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	var later atomic.Int64
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
+		Kernel: k, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+	}})
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
 		t.Fatal(err)
 	}
 	events := watch(t, d)
+	if err := d.Aggregator.Drift(); err != nil {
+		t.Errorf("drift before any change: %v", err)
+	}
 	k.Flush()
 	aggregatortest.Eventually(t, "the element is back", func() bool { return len(k.Elements(demo, "blocked")) == 1 })
 	events.until(t, "drift", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired().GetElementsAdded() == 1 })
 	if got := k.Rules(demo, "input"); len(got) != 1 {
 		t.Fatalf("rules %v", got)
+	}
+	if err := d.Aggregator.Drift(); err == nil || !strings.Contains(err.Error(), "another process changed the tables, which was repaired: ") {
+		t.Errorf("drift after the repair: %v", err)
+	}
+	later.Store(int64(time.Hour))
+	if err := d.Aggregator.Drift(); err != nil {
+		t.Errorf("drift long after the repair: %v", err)
 	}
 }
 

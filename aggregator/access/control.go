@@ -45,6 +45,8 @@ type Control struct {
 	mu     sync.Mutex
 	data   []byte
 	unread string
+	// refused is why the file cannot be used; nil if the policy is what it says.
+	refused atomic.Pointer[error]
 
 	// refusals bounds the lines about refusals.
 	refusals *Repeats
@@ -115,6 +117,14 @@ func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 // Changed returns a channel that is closed when the file has been read again.
 func (c *Control) Changed() <-chan struct{} { return *c.changed.Load() }
 
+// Current returns why the file of now is not in force; nil if it is. The last good one is.
+func (c *Control) Current() error {
+	if err := c.refused.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Reload reads the file again, even if it did not change: the names in it may mean other
 // ids. On an error the policy stays.
 //
@@ -139,10 +149,12 @@ func (c *Control) load(force bool) error {
 		p, err = Parse(c.opts.File, data, c.opts.Lookup)
 	}
 	if err != nil {
+		c.refused.Store(&err)
 		c.metrics.reloadErrors.Inc()
 		c.log.Error("the configuration cannot be used: the last good one stays in force", "file", c.opts.File, "error", err)
 		return err
 	}
+	c.refused.Store(nil)
 	c.metrics.reloaded.SetToCurrentTime()
 	c.policy.Store(p)
 	changed := make(chan struct{})

@@ -165,6 +165,9 @@ func (f *Frontend) Status() Status {
 	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.state.rejectedPolicies()}
 }
 
+// Name returns what the frontend enforces, in one word.
+func (f *Frontend) Name() string { return "network-policies" }
+
 // Ready returns nil once this process has committed its rules, and before, the reason why it
 // has not. It also returns an error while a manifest has not been valid since the start.
 func (f *Frontend) Ready() error {
@@ -197,6 +200,23 @@ func (f *Frontend) Healthy() error {
 	if wait := f.cfg.Now().Sub(pending); f.isSynced() && !pending.IsZero() && wait > 2*f.cfg.MaxRetry {
 		why := cmp.Or(status.Err, f.start.complete(), errUnanswered)
 		return fmt.Errorf("network policies: a change waits for %s: %w", wait.Round(time.Second), why)
+	}
+	return nil
+}
+
+// Degraded returns what is not as it should be although rules are in force: the aggregator
+// does not commit, a change waits for long, or the aggregator rejected policies.
+func (f *Frontend) Degraded() error {
+	status := f.Status()
+	if status.Err != nil {
+		return fmt.Errorf("network policies: changes are not committed: %w", status.Err)
+	}
+	if err := f.Healthy(); err != nil {
+		return err
+	}
+	if n := len(status.Rejected); n > 0 {
+		first := status.Rejected[0]
+		return fmt.Errorf("network policies: %d rejected by the aggregator, the first is %s %s", n, first.Kind(), strings.TrimPrefix(first.Namespace+"/"+first.Name, "/"))
 	}
 	return nil
 }

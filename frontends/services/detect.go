@@ -1,7 +1,10 @@
 package services
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
@@ -46,18 +49,43 @@ func (c *Config) warnDetect() {
 	}
 }
 
-// warnNode logs what the Node object lacks, and what this node cannot use of it.
-func (c *Config) warnNode(n *model.Node, have [model.NumFamilies]bool) {
+// checkNode returns what the Node object lacks, and what this node cannot use of it; nil if
+// it has all that is needed, or is not known.
+func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	if n == nil || !n.Known {
-		return
-	}
-	if c.Detect.Mode == render.DetectNode && len(n.PodCIDRs[model.IPv4])+len(n.PodCIDRs[model.IPv6]) == 0 {
-		c.Logger.Warn("the node has no podCIDRs yet: until then, "+unknownPods, "node", n.Name)
+		return nil
 	}
 	for f, a := range n.Addresses {
 		if a.IsValid() && !have[f] && !n.Addresses[1-f].IsValid() {
-			c.Logger.Error(fmt.Sprintf("the node's only address is of %s, which this node does not have: no Service of that family works here", model.Family(f)),
-				"node", n.Name, "address", a)
+			return fmt.Errorf("the node's only address is %s, but it does not have %s: no Service of that family works here", a, model.Family(f))
 		}
+	}
+	pods := slices.Concat(n.PodCIDRs[model.IPv4], n.PodCIDRs[model.IPv6])
+	if c.Detect.Mode == render.DetectNode && len(pods) == 0 {
+		return errors.New("the node has no podCIDRs yet: until then, " + unknownPods)
+	}
+	if c.Detect.Mode != render.DetectCIDRs || len(c.Detect.CIDRs) == 0 {
+		return nil
+	}
+	for _, p := range pods {
+		inside := func(cluster netip.Prefix) bool { return cluster.Bits() <= p.Bits() && cluster.Contains(p.Addr()) }
+		if have[model.FamilyOf(p.Addr())] && !slices.ContainsFunc(c.Detect.CIDRs, inside) {
+			return fmt.Errorf("the node's podCIDR %s is not in the cluster CIDR %s: its pods count as clients from outside the cluster", p, c.Detect.CIDRs)
+		}
+	}
+	return nil
+}
+
+// noteNode keeps the result of checkNode for Degraded, and logs it.
+func (f *Frontend) noteNode(n *model.Node) {
+	if n == nil {
+		return
+	}
+	err := f.cfg.checkNode(n, f.have)
+	f.mu.Lock()
+	f.node = err
+	f.mu.Unlock()
+	if err != nil {
+		f.cfg.Logger.Warn("the Node object does not fit this node", "node", n.Name, "error", err)
 	}
 }

@@ -62,25 +62,32 @@ func TestUnknownPods(t *testing.T) {
 		"no CIDRs":    {render.Detect{}, nil, "level=WARN msg=\"no addresses of pods are configured"},
 		"CIDRs":       {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil, ""},
 		"the node":    {render.Detect{Mode: render.DetectNode}, nil, "level=INFO msg=\"flows from pods are recognized by the podCIDRs"},
-		"none yet":    {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "level=WARN msg=\"the node has no podCIDRs yet"},
+		"none yet":    {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "the node has no podCIDRs yet"},
 		"an instance": {render.Detect{Mode: render.DetectInterface, Interface: "cni0"}, nil, "flows from this node itself are not flows from pods"},
 		"IPv6 alone": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-			&model.Node{Known: true, Addresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("fd00::1")}}, "level=ERROR msg=\"the node's only address is of IPv6"},
+			&model.Node{Known: true, Addresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("fd00::1")}}, "the node's only address is fd00::1, but it does not have IPv6"},
+		"other CIDRs": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+			&model.Node{Known: true, PodCIDRs: model.Prefixes{{netip.MustParsePrefix("172.16.1.0/24")}}}, "podCIDR 172.16.1.0/24 is not in the cluster CIDR [10.0.0.0/8]"},
+		"our CIDRs": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+			&model.Node{Known: true, PodCIDRs: model.Prefixes{{netip.MustParsePrefix("10.244.1.0/24")}, {netip.MustParsePrefix("fd00::/64")}}}, ""},
 	} {
 		var log bytes.Buffer
-		cfg := Config{Detect: tt.detect, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		cfg.warnDetect()
-		cfg.warnNode(tt.node, onlyIPv4)
+		f := Frontend{have: onlyIPv4, cfg: Config{Detect: tt.detect, Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+		f.cfg.warnDetect()
+		f.noteNode(tt.node)
+		if err := f.Node(); err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: the node is %v", name, err)
+		}
 		if tt.want == "" && log.Len() > 0 || !strings.Contains(log.String(), tt.want) {
 			t.Errorf("%s: the log is %q, want %q", name, &log, tt.want)
 		}
 	}
 	var log bytes.Buffer
-	cfg := Config{Detect: render.Detect{Mode: render.DetectNode}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	f := Frontend{have: bothFamilies, cfg: Config{Detect: render.Detect{Mode: render.DetectNode}, Logger: slog.New(slog.NewTextHandler(&log, nil))}}
 	cidrs := model.Prefixes{{netip.MustParsePrefix("10.244.1.0/24")}}
-	cfg.warnNode(&model.Node{Known: true, PodCIDRs: cidrs}, bothFamilies)
-	cfg.warnNode(nil, bothFamilies)
-	cfg.warnNode(&model.Node{}, bothFamilies)
+	f.noteNode(&model.Node{Known: true, PodCIDRs: cidrs})
+	f.noteNode(nil)
+	f.noteNode(&model.Node{})
 	if log.Len() > 0 {
 		t.Errorf("a node with podCIDRs is worth %q", &log)
 	}

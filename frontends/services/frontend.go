@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type Frontend struct {
 
 	mu          sync.Mutex
 	quarantined []string
+	// node is what is wrong with the Node object, nil if nothing is.
+	node error
 }
 
 // Status is the progress of a Frontend.
@@ -134,6 +137,9 @@ func (f *Frontend) Status() Status {
 	return out
 }
 
+// Name returns the name of the frontend, under which it also publishes.
+func (f *Frontend) Name() string { return Publisher }
+
 // Ready returns nil once this process has committed its rules, and before, the reason why it
 // has not.
 func (f *Frontend) Ready() error {
@@ -148,6 +154,34 @@ func (f *Frontend) Ready() error {
 	default:
 		return errors.New("services: not published yet")
 	}
+}
+
+// Degraded returns what is not as it should be although rules are in force: the aggregator
+// does not commit, a change waits for twice Config.SyncPeriod, or Services are left out
+// because the aggregator rejected them.
+func (f *Frontend) Degraded() error {
+	status := f.Status()
+	if status.Err != nil {
+		return fmt.Errorf("services: changes are not committed: %w", status.Err)
+	}
+	if wait := f.cfg.Now().Sub(status.Pending); f.isSynced() && !status.Pending.IsZero() && wait > 2*f.cfg.SyncPeriod {
+		return fmt.Errorf("services: a change has been waiting for its commit for %v", wait.Round(time.Second))
+	}
+	if n := len(status.Quarantined); n > 0 {
+		return fmt.Errorf("services: %d left out because the aggregator rejected them: %s", n, strings.Join(status.Quarantined[:min(n, maxNamed)], ", "))
+	}
+	return nil
+}
+
+// maxNamed is how many Services a message names.
+const maxNamed = 5
+
+// Node returns why the Node object does not fit this node or the configuration, so that some
+// Services do not work or pods are not recognized; nil if it does.
+func (f *Frontend) Node() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.node
 }
 
 // inForce returns nil if rules of this process or of an earlier one are in force.
@@ -207,7 +241,7 @@ func (f *Frontend) isSynced() bool {
 // refreshed receives what changed in the model, under its lock.
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
 	f.local.Changed(c)
-	f.cfg.warnNode(c.Node, f.have)
+	f.noteNode(c.Node)
 	f.metrics.changes.Add(float64(len(c.Services)))
 	f.metrics.model.Set(float64(revision))
 }

@@ -46,7 +46,7 @@ func TestKubeBlackHole(t *testing.T) {
 			}
 			want := fill(api, 3)
 			r := newRecorder()
-			k, err := newKube(KubeConfig{Server: api.URL(), QPS: -1}, inside)
+			k, err := NewKube(KubeConfig{Server: api.URL(), QPS: -1, Dial: inside})
 			if err != nil {
 				t.Fatal(err)
 			}

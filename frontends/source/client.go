@@ -53,7 +53,7 @@ type groupKey struct {
 	scheme  *runtime.Scheme
 }
 
-func newClient(cfg KubeConfig, dial dial) (*client, error) {
+func newClient(cfg KubeConfig) (*client, error) {
 	rc, err := restConfig(cfg, serviceAccountDir)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 			rc.AcceptContentTypes += "," + jsonContent
 		}
 	}
-	rc.Dial = dial
-	c := &client{config: rc, server: rc.Host, reach: &reach{server: rc.Host, log: cfg.Logger}, groups: make(map[groupKey]rest.Interface), messages: make(messages)}
+	rc.Dial = cfg.Dial
+	c := &client{config: rc, server: rc.Host, reach: newReach(rc.Host, cfg.Logger), groups: make(map[groupKey]rest.Interface), messages: make(messages)}
 	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, c.reach} })
 	if c.http, err = rest.HTTPClientFor(rc); err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)

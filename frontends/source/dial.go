@@ -24,11 +24,8 @@ const (
 	unanswered = 10 * time.Second
 )
 
-// dial opens a connection, as DialContext of net.Dialer.
-type dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-// newDial returns the dial for the API server.
-func newDial() dial {
+// newDial returns the Dial of a KubeConfig that has none.
+func newDial() func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{
 		Timeout:         dialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepIdle, Interval: keepInterval, Count: keepCount},

@@ -18,8 +18,9 @@
 // Kubernetes 1.34), and paged otherwise. An object is deleted only if a watch or a
 // complete list says so, however lists and watches end. Each watch waits between two
 // attempts as in client-go, up to a minute, so that the nodes of a cluster do not ask a
-// server that comes back all at once. Once it answers one watch of the process, the others
-// try again within a second. There is no periodic resync.
+// server that comes back all at once. While the server does not answer, the watches of the
+// process try in turn, one at a time, with the same waits. Once it answers one of them, the
+// others try again within a second. There is no periodic resync.
 //
 // A user of a kind with many fields that it does not read can read the encoded object itself
 // (Kind.Unmarshal): see message.go.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -38,6 +39,9 @@ type KubeConfig struct {
 	AcceptContentTypes string
 	// UserAgent names the client in the API server's logs; empty means "weft".
 	UserAgent string
+	// Dial opens a connection to the API server, as DialContext of net.Dialer; nil means over
+	// TCP, and connections that do not answer are closed within seconds.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger also receives the log of client-go, except what that writes to klog's
 	// global logger; nil discards.
 	Logger *slog.Logger
@@ -55,12 +59,12 @@ type Kube struct {
 
 // NewKube returns a source. It reads the kubeconfig, or without one the service account of
 // the pod, but does not connect.
-func NewKube(cfg KubeConfig) (*Kube, error) { return newKube(cfg, newDial()) }
-
-// newKube is NewKube with a dial, which is another one in tests.
-func newKube(cfg KubeConfig, dial dial) (*Kube, error) {
+func NewKube(cfg KubeConfig) (*Kube, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	c, err := newClient(cfg, dial)
+	if cfg.Dial == nil {
+		cfg.Dial = newDial()
+	}
+	c, err := newClient(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +73,21 @@ func newKube(cfg KubeConfig, dial dial) (*Kube, error) {
 
 // Client returns a client for the same API server. It shares the limits of QPS and Burst.
 func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
+
+// Reachable returns nil while the API server answers. Otherwise the error says why the last
+// request failed: no connection, an internal error, or credentials that the server refuses.
+// If a Required resource is not listed, the error has the server's answer.
+func (k *Kube) Reachable() error {
+	if err := k.client.reach.current(); err != nil {
+		return fmt.Errorf("%s: %w", k.client.server, err)
+	}
+	for _, w := range k.watches {
+		if err := w.failing.Load(); err != nil && w.presence == Required {
+			return fmt.Errorf("%s: %w", k.client.server, *err)
+		}
+	}
+	return nil
+}
 
 // Subscribe implements Source. Users that ask for the same objects of a resource
 // share one watch, and get copies of the objects.
@@ -117,6 +136,7 @@ func (k *Kube) Run(ctx context.Context) error {
 	// client-go logs to the logger in the context, except for a few messages to klog's
 	// global logger, which belongs to the program.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
+	k.client.reach.first = k.retryFirst
 	var all sync.WaitGroup
 	for _, w := range k.watches {
 		w.retryFirst, w.retryAbsent = k.retryFirst, k.retryAbsent

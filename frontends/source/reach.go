@@ -5,20 +5,93 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
+
+// maxTurnJitter is the largest random part of a wait for a turn.
+const maxTurnJitter = 0.1
 
 // reach notes when the API server stops answering and when it answers again. The
 // reflectors of client-go v0.36 do not: they retry a refused connection silently, each
-// after a wait of its own.
+// after a wait of its own. While the server does not answer, the watches of the process
+// try in turn, so that a node with five watches makes a fifth of the requests.
 type reach struct {
 	log    *slog.Logger
 	server string
 
 	mu sync.Mutex
+	// next is when the next turn begins.
+	next time.Time
+	// waits has the times between turns, which grow like those of a reflector. They begin
+	// with first again if there was no turn for retryReset. (DelayWithReset of apimachinery
+	// v0.36 begins again every two minutes, even while the server does not answer.)
+	waits wait.Backoff
+	// first is retryFirst, and shorter in tests.
+	first time.Duration
 	// back is closed when the server answers again. It is nil while it answers.
 	back chan struct{}
+	// last is why the server does not answer, nil while it does.
+	last error
+}
+
+// newReach returns a reach for a server that answers.
+func newReach(server string, log *slog.Logger) *reach {
+	return &reach{server: server, log: log, first: retryFirst}
+}
+
+// await waits for d, as a reflector does between two attempts. While the server does not
+// answer, it then waits until it is the turn of its caller. It returns within retryBack if
+// the server answers another request, and at once if ctx ends.
+func (r *reach) await(ctx context.Context, d time.Duration) {
+	back := r.again()
+	for ; d > 0; d = r.turn(back) {
+		timer := time.NewTimer(d)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-back:
+			timer.Reset(min(d, rand.N(retryBack))) //nolint:gosec // not a secret
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+			}
+			return
+		}
+	}
+}
+
+// turn returns 0 if its caller may make a request: if the server has answered since it
+// returned back, or if the delay since the last turn is over. Otherwise it returns how long
+// to wait for the next turn, longer by a random part so that all waiting watches have turns.
+func (r *reach) turn(back <-chan struct{}) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if back == nil || back != (<-chan struct{})(r.back) {
+		return 0
+	}
+	if left := time.Until(r.next); left > 0 {
+		return wait.Jitter(left, maxTurnJitter)
+	}
+	if time.Since(r.next) > retryReset {
+		r.waits = *backoff(r.first)
+	}
+	r.next = time.Now().Add(r.waits.Step())
+	return 0
+}
+
+// current returns why the server does not answer, nil while it does.
+func (r *reach) current() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
 }
 
 // again returns a channel that is closed when the server answers again; nil if it has not
@@ -30,16 +103,21 @@ func (r *reach) again() <-chan struct{} {
 }
 
 // note records the outcome of a request. A server that answers with an internal error
-// starts or stops.
+// starts or stops, and one that does not know the credentials is of no more use.
 func (r *reach) note(a *http.Response, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	if err == nil && a.StatusCode >= http.StatusInternalServerError {
+	switch {
+	case err != nil:
+	case a.StatusCode == http.StatusUnauthorized:
+		err = fmt.Errorf("it refuses the credentials: status %s", a.Status)
+	case a.StatusCode >= http.StatusInternalServerError:
 		err = fmt.Errorf("status %s", a.Status)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.last = err
 	switch {
 	case err == nil && r.back != nil:
 		close(r.back)

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,12 +43,22 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 	go func() { done <- k.Run(ctx) }()
 	log.await(t, "the Kubernetes API does not answer")
 	log.await(t, "connection refused")
+	if err := k.Reachable(); err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("reachable: %v", err)
+	}
 	if l, err = net.Listen("tcp", address); err != nil {
 		t.Skipf("port is taken by another process: %v", err)
 	}
 	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler()}} //nolint:gosec // a test
 	srv.Start()
 	log.await(t, "the Kubernetes API answers again")
+	// It answers, but does not have what is required.
+	for err := k.Reachable(); err == nil || !strings.Contains(err.Error(), "could not find"); err = k.Reachable() {
+		if t.Context().Err() != nil {
+			t.Fatalf("reachable: %v", err)
+		}
+		runtime.Gosched()
+	}
 	srv.Close()
 	cancel()
 	select {
@@ -56,5 +68,33 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the source does not end")
+	}
+}
+
+// TestReachNotes tells apart what a server answers.
+func TestReachNotes(t *testing.T) {
+	_, logger := newLog()
+	r := newReach("https://192.0.2.1", logger)
+	for _, tt := range []struct {
+		status int
+		err    error
+		want   string
+	}{
+		{http.StatusOK, nil, ""},
+		{http.StatusUnauthorized, nil, "it refuses the credentials: status 401 Unauthorized"},
+		{http.StatusForbidden, nil, ""},
+		{http.StatusServiceUnavailable, nil, "status 503 Service Unavailable"},
+		{0, context.Canceled, "status 503 Service Unavailable"},
+		{0, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded.Error()},
+		{http.StatusNotFound, nil, ""},
+	} {
+		r.note(&http.Response{StatusCode: tt.status, Status: fmt.Sprintf("%d %s", tt.status, http.StatusText(tt.status))}, tt.err)
+		got := ""
+		if err := r.current(); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want || (r.again() == nil) != (tt.want == "") {
+			t.Errorf("after %d, %v: %q, want %q", tt.status, tt.err, got, tt.want)
+		}
 	}
 }

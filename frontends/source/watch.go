@@ -2,8 +2,9 @@ package source
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,8 @@ type resourceWatch struct {
 	reach    *reach
 	store    *store
 	log      *slog.Logger
+	// failing is why the last request failed; nil while the watch works.
+	failing atomic.Pointer[error]
 	// retryFirst and retryAbsent are the constants, and shorter in tests.
 	retryFirst, retryAbsent time.Duration
 }
@@ -102,12 +105,12 @@ func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 }
 
 // reflect runs a reflector of client-go until ctx ends. The reflector never resyncs:
-// users have every object already. Between its attempts it waits as in its own Run, or
-// until the API server answers another request of the process.
+// users have every object already. Between its attempts it waits as in its own Run; see
+// reach.await for an API server that does not answer.
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
 	logger, waits := klog.FromContext(ctx), waitClock{ctx: ctx, reach: w.reach}
 	// The store looks at the types of objects.
-	r := cache.NewReflectorWithOptions(requests, nil, w.store, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(w.noted(requests), nil, w.store, cache.ReflectorOptions{
 		Name: w.key.resource.Resource, TypeDescription: w.key.resource.Resource, Logger: &logger, Clock: waits, Backoff: backoff(w.retryFirst),
 	})
 	delay := backoff(w.retryFirst).DelayWithReset(waits, retryReset)
@@ -116,6 +119,30 @@ func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) 
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 		}
 		<-waits.After(delay())
+	}
+}
+
+// noted returns requests that set failing.
+func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
+	note := func(err error) {
+		switch {
+		case err == nil:
+			w.failing.Store(nil)
+		case !errors.Is(err, context.Canceled):
+			w.failing.Store(&err)
+		}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l, err := requests.ListWithContextFunc(ctx, o)
+			note(err)
+			return l, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			i, err := requests.WatchFuncWithContext(ctx, o)
+			note(err)
+			return i, err
+		},
 	}
 }
 
@@ -154,7 +181,7 @@ func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cac
 
 // waitClock is the real clock, except that the end of its context ends all waits, which
 // the reflector of client-go v0.36 does not look at while it waits to request a streamed
-// list again, and so does the return of the API server.
+// list again, and that a wait ends as reach.await says.
 type waitClock struct {
 	clock.RealClock
 	ctx   context.Context //nolint:containedctx // its purpose
@@ -165,18 +192,7 @@ type waitClock struct {
 func (c waitClock) After(d time.Duration) <-chan time.Time {
 	ch := make(chan time.Time, 1)
 	go func() {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.ctx.Done():
-		case <-c.reach.again():
-			select {
-			case <-timer.C:
-			case <-c.ctx.Done():
-			case <-time.After(rand.N(retryBack)): //nolint:gosec // not a secret
-			}
-		}
+		c.reach.await(c.ctx, d)
 		ch <- c.Now()
 	}()
 	return ch

@@ -42,7 +42,7 @@ func TestWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				r, began := &reach{log: slog.New(slog.DiscardHandler)}, time.Now()
+				r, began := newReach("", slog.New(slog.DiscardHandler)), time.Now()
 				if test.before != nil {
 					test.before(r, cancel)
 				}

@@ -16,7 +16,7 @@ import (
 // TestRightsAreEnough compares the requests to the API with the rights in the
 // manifest, which are limited to reading and to events.
 func TestRightsAreEnough(t *testing.T) {
-	content, err := os.ReadFile("../../../deploy/kubernetes/rbac.yaml")
+	content, err := os.ReadFile("../../../deploy/kubernetes/split/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
