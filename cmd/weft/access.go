@@ -23,10 +23,11 @@ import (
 
 func newAccessCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "access",
-		Short: "Check a configuration of publishers, without a daemon",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "access",
+		Short:   "Check a configuration of publishers, without a daemon",
+		Example: "  weft access check --config weft.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newAccessCheckCmd())
 	for _, sub := range cmd.Commands() {

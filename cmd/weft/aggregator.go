@@ -14,5 +14,7 @@ func newAggregatorCmd() *cobra.Command {
 If a flag or a configuration file of kube-proxy (--config) says so, it also sets
 up connection tracking, as kube-proxy does: the Service frontend, in another
 process, has no capability for that. Otherwise it keeps the kernel's values.`,
+		Example: `  weft aggregator
+  weft aggregator --socket /tmp/weft/weft.sock --state-dir /tmp/weft/state --metrics-bind-address=`,
 	})
 }

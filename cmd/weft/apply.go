@@ -24,24 +24,30 @@ const flagConfirm = "confirm"
 type application struct {
 	conn     cli.Connection
 	includes nftfile.IncludePath
-	file     string
-	name     string
+	files    nftfile.Selection
 	priority int32
 	lifetime string
+	life     weftv1.Lifetime
 	// confirm is the time until it is taken back, if confirmed is true.
 	confirm   time.Duration
 	confirmed bool
 	stage     bool
+	stdin     io.Reader
+	out       io.Writer
+	stderr    io.Writer
 }
 
 func newApplyCmd() *cobra.Command {
 	a := application{lifetime: "sticky"}
 	cmd := &cobra.Command{
-		Use:   "apply -f FILE",
-		Short: "Publish a .nft file as a fragment and wait until it is committed",
-		Long: `Publish a .nft file as a fragment and wait until it is committed. The file
-replaces the fragment's earlier content; applying it again changes nothing.
-weft apply reads the files that it includes, not the daemon.
+		Use:   "apply -f FILE|DIR|-...",
+		Short: "Publish .nft files as fragments and wait until they are committed",
+		Long: `Publish each .nft file as a fragment, and wait until it is committed. A directory is all
+its .nft files in the order of their names. A file replaces the fragment's earlier content;
+applying it again changes nothing. For each fragment weft apply prints whether it was
+created, configured or unchanged. It goes on after a file that is refused, names all that
+were not applied at the end, and fails then. weft apply reads the files that a file includes,
+not the daemon.
 
 With --confirm, weft gives the fragment its earlier content again, or withdraws it if it is new,
 unless weft confirm comes in time: also if this command, the connection or
@@ -50,20 +56,22 @@ weft itself ends meanwhile. Nothing else changes the fragment until then.
 With --stage, weft publishes a copy that counts what the rules would do, and does nothing: the
 fragment NAME-staged, with tables of such names.`,
 		Example: `  weft apply -f deny.nft
+  weft apply -f fragments/ -f more.nft
   weft apply -f firewall.nft --confirm 30s && weft confirm firewall
   weft apply -f firewall.nft --stage && weft get table inet firewall-staged
   weft apply --name deny -f - < deny.nft`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.confirmed = cmd.Flags().Changed(flagConfirm)
-			return a.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			a.stdin, a.out, a.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return a.run(cmd.Context())
 		},
 	}
 	a.conn.AddFlags(cmd)
 	set := cmd.Flags()
 	a.includes.AddFlag(set)
-	set.StringVarP(&a.file, "file", "f", "", "the .nft file; - reads standard input")
-	set.StringVar(&a.name, "name", "", "name of the fragment (default: the file's name without .nft)")
+	a.files.AddFlags(set)
+	a.files.AddNameFlag(set)
 	set.Int32Var(&a.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 	set.StringVar(&a.lifetime, "lifetime", a.lifetime, "sticky (stays when weft restarts) or durable (also after a reboot)")
 	set.DurationVar(&a.confirm, flagConfirm, 0, "take it back after this time (1s to 24h), unless weft confirm comes before")
@@ -73,55 +81,97 @@ fragment NAME-staged, with tables of such names.`,
 	return cmd
 }
 
-// run reads the file and publishes it.
-func (a *application) run(ctx context.Context, stdin io.Reader, out io.Writer) error {
-	life, ok := weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(a.lifetime)]
-	if !ok || life == int32(weftv1.Lifetime_LIFETIME_SESSION) || life == 0 {
+// run publishes the files one after the other, and prints the outcome of each. Of several
+// files it reports all errors.
+func (a *application) run(ctx context.Context) error {
+	a.life = weftv1.Lifetime(weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(a.lifetime)])
+	if a.life != weftv1.Lifetime_LIFETIME_STICKY && a.life != weftv1.Lifetime_LIFETIME_DURABLE {
 		return cli.Usagef("--lifetime %q: want sticky or durable", a.lifetime)
 	}
-	if a.file == "" {
-		return cli.Usagef("weft apply: name the file with -f (see weft apply --help)")
+	if len(a.files.Files) == 0 {
+		return cli.Usagef("weft apply: name files with -f (see weft apply --help)")
 	}
-	bundle, err := a.includes.Read(stdin, a.file)
+	sources, err := a.files.Sources()
 	if err != nil {
-		return err
+		return selectionError("weft apply", err)
 	}
-	f := &weftv1.Fragment{Name: nftfile.FragmentName(a.name, a.file), Priority: a.priority, Lifetime: weftv1.Lifetime(life), Nft: bundle.Text}
-	if f.GetName() == "" {
-		return cli.Usagef("apply -f -: give the fragment a --name")
-	}
-	if a.stage {
-		if f.Nft, err = stagedText(a.file, bundle); err != nil {
+	if len(sources) == 1 {
+		// A file that cannot be read is an error even if no daemon runs.
+		f, bundle, err := a.read(sources[0])
+		if err != nil {
 			return err
 		}
-		f.Name += counting.Suffix
-		// Places of errors are those of the copy.
-		bundle = nil
+		return a.conn.Do(ctx, func(c *client.Client) error { return a.apply(ctx, c, f, bundle) })
+	}
+	paths := make([]string, len(sources))
+	for i, from := range sources {
+		paths[i] = from.Path
 	}
 	return a.conn.Do(ctx, func(c *client.Client) error {
-		line, err := a.apply(ctx, c, f)
-		if err != nil && bundle != nil {
-			err = nftfile.LocateError(bundle, err)
-		}
-		if err == nil {
-			fmt.Fprintln(out, line)
-		}
-		return err
+		return each(ctx, a.stderr, "applied", paths, func(i int) error {
+			f, bundle, err := a.read(sources[i])
+			if err != nil {
+				return err
+			}
+			return a.apply(ctx, c, f, bundle)
+		})
 	})
 }
 
-// apply publishes the fragment, and returns what is to be said.
-func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fragment) (string, error) {
+// read returns the fragment that a file becomes. The bundle is nil if places in the
+// fragment's text are not those of files.
+func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
+	bundle, err := a.includes.Read(a.stdin, from.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &weftv1.Fragment{Name: from.Name, Priority: a.priority, Lifetime: a.life, Nft: bundle.Text}
+	if !a.stage {
+		return f, bundle, nil
+	}
+	f.Name += counting.Suffix
+	f.Nft, err = stagedText(from.Path, bundle)
+	return f, nil, err
+}
+
+// apply publishes a fragment and prints the outcome.
+func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fragment, bundle *ruleset.Bundle) error {
+	done := cli.Progress(a.stderr, fmt.Sprintf("apply %s: %.1f MB", f.GetName(), float64(len(f.GetNft()))/1e6))
+	defer done()
+	before, err := content(ctx, c, f.GetName())
+	if err != nil {
+		return err
+	}
+	var more string
 	if a.confirmed {
-		revision, at, err := c.ApplyUnconfirmed(ctx, f, a.confirm)
-		return fmt.Sprintf("%s committed, revision %d; taken back at %s unless: weft confirm %s", f.GetName(), revision, at.Local().Format(time.TimeOnly), f.GetName()), err
+		_, at, err := c.ApplyUnconfirmed(ctx, f, a.confirm)
+		if err != nil {
+			return located(bundle, err)
+		}
+		more = fmt.Sprintf("; taken back at %s unless: weft confirm %s", at.Local().Format(time.TimeOnly), f.GetName())
+	} else if _, err := c.Apply(ctx, f); err != nil {
+		return located(bundle, err)
 	}
-	revision, err := c.Apply(ctx, f)
-	line := fmt.Sprintf("%s committed, revision %d", f.GetName(), revision)
 	if a.stage {
-		line += "; it counts and does nothing: weft get table, weft delete " + f.GetName()
+		more = "; it counts and does nothing: weft get table, weft delete " + f.GetName()
 	}
-	return line, err
+	after, err := content(ctx, c, f.GetName())
+	what := outcome(before, after)
+	if err != nil {
+		// Without the content it is not known what has changed.
+		what = "applied"
+	}
+	done()
+	fmt.Fprintf(a.out, "fragment/%s %s%s\n", f.GetName(), what, more)
+	return nil
+}
+
+// located translates the places of violations into places of the files.
+func located(bundle *ruleset.Bundle, err error) error {
+	if bundle == nil {
+		return err
+	}
+	return nftfile.LocateError(bundle, err)
 }
 
 // stagedText returns the text of the copy of a file that counts.

@@ -73,7 +73,7 @@ func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]
 	var files []check.File
 	inputs := 0
 	for i, args := range [][]string{with, paths} {
-		names, err := nftfile.Paths(args)
+		names, err := nftfile.Paths(args, false)
 		if err != nil {
 			return nil, err
 		}

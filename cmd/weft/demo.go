@@ -15,7 +15,8 @@ with pods and servers, weft on each node, and a client outside. Each step says
 what was expected and what was observed. The exit code is 0 only if all of it
 was right. Needs root, or a kernel that lets users make user namespaces; nothing
 outside of the demo's own namespaces is touched.`,
-		Args: cobra.NoArgs,
+		Example: "  weft demo",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

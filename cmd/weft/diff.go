@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,23 +19,29 @@ func newDiffCmd() *cobra.Command {
 	var (
 		conn   cli.Connection
 		output cli.Output
-		commit uint64
+		commit string
 	)
 	cmd := &cobra.Command{
 		Use:   "diff REVISION [REVISION]",
 		Short: "Show how fragments changed between two revisions, or since one",
 		Long: `Show how fragments changed after the first revision, up to the second one or until
 now, as differences of their nft text. With -c, show what one commit changed.
-weft history lists the revisions.`,
-		Example: `  weft diff 1790000000123
+weft history lists the revisions.
+
+` + cli.RevisionHelp,
+		Example: `  weft diff 00123
+  weft diff 00123 00124
   weft diff -c 1790000000124`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, to, err := revisions(args, commit)
-			if err != nil {
-				return err
+			if (commit == "") == (len(args) == 0) {
+				return cli.Usagef("weft diff: name one or two revisions, or one with -c (see weft history)")
 			}
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
+				from, to, err := revisions(cmd.Context(), c, args, commit)
+				if err != nil {
+					return err
+				}
 				comparison, err := c.CompareRevisions(cmd.Context(), from, to)
 				if err != nil {
 					return err
@@ -44,35 +50,26 @@ weft history lists the revisions.`,
 				return output.Write(w, comparison, func() error { return printComparison(w, comparison) })
 			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: conn.CompleteRevisions,
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, "text", "json", "yaml")
-	cmd.Flags().Uint64VarP(&commit, "commit", "c", 0, "show what this revision changed")
+	cmd.Flags().StringVarP(&commit, "commit", "c", "", "show what this revision changed")
+	// The only error is an unknown flag.
+	_ = cmd.RegisterFlagCompletionFunc("commit", conn.CompleteRevisions)
 	return cmd
 }
 
 // revisions returns the two revisions to compare; the second one is 0 for now.
-func revisions(args []string, commit uint64) (from, to uint64, err error) {
-	switch {
-	case commit > 0 && len(args) == 0:
-		return commit - 1, commit, nil
-	case commit > 0 || len(args) == 0:
-		return 0, 0, cli.Usagef("weft diff: name one or two revisions, or one with -c (see weft history)")
+func revisions(ctx context.Context, c *client.Client, args []string, commit string) (from, to uint64, err error) {
+	if commit != "" {
+		to, err = cli.FindRevision(ctx, c, commit)
+		return to - 1, to, err
 	}
-	if from, err = revision(args[0]); err == nil && len(args) == 2 {
-		to, err = revision(args[1])
+	if from, err = cli.FindRevision(ctx, c, args[0]); err == nil && len(args) == 2 {
+		to, err = cli.FindRevision(ctx, c, args[1])
 	}
 	return from, to, err
-}
-
-// revision parses a revision.
-func revision(arg string) (uint64, error) {
-	n, err := strconv.ParseUint(arg, 10, 64)
-	if err != nil || n == 0 {
-		return 0, cli.Usagef("%q is not a revision: want a number that weft history shows", arg)
-	}
-	return n, nil
 }
 
 // printComparison prints the difference of each fragment.

@@ -18,6 +18,7 @@ func newHistoryCmd() *cobra.Command {
 		conn   cli.Connection
 		output cli.Output
 		req    weftv1.ListRevisionsRequest
+		before string
 	)
 	cmd := &cobra.Command{
 		Use:   "history",
@@ -25,18 +26,29 @@ func newHistoryCmd() *cobra.Command {
 		Long: `Show the recorded commits, the newest first: which fragments each one added,
 changed or withdrew, what that changed in the kernel, the size of the transaction in
 bytes, and how long it took to build and to commit it. The history survives restarts.
-weft diff shows the content of what changed.`,
+weft diff shows the content of what changed.
+
+` + cli.RevisionHelp,
 		Example: `  weft history
   weft history --of team-a --limit 5 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return conn.Do(cmd.Context(), func(c *client.Client) error {
+			return conn.Do(cmd.Context(), func(c *client.Client) (err error) {
+				if before != "" {
+					if req.Before, err = cli.FindRevision(cmd.Context(), c, before); err != nil {
+						return err
+					}
+				}
 				list, err := c.ListRevisions(cmd.Context(), &req)
 				if err != nil {
 					return err
 				}
+				newest, err := c.ListRevisions(cmd.Context(), &weftv1.ListRevisionsRequest{Limit: 1})
+				if err != nil {
+					return err
+				}
 				w := cmd.OutOrStdout()
-				return output.Write(w, list, func() error { return printHistory(w, list) })
+				return output.Write(w, list, func() error { return printHistory(w, list, newest) })
 			})
 		},
 	}
@@ -44,12 +56,19 @@ weft diff shows the content of what changed.`,
 	output.AddFlag(cmd, "table", "json", "yaml")
 	cmd.Flags().StringVar(&req.Publisher, "of", "", "show only commits that changed fragments of this publisher")
 	cmd.Flags().Uint32VarP(&req.Limit, "limit", "n", 20, "show at most so many commits; 0 shows all")
-	cmd.Flags().Uint64Var(&req.Before, "before", 0, "show only commits before this revision")
+	cmd.Flags().StringVar(&before, "before", "", "show only commits before this revision")
+	// The only errors are unknown flags.
+	_ = cmd.RegisterFlagCompletionFunc("of", conn.CompletePublishers)
+	_ = cmd.RegisterFlagCompletionFunc("before", conn.CompleteRevisions)
 	return cmd
 }
 
-// printHistory prints a row for each entry.
-func printHistory(w io.Writer, list *weftv1.ListRevisionsResponse) error {
+// printHistory prints a row for each entry. The first entry of newest has the last revision.
+func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error {
+	var last uint64
+	for _, r := range newest.GetRevisions() {
+		last = r.GetRevision()
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "REVISION\tTIME\tFRAGMENTS\tSIZE\tDURATION\tCHANGES")
 	for _, r := range list.GetRevisions() {
@@ -57,12 +76,12 @@ func printHistory(w io.Writer, list *weftv1.ListRevisionsResponse) error {
 		for _, f := range r.GetFragments() {
 			names = append(names, changeSign(f.GetKind())+f.GetFragment().Text())
 		}
-		changes := counts(r.GetChanges())
+		changes := cli.Counts(r.GetChanges())
 		if n := r.GetLost(); n > 0 {
 			changes += fmt.Sprintf(" (and %d commits before it that could not be recorded)", n)
 		}
 		took := (r.GetBuild().AsDuration() + r.GetKernel().AsDuration()).Round(10 * time.Microsecond)
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%v\t%s\n", r.GetRevision(), r.GetTime().AsTime().Local().Format("2006-01-02 15:04:05.000"),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%v\t%s\n", cli.ShortRevision(r.GetRevision(), last), r.GetTime().AsTime().Local().Format("2006-01-02 15:04:05.000"),
 			cli.Some(names), r.GetSize(), took, changes)
 	}
 	return tw.Flush()

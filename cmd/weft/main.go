@@ -17,11 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/doctor"
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/cmd/weft/top"
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
@@ -52,21 +52,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if code := (cli.ExitCode)(0); errors.As(err, &code) {
 		return int(code)
 	}
-	fmt.Fprintf(stderr, "weft: %s\n", describe(err))
+	fmt.Fprintf(stderr, "weft: %s\n", cli.Describe(err))
 	if errors.As(err, new(*cli.UsageError)) {
 		return 2
 	}
 	return 1
-}
-
-// describe returns the text of an error. For a rejection that is every violation, with
-// the line of text it is in.
-func describe(err error) string {
-	var rejected *client.RejectedError
-	if errors.As(err, &rejected) {
-		return rejected.Detail()
-	}
-	return err.Error()
 }
 
 // unknownCommand suggests commands like the word.
@@ -84,6 +74,10 @@ func newRootCmd() *cobra.Command {
 		Long: `weft is a node agent for Kubernetes that owns nftables. Frontends publish
 fragments of ruleset over a Unix socket; one aggregator merges them and is the
 only writer to the kernel.`,
+		Example: `  weft run --manifests deploy/examples/manifests --hostname-override node-1
+  weft apply -f deny.nft
+  weft get all
+  weft explain --from shop/client --to shop/web:80`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -107,6 +101,7 @@ only writer to the kernel.`,
 		newPlanCmd(),
 		get.New(),
 		newWatchCmd(),
+		top.New(),
 		explain.New(),
 		explain.NewTrace(),
 		doctor.New(),
@@ -117,6 +112,9 @@ only writer to the kernel.`,
 		newDemoCmd(),
 		newVersionCmd(),
 	)
+	root.SetHelpCommand(newHelpCmd())
+	root.InitDefaultCompletionCmd()
+	adaptCompletion(subcommand(root, "completion"))
 	root.Args = cobra.ArbitraryArgs
 	root.SuggestionsMinimumDistance = 2
 	root.RunE = func(cmd *cobra.Command, args []string) error {

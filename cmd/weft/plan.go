@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -49,7 +50,9 @@ refused, there are findings and --strict is set, or there is no answer, 2 the co
 				return err
 			}
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
+				done := cli.Progress(cmd.ErrOrStderr(), "plan")
 				plan, err := c.Plan(cmd.Context(), message)
+				done()
 				if err != nil {
 					return err
 				}
@@ -92,9 +95,8 @@ func refusedPlan(rejections []*weftv1.Rejection) error {
 
 // planRequest are the flags that say what to plan.
 type planRequest struct {
-	files    []string
+	files    nftfile.Selection
 	deletes  []string
-	name     string
 	priority int32
 	includes nftfile.IncludePath
 	// bundles are the files, by the names of their fragments.
@@ -113,15 +115,15 @@ func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 
 func (p *planRequest) addFlags(cmd *cobra.Command) {
 	p.includes.AddFlag(cmd.Flags())
-	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
+	p.files.AddFlags(cmd.Flags())
+	p.files.AddNameFlag(cmd.Flags())
 	cmd.Flags().StringArrayVar(&p.deletes, "delete", nil, "a fragment to withdraw first: [PUBLISHER/]NAME")
-	cmd.Flags().StringVar(&p.name, "name", "", "name of the fragment (default: the file's name without .nft)")
 	cmd.Flags().Int32Var(&p.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 }
 
 // message reads the files and returns the request.
 func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
-	if len(p.files)+len(p.deletes) == 0 {
+	if len(p.files.Files)+len(p.deletes) == 0 {
 		return nil, cli.Usagef("weft plan: name files with -f, or fragments with --delete (see weft plan --help)")
 	}
 	req := &weftv1.PlanRequest{Findings: true}
@@ -129,30 +131,26 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 		publisher, name := cli.SplitName(arg)
 		req.Withdraw = append(req.Withdraw, &weftv1.FragmentName{Publisher: publisher, Name: name})
 	}
-	paths, err := nftfile.Paths(p.files)
+	sources, err := p.files.Sources()
 	if err != nil {
-		return nil, err
+		return nil, selectionError("weft plan", err)
 	}
-	if p.name != "" && len(paths) != 1 {
-		return nil, cli.Usagef("weft plan: --name is for one file, and there are %d", len(paths))
-	}
-	taken := map[string]string{}
 	p.bundles = map[string]*ruleset.Bundle{}
-	for _, path := range paths {
-		name := nftfile.FragmentName(p.name, path)
-		if name == "" {
-			return nil, cli.Usagef("plan -f -: give the fragment a --name")
-		}
-		if other, ok := taken[name]; ok {
-			return nil, cli.Usagef("weft plan: %s and %s would both be fragment %s", other, path, name)
-		}
-		taken[name] = path
-		if p.bundles[name], err = p.includes.Read(stdin, path); err != nil {
+	for _, from := range sources {
+		if p.bundles[from.Name], err = p.includes.Read(stdin, from.Path); err != nil {
 			return nil, err
 		}
-		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: name, Priority: p.priority, Nft: p.bundles[name].Text})
+		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: from.Name, Priority: p.priority, Nft: p.bundles[from.Name].Text})
 	}
 	return req, nil
+}
+
+// selectionError makes files without usable names an error of the command line.
+func selectionError(verb string, err error) error {
+	if errors.As(err, new(*nftfile.NamesError)) {
+		return cli.Usagef("%s: %w", verb, err)
+	}
+	return err
 }
 
 // printPlan prints a line for each change, then the hidden elements, the rejections
@@ -171,7 +169,7 @@ func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 		fmt.Fprintln(&b, (&client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}).Detail())
 	}
 	if len(p.GetRejections()) == 0 {
-		fmt.Fprintf(&b, "plan against revision %d: %s\n", p.GetRevision(), counts(p.GetCounts()))
+		fmt.Fprintf(&b, "plan against revision %d: %s\n", p.GetRevision(), cli.Counts(p.GetCounts()))
 	}
 	if len(p.GetChanges()) > 0 {
 		for _, c := range p.GetCosts() {

@@ -26,7 +26,16 @@ func TestMain(m *testing.M) {
 // TestStories runs the scripts in testdata: what a user types and sees. Those
 // in testdata/netns run as root of a network namespace of their own.
 func TestStories(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", Cmds: commands, RequireExplicitExec: true})
+	testscript.Run(t, params("testdata"))
+}
+
+// params returns the parameters of the scripts in dir.
+func params(dir string) testscript.Params {
+	return testscript.Params{Dir: dir, Cmds: commands, RequireExplicitExec: true, Setup: func(e *testscript.Env) error {
+		// By default the race detector waits for a second before a process ends.
+		e.Setenv("GORACE", "atexit_sleep_ms=10")
+		return nil
+	}}
 }
 
 // inNamespace says that this process was started in a fresh network namespace.
@@ -36,7 +45,7 @@ const inNamespace = "WEFT_TEST_IN_NAMESPACE"
 // in a fresh network namespace.
 func TestDaemonStories(t *testing.T) {
 	if os.Getenv(inNamespace) != "" {
-		testscript.Run(t, testscript.Params{Dir: "testdata/netns", Cmds: commands, RequireExplicitExec: true})
+		testscript.Run(t, params("testdata/netns"))
 		return
 	}
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
@@ -72,8 +81,9 @@ func TestDaemonStories(t *testing.T) {
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	// await PATTERN COMMAND...: run a command until its output has the
 	// pattern; with "!", until it has not.
-	"example": copyExample,
-	"need":    needTool,
+	"example":  copyExample,
+	"examples": runExamples,
+	"need":     needTool,
 	"await": func(ts *testscript.TestScript, neg bool, args []string) {
 		if len(args) < 2 {
 			ts.Fatalf("usage: await PATTERN COMMAND...")
@@ -128,7 +138,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 
 func environ(ts *testscript.TestScript) []string {
 	env := os.Environ()
-	for _, name := range []string{"PATH", "HOME", "WORK"} {
+	for _, name := range []string{"PATH", "HOME", "WORK", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env

@@ -31,19 +31,22 @@ weft diff -c REVISION shows what is undone.
 
 Nothing is changed if a fragment was changed again since, if its publisher is connected and
 would send its own content again, if the earlier content is not recorded, or if
-weft would refuse it. --force disregards the first two.`,
-		Example: `  weft undo 1790000000124
+weft would refuse it. --force disregards the first two.
+
+` + cli.RevisionHelp,
+		Example: `  weft undo 00124
   weft undo --force 1790000000124`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := revision(args[0])
-			if err != nil {
-				return err
-			}
-			u := undo{conn: conn, revision: n, force: force, out: cmd.OutOrStdout()}
-			return conn.Do(cmd.Context(), func(c *client.Client) error { return u.run(cmd.Context(), c) })
+			u := undo{conn: conn, force: force, out: cmd.OutOrStdout()}
+			return conn.Do(cmd.Context(), func(c *client.Client) (err error) {
+				if u.revision, err = cli.FindRevision(cmd.Context(), c, args[0]); err != nil {
+					return err
+				}
+				return u.run(cmd.Context(), c)
+			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: conn.CompleteRevisions,
 	}
 	conn.AddFlags(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "also undo what was changed again since, and what a connected publisher will send again")

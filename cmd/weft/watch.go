@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,9 @@ func newWatchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Show commits, rejections, drift and publishers as they happen",
-		Args:  cobra.NoArgs,
+		Example: `  weft watch
+  weft watch -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
 				return c.Watch(cmd.Context(), func(ev *weftv1.WatchResponse) error {
@@ -67,11 +68,11 @@ func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	case *weftv1.WatchResponse_Commit:
 		c := e.Commit
 		text = fmt.Sprintf("commit %d  %s  %s  %s%s", c.GetRevision(),
-			cli.Some(weftv1.FragmentTexts(c.GetFragments())), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
+			cli.Some(weftv1.FragmentTexts(c.GetFragments())), cli.Counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
 	case *weftv1.WatchResponse_Rejection:
 		text = "rejected  " + (&client.RejectedError{Fragment: e.Rejection.GetFragment().Text(), Violations: e.Rejection.GetViolations()}).Detail()
 	case *weftv1.WatchResponse_Drift:
-		text = fmt.Sprintf("drift repaired  %s  %s", e.Drift.GetReason(), counts(e.Drift.GetRepaired()))
+		text = fmt.Sprintf("drift repaired  %s  %s", e.Drift.GetReason(), cli.Counts(e.Drift.GetRepaired()))
 	case *weftv1.WatchResponse_Finding:
 		text = "finding  " + cli.Finding(e.Finding.GetFinding())
 		if e.Finding.GetGone() {
@@ -92,30 +93,6 @@ func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 func spent(c *weftv1.Commit) string {
 	round := func(d *durationpb.Duration) time.Duration { return d.AsDuration().Round(10 * time.Microsecond) }
 	return fmt.Sprintf("wait %v build %v kernel %v", round(c.GetWait()), round(c.GetBuild()), round(c.GetKernel()))
-}
-
-// counts returns what a commit changed, such as "+3 -1 elements, +1 rules".
-func counts(c *weftv1.Counts) string {
-	var parts []string
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if a, d := c.GetElementsAdded(), c.GetElementsDeleted(); a+d > 0 {
-		add("+%d -%d elements", a, d)
-	}
-	if a, d := c.GetRulesAdded(), c.GetRulesDeleted(); a+d > 0 {
-		add("+%d -%d rules", a, d)
-	}
-	for _, n := range []struct {
-		count uint32
-		what  string
-	}{{c.GetTables(), "tables"}, {c.GetChains(), "chains"}, {c.GetSets(), "sets"}, {c.GetObjects(), "objects"}} {
-		if n.count > 0 {
-			add("%d %s", n.count, n.what)
-		}
-	}
-	if len(parts) == 0 {
-		return "no change"
-	}
-	return strings.Join(parts, ", ")
 }
 
 func flows(n uint64) string {

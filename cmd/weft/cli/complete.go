@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,39 +23,63 @@ const (
 	ObjectElement
 )
 
+// CompletionTime is how long completion waits for an answer. A user who presses the tab key
+// waits too.
+const CompletionTime = time.Second
+
+// complete completes an argument with the words that ask returns, and with nothing if there is
+// no answer soon.
+func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTime)
+	defer cancel()
+	cl, err := client.Dial(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer func() { _ = cl.Close() }()
+	words, err := ask(ctx, cl)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
 // CompleteFragments completes an argument with the names of all fragments, as
 // "publisher/name". It is a cobra.CompletionFunc, and offers nothing on an error.
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	err := c.Do(cmd.Context(), func(cl *client.Client) error {
-		list, err := cl.List(cmd.Context())
+	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (names []string, err error) {
+		list, err := cl.List(ctx)
 		for _, f := range list.GetFragments() {
 			names = append(names, f.GetFragment().Text())
 		}
-		return err
+		return names, err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompletePublishers completes an argument with the names of publishers.
+func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (names []string, err error) {
+		list, err := cl.ListPublishers(ctx)
+		for _, p := range list.GetPublishers() {
+			names = append(names, p.GetName())
+		}
+		return names, err
+	})
 }
 
 // CompleteObject completes each argument in turn with what the aggregator has.
 func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var words []string
-		err := c.Do(cmd.Context(), func(cl *client.Client) (err error) {
-			if len(args) < 2 {
-				words, err = tableWords(cmd.Context(), cl, args)
-			} else if what != ObjectTable {
-				words, err = objectWords(cmd.Context(), cl, what, args)
+		return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
+			switch {
+			case len(args) < 2:
+				return tableWords(ctx, cl, args)
+			case what != ObjectTable:
+				return objectWords(ctx, cl, what, args)
+			default:
+				return nil, nil
 			}
-			return err
 		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

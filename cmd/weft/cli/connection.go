@@ -20,6 +20,8 @@ type Connection struct {
 func (c *Connection) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.Socket, "socket", client.DefaultSocket, "path of the aggregator's Unix socket")
 	cmd.Flags().StringVar(&c.Publisher, "publisher", "", `name of the publisher to act as (default "uid-N")`)
+	// The only error is an unknown flag.
+	_ = cmd.RegisterFlagCompletionFunc("publisher", c.CompletePublishers)
 }
 
 // Do connects within client.DefaultDialTimeout, calls f, and closes the connection. It

@@ -12,6 +12,13 @@ import (
 // An excerpt keeps its line end and tabs.
 func Escape(m proto.Message) { escapeMessage(m.ProtoReflect()) }
 
+// EscapeAny is Escape for a value that may be a message. Others are left as they are.
+func EscapeAny(v any) {
+	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
+		Escape(m)
+	}
+}
+
 func escapeMessage(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {

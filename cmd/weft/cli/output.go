@@ -46,12 +46,10 @@ func (o *Output) Type() string { return "format" }
 // "yaml". Otherwise it escapes the strings of a message and calls text, which prints it.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
-		if m, ok := v.(proto.Message); ok {
-			Escape(m)
-		}
+		EscapeAny(v)
 		return text()
 	}
-	b, err := marshalJSON(v)
+	b, err := MarshalJSON(v)
 	if err != nil {
 		return err
 	}
@@ -65,9 +63,9 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	return err
 }
 
-// marshalJSON returns indented JSON. Protobuf messages follow their own JSON
+// MarshalJSON returns indented JSON. Protobuf messages follow their own JSON
 // mapping.
-func marshalJSON(v any) ([]byte, error) {
+func MarshalJSON(v any) ([]byte, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
 		return json.MarshalIndent(v, "", "  ")

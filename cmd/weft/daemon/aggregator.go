@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -136,6 +135,10 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		closeAll()
 		return err
 	}
+	if err := errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(aggregatorConditions(agg, control))); err != nil {
+		closeAll()
+		return err
+	}
 	listen := server.Config{
 		Socket: a.socket, Aggregator: agg, Flows: measureTable(flowTable, d.registry), Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
 		Register: d.registerLocalState,
@@ -144,7 +147,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		// Only now, because before, a frontend would publish to another weft, and that weft
 		// has the HTTP ports. After a restart the daemon is ready when the earlier publishers
 		// are back.
-		if err := d.serve(ctx, g, ofAggregator(agg.Healthy), ofAggregator(agg.Converged)); err != nil {
+		if err := d.serve(ctx, g, func() error { return prefixed("aggregator", agg.Healthy()) }); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())
 		}
@@ -176,14 +179,4 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		return err
 	}
 	return run(srv)
-}
-
-// ofAggregator returns the check, whose error says that it is the aggregator's.
-func ofAggregator(check check) check {
-	return func() error {
-		if err := check(); err != nil {
-			return fmt.Errorf("aggregator: %w", err)
-		}
-		return nil
-	}
 }

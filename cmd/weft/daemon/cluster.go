@@ -32,6 +32,10 @@ type frontend interface {
 	Run(ctx context.Context) error
 	// Ready returns nil once the frontend has committed its rules.
 	Ready() error
+	// Name is that of its condition.
+	Name() string
+	// Degraded returns what is wrong although the rules are committed.
+	Degraded() error
 	// RegisterLocalState registers the service that readers of its state use.
 	RegisterLocalState(grpc.ServiceRegistrar)
 }
@@ -171,8 +175,10 @@ func (c *cluster) run(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return c.source.Run(ctx) })
 }
 
-// registerLocalState registers the services for readers of all frontends.
+// registerLocalState registers the services for readers of all frontends, and of the
+// conditions.
 func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
+	d.monitor.Register(r)
 	for _, f := range d.frontends {
 		f.RegisterLocalState(r)
 	}
@@ -181,14 +187,16 @@ func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
 // startFrontends starts the daemon without the aggregator: a server of the local state, and
 // serve. The frontends do not depend on the first: its failure is logged.
 func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
+	if err := d.newMonitor(nil); err != nil {
+		return err
+	}
 	g.Go(func() error {
 		if err := localsocket.Serve(ctx, localsocket.Config{Path: d.frontend.localState(d.verb), Register: d.registerLocalState, Logger: d.log}); err != nil {
 			d.log.Warn("cannot serve the local state to readers", "error", err)
 		}
 		return nil
 	})
-	alone := func() error { return nil }
-	return d.serve(ctx, g, alone, alone)
+	return d.serve(ctx, g, func() error { return nil })
 }
 
 // healthy returns the health of the frontends that the Service frontend's does not include.

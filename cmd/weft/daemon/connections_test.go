@@ -21,7 +21,7 @@ func TestConnectionsMakeRoom(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- serveHTTP(ctx, l, "", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+		served <- new(httpServers).serve(ctx, l, endpoint{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
 	}()
 	t.Cleanup(func() { cancel(); <-served })
 	most := newHTTPConnections().most

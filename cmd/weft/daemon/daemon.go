@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
@@ -49,6 +50,8 @@ type Flags struct {
 	frontend      frontendFlags
 	policy        policyFlags
 	configuration configurationFlags
+	// takeover is true if kube-proxy's rules are to be removed.
+	takeover bool
 }
 
 // AddFlags adds the flags of a verb. The caller parses set before it calls Run.
@@ -64,6 +67,9 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	}
 	if verb.mayHavePolicy() {
 		f.policy.add(set, verb)
+	}
+	if verb == VerbRun {
+		set.BoolVar(&f.takeover, flagTakeover, false, "remove the rules that kube-proxy left on this node, once weft's own are in force and kube-proxy has ended")
 	}
 	f.configuration.add(set, verb)
 	return f
@@ -90,6 +96,11 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	d := &daemon{Flags: f, settings: settings, version: version, log: log, registry: newRegistry(version)}
 	if f.verb.mayHavePolicy() {
 		if err := f.policy.check(f.set, d.hasPolicy()); err != nil {
+			return err
+		}
+	}
+	if f.takeover {
+		if err := settings.HTTP.checkTakeover(); err != nil {
 			return err
 		}
 	}
@@ -129,6 +140,11 @@ type daemon struct {
 	frontends []frontend
 	// proxy is the health of the Service frontend, nil without one.
 	proxy proxyHealth
+	// monitor has the conditions of the process, and servers that of its HTTP servers.
+	monitor *conditions.Monitor
+	servers *serverErrors
+	// successor is nil unless weft is to remove the rules of kube-proxy.
+	successor *successor
 }
 
 // start starts the parts, sets up the machine and the process, and follows the
@@ -147,21 +163,17 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
-// serve binds the HTTP ports, and starts the frontends and the HTTP servers. The process is
-// ready if all frontends are, too.
-func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready check) error {
+// serve binds the HTTP ports, and starts the frontends, the HTTP servers and the monitor.
+func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) error {
 	ports, err := d.settings.HTTP.listen(ctx)
 	if err != nil {
 		return err
 	}
-	for _, f := range d.frontends {
-		ready = both(ready, f.Ready)
-	}
 	srv := &httpServers{
-		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, proxy: d.proxy, log: d.log,
+		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, monitor: d.monitor, errors: d.servers, proxy: d.proxy, log: d.log,
 	}
 	if d.verb.hasAggregator() {
-		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.socket, Version: d.version, Ready: both(healthy, ready)})
+		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.socket, Version: d.version, Ready: d.monitor.Ready})
 	}
 	if d.cluster != nil {
 		srv.events = d.cluster.events
@@ -174,5 +186,9 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready ch
 		g.Go(func() error { return f.Run(ctx) })
 	}
 	srv.run(ctx, g, d.registry)
+	g.Go(func() error { d.monitor.Run(ctx); return nil })
+	if d.successor != nil {
+		g.Go(func() error { d.successor.run(ctx); return nil })
+	}
 	return nil
 }

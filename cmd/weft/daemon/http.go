@@ -3,13 +3,15 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"strings"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
@@ -134,8 +137,10 @@ type httpServers struct {
 	flags   *pflag.FlagSet
 	version string
 	healthy check
-	// ready answers /readyz.
-	ready check
+	// monitor answers /readyz.
+	monitor *conditions.Monitor
+	// errors has those of these servers.
+	errors *serverErrors
 	// published is a further condition of /healthz: what other frontends than that of the
 	// Services publish. /livez does not depend on it. It may be nil.
 	published check
@@ -183,10 +188,11 @@ func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler
 	retry := cmp.Or(s.retry, serveRetry)
 	reported := ""
 	for l := s.ports[e.flag]; ; l = nil {
-		err := serveHTTP(ctx, l, e.address, handler)
+		err := s.serve(ctx, l, e, handler)
 		if ctx.Err() != nil {
 			return nil
 		}
+		s.errors.set(e.flag, err)
 		if reported != err.Error() {
 			reported = err.Error()
 			s.report(e, err, retry)
@@ -212,19 +218,61 @@ func (s *httpServers) report(e endpoint, err error, retry time.Duration) {
 	}
 }
 
-// serveHTTP serves until ctx ends or the server fails. If l is nil it binds the address.
-func serveHTTP(ctx context.Context, l net.Listener, address string, handler http.Handler) error {
+// serve serves until ctx ends or the server fails. If l is nil it binds the address.
+func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, handler http.Handler) error {
 	if l == nil {
 		var err error
-		if l, err = bind(ctx, address); err != nil {
+		if l, err = bind(ctx, e.address); err != nil {
 			return err
 		}
 	}
+	s.errors.set(e.flag, nil)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ConnState: newHTTPConnections().changed}
 	// The process is ending: it does not wait for a scrape.
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	return fmt.Errorf("serve http on %s: %w", l.Addr(), srv.Serve(l))
+}
+
+// serverErrors has why HTTP servers do not run, by the flag of their address: nil if one
+// runs, and nothing before that is known. A nil serverErrors keeps nothing.
+type serverErrors struct {
+	mu     sync.Mutex
+	byFlag map[string]error
+}
+
+// set notes how a server is: err is nil if it runs.
+func (e *serverErrors) set(flag string, err error) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byFlag == nil {
+		e.byFlag = make(map[string]error)
+	}
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", flag, err)
+	}
+	e.byFlag[flag] = err
+}
+
+// running returns why not all servers run, nil if they do.
+func (e *serverErrors) running() error {
+	e.mu.Lock()
+	known := len(e.byFlag)
+	e.mu.Unlock()
+	if known < len((&httpSettings{}).endpoints()) {
+		return errors.New("the ports of kube-proxy are not bound yet")
+	}
+	return e.err()
+}
+
+// err returns the errors of all servers.
+func (e *serverErrors) err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(slices.Collect(maps.Values(e.byFlag))...)
 }
 
 // healthHandler answers load balancers and the kubelet.
@@ -237,7 +285,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	}
 	mux.HandleFunc("/healthz", healthz)
 	mux.HandleFunc("/livez", livez)
-	mux.HandleFunc("/readyz", answer(s.ready))
+	mux.HandleFunc("/readyz", s.monitor.Readyz)
 	return mux
 }
 
@@ -264,7 +312,7 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
 	pages.handle("/healthz", pages.healthz(s.health()))
-	pages.handle("/readyz", answer(s.ready))
+	pages.handle("/readyz", s.monitor.Readyz)
 	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w)
 		fmt.Fprint(w, "nftables")
@@ -283,22 +331,7 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	return pages.mux
 }
 
-// answer returns a health handler: 200 or 503, with the reason as JSON.
+// answer returns the handler of a check.
 func answer(check check) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		body := struct {
-			Time    time.Time `json:"currentTime"`
-			Healthy bool      `json:"healthy"`
-			Reason  string    `json:"reason,omitempty"`
-		}{Time: time.Now().UTC(), Healthy: true}
-		status := http.StatusOK
-		if err := check(); err != nil {
-			body.Healthy, body.Reason, status = false, strings.TrimSpace(err.Error()), http.StatusServiceUnavailable
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.WriteHeader(status)
-		// An error means that the reader has gone.
-		_ = json.NewEncoder(w).Encode(body)
-	}
+	return func(w http.ResponseWriter, _ *http.Request) { conditions.Answer(w, check()) }
 }

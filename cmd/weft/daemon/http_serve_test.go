@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	svchealth "github.com/weft-proxy/weft/frontends/services/health"
 )
 
@@ -45,6 +46,16 @@ func page(h http.Handler, path string) (int, string, http.Header) {
 	return w.Code, w.Body.String(), w.Header()
 }
 
+// monitorOf returns a monitor with one condition.
+func monitorOf(t *testing.T, check func() error) *conditions.Monitor {
+	t.Helper()
+	m, err := conditions.NewMonitor(conditions.Config{Conditions: []conditions.Condition{{Name: "all", Check: check}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestMetricsPages asks for everything that kube-proxy has on the address of its
 // metrics.
 //
@@ -55,7 +66,7 @@ func TestMetricsPages(t *testing.T) {
 	http.add(flags, VerbRun)
 	var bad error
 	healthy := func() error { return bad }
-	e := httpServers{flags: flags, version: "v1", healthy: healthy, ready: healthy}
+	e := httpServers{flags: flags, version: "v1", healthy: healthy, monitor: monitorOf(t, healthy)}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "weft_test_total", Help: "Test."}))
 	h := e.metricsHandler(reg)
@@ -115,7 +126,7 @@ func TestHealthzOfProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad error
-	e := httpServers{proxy: proxy, healthy: func() error { return bad }, ready: func() error { return errors.New("a publisher is missing") }}
+	e := httpServers{proxy: proxy, healthy: func() error { return bad }, monitor: monitorOf(t, func() error { return errors.New("a publisher is missing") })}
 	h := e.healthHandler()
 	check := func(what string, healthz, livez int) {
 		t.Helper()
@@ -156,8 +167,12 @@ func TestServerIsTriedAgain(t *testing.T) {
 	}
 	address := other.Addr().String()
 	var events nodeRecorder
-	ended := serving(t, &httpServers{httpSettings: httpSettings{healthz: address}, healthy: func() error { return nil }, events: &events, retry: 10 * time.Millisecond})
+	failing := &serverErrors{}
+	ended := serving(t, &httpServers{httpSettings: httpSettings{healthz: address}, healthy: func() error { return nil }, events: &events, errors: failing, retry: 10 * time.Millisecond})
 	poll(t, "the event", func() bool { return strings.Contains(events.String(), "Warning FailedToStartProxierHealthcheck") })
+	if err := failing.err(); err == nil || !strings.HasPrefix(err.Error(), "--healthz-bind-address: ") {
+		t.Errorf("the server's error is %v", err)
+	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +185,9 @@ func TestServerIsTriedAgain(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode == 200 && strings.Contains(string(b), `"healthy":true`)
 	})
+	if err := failing.err(); err != nil {
+		t.Errorf("the server runs, and its error is %v", err)
+	}
 	if got := events.String(); strings.Count(got, "\n") != 0 {
 		t.Errorf("events:\n%s", got)
 	}

@@ -82,7 +82,7 @@ func (p *fakeProxy) Require(check func() error)                   { p.required =
 func TestHealthOfPolicies(t *testing.T) {
 	var published error
 	for _, proxy := range []proxyHealth{nil, &fakeProxy{}} {
-		s := &httpServers{healthy: func() error { return nil }, ready: func() error { return nil }, published: func() error { return published }, proxy: proxy}
+		s := &httpServers{healthy: func() error { return nil }, published: func() error { return published }, proxy: proxy}
 		handler := s.healthHandler()
 		for _, published = range []error{nil, errors.New("network policies: not published")} {
 			for path, want := range map[string]bool{"/healthz": published == nil, "/livez": true} {

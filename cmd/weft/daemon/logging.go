@@ -17,8 +17,8 @@ type logFlags struct {
 }
 
 func (l *logFlags) add(set *pflag.FlagSet) {
-	set.TextVar(&l.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	set.StringVar(&l.format, "log-format", "text", "text or json")
+	set.TextVar(&l.level, "log-level", slog.LevelInfo, "debug, info, warn or error; kube-proxy's -v 4 is debug")
+	set.StringVar(&l.format, "log-format", "text", "text or json, as kube-proxy's --logging-format")
 }
 
 // withProxy returns the flags, with kube-proxy's settings for flags that were not given.

@@ -84,10 +84,14 @@ func TestFrontendsOfVerbs(t *testing.T) {
 		if tt.verb == VerbPolicy && d.healthy() == nil {
 			t.Error("weft policy is healthy before its first commit")
 		}
+		if err := d.newMonitor(nil); err != nil {
+			t.Fatal(err)
+		}
 		server := grpc.NewServer()
 		d.registerLocalState(server)
-		if got := len(server.GetServiceInfo()); got != tt.n {
-			t.Errorf("weft %s %v: %d services for readers, want %d", tt.verb, tt.args, got, tt.n)
+		// The conditions have a service of their own.
+		if got := len(server.GetServiceInfo()); got != tt.n+1 {
+			t.Errorf("weft %s %v: %d services for readers, want %d", tt.verb, tt.args, got, tt.n+1)
 		}
 	}
 }

@@ -30,6 +30,9 @@ type Question struct {
 	IPv6 bool
 	// Mark is the mark of the packet when it arrives.
 	Mark uint32
+	// UID is the user whose process sends the packet, if it is of this node; nil means that it
+	// is not known.
+	UID *uint32
 	// Ruleset is a file with a saved ruleset, to be evaluated instead of that of the kernel.
 	Ruleset string
 }
@@ -147,7 +150,7 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 
 // ways evaluates the packet, and describes each outcome.
 func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []Way, incomplete bool, err error) {
-	packet := eval.Packet{Data: f.packet(false), Mark: q.Mark, Conn: &eval.Conn{State: eval.StateNew}}
+	packet := eval.Packet{Data: f.packet(false), Mark: q.Mark, Conn: &eval.Conn{State: eval.StateNew}, Owner: eval.Owner{UID: q.UID}}
 	for _, i := range a.host.links {
 		if i.Name == p.In {
 			packet.In = i

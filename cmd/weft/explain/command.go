@@ -4,7 +4,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 )
+
+// flagUID is the flag of the user who sends the packet.
+const flagUID = "uid"
 
 // New returns the command.
 func New() *cobra.Command {
@@ -12,6 +16,7 @@ func New() *cobra.Command {
 		conn   cli.Connection
 		q      Question
 		output cli.Output
+		uid    uint32
 	)
 	cmd := &cobra.Command{
 		Use:   "explain --from POD|ADDRESS|node|outside --to SERVICE|ADDRESS[:PORT]",
@@ -34,6 +39,12 @@ with CAP_NET_ADMIN. With --ruleset only the routes are those of the kernel.`,
   weft explain --from node --to 10.244.2.7:8080 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed(flagUID) {
+				if q.From != wordNode {
+					return cli.Usagef("--%s: it goes with --from %s: packets of others have no user", flagUID, wordNode)
+				}
+				q.UID = &uid
+			}
 			answer, err := Ask(cmd.Context(), conn, q)
 			if err != nil {
 				return err
@@ -45,11 +56,15 @@ with CAP_NET_ADMIN. With --ruleset only the routes are those of the kernel.`,
 	set := cmd.Flags()
 	set.StringVar(&q.From, "from", "", "where the packet comes from")
 	set.StringVar(&q.To, "to", "", "where it is sent to")
+	// The only errors are unknown flags.
+	_ = cmd.RegisterFlagCompletionFunc("from", get.CompletePods(&conn))
+	_ = cmd.RegisterFlagCompletionFunc("to", get.CompleteServices(&conn))
 	set.StringVar(&q.Protocol, "protocol", "", `tcp, udp, sctp or icmp (default: that of the Service's port, or "tcp")`)
 	set.StringVar(&q.In, "interface", "", "interface through which it comes in (default: that of the route to its source)")
 	set.Uint16Var(&q.Port, "source-port", 40000, "source port of the packet")
 	set.BoolVar(&q.IPv6, "ipv6", false, "prefer IPv6 if both ends have both")
 	set.Uint32Var(&q.Mark, "mark", 0, "mark of the packet when it arrives")
+	set.Uint32Var(&uid, flagUID, 0, "with --from node: the user whose process sends it, for rules that ask")
 	set.StringVar(&q.Ruleset, "ruleset", "", `file with a ruleset to evaluate instead of the kernel's, as "nft list ruleset" prints it`)
 	output.AddFlag(cmd, "text", "json", "yaml")
 	return cmd

@@ -16,6 +16,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -72,6 +73,9 @@ the packet is selected as it arrives, before its addresses are translated.`,
 	set := cmd.Flags()
 	set.StringVar(&t.selection.from, "from", "", "where the packets come from")
 	set.StringVar(&t.selection.to, "to", "", "where they are sent to")
+	// The only errors are unknown flags.
+	_ = cmd.RegisterFlagCompletionFunc("from", get.CompletePods(&t.conn))
+	_ = cmd.RegisterFlagCompletionFunc("to", get.CompleteServices(&t.conn))
 	set.StringVar(&t.selection.protocol, "protocol", "", "tcp, udp, sctp or icmp (default: that of the Service's port, or all)")
 	set.StringVar(&t.selection.in, "interface", "", "interface through which they come in")
 	set.IntVar(&t.selection.rate, "rate", 10, "select at most so many packets a second")

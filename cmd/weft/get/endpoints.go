@@ -2,7 +2,7 @@ package get
 
 import (
 	"context"
-	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,16 +19,18 @@ func newEndpointsCmd() *cobra.Command {
 flows under the traffic policy Cluster, "local" for those under the policy
 Local, and "draining" for endpoints that only keep the flows they have. WHY NOT
 is why an endpoint is not used under the policy Cluster.`,
+		Example: `  weft get endpoints kube-system/kube-dns
+  weft get endpoints web -w`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.ValidArgsFunction = completeServices(&conn)
-	return show(cmd, &conn, "table", func(ctx context.Context, args []string) ([]serviceView, error) {
+	cmd.ValidArgsFunction = firstOnly(CompleteServices(&conn))
+	return tabulate(cmd, &conn, func(ctx context.Context, args []string) ([]serviceView, error) {
 		name, err := ParseServiceName(args[0])
 		if err != nil {
 			return nil, err
 		}
 		return readEndpoints(ctx, &conn, name)
-	}, func(w io.Writer, services []serviceView) error { return endpointRows(services).write(w) })
+	}, func(services []serviceView, _ time.Time) *Rows { return endpointRows(services) }, serviceChanges(&conn))
 }
 
 // readEndpoints reads a Service with all its endpoints.
@@ -88,6 +90,7 @@ func viewCandidate(c model.Candidate) endpointView {
 // endpointRows returns a row for each endpoint of each port.
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
+	t.key = 2
 	for _, s := range services {
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
@@ -98,7 +101,7 @@ func endpointRows(services []serviceView) *Rows {
 				if e.Excluded != "" {
 					excluded = e.Excluded
 				}
-				t.add(p.text(), e.Address, joined(e.Use), here, excluded)
+				t.Add(p.text(), e.Address, joined(e.Use), here, excluded)
 			}
 		}
 	}

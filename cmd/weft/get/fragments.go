@@ -1,8 +1,9 @@
 package get
 
 import (
-	"fmt"
+	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,12 +20,23 @@ func newFragmentsCmd(use, short string, args cobra.PositionalArgs) *cobra.Comman
 	var (
 		conn   cli.Connection
 		output cli.Output
+		follow watchFlags
 	)
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  args,
+		Use:     use,
+		Short:   short,
+		Args:    args,
+		Example: "  weft get fragments\n  weft get fragments -w --output-watch-events",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := follow.check(); err != nil {
+				return err
+			}
+			w, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if follow.watch {
+				return watch(cmd.Context(), w, notes, follow.events, func(ctx context.Context) (*weftv1.ListFragmentsResponse, error) {
+					return listNamed(ctx, &conn, args)
+				}, listRows, poll)
+			}
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 0 {
 					return listFragments(cmd, c, &output)
@@ -37,11 +49,29 @@ func newFragmentsCmd(use, short string, args cobra.PositionalArgs) *cobra.Comman
 	formats := []string{"table", "json", "yaml"}
 	if strings.Contains(use, "NAME") {
 		cmd.ValidArgsFunction = conn.CompleteFragments
+		cmd.Example = "  weft get fragment team-a/web\n  weft get fragment deny -o nft"
 		formats = append(formats, "nft")
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, formats...)
+	follow.addFlags(cmd, &output)
 	return cmd
+}
+
+// listNamed lists all fragments, or those that an argument names.
+func listNamed(ctx context.Context, conn *cli.Connection, args []string) (*weftv1.ListFragmentsResponse, error) {
+	list, err := asking((*client.Client).List)(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) > 0 {
+		publisher, name := cli.SplitName(args[0])
+		list.Fragments = slices.DeleteFunc(list.GetFragments(), func(f *weftv1.FragmentStatus) bool {
+			return f.GetFragment().GetName() != name || publisher != "" && f.GetFragment().GetPublisher() != publisher
+		})
+	}
+	cli.Escape(list)
+	return list, nil
 }
 
 func listFragments(cmd *cobra.Command, c *client.Client, output *cli.Output) error {
@@ -53,7 +83,12 @@ func listFragments(cmd *cobra.Command, c *client.Client, output *cli.Output) err
 		return err
 	}
 	w := cmd.OutOrStdout()
-	return output.Write(w, list, func() error { return printFragments(w, list.GetFragments(), time.Now()) })
+	return output.Write(w, list, func() error { return listRows(list, time.Now()).print(w, cmd.ErrOrStderr()) })
+}
+
+// listRows is fragmentRows of a list.
+func listRows(list *weftv1.ListFragmentsResponse, now time.Time) *Rows {
+	return fragmentRows(list.GetFragments(), list.GetRevision(), now)
 }
 
 func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg string) error {
@@ -63,6 +98,9 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 		return err
 	}
 	w := cmd.OutOrStdout()
+	// The last revision only makes the number shorter: without it, it is whole.
+	list, _ := c.List(cmd.Context())
+	last := list.GetRevision()
 	return output.Write(w, got, func() error {
 		if output.Format == "nft" {
 			text, err := FormatFragment(got.GetFragment())
@@ -72,12 +110,13 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 			_, err = io.WriteString(w, text)
 			return err
 		}
-		return printFragments(w, []*weftv1.FragmentStatus{got.GetStatus()}, time.Now())
+		return fragmentRows([]*weftv1.FragmentStatus{got.GetStatus()}, last, time.Now()).print(w, cmd.ErrOrStderr())
 	})
 }
 
-// Fragments returns a row for each fragment.
-func Fragments(fragments []*weftv1.FragmentStatus, now time.Time) *Rows {
+// Fragments returns a row for each fragment. Revisions are short if last is the last one, and
+// whole if it is 0.
+func Fragments(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *Rows {
 	t := newRows("FRAGMENT", "PRIORITY", "LIFETIME", "STATE", "REVISION", "AGE", "EXPIRES", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED")
 	for _, f := range fragments {
 		age := "-"
@@ -92,36 +131,27 @@ func Fragments(fragments []*weftv1.FragmentStatus, now time.Time) *Rows {
 		if f.GetRevertTime().IsValid() {
 			state = "unconfirmed"
 		}
-		t.add(f.GetFragment().Text(), f.GetPriority(), cli.Word(f.GetLifetime().String(), "LIFETIME_"), state, f.GetRevision(), age, expires,
+		t.Add(f.GetFragment().Text(), f.GetPriority(), cli.Word(f.GetLifetime().String(), "LIFETIME_"), state, cli.ShortRevision(f.GetRevision(), last), age, expires,
 			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
 	}
 	return t
 }
 
-// printFragments prints a row for each fragment, then their findings and last rejections.
-func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Time) error {
-	if err := Fragments(fragments, now).write(w); err != nil {
-		return err
-	}
+// fragmentRows returns a row for each fragment; findings and last rejections are notes.
+func fragmentRows(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *Rows {
+	t := Fragments(fragments, last, now)
 	for _, f := range fragments {
+		name := f.GetFragment().Text()
 		if at := f.GetRevertTime(); at.IsValid() {
-			name := f.GetFragment().Text()
-			if _, err := fmt.Fprintf(w, "%s is taken back in %v unless: weft confirm %s\n", name, at.AsTime().Sub(now).Round(time.Second), name); err != nil {
-				return err
-			}
+			t.note("%s is taken back in %v unless: weft confirm %s", name, at.AsTime().Sub(now).Round(time.Second), name)
 		}
 		for _, found := range f.GetFindings() {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", f.GetFragment().Text(), cli.Finding(found)); err != nil {
-				return err
-			}
+			t.note("%s: %s", name, cli.Finding(found))
 		}
-		if len(f.GetViolations()) == 0 {
-			continue
-		}
-		e := client.RejectedError{Fragment: f.GetFragment().Text(), Violations: f.GetViolations()}
-		if _, err := fmt.Fprintf(w, "last update: %s\n", e.Detail()); err != nil {
-			return err
+		if len(f.GetViolations()) > 0 {
+			e := client.RejectedError{Fragment: name, Violations: f.GetViolations()}
+			t.note("last update: %s", e.Detail())
 		}
 	}
-	return nil
+	return t
 }

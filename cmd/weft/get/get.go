@@ -3,6 +3,7 @@ package get
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,18 +19,21 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 	cmd.Example = `  weft get
   weft get deny -o nft
   weft get table ip weft
-  weft get owner ip weft input 7
-  weft get element ip weft services 10.96.0.1 . tcp . 80
+  weft get fragments -w
+  weft get all
+  weft get owner ip weft services
+  weft get element ip weft services 10.96.0.10 . tcp . 80
   weft get services
   weft get endpoints kube-system/kube-dns
   weft get policies
+  weft get status
   weft get pods
   weft get drops -f`
 	cmd.AddCommand(
 		newFragmentsCmd("fragments", "Show the fragments: owner, state, revision, age, size, and the last error", cobra.NoArgs),
 		newFragmentsCmd("fragment [PUBLISHER/]NAME", "Show the state and content of one fragment", cobra.ExactArgs(1)),
 		newTablesCmd(), newTableCmd(), newPublishersCmd(), newOwnerCmd(), newElementCmd(),
-		newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(), newDropsCmd(),
+		newStatusCmd(), newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(), newDropsCmd(), newAllCmd(),
 	)
 	for _, sub := range cmd.Commands() {
 		cli.CheckArgs(sub)
@@ -50,10 +54,57 @@ func query[T any](cmd *cobra.Command, conn *cli.Connection, text string,
 	}, print)
 }
 
+// asking asks the aggregator.
+func asking[T any](ask func(*client.Client, context.Context) (T, error)) func(context.Context, *cli.Connection) (T, error) {
+	return func(ctx context.Context, conn *cli.Connection) (answer T, err error) {
+		err = conn.Do(ctx, func(c *client.Client) error {
+			answer, err = ask(c, ctx)
+			return err
+		})
+		return answer, err
+	}
+}
+
 // list returns a subcommand without arguments.
-func list[T any](use, short string, ask func(*client.Client, context.Context) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions}
-	return query(cmd, &cli.Connection{}, "table", func(ctx context.Context, c *client.Client, _ []string) (T, error) { return ask(c, ctx) }, print)
+func list[T any](use, short string, ask func(*client.Client, context.Context) (T, error), rows func(answer T, now time.Time) *Rows) *cobra.Command {
+	var conn cli.Connection
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  weft get " + use + "\n  weft get " + use + " -w",
+	}
+	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) (T, error) { return asking(ask)(ctx, &conn) }, rows, poll)
+}
+
+// tabulate completes a subcommand that prints the answer of ask as a table, JSON or YAML, and
+// with --watch how the table changes.
+func tabulate[T any](cmd *cobra.Command, conn *cli.Connection,
+	ask func(ctx context.Context, args []string) (T, error), rows func(answer T, now time.Time) *Rows, changes changes) *cobra.Command {
+	var (
+		output cli.Output
+		follow watchFlags
+	)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := follow.check(); err != nil {
+			return err
+		}
+		ctx, w, notes := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+		if follow.watch {
+			return watch(ctx, w, notes, follow.events, func(ctx context.Context) (T, error) {
+				answer, err := ask(ctx, args)
+				cli.EscapeAny(answer)
+				return answer, err
+			}, rows, changes)
+		}
+		answer, err := ask(ctx, args)
+		if err != nil {
+			return err
+		}
+		return output.Write(w, answer, func() error { return rows(answer, time.Now()).print(w, notes) })
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, "table", "json", "yaml")
+	follow.addFlags(cmd, &output)
+	return cmd
 }
 
 // show completes a subcommand that prints the answer of ask in the format text, or as JSON

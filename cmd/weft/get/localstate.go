@@ -69,8 +69,8 @@ func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read 
 
 // explain returns the message of a gRPC error without its code.
 func (f *frontend) explain(err error) error {
-	if s, ok := status.FromError(err); ok && err != nil {
-		return fmt.Errorf("read %s: %s", f.about, s.Message())
+	if _, ok := status.FromError(err); ok && err != nil {
+		return fmt.Errorf("read %s: %s", f.about, cli.Describe(err))
 	}
 	return err
 }

@@ -19,7 +19,10 @@ func newOwnerCmd() *cobra.Command {
 	return ownerQuery(&cobra.Command{
 		Use:   "owner FAMILY TABLE [CHAIN [HANDLE]]",
 		Short: "Show which fragment a rule comes from, or which fragments share a chain or table",
-		Args:  cobra.RangeArgs(2, 4),
+		Example: `  weft get owner ip weft
+  weft get owner ip weft services
+  weft get owner ip weft services 7`,
+		Args: cobra.RangeArgs(2, 4),
 	}, cli.ObjectRule, func(args []string) (*weftv1.OwnerRequest, error) {
 		n := &weftv1.ObjectName{Kind: "table", Family: args[0], Table: args[1]}
 		if len(args) > 2 {
@@ -43,6 +46,8 @@ func newElementCmd() *cobra.Command {
 		Long: `Show which fragments an element of a set or map comes from, or without a key
 which fragments share the set. The first is in force. An element of an interval
 set is named as it was added, such as 10.0.0.0/8.`,
+		Example: `  weft get element ip weft services
+  weft get element ip weft services 10.96.0.10 . tcp . 80`,
 		Args: cobra.MinimumNArgs(3),
 	}, cli.ObjectElement, func(args []string) (*weftv1.OwnerRequest, error) {
 		n := &weftv1.ObjectName{Kind: "set", Family: args[0], Table: args[1], Name: args[2]}

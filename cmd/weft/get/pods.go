@@ -2,11 +2,9 @@ package get
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,12 +14,13 @@ import (
 
 func newPodsCmd() *cobra.Command {
 	return policyQuery(&cobra.Command{
-		Use:   "pods",
-		Short: "Show the pods of this node, and the network policies that apply to each",
+		Use:     "pods",
+		Short:   "Show the pods of this node, and the network policies that apply to each",
+		Example: "  weft get pods\n  weft get pods -w",
 		Long: `Show the pods of this node that have addresses of their own, and the policies
 that apply to each, in the order in which they decide. ISOLATED are the
 directions in which only what a policy accepts passes.`,
-	}, viewPods, printPods)
+	}, viewPods, podRows)
 }
 
 // PodView is a pod of this node with addresses of its own, and the policies that apply to it.
@@ -68,12 +67,11 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 	return out
 }
 
-// printPods prints a row for each pod.
-func printPods(w io.Writer, pods []PodView) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "POD\tADDRESSES\tINGRESS\tEGRESS\tISOLATED")
+// podRows returns a row for each pod.
+func podRows(pods []PodView, _ time.Time) *Rows {
+	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED")
 	for _, p := range pods {
-		fmt.Fprintf(tw, "%s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated))
+		t.Add(p.Namespace+"/"+p.Name, joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated))
 	}
-	return tw.Flush()
+	return t
 }

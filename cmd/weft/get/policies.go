@@ -1,10 +1,8 @@
 package get
 
 import (
-	"fmt"
-	"io"
 	"strconv"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,15 +11,16 @@ import (
 
 func newPoliciesCmd() *cobra.Command {
 	return policyQuery(&cobra.Command{
-		Use:   "policies",
-		Short: "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
+		Use:     "policies",
+		Short:   "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
+		Example: "  weft get policies\n  weft get policies -w",
 		Long: `Show the NetworkPolicies and ClusterNetworkPolicies that apply to pods of this
 node, in the order in which they decide. INGRESS and EGRESS are the numbers of
 rules, or "-" if the policy does not apply in that direction. STATE is "in force";
 "invalid" if parts of the policy are not valid, which match nothing then; or
-"rejected" if the aggregator rejected its rules: then it accepts nothing. The
-lines after the table have the reasons. With -o json the rules are shown.`,
-	}, viewPolicies, printPolicies)
+"rejected" if the aggregator rejected its rules: then it accepts nothing. Lines
+on the standard error have the reasons. With -o json the rules are shown.`,
+	}, viewPolicies, policyRows)
 }
 
 // policyView is a policy in JSON and YAML.
@@ -108,10 +107,9 @@ func (v *policyView) text() string {
 	return v.Namespace + "/" + v.Name
 }
 
-// printPolicies prints a row for each policy, then the problems.
-func printPolicies(w io.Writer, policies []*policyView) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "POLICY\tTIER\tPRIORITY\tPODS\tINGRESS\tEGRESS\tSTATE")
+// policyRows returns a row for each policy, and the problems as notes.
+func policyRows(policies []*policyView, _ time.Time) *Rows {
+	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE")
 	rules := func(applies bool, rules []ruleView) string {
 		if !applies {
 			return "-"
@@ -123,18 +121,10 @@ func printPolicies(w io.Writer, policies []*policyView) error {
 		if v.Priority != nil {
 			priority = strconv.Itoa(int(*v.Priority))
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.text(), v.Tier, priority, len(v.Pods),
-			rules(v.appliesIngress, v.Ingress), rules(v.appliesEgress, v.Egress), v.State)
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	for _, v := range policies {
+		t.Add(v.text(), v.Tier, priority, len(v.Pods), rules(v.appliesIngress, v.Ingress), rules(v.appliesEgress, v.Egress), v.State)
 		for _, p := range v.Problems {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", v.text(), p); err != nil {
-				return err
-			}
+			t.note("%s: %s", v.text(), p)
 		}
 	}
-	return nil
+	return t
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -18,16 +19,21 @@ import (
 
 // policyQuery completes a subcommand without arguments that prints a part of what this node
 // enforces, as text, JSON or YAML.
-func policyQuery[T any](cmd *cobra.Command, part func(*statepb.WatchResponse) T, print func(io.Writer, T) error) *cobra.Command {
+func policyQuery[T any](cmd *cobra.Command, part func(*statepb.WatchResponse) T, rows func(T, time.Time) *Rows) *cobra.Command {
 	var conn cli.Connection
 	cmd.Args, cmd.ValidArgsFunction = cobra.NoArgs, cobra.NoFileCompletions
-	return show(cmd, &conn, "table", func(ctx context.Context, _ []string) (answer T, err error) {
-		state, err := readLocal(ctx, &conn, policyFrontend, readPolicyState)
+	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) (T, error) { return policyPart(part)(ctx, &conn) }, rows, policyChanges(&conn))
+}
+
+// policyPart asks for a part of what this node enforces.
+func policyPart[T any](part func(*statepb.WatchResponse) T) func(context.Context, *cli.Connection) (T, error) {
+	return func(ctx context.Context, conn *cli.Connection) (answer T, err error) {
+		state, err := readLocal(ctx, conn, policyFrontend, readPolicyState)
 		if err != nil {
 			return answer, err
 		}
 		return part(state), nil
-	}, print)
+	}
 }
 
 // readPolicyState reads what the node enforces over a connection, without the members of

@@ -2,9 +2,7 @@ package get
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,35 +12,32 @@ import (
 )
 
 func newPublishersCmd() *cobra.Command {
-	return list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", (*client.Client).ListPublishers,
-		func(w io.Writer, answer *weftv1.ListPublishersResponse) error {
-			return printPublishers(w, answer.GetPublishers(), time.Now())
-		})
+	return list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", (*client.Client).ListPublishers, publisherRows)
 }
 
-// printLimits prints a row for each publisher with how much it holds of everything that
-// can be limited, and how much it may hold: "12/100", or "12" if there is no limit.
-func printLimits(w io.Writer, publishers []*weftv1.PublisherStatus) error {
+// limitRows returns a row for each publisher with how much it holds of everything that
+// can be limited, and how much it may hold: "12/100", or "12" if there is no limit. It returns
+// nil if no limits are known.
+func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
 		return nil
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "\nLIMITS OF")
+	t := newRows("LIMITS OF")
 	for _, l := range publishers[0].GetLimits() {
-		fmt.Fprintf(tw, "\t%s", strings.ToUpper(l.GetName()))
+		t.Columns = append(t.Columns, strings.ToUpper(l.GetName()))
 	}
-	fmt.Fprintln(tw)
 	for _, p := range publishers {
-		fmt.Fprint(tw, p.GetName())
+		cells := []any{p.GetName()}
 		for _, l := range p.GetLimits() {
-			fmt.Fprintf(tw, "\t%d", l.GetUsed())
+			used := fmt.Sprint(l.GetUsed())
 			if l.GetLimit() > 0 {
-				fmt.Fprintf(tw, "/%d", l.GetLimit())
+				used += fmt.Sprintf("/%d", l.GetLimit())
 			}
+			cells = append(cells, used)
 		}
-		fmt.Fprintln(tw)
+		t.Add(cells...)
 	}
-	return tw.Flush()
+	return t
 }
 
 // Publishers returns a row for each publisher.
@@ -58,29 +53,21 @@ func Publishers(publishers []*weftv1.PublisherStatus, now time.Time) *Rows {
 		if len(sessions) == 0 {
 			sessions = []string{"-"}
 		}
-		t.add(p.GetName(), strings.Join(sessions, ", "), pending,
+		t.Add(p.GetName(), strings.Join(sessions, ", "), pending,
 			p.GetFragments(), p.GetAdopted(), p.GetRules(), p.GetElements(), p.GetShadowed(), p.GetCommitted(), p.GetRejected())
 	}
 	return t
 }
 
-// printPublishers prints a row for each publisher, their limits, then the last rejections.
-func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time.Time) error {
-	if err := Publishers(publishers, now).write(w); err != nil {
-		return err
-	}
-	if err := printLimits(w, publishers); err != nil {
-		return err
-	}
-	for _, p := range publishers {
-		r := p.GetLastRejection()
-		if r == nil {
-			continue
-		}
-		e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
-		if _, err := fmt.Fprintf(w, "%v ago: %s\n", now.Sub(p.GetLastRejected().AsTime()).Round(time.Second), e.Detail()); err != nil {
-			return err
+// publisherRows returns a row for each publisher, their limits, and the last rejections.
+func publisherRows(answer *weftv1.ListPublishersResponse, now time.Time) *Rows {
+	t := Publishers(answer.GetPublishers(), now)
+	t.more = limitRows(answer.GetPublishers())
+	for _, p := range answer.GetPublishers() {
+		if r := p.GetLastRejection(); r != nil {
+			e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
+			t.note("%v ago: %s", now.Sub(p.GetLastRejected().AsTime()).Round(time.Second), e.Detail())
 		}
 	}
-	return nil
+	return t
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // Rows is a table.
@@ -12,12 +12,23 @@ type Rows struct {
 	// Columns are their names in upper case. Each row has as many cells.
 	Columns []string
 	Rows    [][]string
+	// Notes are lines about the rows that are not data. They go to the standard error.
+	Notes []string
+	// key is the number of columns, from the first, that name the object of a row.
+	key int
+	// more is a second table about the same objects, or nil.
+	more *Rows
 }
 
-func newRows(columns ...string) *Rows { return &Rows{Columns: columns} }
+func newRows(columns ...string) *Rows { return &Rows{Columns: columns, key: 1} }
 
-// add adds a row.
-func (r *Rows) add(cells ...any) {
+// note adds a note.
+func (r *Rows) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// Add adds a row.
+func (r *Rows) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
 		row[i] = fmt.Sprint(c)
@@ -25,12 +36,58 @@ func (r *Rows) add(cells ...any) {
 	r.Rows = append(r.Rows, row)
 }
 
-// write prints the table.
-func (r *Rows) write(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join(r.Columns, "\t"))
-	for _, row := range r.Rows {
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
+// print prints the tables to out, and the notes to notes.
+func (r *Rows) print(out, notes io.Writer) error {
+	if err := r.Write(out); err != nil {
+		return err
 	}
-	return tw.Flush()
+	if r.more != nil {
+		fmt.Fprintln(out)
+		if err := r.more.Write(out); err != nil {
+			return err
+		}
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintln(notes, n)
+	}
+	return nil
+}
+
+// Write prints the table.
+func (r *Rows) Write(w io.Writer) error {
+	p := &printer{out: w}
+	p.rows(append([][]string{r.Columns}, r.Rows...))
+	return p.err
+}
+
+// printer prints rows in columns, which stay as wide as they were.
+type printer struct {
+	out    io.Writer
+	widths []int
+	err    error
+}
+
+// rows prints lines of cells.
+func (p *printer) rows(lines [][]string) {
+	for _, cells := range lines {
+		for i, c := range cells {
+			if i == len(p.widths) {
+				p.widths = append(p.widths, 0)
+			}
+			p.widths[i] = max(p.widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	for _, cells := range lines {
+		for i, c := range cells {
+			b.WriteString(c)
+			if i < len(cells)-1 {
+				b.WriteString(strings.Repeat(" ", p.widths[i]-utf8.RuneCountInString(c)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(p.out, b.String()); p.err == nil {
+		p.err = err
+	}
 }

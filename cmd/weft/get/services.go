@@ -3,7 +3,6 @@ package get
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,12 +19,15 @@ func newServicesCmd() *cobra.Command {
 		Use:   "services [[NAMESPACE/]NAME]",
 		Short: "Show how this node serves each Service: addresses, policies and numbers of endpoints",
 		Long: `Show each port of each Service as this node serves it: its addresses, its
-traffic policies, and the number of endpoints that receive new flows. The last
-line counts the objects received from the API, and the changes they made.`,
+traffic policies, and the number of endpoints that receive new flows. A line on
+the standard error counts the objects received from the API, and the changes they made.`,
+		Example: `  weft get services
+  weft get services kube-system/kube-dns -o yaml
+  weft get services -w`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeServices(&conn),
+		ValidArgsFunction: firstOnly(CompleteServices(&conn)),
 	}
-	return show(cmd, &conn, "table", func(ctx context.Context, args []string) (*stateView, error) {
+	return tabulate(cmd, &conn, func(ctx context.Context, args []string) (*stateView, error) {
 		var name model.Key
 		if len(args) > 0 {
 			var err error
@@ -38,25 +40,16 @@ line counts the objects received from the API, and the changes they made.`,
 			return nil, err
 		}
 		return viewState(snapshot, counters), nil
-	}, printServices)
+	}, stateRows, serviceChanges(&conn))
 }
 
-// completeServices completes the name of one Service.
-func completeServices(c *cli.Connection) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		state, _, err := ReadServices(cmd.Context(), c, model.Key{})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for _, s := range state.Services {
-			names = append(names, s.Name.String())
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+// readState reads all Services.
+func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
+	snapshot, counters, err := ReadServices(ctx, conn, model.Key{})
+	if err != nil {
+		return nil, err
 	}
+	return viewState(snapshot, counters), nil
 }
 
 // Services returns a row for each port of the Services.
@@ -71,6 +64,7 @@ func Services(services []*model.Service) *Rows {
 // serviceRows returns a row for each port.
 func serviceRows(services []serviceView) *Rows {
 	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL")
+	t.key = 2
 	for _, s := range services {
 		for _, p := range s.Ports {
 			cluster, local := 0, 0
@@ -89,22 +83,19 @@ func serviceRows(services []serviceView) *Rows {
 			if s.AffinitySeconds != 0 {
 				affinity = (time.Duration(s.AffinitySeconds) * time.Second).String()
 			}
-			t.add(s.Namespace+"/"+s.Name, p.text(), joined(p.ClusterIPs), joined(p.external), nodePort, s.policies(), affinity, cluster, local)
+			t.Add(s.Namespace+"/"+s.Name, p.text(), joined(p.ClusterIPs), joined(p.external), nodePort, s.policies(), affinity, cluster, local)
 		}
 	}
 	return t
 }
 
-// printServices prints a row for each port, then the counters.
-func printServices(w io.Writer, state *stateView) error {
-	if err := serviceRows(state.Services).write(w); err != nil {
-		return err
-	}
-	c := state.counters
-	_, err := fmt.Fprintf(w, "\nrevision %d; events: %d services, %d slices, %d nodes, %d service CIDRs; changes: %d services, %d nodes; conflicts %d, fields left out %d\n",
+// stateRows returns a row for each port, and the counters as a note.
+func stateRows(state *stateView, _ time.Time) *Rows {
+	t, c := serviceRows(state.Services), state.counters
+	t.note("revision %d; events: %d services, %d slices, %d nodes, %d service CIDRs; changes: %d services, %d nodes; conflicts %d, fields left out %d",
 		state.Revision, c.GetServiceEvents(), c.GetSliceEvents(), c.GetNodeEvents(), c.GetServiceCidrEvents(),
 		c.GetServiceChanges(), c.GetNodeChanges(), c.GetConflicts(), c.GetSkipped())
-	return err
+	return t
 }
 
 // policies returns the traffic policies that are not the default.

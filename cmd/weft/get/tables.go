@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,18 +19,17 @@ import (
 )
 
 func newTablesCmd() *cobra.Command {
-	return list("tables", "Show the tables that weft has in the kernel, and the fragments in each", (*client.Client).ListTables, printTables)
+	return list("tables", "Show the tables that weft has in the kernel, and the fragments in each", (*client.Client).ListTables, tableRows)
 }
 
-// printTables prints a row for each table.
-func printTables(w io.Writer, list *weftv1.ListTablesResponse) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "TABLE\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED\tFRAGMENTS")
-	for _, t := range list.GetTables() {
-		fmt.Fprintf(tw, "%s %s\t%d\t%d\t%d\t%d\t%d\t%s\n", t.GetFamily(), t.GetName(),
-			t.GetChains(), t.GetRules(), t.GetSets(), t.GetElements(), t.GetShadowed(), cli.Some(weftv1.FragmentTexts(t.GetFragments())))
+// tableRows returns a row for each table.
+func tableRows(list *weftv1.ListTablesResponse, _ time.Time) *Rows {
+	t := newRows("TABLE", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED", "FRAGMENTS")
+	for _, st := range list.GetTables() {
+		t.Add(st.GetFamily()+" "+st.GetName(), st.GetChains(), st.GetRules(), st.GetSets(), st.GetElements(), st.GetShadowed(),
+			cli.Some(weftv1.FragmentTexts(st.GetFragments())))
 	}
-	return tw.Flush()
+	return t
 }
 
 func newTableCmd() *cobra.Command {
@@ -43,6 +42,9 @@ func newTableCmd() *cobra.Command {
 		Short: "Show the merged content of a table, with the fragment that each rule comes from",
 		Long: `Show the merged content of a table, with the fragment that each rule comes from,
 and what counters, quotas and the elements that packets add have at present.`,
+		Example: `  weft get table ip weft
+  weft get table ip weft --terse --handle
+  weft get table ip weft -o json`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: conn.CompleteObject(cli.ObjectTable),
 	}, &conn, "nft", func(ctx context.Context, c *client.Client, args []string) (*weftv1.GetTableResponse, error) {

@@ -16,6 +16,10 @@ func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
 	text, json := &c.Options.Text, &c.Options.JSON
 	flags.StringVar(&c.Format, "logging-format", c.Format, "text or json: see --log-format")
 	flags.VarP(logsapi.VerbosityLevelPflag(&c.Verbosity), "v", "v", "verbosity of the log as kube-proxy counts it: 4 and more is --log-level debug")
+	// The help has one flag for each: --log-format and --log-level.
+	for _, name := range []string{"logging-format", "v"} {
+		_ = flags.MarkHidden(name)
+	}
 	flags.DurationVar(&c.FlushFrequency.Duration.Duration, "log-flush-frequency", c.FlushFrequency.Duration.Duration, noEffect)
 	flags.Var(logsapi.VModuleConfigurationPflag(&c.VModule), "vmodule", noEffect)
 	flags.BoolVar(&text.SplitStream, "log-text-split-stream", text.SplitStream, noEffect)

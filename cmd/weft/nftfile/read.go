@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,9 +41,9 @@ func Read(stdin io.Reader, path string) (string, error) {
 }
 
 // Paths returns the files that the arguments name. A directory stands for its .nft files,
-// sorted by name, without those of its subdirectories. It is an error if a file does not
-// exist, or if a directory has no .nft file.
-func Paths(args []string) ([]string, error) {
+// sorted by name, without those of its subdirectories unless recursive is set. It is an error
+// if a file does not exist, or if a directory has no .nft file.
+func Paths(args []string, recursive bool) ([]string, error) {
 	var paths []string
 	for _, arg := range args {
 		if arg == "-" {
@@ -57,21 +58,32 @@ func Paths(args []string) ([]string, error) {
 			paths = append(paths, arg)
 			continue
 		}
-		entries, err := os.ReadDir(arg)
+		in, err := filesIn(arg, recursive)
 		if err != nil {
 			return nil, fmt.Errorf("read fragments: %w", err)
 		}
-		n := len(paths)
-		for _, e := range entries {
-			if !e.IsDir() && strings.HasSuffix(e.Name(), ".nft") {
-				paths = append(paths, filepath.Join(arg, e.Name()))
-			}
-		}
-		if len(paths) == n {
+		if len(in) == 0 {
 			return nil, fmt.Errorf("read fragments: directory %s has no .nft files", arg)
 		}
+		paths = append(paths, in...)
 	}
 	return paths, nil
+}
+
+// filesIn returns the .nft files of a directory.
+func filesIn(dir string, recursive bool) (paths []string, _ error) {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != dir && !recursive:
+			return fs.SkipDir
+		case !e.IsDir() && strings.HasSuffix(e.Name(), ".nft"):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	return paths, err
 }
 
 // FragmentName returns the name of the fragment that a file becomes: explicit if it is not

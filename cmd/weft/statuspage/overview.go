@@ -63,7 +63,7 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	if o.err == nil {
 		live = append(live, findings(o.fragments.GetFragments()), rejections(o.publishers.GetPublishers(), o.at),
 			section("Publishers", get.Publishers(o.publishers.GetPublishers(), o.at)),
-			section("Fragments", get.Fragments(o.fragments.GetFragments(), o.at)),
+			section("Fragments", get.Fragments(o.fragments.GetFragments(), 0, o.at)),
 			p.commits(o))
 	}
 	p.write(w, "Status", live, nil)

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Progress shows that an operation is under way: if w is a terminal, and from a second on, a line
+// with the time so far, which done removes. Call done before anything else is printed.
+func Progress(w io.Writer, what string) (done func()) {
+	terminal := Terminal(w)
+	if terminal == nil {
+		return func() {}
+	}
+	return progress(terminal, what)
+}
+
+// progress is Progress for a terminal.
+func progress(w io.Writer, what string) (done func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		shown := false
+		for {
+			select {
+			case <-stop:
+				if shown {
+					fmt.Fprint(w, "\r\x1b[K")
+				}
+				return
+			case <-tick.C:
+				shown = true
+				fmt.Fprintf(w, "\r\x1b[K%s ... %d s", what, int(time.Since(began).Seconds()))
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stop)
+		<-stopped
+	})
+}

@@ -1,0 +1,196 @@
+package conditions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// interval is the time between two looks of Run.
+	interval = 2 * time.Second
+	// hold is for how long a condition must last before it is reported. As much again is
+	// added at random: the nodes of a cluster share many a cause.
+	hold = 30 * time.Second
+)
+
+// The reasons of the events on the Node.
+const (
+	ReasonDegraded  = "WeftDegraded"
+	ReasonRecovered = "WeftRecovered"
+)
+
+// The types of events.
+const (
+	eventNormal  = "Normal"
+	eventWarning = "Warning"
+)
+
+// Config describes a Monitor.
+type Config struct {
+	// Process is the verb of the process, Version that of weft.
+	Process, Version string
+	// Conditions are those of the process, a cause before its effects.
+	Conditions []Condition
+	// Event records an event on the Node, and does not block. It may be nil.
+	Event func(kind, reason, message string)
+	// Logger receives reports; nil discards.
+	Logger *slog.Logger
+	// Registerer receives the metrics; nil means none.
+	Registerer prometheus.Registerer
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Monitor watches the conditions of a process.
+type Monitor struct {
+	cfg Config
+
+	mu sync.Mutex
+	// tracks has one for each condition.
+	tracks []track
+}
+
+// track is what is known of one condition.
+type track struct {
+	Status
+	// spread is between 0 and hold.
+	spread time.Duration
+	// reported is what was reported, "" while the condition is taken for OK. wrongSince is
+	// the begin of what was reported, and of what is not reported yet.
+	reported   string
+	wrongSince time.Time
+}
+
+// NewMonitor returns a monitor. An error means that a metric is registered already.
+func NewMonitor(cfg Config) (*Monitor, error) {
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Event == nil {
+		cfg.Event = func(_, _, _ string) {}
+	}
+	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions))}
+	for i, c := range cfg.Conditions {
+		m.tracks[i] = track{Status: Status{Name: c.Name, State: -1}, spread: rand.N(hold)} //nolint:gosec // not a secret
+	}
+	if cfg.Registerer != nil {
+		if err := cfg.Registerer.Register(m); err != nil {
+			return nil, fmt.Errorf("register the metrics of conditions: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// List returns the conditions as they are now, in the order of Config.Conditions.
+func (m *Monitor) List() []Status {
+	results := make([]error, len(m.cfg.Conditions))
+	for i, c := range m.cfg.Conditions {
+		results[i] = c.Check()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, out := m.cfg.Now(), make([]Status, len(results))
+	for i, err := range results {
+		t := &m.tracks[i]
+		if s := state(err); s != t.State {
+			if t.State <= OK {
+				t.wrongSince = now
+			}
+			t.State, t.Since = s, now
+		}
+		t.Message = ""
+		if err != nil {
+			t.Message = strings.Join(strings.Fields(err.Error()), " ")
+		}
+		out[i] = t.Status
+	}
+	return out
+}
+
+// Ready returns why the process is not ready: the messages of all conditions that say so. It
+// returns nil if it is.
+func (m *Monitor) Ready() error {
+	var messages []string
+	for _, s := range m.List() {
+		if s.State == NotReady {
+			messages = append(messages, s.Message)
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(messages, "; "))
+}
+
+// Run reports conditions that last, and their end, in the log and as events, until ctx ends.
+func (m *Monitor) Run(ctx context.Context) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		m.look()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look reports what has changed for long enough.
+func (m *Monitor) look() {
+	list := m.List()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.cfg.Now()
+	for i, s := range list {
+		t := &m.tracks[i]
+		switch wrong := s.State != OK; {
+		case wrong && t.reported == "" && now.Sub(t.wrongSince) >= hold+t.spread:
+			t.reported = s.Message
+			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message)
+			if !m.cfg.Conditions[i].Remote {
+				m.cfg.Event(eventWarning, ReasonDegraded, s.Name+": "+s.Message)
+			}
+		case !wrong && t.reported != "" && now.Sub(s.Since) >= t.spread:
+			lasted := s.Since.Sub(t.wrongSince).Round(time.Second)
+			m.cfg.Logger.Info("weft has recovered", "condition", s.Name, "after", lasted)
+			m.cfg.Event(eventNormal, ReasonRecovered, fmt.Sprintf("%s: ok again after %v: %s", s.Name, lasted, t.reported))
+			t.reported = ""
+		}
+	}
+}
+
+// degraded is the metric of conditions.
+var degraded = prometheus.NewDesc("weft_degraded", "1 if the condition is not as it should be, 0 if it is.", []string{"condition"}, nil)
+
+// ready is the metric of /readyz.
+var ready = prometheus.NewDesc("weft_ready", "1 if /readyz is 200, 0 if it is 503.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (m *Monitor) Describe(to chan<- *prometheus.Desc) { to <- degraded; to <- ready }
+
+// Collect implements prometheus.Collector.
+func (m *Monitor) Collect(to chan<- prometheus.Metric) {
+	isReady := 1.0
+	for _, s := range m.List() {
+		value := 0.0
+		if s.State != OK {
+			value = 1
+		}
+		if s.State == NotReady {
+			isReady = 0
+		}
+		to <- prometheus.MustNewConstMetric(degraded, prometheus.GaugeValue, value, s.Name)
+	}
+	to <- prometheus.MustNewConstMetric(ready, prometheus.GaugeValue, isReady)
+}

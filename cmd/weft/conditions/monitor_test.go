@@ -1,0 +1,156 @@
+package conditions
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
+)
+
+// scene is a monitor with two conditions whose results and clock a test sets.
+type scene struct {
+	*Monitor
+	api, services error
+	now           time.Time
+	events        []string
+	log           bytes.Buffer
+	registry      *prometheus.Registry
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{now: time.Unix(1_000_000, 0), registry: prometheus.NewRegistry()}
+	var err error
+	s.Monitor, err = NewMonitor(Config{
+		Process: "run", Version: "v1", Now: func() time.Time { return s.now }, Registerer: s.registry,
+		Conditions: []Condition{
+			{Name: "api-server", Remote: true, Check: func() error { return Degrade(s.api) }},
+			{Name: "services", Check: func() error { return s.services }},
+		},
+		Event:  func(kind, reason, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
+		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// get returns the answer of /readyz.
+func (s *scene) get(query string) (int, string) {
+	w := httptest.NewRecorder()
+	s.Readyz(w, httptest.NewRequest(http.MethodGet, "/readyz"+query, nil))
+	body, _ := io.ReadAll(w.Result().Body) // of memory
+	return w.Code, string(body)
+}
+
+func TestReadyz(t *testing.T) {
+	s := newScene(t)
+	for _, tt := range []struct {
+		api, services error
+		status        int
+		want          string
+		ready         string
+	}{
+		{nil, nil, 200, "[+]api-server ok\n[+]services ok\nreadyz check passed\n", `"healthy":true`},
+		{errors.New("connection\nrefused"), nil, 200, "[!]api-server degraded: connection refused\n[+]services ok\nreadyz check passed\n", `"healthy":true`},
+		{errors.New("connection refused"), errors.New("not published yet"), 503,
+			"[!]api-server degraded: connection refused\n[-]services failed: not published yet\nreadyz check failed\n", `"healthy":false,"reason":"not published yet"`},
+	} {
+		s.api, s.services = tt.api, tt.services
+		if code, body := s.get("?verbose"); code != tt.status || body != tt.want {
+			t.Errorf("with %v, %v: %d\n%s", tt.api, tt.services, code, body)
+		}
+		if code, body := s.get(""); code != tt.status || !strings.Contains(body, tt.ready) {
+			t.Errorf("with %v, %v: %d %s", tt.api, tt.services, code, body)
+		}
+	}
+	const metrics = `
+# HELP weft_degraded 1 if the condition is not as it should be, 0 if it is.
+# TYPE weft_degraded gauge
+weft_degraded{condition="api-server"} 1
+weft_degraded{condition="services"} 1
+# HELP weft_ready 1 if /readyz is 200, 0 if it is 503.
+# TYPE weft_ready gauge
+weft_ready 0
+`
+	if err := testutil.GatherAndCompare(s.registry, strings.NewReader(metrics)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReports reports what lasts, once, and its end. Of what is short nothing is said.
+func TestReports(t *testing.T) {
+	s := newScene(t)
+	s.look()
+	s.services = errors.New("refused")
+	s.look()
+	s.now = s.now.Add(hold / 2)
+	s.services = nil
+	s.look()
+	if len(s.events) > 0 || s.log.Len() > 0 {
+		t.Fatalf("a short error was reported: %q, %s", s.events, &s.log)
+	}
+	s.services, s.api = errors.New("refused"), errors.New("timeout")
+	s.look()
+	s.now = s.now.Add(2 * hold)
+	// A condition that changes from degraded to not ready is still the same.
+	s.services = Degrade(errors.New("refused"))
+	s.look()
+	s.look()
+	want := []string{"Warning WeftDegraded services: refused"}
+	if diff := cmp.Diff(want, s.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if got := s.log.String(); strings.Count(got, "level=WARN") != 2 || !strings.Contains(got, "condition=api-server") || !strings.Contains(got, "reason=refused") {
+		t.Errorf("log:\n%s", got)
+	}
+	s.services, s.api = nil, nil
+	s.look()
+	s.now = s.now.Add(hold)
+	s.look()
+	s.look()
+	// That the API server did not answer is said when it does again.
+	want = append(want, "Normal WeftRecovered api-server: ok again after 1m0s: timeout", "Normal WeftRecovered services: ok again after 1m0s: refused")
+	if diff := cmp.Diff(want, s.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestListConditions has the states on the wire, and since when they are.
+func TestListConditions(t *testing.T) {
+	s := newScene(t)
+	s.List()
+	began := s.now
+	s.now = s.now.Add(time.Minute)
+	s.services = errors.New("refused")
+	got, err := server{monitor: s.Monitor}.ListConditions(t.Context(), nil)
+	if err != nil || got.GetProcess() != "run" || got.GetVersion() != "v1" || len(got.GetConditions()) != 2 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for i, want := range []Status{{"api-server", OK, "", began}, {"services", NotReady, "refused", s.now}} {
+		c := got.GetConditions()[i]
+		have := Status{c.GetName(), StateOf(c.GetState()), c.GetMessage(), c.GetSince().AsTime()}
+		if !have.Since.Equal(want.Since) {
+			t.Errorf("%s since %v, want %v", want.Name, have.Since, want.Since)
+		}
+		have.Since, want.Since = time.Time{}, time.Time{}
+		if have != want {
+			t.Errorf("%+v, want %+v", have, want)
+		}
+	}
+	if got := StateOf(conditionspb.State(99)); got != Degraded {
+		t.Errorf("an unknown state is %v", got)
+	}
+}

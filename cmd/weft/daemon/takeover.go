@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
+	"github.com/weft-proxy/weft/frontends/event"
+)
+
+// flagTakeover is the flag of a weft that removes the rules of kube-proxy.
+const flagTakeover = "takeover"
+
+const (
+	// takeoverRetry is the time between two attempts to remove kube-proxy's rules.
+	takeoverRetry = time.Second
+	// takeoverWatch is the time between two looks for rules that have come again.
+	takeoverWatch = time.Minute
+)
+
+// reasonTakenOver is the reason of the event that says what was removed.
+const reasonTakenOver = "WeftTookOver"
+
+// successor removes the rules that kube-proxy left, once weft's own are in force and
+// kube-proxy has ended. Then it watches that they do not come again.
+type successor struct {
+	// ready returns why weft's rules are not in force, running why kube-proxy may still run.
+	ready, running check
+	remove         func(context.Context) (takeover.Report, error)
+	find           func(context.Context) ([]string, error)
+	event          func(kind, reason, message string)
+	log            *slog.Logger
+
+	mu  sync.Mutex
+	err error
+}
+
+// newSuccessor returns the successor of kube-proxy for a daemon with all parts.
+func (d *daemon) newSuccessor() *successor {
+	return &successor{
+		ready: d.published, running: d.servers.running, event: d.cluster.events.Node, log: d.log.With("component", "takeover"),
+		remove: func(ctx context.Context) (takeover.Report, error) { return takeover.Remove(ctx, takeover.Config{}) },
+		find: func(ctx context.Context) ([]string, error) {
+			what, _, err := takeover.Find(ctx, takeover.Config{})
+			return what, err
+		},
+	}
+}
+
+// published returns why a frontend has not committed its rules.
+func (d *daemon) published() error {
+	for _, f := range d.frontends {
+		if err := f.Ready(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTakeover rejects settings with which a successor cannot see that kube-proxy has ended.
+func (s *httpSettings) checkTakeover() error {
+	if s.metrics == "" || s.healthz == "" {
+		return cli.Usagef("--%s: it needs --%s and --%s: that kube-proxy has ended is seen by its ports, which weft then has", flagTakeover, flagMetrics, flagHealthz)
+	}
+	return nil
+}
+
+// condition returns the condition of the takeover.
+func (s *successor) condition() conditions.Condition {
+	return conditions.Condition{Name: "takeover", Check: func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return conditions.Degrade(s.err)
+	}}
+}
+
+func (s *successor) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// run removes the rules, and watches, until ctx ends.
+func (s *successor) run(ctx context.Context) {
+	for logged := ""; ; {
+		err := s.take(ctx)
+		s.set(err)
+		if err == nil {
+			break
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			s.log.Info("the rules of kube-proxy stay for now", "reason", err)
+		}
+		if !pause(ctx, takeoverRetry) {
+			return
+		}
+	}
+	for pause(ctx, takeoverWatch) {
+		what, err := s.find(ctx)
+		if err == nil && len(what) > 0 {
+			err = fmt.Errorf("kube-proxy has written rules again: it runs beside weft. Take one of them off this node: %s", strings.Join(what, "; "))
+		}
+		s.set(err)
+	}
+}
+
+// take removes the rules. It returns why they stay.
+func (s *successor) take(ctx context.Context) error {
+	if err := s.ready(); err != nil {
+		return fmt.Errorf("the rules of kube-proxy stay until those of weft are in force: %w", err)
+	}
+	if err := s.running(); err != nil {
+		return fmt.Errorf("the rules of kube-proxy stay until it has ended: %w", err)
+	}
+	report, err := s.remove(ctx)
+	for _, what := range report.Removed {
+		s.log.Info("removed rules of kube-proxy", "what", what)
+	}
+	if err != nil {
+		return err
+	}
+	for _, notice := range report.Notices {
+		s.log.Warn("what kube-proxy left remains in part", "notice", notice)
+	}
+	if len(report.Removed) > 0 {
+		s.event(event.Normal, reasonTakenOver, "removed what kube-proxy left: "+strings.Join(report.Removed, "; "))
+	}
+	return nil
+}
+
+// pause waits, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -1,0 +1,107 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+)
+
+// section is a kind of object in "weft get all".
+type section struct {
+	// kind is one object of it, and list all of them.
+	kind, list string
+	read       func(ctx context.Context, conn *cli.Connection) (answer any, rows *Rows, err error)
+}
+
+// sections are the kinds in the order of the data.
+var sections = []section{
+	{"publisher", "publishers", reading(asking((*client.Client).ListPublishers), publisherRows)},
+	{"fragment", "fragments", reading(asking((*client.Client).List), listRows)},
+	{"table", "tables", reading(asking((*client.Client).ListTables), tableRows)},
+	{"service", "services", reading(readState, stateRows)},
+	{"policy", "policies", reading(policyPart(viewPolicies), policyRows)},
+	{"pod", "pods", reading(policyPart(viewPods), podRows)},
+}
+
+// reading joins a question and the table of its answer.
+func reading[T any](ask func(context.Context, *cli.Connection) (T, error), rows func(T, time.Time) *Rows) func(context.Context, *cli.Connection) (any, *Rows, error) {
+	return func(ctx context.Context, conn *cli.Connection) (any, *Rows, error) {
+		answer, err := ask(ctx, conn)
+		if err != nil {
+			return nil, nil, err
+		}
+		cli.EscapeAny(answer)
+		return answer, rows(answer, time.Now()), nil
+	}
+}
+
+func newAllCmd() *cobra.Command {
+	var (
+		conn   cli.Connection
+		output cli.Output
+	)
+	cmd := &cobra.Command{
+		Use:   "all",
+		Short: "Show everything that weft has on this node: publishers, fragments, tables, Services, network policies and pods",
+		Long: `Show everything that weft has on this node, each kind in a table of its own: publishers,
+fragments, tables, and, of the frontends that run here, Services, network policies and pods.`,
+		Example: `  weft get all
+  weft get all -o json`,
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answers, tables, err := readAll(cmd.Context(), &conn)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return output.Write(w, answers, func() error {
+				for i, t := range tables {
+					if i > 0 {
+						fmt.Fprintln(w)
+					}
+					if err := t.print(w, cmd.ErrOrStderr()); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, "table", "json", "yaml")
+	return cmd
+}
+
+// readAll returns the answers by the name of the kind, and a table of each kind that has
+// rows. It leaves out the frontends that do not run.
+func readAll(ctx context.Context, conn *cli.Connection) (answers map[string]json.RawMessage, tables []*Rows, err error) {
+	answers = make(map[string]json.RawMessage, len(sections))
+	for _, s := range sections {
+		answer, rows, err := s.read(ctx, conn)
+		if errors.As(err, new(*NoFrontendError)) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if answers[s.list], err = cli.MarshalJSON(answer); err != nil {
+			return nil, nil, err
+		}
+		if len(rows.Rows) == 0 {
+			continue
+		}
+		for _, row := range rows.Rows {
+			row[0] = s.kind + "/" + row[0]
+		}
+		rows.more = nil
+		tables = append(tables, rows)
+	}
+	return answers, tables, nil
+}

@@ -1,0 +1,162 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+)
+
+// watchPeriod is the time between two lists, at least.
+const watchPeriod = time.Second
+
+// watchFlags are the flags of a list that can be followed.
+type watchFlags struct {
+	watch  bool
+	events bool
+	output *cli.Output
+}
+
+func (f *watchFlags) addFlags(cmd *cobra.Command, output *cli.Output) {
+	f.output = output
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "after the list, print rows as they change; one that is gone is printed once more")
+	cmd.Flags().BoolVar(&f.events, "output-watch-events", false, "with --watch: begin each row with ADDED, MODIFIED or DELETED")
+}
+
+// check refuses what does not go together.
+func (f *watchFlags) check() error {
+	switch {
+	case f.events && !f.watch:
+		return cli.Usagef("--output-watch-events: it goes with --watch")
+	case f.watch && f.output.Format != "table":
+		return cli.Usagef("--watch: it prints a table, and not %s; weft watch -o json prints events", f.output.Format)
+	default:
+		return nil
+	}
+}
+
+// changes calls changed after each change, or now and then if changes are not known, until ctx
+// ends or there is an error.
+type changes func(ctx context.Context, changed func()) error
+
+// poll is for lists that are cheap.
+func poll(ctx context.Context, changed func()) error {
+	tick := time.NewTicker(watchPeriod)
+	defer tick.Stop()
+	for {
+		changed()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// watch prints what ask returns, and then rows that differ after each change. It returns nil
+// if ctx ends.
+func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
+	ask func(context.Context) (T, error), rows func(T, time.Time) *Rows, changes changes) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		ended <- changes(ctx, func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	answer, err := ask(ctx)
+	if err != nil {
+		return err
+	}
+	p := &printer{out: out}
+	first := rows(answer, time.Now())
+	p.rows(withEvents(first.Columns, difference(newRows(first.Columns...), first), events))
+	for _, n := range first.Notes {
+		fmt.Fprintln(notes, n)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		case <-changed:
+		}
+		next, err := ask(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the user has ended it
+		}
+		if err != nil {
+			return err
+		}
+		// Both as of now: otherwise each age would be a change.
+		now := time.Now()
+		p.rows(withEvents(nil, difference(rows(answer, now), rows(next, now)), events))
+		answer = next
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPeriod):
+		}
+	}
+}
+
+// rowChange is a row that is new, differs or is gone.
+type rowChange struct {
+	event string
+	cells []string
+}
+
+// difference returns the rows that differ between two tables of the same objects.
+func difference(before, after *Rows) (out []rowChange) {
+	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
+	old := make(map[string][]string, len(before.Rows))
+	for _, row := range before.Rows {
+		old[name(row)] = row
+	}
+	for _, row := range after.Rows {
+		was, ok := old[name(row)]
+		delete(old, name(row))
+		switch {
+		case !ok:
+			out = append(out, rowChange{"ADDED", row})
+		case !slices.Equal(was, row):
+			out = append(out, rowChange{"MODIFIED", row})
+		}
+	}
+	for _, row := range before.Rows {
+		if _, gone := old[name(row)]; gone {
+			delete(old, name(row))
+			out = append(out, rowChange{"DELETED", row})
+		}
+	}
+	return out
+}
+
+// withEvents returns lines of cells, the first of which are the columns' names if there are
+// any.
+func withEvents(columns []string, changes []rowChange, events bool) (lines [][]string) {
+	if columns != nil {
+		changes = slices.Insert(changes, 0, rowChange{"EVENT", columns})
+	}
+	for _, c := range changes {
+		if events {
+			c.cells = slices.Insert(slices.Clone(c.cells), 0, c.event)
+		}
+		lines = append(lines, c.cells)
+	}
+	return lines
+}

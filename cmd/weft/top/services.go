@@ -1,0 +1,94 @@
+package top
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// servicePort is a port of a Service, with its connections.
+type servicePort struct {
+	// service and port are names, such as "default/web" and "80/tcp".
+	service, port string
+	endpoints     int
+	flows         map[flowKey]struct{}
+}
+
+// flowKey tells connections apart.
+type flowKey struct {
+	id     uint32
+	source netip.AddrPort
+}
+
+func (p *servicePort) add(f *client.Flow) {
+	if p.flows == nil {
+		p.flows = make(map[flowKey]struct{})
+	}
+	p.flows[flowKey{f.ID, f.Source}] = struct{}{}
+}
+
+// index finds ports of Services by where connections are sent to.
+type index struct {
+	ports []servicePort
+	// at has the places in ports. The address is zero for a NodePort.
+	at map[destination]int
+}
+
+type destination struct {
+	addr     netip.Addr
+	port     uint16
+	protocol uint8
+}
+
+func newIndex(services []*model.Service) *index {
+	x := &index{at: make(map[destination]int)}
+	for _, s := range services {
+		for i := range s.Ports {
+			x.add(s, &s.Ports[i])
+		}
+	}
+	return x
+}
+
+// add adds a port with all its addresses.
+func (x *index) add(s *model.Service, p *model.Port) {
+	n, protocol := len(x.ports), uint8(p.Protocol)
+	out := servicePort{service: s.Name.String(), port: strconv.Itoa(int(p.Number)) + "/" + p.Protocol.String()}
+	for f := range model.NumFamilies {
+		out.endpoints += p.Backends[f].Cluster.Len()
+		if a := p.ClusterIPs[f]; a.IsValid() {
+			x.at[destination{a, p.Number, protocol}] = n
+		}
+		for _, e := range p.External[f] {
+			x.at[destination{e.Addr, p.Number, protocol}] = n
+		}
+	}
+	if p.NodePort != 0 {
+		x.at[destination{port: p.NodePort, protocol: protocol}] = n
+	}
+	x.ports = append(x.ports, out)
+}
+
+// find returns the place of the port that a connection was sent to. One to a NodePort is known
+// by the number and by its translated destination.
+func (x *index) find(f *client.Flow) (int, bool) {
+	to := destination{f.Destination.Addr().Unmap(), f.Destination.Port(), f.Protocol}
+	n, ok := x.at[to]
+	if !ok && f.Destination != f.ReplySource {
+		to.addr = netip.Addr{}
+		n, ok = x.at[to]
+	}
+	return n, ok
+}
+
+// empty returns the ports without connections.
+func (x *index) empty() []*servicePort {
+	out := make([]*servicePort, len(x.ports))
+	for i := range x.ports {
+		p := x.ports[i]
+		out[i] = &p
+	}
+	return out
+}

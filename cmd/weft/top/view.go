@@ -1,0 +1,127 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/nft/printable"
+)
+
+// line is a line of the view. Titles are highlighted.
+type line struct {
+	text  string
+	title bool
+}
+
+// section is a table of the view, or why there is none.
+type section struct {
+	rows *get.Rows
+	none string
+}
+
+// view returns the lines of what happened between two samples, at most height if that is not
+// 0.
+func view(socket string, before, after *sample, height int) []line {
+	pending := uint32(0)
+	for _, p := range after.publishers {
+		for _, s := range p.GetSessions() {
+			pending += s.GetPending()
+		}
+	}
+	lines := []line{{text: printable.Escape(fmt.Sprintf("weft on %s at %s: revision %d, %.1f commits/s, %d publishers, %d fragments, %d updates wait",
+		socket, after.at.Local().Format(time.TimeOnly), after.revision, perSecond(before.revision, after.revision, after.at.Sub(before.at)),
+		len(after.publishers), after.fragments, pending))}}
+	sections := []section{
+		{publisherTable(before, after), ""},
+		{serviceTable(before, after), after.noServices},
+		{commitTable(after), after.noCommits},
+	}
+	sizes := share(sections, height-len(lines))
+	for i, s := range sections {
+		lines = append(lines, s.lines(sizes[i])...)
+	}
+	return lines
+}
+
+// lines returns an empty line, the column names and rows of a section, at most n of these.
+func (s *section) lines(n int) []line {
+	if s.none != "" {
+		return []line{{}, {text: s.rows.Columns[0], title: true}, {text: printable.Escape(s.none)}}
+	}
+	t := *s.rows
+	t.Rows = t.Rows[:min(n, len(t.Rows))]
+	var b strings.Builder
+	// A strings.Builder accepts everything.
+	_ = t.Write(&b)
+	out := []line{{}}
+	for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		out = append(out, line{printable.Escape(text), i == 0})
+	}
+	return out
+}
+
+// share divides the lines of the screen among the rows of sections. What a short one does not
+// need the others get.
+func share(sections []section, height int) []int {
+	sizes := make([]int, len(sections))
+	left := 0
+	for _, s := range sections {
+		left += len(s.rows.Rows)
+	}
+	if height > 0 {
+		left = min(left, max(0, height-3*len(sections)))
+		for _, s := range sections {
+			if s.none == "" {
+				left++
+			}
+		}
+	}
+	for again := true; again && left > 0; {
+		again = false
+		for i, s := range sections {
+			if left > 0 && sizes[i] < len(s.rows.Rows) && s.none == "" {
+				sizes[i]++
+				left--
+				again = true
+			}
+		}
+	}
+	return sizes
+}
+
+func publisherTable(before, after *sample) *get.Rows {
+	t := &get.Rows{Columns: []string{"PUBLISHER", "UPDATES/S", "REJECTED/S", "REJECTED", "SESSIONS", "PENDING", "FRAGMENTS", "RULES"}}
+	for _, p := range publisherRates(before, after) {
+		t.Add(p.name, rate(p.updatesPerSecond), rate(p.refusedPerSecond), p.rejected, p.sessions, p.pending, p.fragments, p.rules)
+	}
+	return t
+}
+
+func serviceTable(before, after *sample) *get.Rows {
+	t := &get.Rows{Columns: []string{"SERVICE", "PORT", "NEW/S", "CONNECTIONS", "ENDPOINTS"}}
+	for _, s := range serviceRates(before, after) {
+		t.Add(s.service, s.port, rate(s.newPerSecond), s.connections, s.endpoints)
+	}
+	return t
+}
+
+func commitTable(after *sample) *get.Rows {
+	t := &get.Rows{Columns: []string{"COMMIT", "TIME", "FRAGMENTS", "WAIT", "BUILD", "KERNEL", "CHANGES"}}
+	for _, r := range after.commits {
+		var names []*weftv1.FragmentName
+		for _, f := range r.GetFragments() {
+			names = append(names, f.GetFragment())
+		}
+		round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+		t.Add(cli.ShortRevision(r.GetRevision(), after.revision), r.GetTime().AsTime().Local().Format("15:04:05.000"), cli.Some(weftv1.FragmentTexts(names)),
+			round(r.GetWait().AsDuration()), round(r.GetBuild().AsDuration()), round(r.GetKernel().AsDuration()), cli.Counts(r.GetChanges()))
+	}
+	return t
+}
+
+// rate returns a number of times in a second.
+func rate(n float64) string { return fmt.Sprintf("%.1f", n) }

@@ -1,0 +1,121 @@
+package top
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// web is a Service with a ClusterIP, an external address and a NodePort.
+func web() *model.Service {
+	return &model.Service{Name: model.Key{Namespace: "shop", Name: "web"}, Ports: []model.Port{{
+		Protocol: model.TCP, Number: 80, NodePort: 30080,
+		ClusterIPs: [model.NumFamilies]netip.Addr{netip.MustParseAddr("10.96.0.1")},
+		External:   [model.NumFamilies][]model.External{{{Addr: netip.MustParseAddr("192.0.2.1")}}},
+	}}}
+}
+
+func flow(id uint32, to, reply string) client.Flow {
+	return client.Flow{ID: id, Protocol: 6, Source: netip.MustParseAddrPort("10.0.0.1:4000"), Destination: netip.MustParseAddrPort(to), ReplySource: netip.MustParseAddrPort(reply)}
+}
+
+func TestIndexFindsServices(t *testing.T) {
+	x := newIndex([]*model.Service{web()})
+	udp := flow(1, "10.96.0.1:80", "10.244.1.1:8080")
+	udp.Protocol = 17
+	for _, tt := range []struct {
+		flow client.Flow
+		want bool
+	}{
+		{flow(1, "10.96.0.1:80", "10.244.1.1:8080"), true},
+		{flow(1, "192.0.2.1:80", "10.244.1.1:8080"), true},
+		{flow(1, "172.18.0.2:30080", "10.244.1.1:8080"), true},
+		{flow(1, "10.96.0.1:81", "10.96.0.1:81"), false},
+		// A port of the node that only has the number of a NodePort.
+		{flow(1, "172.18.0.2:30080", "172.18.0.2:30080"), false},
+		{udp, false},
+	} {
+		if _, got := x.find(&tt.flow); got != tt.want {
+			t.Errorf("%v to %v: found is %v", tt.flow.Protocol, tt.flow.Destination, got)
+		}
+	}
+}
+
+// between returns two samples, 2 s apart.
+func between() (before, after *sample) {
+	x := newIndex([]*model.Service{web()})
+	start := time.Now()
+	publisher := func(name string, committed, rejected uint64) *weftv1.PublisherStatus {
+		return &weftv1.PublisherStatus{Name: name, Committed: committed, Rejected: rejected, Fragments: 3, Rules: 7, Sessions: []*weftv1.SessionStatus{{Pending: 2}}}
+	}
+	before = &sample{at: start, flowsAt: start, revision: 1790000000100, services: x.empty(), publishers: []*weftv1.PublisherStatus{publisher("idle", 9, 1), publisher("restarted", 9, 9), publisher("team-a", 10, 0)}}
+	after = &sample{at: start.Add(2 * time.Second), flowsAt: start.Add(2 * time.Second), revision: 1790000000110, fragments: 9, services: x.empty(),
+		publishers: []*weftv1.PublisherStatus{publisher("idle", 9, 1), publisher("restarted", 3, 0), publisher("team-a", 15, 1)},
+		commits: []*weftv1.Revision{{Revision: 1790000000110, Time: timestamppb.New(start), Build: durationpb.New(1500 * time.Microsecond), Kernel: durationpb.New(time.Millisecond),
+			Fragments: []*weftv1.FragmentChange{{Fragment: &weftv1.FragmentName{Publisher: "team-a", Name: "web\x1b"}}}, Changes: &weftv1.Counts{RulesAdded: 2}}}}
+	for id := range uint32(3) {
+		f := flow(id, "10.96.0.1:80", "10.244.1.1:8080")
+		before.services[0].add(&f)
+	}
+	for id := range uint32(9) {
+		f := flow(id+2, "10.96.0.1:80", "10.244.1.1:8080")
+		after.services[0].add(&f)
+	}
+	return before, after
+}
+
+// TestView shows rates: 5 updates, 1 rejection and 8 new connections in 2 s.
+func TestView(t *testing.T) {
+	before, after := between()
+	var text strings.Builder
+	for _, l := range view("/run/weft.sock", before, after, 0) {
+		fmt.Fprintln(&text, strings.Join(strings.Fields(l.text), " "))
+	}
+	for _, want := range []string{
+		"revision 1790000000110, 5.0 commits/s, 3 publishers, 9 fragments, 6 updates wait\n\nPUBLISHER UPDATES/S",
+		"\nteam-a 2.5 0.5 1 1 2 3 7\nidle 0.0 0.0 1 1 2 3 7\nrestarted 0.0 0.0 0 1 2 3 7\n\nSERVICE",
+		"\nshop/web 80/tcp 4.0 9 0\n\nCOMMIT",
+		"\n00110 " + after.commits[0].GetTime().AsTime().Local().Format("15:04:05.000") + ` team-a/web\u001b 0s 1.5ms 1ms +2 -0 rules` + "\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+	after.noServices = "no Service frontend runs here"
+	lines := view("/run/weft.sock", before, after, 0)
+	if !strings.Contains(fmt.Sprint(lines), "{SERVICE true} {no Service frontend runs here false}") {
+		t.Errorf("%v", lines)
+	}
+}
+
+// TestViewFits has no more lines than the screen, and uses them.
+func TestViewFits(t *testing.T) {
+	before, after := between()
+	for range 30 {
+		after.commits = append(after.commits, after.commits[0])
+		after.publishers = append(after.publishers, &weftv1.PublisherStatus{Name: "x"})
+	}
+	for height := 10; height < 60; height++ {
+		lines := view("/run/weft.sock", before, after, height)
+		if len(lines) != height {
+			t.Errorf("%d lines of %d", len(lines), height)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for text, want := range map[string]string{"": "", "abc": "abc", "äbcd": "äbc"} {
+		if got := cut(text, 3); got != want {
+			t.Errorf("%q is cut to %q", text, got)
+		}
+	}
+}
