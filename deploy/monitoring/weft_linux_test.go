@@ -1,0 +1,247 @@
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/util/teststorage"
+)
+
+// The addresses of weft in the namespace of the test.
+const metricsAddress = "127.0.0.1:10249"
+
+// inNamespace is set in the process that has a network namespace of its own.
+const inNamespace = "WEFT_MONITORING_NAMESPACE"
+
+// patience bounds the wait for a state.
+const patience = 60 * time.Second
+
+// TestQueriesOnWeft runs every query on what the scraper of Prometheus reads from a real weft
+// with Services, policies, and a publisher that is refused. A metric that no weft has is an error.
+func TestQueriesOnWeft(t *testing.T) {
+	if os.Getenv(inNamespace) != "" {
+		queriesOnWeft(t)
+		return
+	}
+	if os.Geteuid() != 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("this test needs root")
+		}
+		t.Skip("this test needs root")
+	}
+	// The rules of weft are the namespace's, and so are the ports.
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestQueriesOnWeft$", "-test.v")
+	cmd.Env = append(os.Environ(), inNamespace+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a program to its end.
+func run(t *testing.T, dir, program string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// must runs a program that must not fail.
+func must(t *testing.T, dir, program string, args ...string) {
+	t.Helper()
+	if out, err := run(t, dir, program, args...); err != nil {
+		t.Fatalf("%s %v: %v\n%s", program, args, err, out)
+	}
+}
+
+// slice is an EndpointSlice whose change has a time, as those of the API have.
+func slice(addresses string) string {
+	return fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: timed
+  namespace: default
+  labels: {kubernetes.io/service-name: timed}
+  annotations: {endpoints.kubernetes.io/last-change-trigger-time: %q}
+addressType: IPv4
+ports: [{port: 8080}]
+endpoints: [{addresses: [%s]}]
+`, time.Now().UTC().Format(time.RFC3339), addresses)
+}
+
+// startWeft starts weft in dir, with Services and policies.
+func startWeft(t *testing.T, dir string) (weft, socket string) {
+	t.Helper()
+	weft, socket = filepath.Join(dir, "weft"), filepath.Join(dir, "run", "weft.sock")
+	must(t, "../..", "go", "build", "-o", weft, "./cmd/weft")
+	must(t, "", "ip", "link", "set", "lo", "up")
+	manifests := filepath.Join(dir, "manifests")
+	must(t, "", "cp", "-r", "../examples/manifests", manifests)
+	must(t, "", "cp", "../examples/policies/shop.yaml", manifests)
+	put(t, manifests, "service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: timed, namespace: default}\nspec: {clusterIP: 10.96.0.77, clusterIPs: [10.96.0.77], ports: [{port: 80, targetPort: 8080}]}\n")
+	put(t, manifests, "slice.yaml", slice("10.244.1.20"))
+	put(t, dir, "weft.yaml", "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- {name: team-a, match: {uid: 4001}, allow: {tables: [{name: team-a}]}}\n")
+	log, err := os.Create(filepath.Join(dir, "log")) //nolint:gosec // of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(weft, "run", "--network-policy", "--manifests", manifests, "--hostname-override", "node-a", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", //nolint:gosec,noctx // ends below
+		"--socket", socket, "--state-dir", filepath.Join(dir, "state"), "--config", filepath.Join(dir, "weft.yaml"), "--metrics-bind-address", metricsAddress)
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("weft:\n%s", text)
+		}
+	})
+	return weft, socket
+}
+
+// put writes a file.
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// server is Prometheus: its scraper, storage and engine.
+type server struct {
+	storage *teststorage.TestStorage
+	engine  *promql.Engine
+}
+
+// newServer scrapes weft every 200 ms until the test ends.
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)}
+	t.Cleanup(func() { _ = s.storage.Close() })
+	log := slog.New(slog.DiscardHandler)
+	m, err := scrape.NewManager(&scrape.Options{}, log, nil, nil, s.storage, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: weft\n  static_configs: [{targets: ['"+metricsAddress+"']}]\n", log)
+	if err == nil {
+		err = m.ApplyConfig(cfg)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, ended := make(chan map[string][]*targetgroup.Group), make(chan struct{})
+	go func() { defer close(ended); _ = m.Run(targets) }()
+	t.Cleanup(func() { m.Stop(); <-ended })
+	targets <- map[string][]*targetgroup.Group{"weft": {{Targets: []model.LabelSet{{model.AddressLabel: metricsAddress}}, Source: "test"}}}
+	return s
+}
+
+// query returns the result of a query now.
+func (s *server) query(ctx context.Context, expr string) (promql.Vector, error) {
+	q, err := s.engine.NewInstantQuery(ctx, s.storage, nil, expr, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	return q.Exec(ctx).Vector()
+}
+
+// await waits until a query has a result, and calls again meanwhile.
+func (s *server) await(t *testing.T, expr string, again func()) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; {
+		if v, err := s.query(t.Context(), expr); err == nil && len(v) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s has no result", expr)
+		}
+		again()
+		<-tick.C
+	}
+}
+
+// metrics returns the names of the metrics that an expression reads.
+func metrics(t *testing.T, expr string) (names []string) {
+	t.Helper()
+	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			names = append(names, v.Name)
+		}
+		return nil
+	})
+	return names
+}
+
+// queriesOnWeft is TestQueriesOnWeft in its namespace.
+func queriesOnWeft(t *testing.T) {
+	dir := t.TempDir()
+	weft, socket := startWeft(t, dir)
+	s := newServer(t)
+	s.await(t, "weft_ready == 1", func() {})
+	// A change of an endpoint, an update that is rejected, and calls of a user without rights.
+	put(t, filepath.Join(dir, "manifests"), "slice.yaml", slice("10.244.1.21"))
+	put(t, dir, "bad.nft", "table inet bad { chain c { ip sadr 192.0.2.1 drop; }; }\n")
+	if out, err := run(t, "", weft, "apply", "-f", filepath.Join(dir, "bad.nft"), "--socket", socket); err == nil {
+		t.Errorf("a wrong rule was accepted: %s", out)
+	}
+	must(t, "", "chmod", "755", dir, filepath.Dir(dir), filepath.Dir(socket))
+	must(t, "", "chmod", "666", socket)
+	if out, err := run(t, "", "setpriv", "--reuid=4001", "--regid=4001", "--clear-groups", weft, "get", "publishers", "--publisher", "other", "--socket", socket); err == nil {
+		t.Errorf("a user without rights got %s", out)
+	}
+	s.await(t, "kubeproxy_network_programming_duration_seconds_count > 0", func() {})
+	s.await(t, "count_over_time(weft_ready[1m]) > 10", func() {})
+	queries := source(t).Queries(metricsAddress)
+	names := make(map[string]bool)
+	for where, expr := range queries {
+		if _, err := s.query(t.Context(), expr); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+		for _, name := range metrics(t, expr) {
+			names[name] = true
+		}
+	}
+	recorded := func(name string) bool { return strings.HasPrefix(name, "weft:") && queries[name] != "" }
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if recorded(name) {
+			continue
+		}
+		v, err := s.query(t.Context(), fmt.Sprintf("{%s=%q}", model.MetricNameLabel, name))
+		if err != nil || len(v) == 0 {
+			t.Errorf("no weft has the metric %s (%v)", name, err)
+		}
+	}
+	t.Logf("%d queries on %d metrics", len(queries), len(names))
+}
