@@ -1,0 +1,83 @@
+// Command release builds what a release of weft consists of from the commit
+// that is checked out, and writes it to a directory:
+//
+//   - static binaries for linux, as archives and as Debian packages,
+//   - a container image for all architectures, as an archive of an OCI layout,
+//   - the modules of each binary, as SPDX documents,
+//   - a statement of the source and the digests, in in-toto's form; it is not signed,
+//   - SHA256SUMS of all of it.
+//
+// Everything is a function of the commit and of the Go toolchain: times are the
+// commit's, owners are root, and entries are sorted.
+//
+//	release [-C REPOSITORY] [-o DIRECTORY]
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+var architectures = []string{"amd64", "arm64"}
+
+func main() {
+	repository := flag.String("C", ".", "the repository's top directory")
+	out := flag.String("o", "dist", "the directory to write; it must be absent or empty")
+	flag.Parse()
+	if err := release(*repository, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func release(repository, out string) error {
+	src, err := openSource(repository)
+	if err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: remove it, or name another directory with -o", out)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "weft-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+
+	manual, err := src.manual(filepath.Join(tmp, "man"))
+	if err != nil {
+		return err
+	}
+	binaries := map[string]string{}
+	for _, arch := range architectures {
+		binary := filepath.Join(tmp, "weft-"+arch)
+		if err := src.build(arch, binary); err != nil {
+			return err
+		}
+		binaries[arch] = binary
+		if err := writeArchive(src, arch, binary, out); err != nil {
+			return fmt.Errorf("archive for %s: %w", arch, err)
+		}
+		if err := writeDebian(src, arch, binary, manual, out); err != nil {
+			return fmt.Errorf("package for %s: %w", arch, err)
+		}
+		if err := writeSPDX(src, arch, binary, out); err != nil {
+			return fmt.Errorf("SPDX document for %s: %w", arch, err)
+		}
+	}
+	if err := writeImage(src, binaries, filepath.Join(tmp, "oci"), out); err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	if err := writeProvenance(src, out); err != nil {
+		return fmt.Errorf("provenance: %w", err)
+	}
+	return writeSums(out)
+}
