@@ -37,11 +37,12 @@ NODES     ?=
 PROCS     ?=
 SHORT     ?=
 CHAOS     ?=
+MAN       ?= bin/man
 # Whether an attack fails if the updates of others are late: not on a busy machine.
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers fuzz chaos attack faults e2e conformance cyclonus image clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e manifests monitoring conformance cyclonus man image release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -85,6 +86,10 @@ bench-peers: ## weft run with 1,000 policies beside another engine, PEER='NAME=P
 	@.ci/need nft ip
 	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h ./peers -peers.runs $(RUNS) -peers.changes 10 -peers.engine '$(PEER)'
 
+bench-fleet: ## the load of NODES (5,000) on an API server that is away for DURATION
+	@.ci/need ip
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 2h ./fleet -fleet.nodes $(or $(NODES),5000) -fleet.outage $(DURATION) -fleet.patience 20m
+
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
@@ -103,9 +108,17 @@ faults: ## faults, seeded one after the other: how soon weft doctor finds each, 
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack curl chromium
+	cd deploy/helm && $(GO) test -count=1 ./...
+	cd deploy/monitoring && $(GO) test -count=1 ./...
 	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e/coredns && $(GO) test -count=1 ./...
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
+
+manifests: ## write deploy/kubernetes anew, from the chart in deploy/helm
+	cd deploy/helm && $(GO) test -count=1 . -args -write
+
+monitoring: ## write rules, dashboards and runbooks anew, from deploy/monitoring/source.yaml
+	cd deploy/monitoring && $(GO) test -count=1 -run '^TestFiles$$' . -args -write
 
 conformance: ## Kubernetes' own sig-network specs like FOCUS, with PROXY, RUNS times; SHORT=1, CHAOS=1, TABLE=FILE (root)
 	@.ci/need nft ip conntrack curl dig nc ss
@@ -118,8 +131,17 @@ cyclonus: ## NetworkPolicies with real packets against an oracle; STEPS=0 CHANGE
 	@.ci/need nft
 	cd deploy/cyclonus && $(GO) test -count=1 -v -timeout 1h . -cyclonus.steps $(STEPS) -cyclonus.changes $(CHANGES) $(if $(SEED),-cyclonus.seed $(SEED))
 
+man: ## write a manual page of each command to MAN
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(GO) test -count=1 -run '^TestManPages$$' ./cmd/weft -man.dir "$(abspath $(MAN))"
+	@ls $(MAN) | sed 's|^|$(MAN)/|' | head -3; echo "... $$(ls $(MAN) | wc -l) pages: man $(MAN)/weft.1"
+
 image: ## build the container image weft:VERSION (needs docker)
 	docker build -f deploy/image/Dockerfile --build-arg VERSION=$(VERSION) -t weft:$(VERSION) .
 
+release: ## binaries, Debian packages, image, SPDX, provenance and SHA256SUMS of HEAD, to dist
+	rm -rf dist
+	cd .ci/release && $(GO) run . -C ../.. -o ../../dist
+	.ci/package dist
+
 clean: ## remove what the targets made
-	rm -rf bin .cache
+	rm -rf bin .cache dist

@@ -49,13 +49,11 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"rbac-policy.yaml", "rbac-policy-status.yaml"} {
-		more, err := manifests(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, more...)
+	rights, err := manifests("hardened/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
+	objects = append(objects, rights...)
 	if err := apply(e.ctx, e.cluster, false, objects...); err != nil {
 		t.Fatal(err)
 	}

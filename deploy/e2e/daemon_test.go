@@ -51,13 +51,12 @@ func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 		}}}
 		return d, nil
 	}
-	set, err := daemonSet("daemonset.yaml")
+	set, err := daemonSet("split/weft.yaml")
 	if err != nil {
 		return nil, err
 	}
 	replace := strings.NewReplacer(
-		"/run/weft", dir, "/var/lib/weft", filepath.Join(dir, "state"),
-		"$(NODE_NAME)", n.Name(), "$(CLUSTER_CIDR)", join(lab.ClusterCIDRs()))
+		"/run/weft", dir, "/var/lib/weft", filepath.Join(dir, "state"), "$(NODE_NAME)", n.Name())
 	for _, c := range set.Spec.Template.Spec.Containers {
 		argv := append(confine(&c), binary("weft"))
 		for _, a := range c.Args {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,43 +14,41 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // deployManifests: the API server accepts every file of deploy/kubernetes, and weft
 // accepts the command lines in the manifests and in the systemd units.
 func deployManifests(t *testing.T, e *env) {
-	files, err := filepath.Glob("../kubernetes/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("find manifests: %v, %d files", err, len(files))
+	variants, err := filepath.Glob("../kubernetes/*/weft.yaml")
+	if err != nil || len(variants) == 0 {
+		t.Fatalf("find manifests: %v, %d files", err, len(variants))
 	}
-	for _, path := range files {
-		objects, err := manifests(filepath.Base(path))
+	for _, path := range variants {
+		variant := filepath.Base(filepath.Dir(path))
+		for _, file := range []string{"rbac.yaml", "weft.yaml"} {
+			objects, err := manifests(filepath.Join(variant, file))
+			if err == nil && len(objects) == 0 {
+				err = errors.New("nothing in it")
+			}
+			if err == nil {
+				err = apply(e.ctx, e.cluster, true, objects...)
+			}
+			if err != nil {
+				t.Errorf("%s/%s: %v", variant, file, err)
+			}
+		}
+		set, err := daemonSet(filepath.Join(variant, "weft.yaml"))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if len(objects) == 0 {
-			t.Errorf("%s: nothing in it", path)
-		}
-		if err := apply(e.ctx, e.cluster, true, objects...); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	for _, file := range []string{"daemonset.yaml", "daemonset-single.yaml", "daemonset-policy.yaml"} {
-		set, err := daemonSet(file)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for _, c := range set.Spec.Template.Spec.Containers {
-			expand := strings.NewReplacer("$(NODE_NAME)", "node-1", "$(CLUSTER_CIDR)", join(lab.ClusterCIDRs()))
+		for _, c := range slices.Concat(set.Spec.Template.Spec.InitContainers, set.Spec.Template.Spec.Containers) {
+			expand := strings.NewReplacer("$(NODE_NAME)", "node-1")
 			var args []string
 			for _, a := range c.Args {
 				args = append(args, expand.Replace(a))
 			}
-			e.understood(t, file+" "+c.Name, args)
+			e.understood(t, variant+" "+c.Name, args)
 		}
 	}
 	units, err := filepath.Glob("../systemd/*.service")
@@ -97,7 +96,7 @@ func execStart(path string) ([]string, error) {
 // deployProbes: the health checks of the manifest are answered on the node
 // that runs as the manifest says.
 func deployProbes(t *testing.T, e *env) {
-	set, err := daemonSet("daemonset.yaml")
+	set, err := daemonSet("split/weft.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (w *world) addPods() error {
 
 // startDaemons gives weft the rights that deploy/kubernetes grants, and starts it on every node.
 func (w *world) startDaemons(ctx context.Context) error {
-	objects, err := manifests("rbac.yaml")
+	objects, err := manifests("split/rbac.yaml")
 	if err != nil {
 		return err
 	}

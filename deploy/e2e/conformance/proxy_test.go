@@ -33,7 +33,7 @@ func (w *world) startProxies(ctx context.Context) error {
 	var err error
 	switch w.proxy {
 	case weft:
-		err = errors.Join(w.kubectl(ctx, "apply", "-f", "../../kubernetes/rbac.yaml", "-f", "../../kubernetes/rbac-policy.yaml"), w.defineClusterPolicies(ctx))
+		err = errors.Join(w.kubectl(ctx, "apply", "-f", "../../kubernetes/network-policy/rbac.yaml"), w.defineClusterPolicies(ctx))
 	case kubeProxy:
 		err = w.admitKubeProxy(ctx)
 	default:
@@ -68,7 +68,7 @@ func (w *world) startProxies(ctx context.Context) error {
 	return nil
 }
 
-// weftCommand is the command of deploy/kubernetes/daemonset-single.yaml, with policies.
+// weftCommand is the command of deploy/kubernetes/single, with policies.
 func weftCommand(n *lab.Node, kubeconfig, dir string) []string {
 	return []string{
 		program(weft), "run", "--network-policy", "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),

@@ -1,0 +1,310 @@
+package helm
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+var write = flag.Bool("write", false, "write the manifests of all variants into deploy/kubernetes")
+
+// TestManifests has the files of all variants as the chart makes them now.
+func TestManifests(t *testing.T) {
+	variants, err := Variants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, v := range variants {
+		files, err := Manifests(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range files {
+			want[filepath.Join(manifestsDir, v, name)] = string(text)
+		}
+	}
+	if *write {
+		for path, text := range want {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // of a repository
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // of a repository
+				t.Fatal(err)
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(manifestsDir, "*", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if _, ok := want[path]; !ok {
+			t.Errorf("%s is of no variant: remove it, or add one to deploy/helm/variants", path)
+		}
+	}
+	for path, text := range want {
+		if have, err := os.ReadFile(path); err != nil || string(have) != text {
+			t.Errorf("%s is not what the chart makes (%v): run make manifests", path, err)
+		}
+	}
+}
+
+// TestLint has no finding of helm's lint in the chart.
+func TestLint(t *testing.T) {
+	result := lint.All(chartDir, map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}}, "kube-system", true)
+	for _, m := range result.Messages {
+		// An icon would be loaded from elsewhere.
+		if m.Severity > support.InfoSev {
+			t.Error(m)
+		}
+	}
+}
+
+// objects decodes manifests strictly: an unknown or misspelt field is an error.
+func objects(t *testing.T, text []byte) (out []runtime.Object) {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for i, doc := range strings.Split(string(text), "\n---\n") {
+		o, _, err := decoder.Decode([]byte(doc), nil, nil)
+		if runtime.IsMissingKind(err) && i == 0 {
+			continue // the comment
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// daemonSet returns the one among objects.
+func daemonSet(t *testing.T, text []byte) *appsv1.DaemonSet {
+	t.Helper()
+	var found *appsv1.DaemonSet
+	for _, o := range objects(t, text) {
+		if set, ok := o.(*appsv1.DaemonSet); ok {
+			if found != nil {
+				t.Fatal("two DaemonSets: a node would run weft twice")
+			}
+			found = set
+		}
+	}
+	if found == nil {
+		t.Fatal("no DaemonSet")
+	}
+	return found
+}
+
+// TestPods has what must hold for the pods of every variant.
+func TestPods(t *testing.T) {
+	variants, err := Variants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range variants {
+		t.Run(v, func(t *testing.T) {
+			files, err := Manifests(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rights := objects(t, files[rbacFile]); len(rights) != 3 {
+				t.Errorf("%d objects about rights", len(rights))
+			}
+			spec := daemonSet(t, files[weftFile]).Spec.Template.Spec
+			mounted := map[string]bool{}
+			for _, volume := range spec.Volumes {
+				mounted[volume.Name] = false
+			}
+			for _, c := range append(spec.InitContainers, spec.Containers...) {
+				for _, m := range c.VolumeMounts {
+					if _, ok := mounted[m.Name]; !ok {
+						t.Errorf("container %s mounts %s, which is not a volume", c.Name, m.Name)
+					}
+					mounted[m.Name] = true
+				}
+			}
+			for name, used := range mounted {
+				if !used {
+					t.Errorf("no container mounts the volume %s", name)
+				}
+			}
+			for _, c := range spec.Containers {
+				checkContainer(t, v, &c)
+			}
+		})
+	}
+}
+
+// checkContainer has the rights of a container, and its probes where it listens.
+func checkContainer(t *testing.T, variant string, c *corev1.Container) {
+	t.Helper()
+	args := strings.Join(c.Args, " ")
+	privileged, token := false, false
+	if caps := c.SecurityContext.Capabilities; len(caps.Drop) != 1 || caps.Drop[0] != "ALL" {
+		t.Errorf("container %s keeps capabilities: %v", c.Name, caps)
+	} else {
+		privileged = len(caps.Add) > 0
+	}
+	for _, m := range c.VolumeMounts {
+		token = token || m.Name == "api-access"
+	}
+	if single := c.Name == "weft"; !single && privileged == token {
+		t.Errorf("container %s: capabilities %t, API credentials %t", c.Name, privileged, token)
+	}
+	if sc := c.SecurityContext; !*sc.ReadOnlyRootFilesystem || *sc.AllowPrivilegeEscalation || sc.Privileged != nil {
+		t.Errorf("container %s: %+v", c.Name, sc)
+	}
+	for name, p := range map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+		if p == nil || p.HTTPGet.Path != name {
+			t.Fatalf("container %s: probe of %s is %v", c.Name, name, p)
+		}
+		want := map[bool]string{true: "::1", false: "127.0.0.1"}[variant == "ipv6-only"]
+		if p.HTTPGet.Host != want {
+			t.Errorf("container %s is probed at %s, want %s", c.Name, p.HTTPGet.Host, want)
+		}
+		// With kube-proxy's file the port is its default.
+		if port := p.HTTPGet.Port.IntValue(); !strings.Contains(args, fmt.Sprintf(":%d", port)) && !(strings.Contains(args, "config.conf") && port == 10256) {
+			t.Errorf("container %s is probed on port %d, and listens with %s", c.Name, port, args)
+		}
+	}
+}
+
+// TestRefused has clear errors for values that cannot work.
+func TestRefused(t *testing.T) {
+	host := map[string]any{"host": "192.0.2.10"}
+	for _, tt := range []struct {
+		values map[string]any
+		want   string
+	}{
+		{nil, "apiServer.host is empty, and the cluster has neither"},
+		{map[string]any{"apiServer": host, "podMonitor": map[string]any{"enabled": true}}, "podMonitor.enabled needs metricsBindAddress"},
+		{map[string]any{"apiServer": host, "clusterCidr": "10.0.0.0/8"}, "clusterCidr"},
+		{map[string]any{"apiServer": host, "clusterCIDR": "10.0.0.0"}, "clusterCIDR"},
+		{map[string]any{"apiServer": map[string]any{"host": "https://192.0.2.10"}}, "host"},
+		{map[string]any{"apiServer": host, "mode": "double"}, "mode"},
+	} {
+		if _, err := Render(tt.values, engine.Engine{Strict: true}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: %v, want %q", tt.values, err, tt.want)
+		}
+	}
+}
+
+// TestPodMonitor has a port for each container that a PodMonitor names.
+func TestPodMonitor(t *testing.T) {
+	for mode, want := range map[string][]string{"split": {"metrics", "aggregator", "policy"}, "single": {"metrics"}} {
+		files, err := Render(map[string]any{
+			"apiServer": map[string]any{"host": "192.0.2.10"}, "mode": mode, "networkPolicy": map[string]any{"enabled": true},
+			"podMonitor": map[string]any{"enabled": true}, "metricsBindAddress": "[::]:10249",
+		}, engine.Engine{Strict: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, monitor, ok := strings.Cut(string(files[weftFile]), "---\napiVersion: monitoring.coreos.com/v1\n")
+		if !ok {
+			t.Fatalf("%s: no PodMonitor", mode)
+		}
+		have := make(map[string]bool)
+		for _, c := range daemonSet(t, []byte(text)).Spec.Template.Spec.Containers {
+			for _, p := range c.Ports {
+				have[p.Name] = slices.Contains(c.Args, fmt.Sprintf("--metrics-bind-address=[::]:%d", p.ContainerPort))
+			}
+		}
+		if got := strings.Count(monitor, "- port: "); got != len(want) || len(have) != len(want) {
+			t.Errorf("%s: the PodMonitor has %d ports, the containers %v; want %v", mode, got, have, want)
+		}
+		for _, name := range want {
+			if !have[name] || !strings.Contains(monitor, "- port: "+name+"\n") {
+				t.Errorf("%s: port %s is not in both the PodMonitor and a container that listens: %v\n%s", mode, name, have, monitor)
+			}
+		}
+	}
+}
+
+// cluster is an API server with ConfigMaps of kube-system, as helm asks it.
+func cluster(t *testing.T, maps map[string]map[string]string) engine.Engine {
+	t.Helper()
+	reply := func(w http.ResponseWriter, o any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(o) // the reader is this process
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1",
+			APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}})
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/kube-system/configmaps/{name}", func(w http.ResponseWriter, r *http.Request) {
+		data, ok := maps[r.PathValue("name")]
+		if !ok {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: 404})
+			return
+		}
+		reply(w, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: r.PathValue("name"), Namespace: "kube-system"}, Data: data})
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	e := engine.New(&rest.Config{Host: srv.URL})
+	e.Strict = true
+	return e
+}
+
+// TestDiscovery takes the address of the API server and the prefixes of pods from the cluster.
+func TestDiscovery(t *testing.T) {
+	kubeadm := map[string]string{"ClusterConfiguration": "apiVersion: kubeadm.k8s.io/v1beta4\ncontrolPlaneEndpoint: lb.example:8443\nnetworking: {podSubnet: \"10.244.0.0/16,fd00:10:244::/56\"}\n"}
+	for name, tt := range map[string]struct {
+		maps   map[string]map[string]string
+		values map[string]any
+		want   []string
+		not    []string
+	}{
+		"kube-proxy": {map[string]map[string]string{"kube-proxy": {}, "kubeadm-config": kubeadm}, nil,
+			[]string{"--config=/var/lib/kube-proxy/config.conf", "name: kube-proxy\n"}, []string{"KUBERNETES_SERVICE_HOST", "cluster-cidr"}},
+		"kubeadm": {map[string]map[string]string{"kubeadm-config": kubeadm}, nil,
+			[]string{`api-server-host: "lb.example"`, `api-server-port: "8443"`, "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56"}, []string{"kube-proxy"}},
+		"kubeadm, IPv6": {map[string]map[string]string{"kubeadm-config": {"ClusterConfiguration": "controlPlaneEndpoint: \"[fd00::1]:6443\"\n"}}, nil,
+			[]string{`api-server-host: "fd00::1"`, `api-server-port: "6443"`, "--detect-local-mode=NodeCIDR"}, nil},
+		"kubeadm, a name": {map[string]map[string]string{"kubeadm-config": {"ClusterConfiguration": "controlPlaneEndpoint: lb.example\n"}}, nil,
+			[]string{`api-server-host: "lb.example"`, `api-server-port: "6443"`}, nil},
+		"values first": {map[string]map[string]string{"kube-proxy": {}, "kubeadm-config": kubeadm}, map[string]any{"apiServer": map[string]any{"host": "192.0.2.7"}, "clusterCIDR": "10.0.0.0/8"},
+			[]string{`api-server-host: "192.0.2.7"`, `api-server-port: "6443"`, "--cluster-cidr=10.0.0.0/8"}, []string{"/var/lib/kube-proxy"}},
+		"neither": {nil, map[string]any{"apiServer": map[string]any{"host": "192.0.2.7"}}, []string{"--detect-local-mode=NodeCIDR"}, []string{"--cluster-cidr"}},
+	} {
+		files, err := Render(tt.values, cluster(t, tt.maps))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text := files[weftFile]
+		daemonSet(t, text)
+		for _, want := range tt.want {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: no %s in\n%s", name, want, text)
+			}
+		}
+		for _, not := range tt.not {
+			if strings.Contains(string(text), not) {
+				t.Errorf("%s: %s in\n%s", name, not, text)
+			}
+		}
+	}
+}

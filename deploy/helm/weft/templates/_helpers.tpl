@@ -1,0 +1,110 @@
+{{/* The image of all containers. */}}
+{{- define "weft.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The ClusterConfiguration of kubeadm in the cluster, as YAML; empty without one, or without a cluster. */}}
+{{- define "weft.kubeadm" -}}
+{{- with lookup "v1" "ConfigMap" "kube-system" "kubeadm-config" }}{{ index .data "ClusterConfiguration" }}{{ end }}
+{{- end }}
+
+{{/* The name of kube-proxy's ConfigMap if weft reads its settings there. */}}
+{{- define "weft.kubeProxy" -}}
+{{- if ne .Values.kubeProxyConfigMap "auto" }}{{ .Values.kubeProxyConfigMap }}
+{{- else if and (not .Values.apiServer.host) (lookup "v1" "ConfigMap" "kube-system" "kube-proxy") }}kube-proxy
+{{- end }}
+{{- end }}
+
+{{/* HOST:PORT of the API server; empty if kube-proxy's ConfigMap says it. */}}
+{{- define "weft.apiServer" -}}
+{{- $endpoint := include "weft.kubeadm" . | fromYaml | dig "controlPlaneEndpoint" "" }}
+{{- if .Values.apiServer.host }}{{ .Values.apiServer.host }} {{ .Values.apiServer.port }}
+{{- else if include "weft.kubeProxy" . }}
+{{- else if $endpoint }}{{ regexReplaceAll ":[0-9]+$" $endpoint "" | trimAll "[]" }} {{ regexFind "[0-9]+$" (regexFind ":[0-9]+$" $endpoint) | default "6443" }}
+{{- else }}{{ fail "apiServer.host is empty, and the cluster has neither kube-proxy's ConfigMap nor a controlPlaneEndpoint in kubeadm's: set apiServer.host to an address of the API server that every node reaches without a Service" }}
+{{- end }}
+{{- end }}
+
+{{/* The prefixes of all pods, if they are known. */}}
+{{- define "weft.clusterCIDR" -}}
+{{- .Values.clusterCIDR | default (include "weft.kubeadm" . | fromYaml | dig "networking" "podSubnet" "") }}
+{{- end }}
+
+{{/* The address on loopback, and that of all interfaces. */}}
+{{- define "weft.loopback" -}}{{ if eq .Values.ipFamilies "ipv6" }}::1{{ else }}127.0.0.1{{ end }}{{- end }}
+{{- define "weft.any" -}}{{ if eq .Values.ipFamilies "ipv4" }}0.0.0.0{{ else }}[::]{{ end }}{{- end }}
+{{- define "weft.local" -}}{{ if eq .Values.ipFamilies "ipv6" }}[::1]{{ else }}127.0.0.1{{ end }}{{- end }}
+
+{{/* The host of /metrics. */}}
+{{- define "weft.metricsHost" -}}
+{{- regexReplaceAll ":[0-9]+$" .Values.metricsBindAddress "" | default (include "weft.local" .) }}
+{{- end }}
+
+{{/* The arguments of what follows Services. */}}
+{{- define "weft.proxyArgs" -}}
+- --hostname-override=$(NODE_NAME)
+{{- if include "weft.kubeProxy" . }}
+# The settings of kube-proxy, and where the API server is.
+- --config=/var/lib/kube-proxy/config.conf
+{{- else }}
+{{- with include "weft.clusterCIDR" . }}
+- --cluster-cidr={{ . }}
+{{- else }}
+# What comes from the podCIDRs of this Node comes from pods.
+- --detect-local-mode=NodeCIDR
+{{- end }}
+- --metrics-bind-address={{ include "weft.metricsHost" . }}:10249
+- --healthz-bind-address={{ include "weft.any" . }}:10256
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The environment of what follows the API. */}}
+{{- define "weft.env" -}}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- if not (include "weft.kubeProxy" .) }}
+# In place of the kubelet's: see the ConfigMap.
+- name: KUBERNETES_SERVICE_HOST
+  valueFrom:
+    configMapKeyRef: {name: weft, key: api-server-host}
+- name: KUBERNETES_SERVICE_PORT
+  valueFrom:
+    configMapKeyRef: {name: weft, key: api-server-port}
+{{- end }}
+{{- end }}
+
+{{/* The files of what follows the API. */}}
+{{- define "weft.apiMounts" -}}
+- name: api-access
+  mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+  readOnly: true
+{{- if include "weft.kubeProxy" . }}
+- name: kube-proxy
+  mountPath: /var/lib/kube-proxy
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* The probes on a port. */}}
+{{- define "weft.probes" -}}
+livenessProbe:
+  httpGet:
+    host: {{ include "weft.loopback" .root | quote }}
+    path: /livez
+    port: {{ .port }}
+  initialDelaySeconds: 10
+  periodSeconds: 10
+  failureThreshold: 6
+# {{ .ready }}
+readinessProbe:
+  httpGet:
+    host: {{ include "weft.loopback" .root | quote }}
+    path: /readyz
+    port: {{ .port }}
+  periodSeconds: 3
+{{- end }}
