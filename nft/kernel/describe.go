@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/printable"
 	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -44,11 +45,11 @@ func describe(op Op, limit int) string {
 		if o.Dormant {
 			t.Flags = []string{"dormant"}
 		}
-		return declaration(o.Table, t)
+		return declaration(o.Table, "table", o.Table.String(), t)
 	case DeleteTable:
 		return "delete table " + o.Table.String()
 	case AddChain:
-		return declaration(o.Table, nft.Table{Chains: []nft.Chain{o.Chain.Declaration(o.Table.Family)}})
+		return declaration(o.Table, "chain", o.Chain.Name, nft.Table{Chains: []nft.Chain{o.Chain.Declaration(o.Table.Family)}})
 	case DeleteChain:
 		return fmt.Sprintf("delete chain %s %s", o.Table, o.Name)
 	case flushChain:
@@ -64,11 +65,12 @@ func describe(op Op, limit int) string {
 	case FlushSet:
 		return fmt.Sprintf("flush set %s %s", o.Table, o.Name)
 	case AddObject:
-		return declaration(o.Table, nft.Table{Objects: []nft.Object{o.Object.Declaration()}})
+		decl := o.Object.Declaration()
+		return declaration(o.Table, string(decl.Kind), decl.Name, nft.Table{Objects: []nft.Object{decl}})
 	case DeleteObject:
 		return fmt.Sprintf("delete %s %s %s", o.Ref.Kind, o.Table, o.Ref.Name)
 	case AddFlowtable:
-		return declaration(o.Table, nft.Table{Flowtables: []nft.Flowtable{o.Flowtable.Declaration()}})
+		return declaration(o.Table, "flowtable", o.Flowtable.Name, nft.Table{Flowtables: []nft.Flowtable{o.Flowtable.Declaration()}})
 	case DeleteFlowtable:
 		return fmt.Sprintf("delete flowtable %s %s", o.Table, o.Name)
 	case AddElements:
@@ -81,27 +83,28 @@ func describe(op Op, limit int) string {
 }
 
 // declaration returns, on one line, the command that adds the only object in t to table
-// id, or the table itself if t is empty.
-func declaration(id nft.TableID, t nft.Table) string {
+// id, or the table itself if t is empty. The object is declared as noun and name. Names that
+// other programs chose may have any characters.
+func declaration(id nft.TableID, noun, name string, t nft.Table) string {
 	t.Family, t.Name = id.Family, id.Name
-	lines := strings.Split(strings.TrimSpace(ruleset.Format([]nft.Table{t})), "\n")
-	noun, name := "table", id.String()
-	if len(t.Chains)+len(t.Sets)+len(t.Maps)+len(t.Objects)+len(t.Flowtables) > 0 {
-		lines = lines[1 : len(lines)-1]
-		head := strings.TrimSuffix(strings.TrimSpace(lines[0]), " {")
-		space := strings.LastIndexByte(head, ' ')
-		noun, name = head[:space], name+head[space:]
+	_, body, _ := strings.Cut(ruleset.Format([]nft.Table{t}), noun+" "+name+" {\n")
+	full := name
+	if noun != "table" {
+		full = id.String() + " " + name
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "add %s %s", noun, name)
-	if len(lines) == 2 {
-		return b.String() // its braces are empty
+	fmt.Fprintf(&b, "add %s %s", noun, printable.Escape(full))
+	before := " { "
+	for line := range strings.Lines(body) {
+		if line = strings.TrimSpace(line); line == "}" {
+			break
+		}
+		b.WriteString(before + strings.TrimSuffix(line, ";"))
+		before = "; "
 	}
-	b.WriteString(" {")
-	for _, line := range lines[1 : len(lines)-1] {
-		fmt.Fprintf(&b, " %s;", strings.TrimSuffix(strings.TrimSpace(line), ";"))
+	if before == "; " {
+		b.WriteString("; }")
 	}
-	b.WriteString(" }")
 	return b.String()
 }
 
@@ -109,9 +112,9 @@ func declaration(id nft.TableID, t nft.Table) string {
 func describeSet(o AddSet) string {
 	decl := o.Set.Declaration()
 	if o.Set.Map {
-		return declaration(o.Table, nft.Table{Maps: []nft.Map{nft.Map(decl)}})
+		return declaration(o.Table, "map", decl.Name, nft.Table{Maps: []nft.Map{nft.Map(decl)}})
 	}
-	return declaration(o.Table, nft.Table{Sets: []nft.Set{decl}})
+	return declaration(o.Table, "set", decl.Name, nft.Table{Sets: []nft.Set{decl}})
 }
 
 // describeRule describes a rule with its place, unless that is a rule of the same batch.
