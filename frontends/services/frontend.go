@@ -128,6 +128,10 @@ func (f *Frontend) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// ReleasePorts closes the health check ports of Services for good, so that another proxy of
+// this node can have them.
+func (f *Frontend) ReleasePorts() { f.servers.Release() }
+
 // Status returns the progress.
 func (f *Frontend) Status() Status {
 	out := Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest()}

@@ -135,6 +135,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		closeAll()
 		return err
 	}
+	d.tables = agg
 	if err := errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(aggregatorConditions(agg, control))); err != nil {
 		closeAll()
 		return err

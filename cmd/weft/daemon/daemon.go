@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
 // Verb says which parts a daemon has. It is the name of the command.
@@ -50,8 +51,9 @@ type Flags struct {
 	frontend      frontendFlags
 	policy        policyFlags
 	configuration configurationFlags
-	// takeover is true if kube-proxy's rules are to be removed.
-	takeover bool
+	// takeover is true if kube-proxy's rules are to be removed, handover if weft's are when
+	// kube-proxy is back.
+	takeover, handover bool
 }
 
 // AddFlags adds the flags of a verb. The caller parses set before it calls Run.
@@ -70,6 +72,7 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	}
 	if verb == VerbRun {
 		set.BoolVar(&f.takeover, flagTakeover, false, "remove the rules that kube-proxy left on this node, once weft's own are in force and kube-proxy has ended")
+		set.BoolVar(&f.handover, flagHandover, false, "on SIGTERM, if the label "+takeover.Label+" of the Node is neither "+takeover.Weft+" nor "+takeover.Beside+", update the rules until those of kube-proxy are in force, and then remove them")
 	}
 	f.configuration.add(set, verb)
 	return f
@@ -99,6 +102,9 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 			return err
 		}
 	}
+	if err := f.checkHandover(); err != nil {
+		return err
+	}
 	if f.takeover {
 		if err := settings.HTTP.checkTakeover(); err != nil {
 			return err
@@ -108,6 +114,11 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 		if err := d.newFrontends(); err != nil {
 			return err
 		}
+	}
+	end := ctx.Done()
+	if f.handover {
+		// The parts go on until the handover is done.
+		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,6 +130,14 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 		// The first error is the cause of the others.
 		_ = g.Wait()
 		return err
+	}
+	if f.handover {
+		h := d.newHandover()
+		g.Go(func() error {
+			defer cancel()
+			h.run(ctx, end)
+			return nil
+		})
 	}
 	err = g.Wait()
 	if errors.Is(err, aggregator.ErrCleanedUp) || errors.Is(err, kubeproxy.ErrChanged) {
@@ -145,6 +164,10 @@ type daemon struct {
 	servers *serverErrors
 	// successor is nil unless weft is to remove the rules of kube-proxy.
 	successor *successor
+	// tables is the aggregator, nil without one.
+	tables *aggregator.Aggregator
+	// releasePorts closes the HTTP ports and ends the successor. It is nil before serve.
+	releasePorts context.CancelFunc
 }
 
 // start starts the parts, sets up the machine and the process, and follows the
@@ -165,10 +188,14 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 
 // serve binds the HTTP ports, and starts the frontends, the HTTP servers and the monitor.
 func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) error {
-	ports, err := d.settings.HTTP.listen(ctx)
+	// With kube-proxy's ports weft also gives up the place of its successor.
+	inPlace, release := context.WithCancel(ctx)
+	ports, err := d.settings.HTTP.listen(inPlace)
 	if err != nil {
+		release()
 		return err
 	}
+	d.releasePorts = release
 	srv := &httpServers{
 		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, monitor: d.monitor, errors: d.servers, proxy: d.proxy, log: d.log,
 	}
@@ -185,10 +212,10 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) er
 	for _, f := range d.frontends {
 		g.Go(func() error { return f.Run(ctx) })
 	}
-	srv.run(ctx, g, d.registry)
+	srv.run(inPlace, g, d.registry)
 	g.Go(func() error { d.monitor.Run(ctx); return nil })
 	if d.successor != nil {
-		g.Go(func() error { d.successor.run(ctx); return nil })
+		g.Go(func() error { d.successor.run(inPlace); return nil })
 	}
 	return nil
 }

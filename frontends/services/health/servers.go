@@ -88,6 +88,9 @@ type Servers struct {
 	cfg   ServersConfig
 	log   *slog.Logger
 	nudge chan struct{}
+	// release ends Run.
+	release  sync.Once
+	released chan struct{}
 
 	mu     sync.Mutex
 	node   model.Node
@@ -107,7 +110,7 @@ func NewServers(cfg ServersConfig) *Servers {
 		cfg.Healthy = func() bool { return true }
 	}
 	return &Servers{
-		cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1),
+		cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1), released: make(chan struct{}),
 		wanted: make(map[model.Key]target), open: make(map[listenAddress]*server), reported: make(map[model.Key]string),
 	}
 }
@@ -148,7 +151,10 @@ func (s *Servers) wake() {
 	}
 }
 
-// Run opens and closes ports until ctx ends, and returns nil then.
+// Release makes Run close all ports and return.
+func (s *Servers) Release() { s.release.Do(func() { close(s.released) }) }
+
+// Run opens and closes ports until ctx ends or Release is called, and returns nil then.
 func (s *Servers) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -160,6 +166,8 @@ func (s *Servers) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-s.released:
 			return nil
 		case <-s.nudge:
 		case <-retry:

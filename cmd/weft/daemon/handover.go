@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
+	"github.com/weft-proxy/weft/frontends/event"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// flagHandover is the flag of a weft that gives its node back to kube-proxy.
+const flagHandover = "handover"
+
+const (
+	// handoverPoll is the time between two looks whether kube-proxy's rules are in force.
+	handoverPoll = time.Second
+	// handoverLooks is how many looks one after the other must find them in force.
+	handoverLooks = 3
+	// labelPatience is how long the API server may take to say which proxy the node has.
+	labelPatience = 5 * time.Second
+)
+
+// The reasons of the events of a handover.
+const (
+	reasonHandover   = "WeftHandsOver"
+	reasonHandedOver = "WeftHandedOver"
+)
+
+// handover gives the node back to kube-proxy if weft is to end because the Node's label says
+// so: weft goes on updating its rules until those of kube-proxy are in force, and then removes
+// them. Old rules that stay would be asked before those of kube-proxy, and nothing would update
+// them.
+type handover struct {
+	// label returns the value of takeover.Label of the Node.
+	label func(context.Context) (string, error)
+	// release closes the ports that kube-proxy needs.
+	release func()
+	// inForce returns why the rules of kube-proxy are not in force.
+	inForce func(context.Context) error
+	// cleanup removes weft's tables, after which the daemon ends.
+	cleanup func(context.Context) ([]nft.TableID, error)
+	event   func(kind, reason, message string)
+	log     *slog.Logger
+}
+
+// newHandover returns the handover of a daemon with all parts, which have been started.
+func (d *daemon) newHandover() *handover {
+	return &handover{
+		label: d.cluster.proxyLabel, inForce: newPeerProbe(d.settings.HTTP.metrics).check, cleanup: d.tables.Cleanup,
+		release: func() {
+			d.releasePorts()
+			for _, f := range d.frontends {
+				if r, ok := f.(interface{ ReleasePorts() }); ok {
+					r.ReleasePorts()
+				}
+			}
+		},
+		event: d.cluster.events.Node, log: d.log.With("component", "handover"),
+	}
+}
+
+// checkHandover rejects settings with which a handover cannot work.
+func (f *Flags) checkHandover() error {
+	switch {
+	case !f.handover:
+		return nil
+	case !f.takeover:
+		return cli.Usagef("--%s: it goes with --%s", flagHandover, flagTakeover)
+	case f.frontend.manifests != "":
+		return cli.Usagef("--%s: it needs an API server, whose Node says which proxy the node has, and not --manifests", flagHandover)
+	case f.aggregator.standby:
+		return cli.Usagef("--%s: it does not go with --standby: a weft that takes over needs the rules of the one that ends", flagHandover)
+	}
+	return nil
+}
+
+// proxyLabel returns the value of takeover.Label of this node, "" if it does not have it.
+func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
+	// weft may list and watch Nodes, and not get them.
+	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + c.nodeName})
+	if err != nil {
+		return "", fmt.Errorf("read Node %s: %w", c.nodeName, err)
+	}
+	if len(nodes.Items) == 0 {
+		return "", fmt.Errorf("read Node %s: it does not exist", c.nodeName)
+	}
+	return nodes.Items[0].Labels[takeover.Label], nil
+}
+
+// run waits until asked to end, and hands over if the node has another proxy now. It returns
+// when the daemon is to end, or when ctx has ended. A part that is not done leaves the rules
+// as they are.
+func (h *handover) run(ctx context.Context, end <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-end:
+	}
+	within, cancel := context.WithTimeout(ctx, labelPatience)
+	defer cancel()
+	label, err := h.label(within)
+	switch {
+	case err != nil:
+		h.log.Warn("it is not known which proxy the node is to have: weft's rules stay", "error", err)
+		return
+	case label == takeover.Weft || label == takeover.Beside:
+		return
+	}
+	h.log.Info("the node is given back: weft's rules are updated until those of kube-proxy are in force", "label", takeover.Label, "value", label)
+	h.event(event.Normal, reasonHandover, "weft updates its rules until those of kube-proxy are in force, and then removes them")
+	h.release()
+	if !h.await(ctx) {
+		return
+	}
+	tables, err := h.cleanup(ctx)
+	if err != nil && ctx.Err() == nil {
+		h.log.Error("cannot remove weft's rules: run weft cleanup on this node", "error", err)
+		return
+	}
+	h.log.Info("the node is given back: kube-proxy's rules are in force, and weft's are removed", "tables", len(tables))
+}
+
+// await waits until the rules of kube-proxy are in force, and reports whether ctx has not
+// ended before.
+func (h *handover) await(ctx context.Context) bool {
+	logged := ""
+	for looks := 0; looks < handoverLooks; {
+		if !pause(ctx, handoverPoll) {
+			return false
+		}
+		err := h.inForce(ctx)
+		if err == nil {
+			// Said before the end, which does not wait for events.
+			if looks++; looks == 1 {
+				h.event(event.Normal, reasonHandedOver, "the rules of kube-proxy are in force, those of weft go")
+			}
+			continue
+		}
+		looks = 0
+		if err.Error() != logged && !errors.Is(err, context.Canceled) {
+			logged = err.Error()
+			h.log.Info("weft's rules stay for now", "reason", err)
+		}
+	}
+	return true
+}

@@ -1,0 +1,142 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/weft-proxy/weft/frontends/publish"
+)
+
+// peerSynced is the metric by which kube-proxy says when it last wrote its rules, in seconds
+// since 1970. It has the label ip_family if kube-proxy is of 1.36 or later.
+const (
+	peerSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
+	peerFamily = "ip_family"
+)
+
+const (
+	// peerPatience is how long kube-proxy may take to answer.
+	peerPatience = 2 * time.Second
+	// peerBytes bounds its answer, which has some 100 KB.
+	peerBytes = 16 << 20
+	// familyPatience is how long a family is waited for after another one: a kube-proxy that
+	// has it writes its rules a moment later.
+	familyPatience = 30 * time.Second
+)
+
+// peerProbe finds out whether kube-proxy's rules are in force, by its metrics.
+type peerProbe struct {
+	url    string
+	client *http.Client
+	// families are those of this node.
+	families []string
+	now      func() time.Time
+	// first is when kube-proxy had rules of some family, zero before.
+	first time.Time
+}
+
+// newPeerProbe returns the probe of a kube-proxy that serves its metrics at an address.
+func newPeerProbe(address string) *peerProbe {
+	p := &peerProbe{
+		url: "http://" + dialable(address) + "/metrics", now: time.Now,
+		client: &http.Client{Timeout: peerPatience, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+	for f, have := range publish.Families("/proc") {
+		if have {
+			p.families = append(p.families, []string{"IPv4", "IPv6"}[f])
+		}
+	}
+	return p
+}
+
+// dialable returns the address under which a server is reached that listens on address.
+func dialable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && ip.Unmap() == netip.IPv4Unspecified():
+		host = "127.0.0.1"
+	case err == nil && ip == netip.IPv6Unspecified():
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// check returns why the rules of kube-proxy are not in force.
+func (p *peerProbe) check(ctx context.Context) error {
+	synced, err := p.read(ctx)
+	if err != nil {
+		p.first = time.Time{}
+		return err
+	}
+	var missing []string
+	for _, f := range p.families {
+		if !synced[f] && !synced[""] {
+			missing = append(missing, f)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return nil
+	case len(missing) == len(p.families):
+		return errors.New("kube-proxy runs, but has not written its rules yet")
+	case p.first.IsZero():
+		p.first = p.now()
+	case p.now().Sub(p.first) > familyPatience:
+		return nil
+	}
+	return fmt.Errorf("kube-proxy has not written its rules of %s yet", strings.Join(missing, " and "))
+}
+
+// read returns the families of which kube-proxy says that it has written its rules: "IPv4",
+// "IPv6", and "" of a kube-proxy that does not tell them apart.
+func (p *peerProbe) read(ctx context.Context) (map[string]bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("kube-proxy does not answer: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("kube-proxy does not answer: get %s: %s", p.url, answer.Status)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(answer.Body, peerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("the metrics of kube-proxy cannot be read: get %s: %w", p.url, err)
+	}
+	synced := make(map[string]bool)
+	for _, m := range families[peerSynced].GetMetric() {
+		if m.GetGauge().GetValue() > 0 {
+			synced[label(m, peerFamily)] = true
+		}
+	}
+	return synced, nil
+}
+
+// label returns the value of a metric's label, "" without it.
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
