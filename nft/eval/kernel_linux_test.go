@@ -77,6 +77,8 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 	if err != nil {
 		t.Fatal(err)
 	}
+	// taken are the flows that the server has received.
+	taken := make(map[string]bool)
 	for n := range count {
 		own := random.IntN(3) == 0
 		p := eval.Packet{Data: packet(random, n, own), Conn: &eval.Conn{State: eval.StateNew}}
@@ -101,16 +103,22 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 			}
 			got := lab.send(t, p.Data, from, to, events)
 			sum.add(outcomes, complete, got)
-			agreed := agreeing(outcomes, got)
+			agreed := agreeing(outcomes, got, taken)
 			if complete && len(agreed) == 0 {
 				t.Fatalf("packet %d %x of ruleset\n%s\nthe kernel: %s\nthe evaluator: %s", n, p.Data, text, got, describe(outcomes))
 			}
 			if len(agreed) != 1 || agreed[0].Verdict == eval.Undecided {
 				return got, nil
 			}
+			if o := agreed[0]; !o.AnySourcePort && got.data != nil && !bytes.Equal(got.data, o.Packet.Data) {
+				return got, nil // its port was taken
+			}
 			return got, agreed[0]
 		}
 		got, agreed := compare(p, from, lab.server)
+		if got.data != nil {
+			taken[flow(got.data)] = true
+		}
 		if agreed == nil || got.data == nil {
 			continue
 		}
@@ -127,10 +135,7 @@ func replied(o *eval.Outcome, received []byte, nat bool) *eval.Conn {
 	const seenReply, confirmed, done = 1 << 1, 1 << 3, 1<<7 | 1<<8 // IPS_SEEN_REPLY, IPS_CONFIRMED, IPS_NAT_DONE_MASK
 	conn := *o.Packet.Conn
 	if o.AnySourcePort {
-		at, protocol := 20, received[9]
-		if received[0]>>4 == 6 {
-			at, protocol = 40, received[6]
-		}
+		at, protocol := transport(received)
 		if protocol != unix.IPPROTO_TCP && protocol != unix.IPPROTO_UDP {
 			return nil
 		}
@@ -166,7 +171,9 @@ func (s *tally) add(outcomes []eval.Outcome, complete bool, got observation) {
 }
 
 // agreeing returns the outcomes that say what the kernel did. An undecided one must be the beginning of it.
-func agreeing(outcomes []eval.Outcome, got observation) (all []*eval.Outcome) {
+// If another packet with the source port of an outcome has been received, because a rule chose it for that one, the kernel
+// chooses another one for this packet.
+func agreeing(outcomes []eval.Outcome, got observation, taken map[string]bool) (all []*eval.Outcome) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		want := stepTexts(o)
@@ -179,7 +186,8 @@ func agreeing(outcomes []eval.Outcome, got observation) (all []*eval.Outcome) {
 		if !slices.Equal(got.steps, want) || (o.Verdict == eval.Drop) != got.dropped {
 			continue
 		}
-		if got.data == nil || bytes.Equal(withoutPort(got.data, o.AnySourcePort), withoutPort(o.Packet.Data, o.AnySourcePort)) {
+		chosen := o.AnySourcePort || got.translated && taken[flow(o.Packet.Data)]
+		if got.data == nil || bytes.Equal(withoutPort(got.data, chosen), withoutPort(o.Packet.Data, chosen)) {
 			all = append(all, o)
 		}
 	}
@@ -193,10 +201,8 @@ func withoutPort(data []byte, chosen bool) []byte {
 		return data
 	}
 	out := bytes.Clone(data)
-	at, port, sum, protocol := int(out[0]&15)*4, 0, 6, out[9]
-	if out[0]>>4 == 6 {
-		at, protocol = 40, out[6]
-	}
+	at, protocol := transport(out)
+	port, sum := 0, 6
 	switch protocol {
 	case unix.IPPROTO_TCP:
 		sum = 16
@@ -206,6 +212,28 @@ func withoutPort(data []byte, chosen bool) []byte {
 	clear(out[at+port : at+port+2])
 	clear(out[at+sum : at+sum+2])
 	return out
+}
+
+// transport returns the offset of the transport header of a packet, and its protocol.
+func transport(data []byte) (at int, protocol byte) {
+	if data[0]>>4 == 6 {
+		return 40, data[6]
+	}
+	return int(data[0]&15) * 4, data[9]
+}
+
+// flow returns what connection tracking tells a packet of TCP, UDP or ICMP from others by: the protocol, the
+// addresses, and the ports or the type and the identifier.
+func flow(data []byte) string {
+	at, protocol := transport(data)
+	addresses, ports := data[12:20], data[at:at+4]
+	if data[0]>>4 == 6 {
+		addresses = data[8:40]
+	}
+	if protocol == unix.IPPROTO_ICMP || protocol == unix.IPPROTO_ICMPV6 {
+		ports = []byte{data[at], 0, data[at+4], data[at+5]}
+	}
+	return string(slices.Concat([]byte{protocol}, addresses, ports))
 }
 
 // stepTexts returns the steps that the kernel traces.
