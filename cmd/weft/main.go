@@ -21,6 +21,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/doctor"
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/cmd/weft/migrate"
 	"github.com/weft-proxy/weft/cmd/weft/top"
 	"github.com/weft-proxy/weft/nft/printable"
 )
@@ -109,6 +110,7 @@ only writer to the kernel.`,
 		newUndoCmd(),
 		newDiffCmd(),
 		newCleanupCmd(),
+		migrate.New(),
 		newDemoCmd(),
 		newVersionCmd(),
 	)

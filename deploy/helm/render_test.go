@@ -173,7 +173,15 @@ func checkContainer(t *testing.T, variant string, c *corev1.Container) {
 	if sc := c.SecurityContext; !*sc.ReadOnlyRootFilesystem || *sc.AllowPrivilegeEscalation || sc.Privileged != nil {
 		t.Errorf("container %s: %+v", c.Name, sc)
 	}
-	for name, p := range map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+	probes := map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe}
+	if variant == "migration" {
+		// Beside kube-proxy the port is kube-proxy's, which is alive too.
+		delete(probes, "/readyz")
+		if p := c.ReadinessProbe; p == nil || p.Exec == nil || strings.Join(p.Exec.Command, " ") != "/weft get status --ready" {
+			t.Errorf("container %s: readiness probe is %v", c.Name, p)
+		}
+	}
+	for name, p := range probes {
 		if p == nil || p.HTTPGet.Path != name {
 			t.Fatalf("container %s: probe of %s is %v", c.Name, name, p)
 		}
@@ -197,6 +205,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{nil, "apiServer.host is empty, and the cluster has neither"},
 		{map[string]any{"apiServer": host, "podMonitor": map[string]any{"enabled": true}}, "podMonitor.enabled needs metricsBindAddress"},
+		{map[string]any{"apiServer": host, "migration": map[string]any{"enabled": true}}, "migration.enabled needs mode: single"},
 		{map[string]any{"apiServer": host, "clusterCidr": "10.0.0.0/8"}, "clusterCidr"},
 		{map[string]any{"apiServer": host, "clusterCIDR": "10.0.0.0"}, "clusterCIDR"},
 		{map[string]any{"apiServer": map[string]any{"host": "https://192.0.2.10"}}, "host"},

@@ -27,11 +27,8 @@ const (
 	labelPatience = 5 * time.Second
 )
 
-// The reasons of the events of a handover.
-const (
-	reasonHandover   = "WeftHandsOver"
-	reasonHandedOver = "WeftHandedOver"
-)
+// reasonHandover is the reason of the event that begins a handover.
+const reasonHandover = "WeftHandsOver"
 
 // handover gives the node back to kube-proxy if weft is to end because the Node's label says
 // so: weft goes on updating its rules until those of kube-proxy are in force, and then removes
@@ -139,7 +136,7 @@ func (h *handover) await(ctx context.Context) bool {
 		if err == nil {
 			// Said before the end, which does not wait for events.
 			if looks++; looks == 1 {
-				h.event(event.Normal, reasonHandedOver, "the rules of kube-proxy are in force, those of weft go")
+				h.event(event.Normal, takeover.ReasonHandedOver, "the rules of kube-proxy are in force, those of weft go")
 			}
 			continue
 		}

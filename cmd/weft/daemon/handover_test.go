@@ -74,7 +74,9 @@ func TestHandover(t *testing.T) {
 				close(end)
 				<-ended
 				note("")
-				got := slices.DeleteFunc(did, func(what string) bool { return strings.Contains(what, "the node is given back: weft's rules are updated") })
+				got := slices.DeleteFunc(did, func(what string) bool {
+					return strings.Contains(what, "the node is given back: weft's rules are updated")
+				})
 				if !slices.EqualFunc(got, test.want, func(a, b string) bool {
 					b, isLog := strings.CutPrefix(b, "log ")
 					return a == b || isLog && strings.Contains(a, b)

@@ -24,9 +24,6 @@ const (
 	takeoverWatch = time.Minute
 )
 
-// reasonTakenOver is the reason of the event that says what was removed.
-const reasonTakenOver = "WeftTookOver"
-
 // successor removes the rules that kube-proxy left, once weft's own are in force and
 // kube-proxy has ended. Then it watches that they do not come again.
 type successor struct {
@@ -130,7 +127,7 @@ func (s *successor) take(ctx context.Context) error {
 		s.log.Warn("what kube-proxy left remains in part", "notice", notice)
 	}
 	if len(report.Removed) > 0 {
-		s.event(event.Normal, reasonTakenOver, "removed what kube-proxy left: "+strings.Join(report.Removed, "; "))
+		s.event(event.Normal, takeover.ReasonTookOver, "removed what kube-proxy left: "+strings.Join(report.Removed, "; "))
 	}
 	return nil
 }

@@ -19,17 +19,42 @@ import (
 )
 
 func newStatusCmd() *cobra.Command {
-	var conn cli.Connection
+	var (
+		conn  cli.Connection
+		ready bool
+	)
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the conditions of weft on this node: what is as it should be, and what is not",
 		Long: `Show the conditions of each weft process of this node. STATE is "ok"; "degraded" if
 something is wrong although rules are in force; or "not ready" if /readyz is 503.
-They are also in /readyz?verbose and in the metric weft_degraded.`,
-		Example: "  weft get status\n  weft get status -w\n  weft get status -o json",
+They are also in /readyz?verbose and in the metric weft_degraded.
+
+With --ready the exit code is 1 while something is "not ready", for probes of a weft whose ports another
+process has.`,
+		Example: "  weft get status\n  weft get status --ready\n  weft get status -w\n  weft get status -o json",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) ([]*processStatus, error) { return readStatus(ctx, &conn) }, statusRows, poll)
+	cmd.Flags().BoolVar(&ready, "ready", false, "fail while a condition is not ready")
+	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) ([]*processStatus, error) {
+		all, err := readStatus(ctx, &conn)
+		if ready && err == nil {
+			err = notReady(all)
+		}
+		return all, err
+	}, statusRows, poll)
+}
+
+// notReady returns the first condition that is not ready as an error.
+func notReady(all []*processStatus) error {
+	for _, p := range all {
+		for _, c := range p.Conditions {
+			if c.State == conditions.NotReady.String() {
+				return fmt.Errorf("weft %s is not ready: %s: %s", p.Process, c.Name, c.Message)
+			}
+		}
+	}
+	return nil
 }
 
 // processStatus is the state of a process in JSON and YAML.

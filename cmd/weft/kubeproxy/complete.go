@@ -166,3 +166,10 @@ func (s *Settings) Same(other *Settings) bool {
 func (s *Settings) SameHost(other *Settings) bool {
 	return s.Conntrack == other.Conntrack && s.OOMScoreAdj == other.OOMScoreAdj
 }
+
+// Parse returns the settings in the content of a file, which has a name in errors. Errors are
+// *access.FileError.
+func Parse(file string, data []byte) (*Settings, error) {
+	o := New()
+	return o.fromData(flagsOf(o.AddFlags), file, data)
+}

@@ -223,7 +223,7 @@ func TestMode(t *testing.T) {
 			if len(s.Warnings) != 2 || s.Warnings[0] != "mode "+mode+": weft always uses nftables" || !strings.Contains(s.Warnings[1], "nodePortAddresses") {
 				t.Errorf("%s %s: warnings %q", name, mode, s.Warnings)
 			}
-			if s.Configuration.Mode != modeNFTables {
+			if s.Configuration.Mode != ModeNFTables {
 				t.Errorf("%s %s: mode in force %q", name, mode, s.Configuration.Mode)
 			}
 		}

@@ -14,9 +14,9 @@ import (
 
 // kube-proxy's modes, and its ways to detect local traffic.
 const (
-	modeIPTables = "iptables"
-	modeIPVS     = "ipvs"
-	modeNFTables = "nftables"
+	ModeIPTables = "iptables"
+	ModeIPVS     = "ipvs"
+	ModeNFTables = "nftables"
 
 	localClusterCIDR = "ClusterCIDR"
 	localNodeCIDR    = "NodeCIDR"

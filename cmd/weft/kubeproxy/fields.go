@@ -138,7 +138,7 @@ func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	reasons := make(map[string][]string)
 	eachSetting(c, func(path string, v reflect.Value) {
 		f := table[path]
-		if f.unused == "" || f.fallback && c.Mode != modeNFTables || same(v, defaults[path]) {
+		if f.unused == "" || f.fallback && c.Mode != ModeNFTables || same(v, defaults[path]) {
 			return
 		}
 		reasons[f.unused] = append(reasons[f.unused], path)

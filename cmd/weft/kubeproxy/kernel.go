@@ -30,6 +30,12 @@ func CheckKernel() error {
 	return checkKernel(unix.ByteSliceToString(u.Release[:]), os.Getenv)
 }
 
+// CheckRelease returns an error for the release of a kernel before 5.13, such as
+// "5.4.0-42-generic", and for one that cannot be read.
+func CheckRelease(release string) error {
+	return checkKernel(release, func(string) string { return "" })
+}
+
 func checkKernel(release string, getenv func(string) string) error {
 	if getenv(skipKubeProxy) != "" || getenv(skipWeft) != "" {
 		return nil

@@ -19,6 +19,8 @@ import (
 type Settings struct {
 	// Configuration is the configuration in force, with defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
+	// PeerMode is the mode that a kube-proxy with these settings has; weft's is always nftables.
+	PeerMode string
 	// File is the file it comes from; empty means the command line.
 	File string
 	// Warnings are for the operator, before weft starts.
@@ -65,6 +67,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	}
 	s := &Settings{
 		Configuration: *c,
+		PeerMode:      cmp.Or(string(c.Mode), ModeIPTables),
 		Warnings:      warnings,
 		Config: services.Config{
 			NodeName: strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
@@ -87,7 +90,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 			TCPBeLiberal:          c.Conntrack.TCPBeLiberal,
 		},
 	}
-	s.Configuration.Mode = modeNFTables
+	s.Configuration.Mode = ModeNFTables
 	if len(c.NodePortAddresses) == 0 {
 		s.Configuration.NodePortAddresses = []string{primary}
 	}
@@ -124,7 +127,7 @@ func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 // fallBack uses the iptables section for what the nftables section does not set, if
 // the mode is not nftables, as kube-proxy does.
 func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
-	if c.Mode == modeNFTables {
+	if c.Mode == ModeNFTables {
 		return nil
 	}
 	if c.IPTables.MasqueradeAll && !c.NFTables.MasqueradeAll {
@@ -139,10 +142,10 @@ func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 
 // warnMode returns warnings about modes other than nftables.
 func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
-	if c.Mode == modeIPTables || c.Mode == modeIPVS {
+	if c.Mode == ModeIPTables || c.Mode == ModeIPVS {
 		warnings = append(warnings, "mode "+string(c.Mode)+": weft always uses nftables")
 	}
-	if c.Mode != modeNFTables && len(c.NodePortAddresses) == 0 {
+	if c.Mode != ModeNFTables && len(c.NodePortAddresses) == 0 {
 		warnings = append(warnings, "NodePorts answer on the node's own addresses, as in kube-proxy's nftables mode; in its other modes they answer on all local addresses: "+
 			"for that, set nodePortAddresses to 0.0.0.0/0 and ::/0")
 	}

@@ -37,7 +37,7 @@ var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 // defaults.
 func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	var k checker
-	modes := []string{"", modeNFTables, modeIPTables, modeIPVS}
+	modes := []string{"", ModeNFTables, ModeIPTables, ModeIPVS}
 	k.check(slices.Contains(modes, string(c.Mode)), "mode", string(c.Mode), "nftables (or iptables, ipvs or nothing, which mean the same in weft)")
 	k.detect(c)
 	k.addresses(c)

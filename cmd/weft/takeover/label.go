@@ -12,3 +12,10 @@ const (
 	// Weft is a node on which weft runs alone.
 	Weft = "weft"
 )
+
+// The reasons of the events of a Node: what kube-proxy left is removed, and weft's rules are about to
+// go because those of kube-proxy are in force.
+const (
+	ReasonTookOver   = "WeftTookOver"
+	ReasonHandedOver = "WeftHandedOver"
+)

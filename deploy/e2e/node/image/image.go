@@ -42,6 +42,8 @@ func table() []Image {
 			Name: "regression-issue-74839", Programs: map[string]string{"/regression-issue-74839": "regression-issue-74839"},
 			Entrypoint: []string{"/regression-issue-74839"},
 		},
+		{Name: "weft", Programs: map[string]string{"/weft": "weft"}, Entrypoint: []string{"/weft"}},
+		{Name: "kube-proxy", Programs: map[string]string{"/usr/local/bin/kube-proxy": "kube-proxy"}},
 		{Name: "coredns", Programs: map[string]string{"/coredns": "coredns"}, Entrypoint: []string{"/coredns"}},
 	}
 }

@@ -102,9 +102,15 @@ livenessProbe:
   failureThreshold: 6
 # {{ .ready }}
 readinessProbe:
+  {{- if .root.Values.migration.enabled }}
+  # Beside kube-proxy the port is kube-proxy's.
+  exec:
+    command: [/weft, get, status, --ready]
+  {{- else }}
   httpGet:
     host: {{ include "weft.loopback" .root | quote }}
     path: /readyz
     port: {{ .port }}
+  {{- end }}
   periodSeconds: 3
 {{- end }}

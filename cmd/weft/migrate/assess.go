@@ -1,0 +1,253 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
+)
+
+// level is what a finding means for a migration.
+type level string
+
+// The levels, the worst first.
+const (
+	blocks  level = "blocks"
+	differs level = "differs"
+	note    level = "note"
+)
+
+// The exit codes of assess.
+const (
+	exitBlocks  = 1
+	exitDiffers = 3
+)
+
+// finding is something to know before a migration. The texts are sentences without a full stop.
+type finding struct {
+	Level   level  `json:"level"`
+	Subject string `json:"subject"`
+	Found   string `json:"found"`
+	// Remedy is what to do; it may be empty.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// report is the result of assess.
+type report struct {
+	// KubeProxy is the image of kube-proxy, Mode its mode.
+	KubeProxy string `json:"kubeProxy,omitempty"`
+	Mode      string `json:"mode,omitempty"`
+	// Nodes counts nodes by the value of their label, "" for none.
+	Nodes    map[string]int `json:"nodes"`
+	Services map[string]int `json:"services"`
+	Findings []finding      `json:"findings"`
+}
+
+func (r *report) add(l level, subject, remedy, format string, args ...any) {
+	r.Findings = append(r.Findings, finding{Level: l, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// assess reads the cluster.
+func (c *cluster) assess(ctx context.Context) (*report, error) {
+	r := &report{Nodes: make(map[string]int), Services: make(map[string]int), Findings: []finding{}}
+	peer, err := c.daemonSet(ctx, peerName)
+	if err != nil {
+		return nil, err
+	}
+	weft, err := c.daemonSet(ctx, weftName)
+	if err != nil {
+		return nil, err
+	}
+	r.addProxies(peer, weft)
+	for _, read := range []func(context.Context, *report) error{c.configuration, c.nodes, c.services} {
+		if err := read(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// addProxies adds what the DaemonSets say; either may be nil.
+func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
+	const subject = "DaemonSets"
+	switch {
+	case peer == nil:
+		r.add(blocks, subject, "a kube-proxy that runs otherwise, as in k3s or as a static pod, is turned off where it is configured, and weft is installed without migration.enabled",
+			"DaemonSet %s/%s does not exist: a label of the node cannot choose its proxy", namespace, peerName)
+	case selects(peer, takeover.Weft):
+		r.add(note, subject, "run weft migrate prepare, read the patch, and apply it with --yes", "kube-proxy does not leave nodes because of the label %s yet", takeover.Label)
+	}
+	if peer != nil && len(peer.Spec.Template.Spec.Containers) > 0 {
+		r.KubeProxy = peer.Spec.Template.Spec.Containers[0].Image
+	}
+	switch {
+	case weft == nil:
+		r.add(note, subject, "install deploy/kubernetes/migration, or the chart with migration.enabled: it starts on no node until one has the label", "weft is not installed")
+	case selects(weft, ""):
+		r.add(blocks, subject, "install it with migration.enabled of the chart", "DaemonSet %s/%s runs on all nodes, whatever their label %s", namespace, weftName, takeover.Label)
+	}
+}
+
+// configuration adds what of kube-proxy's configuration weft does otherwise.
+func (c *cluster) configuration(ctx context.Context, r *report) error {
+	const subject, key = "configuration", "config.conf"
+	config, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, peerName, metav1.GetOptions{})
+	text, ok := "", false
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("get ConfigMap %s/%s: %w", namespace, peerName, err)
+	default:
+		text, ok = config.Data[key]
+	}
+	if !ok {
+		r.add(differs, subject, "give weft the flags that kube-proxy has: it accepts the same (weft run --help)", "ConfigMap %s/%s has no %s: kube-proxy's settings are not known", namespace, peerName, key)
+		return nil
+	}
+	settings, err := kubeproxy.Parse("ConfigMap "+namespace+"/"+peerName, []byte(text))
+	if err != nil {
+		r.add(blocks, subject, "correct it: weft refuses it, and kube-proxy reads it without checking names", "%v", err)
+		return nil //nolint:nilerr // it is a finding
+	}
+	r.addSettings(settings)
+	return nil
+}
+
+// addSettings adds what the settings of kube-proxy mean for a migration.
+func (r *report) addSettings(s *kubeproxy.Settings) {
+	const subject = "configuration"
+	config := &s.Configuration
+	r.Mode = s.PeerMode
+	for _, w := range s.Warnings {
+		r.add(differs, subject, "", "%s", w)
+	}
+	if r.Mode == kubeproxy.ModeIPVS {
+		if scheduler := config.IPVS.Scheduler; scheduler != "" && scheduler != "rr" {
+			r.add(differs, subject, "", "the scheduler of IPVS is %s: weft chooses endpoints at random, all with the same probability", scheduler)
+		}
+		r.add(differs, subject, "after a node is migrated, run `ipvsadm --clear` and `ip link delete kube-ipvs0` on it, or restart it", "mode ipvs leaves virtual servers and the device kube-ipvs0, which weft does not remove")
+	}
+	if config.BindAddressHardFail {
+		r.add(blocks, subject, "set bindAddressHardFail to false until all nodes are migrated", "bindAddressHardFail is true: neither proxy starts beside the other, which has its ports")
+	}
+	for name, address := range map[string]string{"metricsBindAddress": s.MetricsAddress, "healthzBindAddress": s.HealthzAddress} {
+		if address == "" {
+			r.add(blocks, subject, "give it an address, such as that of kube-proxy's default", "%s is off: by it each proxy sees that the other one has ended or is ready", name)
+		}
+	}
+}
+
+// nodes adds the nodes on which weft does not run, or that are not ready.
+func (c *cluster) nodes(ctx context.Context, r *report) error {
+	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	old := make(map[string][]string)
+	var away []string
+	for i := range list.Items {
+		n := &list.Items[i]
+		r.Nodes[n.Labels[takeover.Label]]++
+		if system := n.Status.NodeInfo.OperatingSystem; system != "" && system != "linux" {
+			continue // kube-proxy stays there
+		}
+		if err := kubeproxy.CheckRelease(n.Status.NodeInfo.KernelVersion); n.Status.NodeInfo.KernelVersion != "" && err != nil {
+			old[err.Error()] = append(old[err.Error()], n.Name)
+		}
+		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) {
+			away = append(away, n.Name)
+		}
+	}
+	for why, names := range old {
+		r.add(blocks, "nodes", "leave these nodes to kube-proxy, or give them a newer kernel", "%s: %s", why, cli.Some(names))
+	}
+	if len(away) > 0 {
+		r.add(differs, "nodes", "migrate them when they are", "%d are not ready: %s", len(away), cli.Some(away))
+	}
+	return nil
+}
+
+// services counts the Services, and adds what their clients may notice.
+func (c *cluster) services(ctx context.Context, r *report) error {
+	list, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list services: %w", err)
+	}
+	var affine []string
+	for i := range list.Items {
+		s := &list.Items[i]
+		r.Services[string(s.Spec.Type)]++
+		if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+			affine = append(affine, s.Namespace+"/"+s.Name)
+		}
+	}
+	if len(affine) > 0 {
+		r.add(differs, "Services", "", "%d have session affinity, whose memory does not cross over: a client may get another endpoint at its next connection: %s", len(affine), cli.Some(affine))
+	}
+	return nil
+}
+
+// exit returns the exit code as an error, nil for 0.
+func (r *report) exit() error {
+	for _, e := range []struct {
+		level level
+		code  int
+	}{{blocks, exitBlocks}, {differs, exitDiffers}} {
+		if r.count(e.level) > 0 {
+			return cli.ExitCode(e.code)
+		}
+	}
+	return nil
+}
+
+func (r *report) count(l level) (n int) {
+	for i := range r.Findings {
+		if r.Findings[i].Level == l {
+			n++
+		}
+	}
+	return n
+}
+
+// print prints a paragraph for each finding, the worst first, and a summary.
+func (r *report) print(w io.Writer) error {
+	var b strings.Builder
+	for _, l := range []level{blocks, differs, note} {
+		for _, f := range r.Findings {
+			if f.Level != l {
+				continue
+			}
+			fmt.Fprintf(&b, "%s: %s: %s.\n", f.Level, f.Subject, f.Found)
+			if f.Remedy != "" {
+				fmt.Fprintf(&b, "    %s.\n", f.Remedy)
+			}
+		}
+	}
+	total, services := 0, 0
+	for _, n := range r.Nodes {
+		total += n
+	}
+	for _, n := range r.Services {
+		services += n
+	}
+	mode := r.Mode
+	if mode == "" {
+		mode = "unknown"
+	}
+	fmt.Fprintf(&b, "%d nodes (%d with weft, %d with both), %d Services, kube-proxy in mode %s: %d block, %d differ\n",
+		total, r.Nodes[takeover.Weft], r.Nodes[takeover.Beside], services, mode, r.count(blocks), r.count(differs))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,152 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
+)
+
+// The objects of the two proxies, all in one namespace.
+const (
+	namespace = metav1.NamespaceSystem
+	peerName  = "kube-proxy"
+	weftName  = "weft"
+)
+
+// poll is the time between two looks at what is waited for.
+const poll = 500 * time.Millisecond
+
+// cluster is what the verbs do to a cluster.
+type cluster struct {
+	client kubernetes.Interface
+	// timeout is how long each step of a node may take.
+	timeout time.Duration
+	// say reports a step.
+	say func(format string, args ...any)
+}
+
+// daemonSet returns a DaemonSet, nil if it does not exist.
+func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet, error) {
+	set, err := c.client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // a missing DaemonSet is not an error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get DaemonSet %s/%s: %w", namespace, name, err)
+	}
+	return set, nil
+}
+
+// selects reports whether a DaemonSet can run on a node whose label has a value; "" is a node without it. It
+// only looks at the node affinity.
+func selects(set *appsv1.DaemonSet, value string) bool {
+	terms := required(&set.Spec.Template.Spec)
+	if terms == nil {
+		return true
+	}
+	return slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == takeover.Label && !matches(r, value) })
+	})
+}
+
+// required returns the terms of the affinity, of which a node must match one; nil if there are none.
+func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
+	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+}
+
+// matches reports whether a value of the label, "" for none, meets a requirement.
+func matches(r corev1.NodeSelectorRequirement, value string) bool {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		return value != "" && slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpNotIn:
+		return value == "" || !slices.Contains(r.Values, value)
+	case corev1.NodeSelectorOpExists:
+		return value != ""
+	case corev1.NodeSelectorOpDoesNotExist:
+		return value == ""
+	default: // numbers are compared, and the values of the label are none
+		return false
+	}
+}
+
+// label sets the label of a node to a value, or removes it if the value is "".
+func (c *cluster) label(ctx context.Context, node, value string) error {
+	// null removes it.
+	var to any
+	said := takeover.Label + "-"
+	if value != "" {
+		to, said = value, takeover.Label+"="+value
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{takeover.Label: to}}})
+	if err != nil {
+		return fmt.Errorf("label node %s: %w", node, err)
+	}
+	if _, err := c.client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "weft-migrate"}); err != nil {
+		return fmt.Errorf("label node %s %s: %w", node, said, err)
+	}
+	c.say("%s: label %s", node, said)
+	return nil
+}
+
+// pods returns the pods of a DaemonSet on a node.
+func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) ([]corev1.Pod, error) {
+	list, err := c.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return nil, fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) }), nil
+}
+
+// await waits until f returns nil. After the timeout it returns what f waits for.
+func (c *cluster) await(ctx context.Context, f func(context.Context) error) error {
+	start := time.Now()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		if took := time.Since(start); took > c.timeout {
+			return fmt.Errorf("after %v: %w", took.Round(time.Second), err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// events returns the events of a reason about a node, by their names, with how often they happened.
+func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
+	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list events of node %s: %w", node, err)
+	}
+	counts := make(map[string]int32, len(list.Items))
+	for _, e := range list.Items {
+		counts[e.Name] = e.Count
+		if e.Series != nil {
+			counts[e.Name] = e.Series.Count
+		}
+	}
+	return counts, nil
+}

@@ -1,0 +1,74 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
+)
+
+// patch is a merge patch of a DaemonSet.
+type patch struct {
+	Spec struct {
+		Template struct {
+			Spec struct {
+				Affinity corev1.Affinity `json:"affinity"`
+			} `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+}
+
+// affinity returns the patch with which kube-proxy leaves the nodes that are weft's; nil if it does already. What else the
+// affinity has stays.
+func (c *cluster) affinity(ctx context.Context) (*patch, error) {
+	peer, err := c.daemonSet(ctx, peerName)
+	switch {
+	case err != nil:
+		return nil, err
+	case peer == nil:
+		return nil, fmt.Errorf("DaemonSet %s/%s does not exist: there is nothing to prepare", namespace, peerName)
+	case !selects(peer, takeover.Weft):
+		return nil, nil //nolint:nilnil // nothing to do
+	}
+	p := &patch{}
+	affinity := &p.Spec.Template.Spec.Affinity
+	if now := peer.Spec.Template.Spec.Affinity; now != nil {
+		affinity = now.DeepCopy()
+	}
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	node := affinity.NodeAffinity
+	if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	terms := node.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, corev1.NodeSelectorRequirement{
+			Key: takeover.Label, Operator: corev1.NodeSelectorOpNotIn, Values: []string{takeover.Weft},
+		})
+	}
+	p.Spec.Template.Spec.Affinity = *affinity
+	return p, nil
+}
+
+// text returns the patch as YAML.
+func (p *patch) text() ([]byte, error) { return yaml.Marshal(p) }
+
+// apply patches kube-proxy's DaemonSet, whose pods start anew one after the other.
+func (c *cluster) apply(ctx context.Context, p *patch) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("patch DaemonSet %s/%s: %w", namespace, peerName, err)
+	}
+	if _, err := c.client.AppsV1().DaemonSets(namespace).Patch(ctx, peerName, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "weft-migrate"}); err != nil {
+		return fmt.Errorf("patch DaemonSet %s/%s: %w", namespace, peerName, err)
+	}
+	return nil
+}
