@@ -1,0 +1,15 @@
+// Package migration takes the nodes of a cluster from kube-proxy to weft and back with "weft migrate", under
+// traffic.
+//
+//	make migration
+//	cd deploy/e2e && go test -count=1 -v ./migration -migration.modes nftables,iptables-nft,iptables-legacy
+//
+// A world is a network of namespaces (package lab) with a whole control plane (package cluster) and three nodes,
+// on each of which the real kubelet (cmd/node) runs what the real DaemonSets say: kube-proxy as
+// kubeadm installs it, and weft of deploy/kubernetes/migration. Labels, affinities, probes, grace periods and
+// credentials are those of the manifests.
+//
+// Traffic is new connections of TCP and UDP of both families, from pods, and from outside to NodePorts. Meanwhile the
+// endpoints of the Service change twice a second. A connection that fails, or whose first packet is lost, is a
+// failure; so is one that begins a second after its endpoint left the Service.
+package migration

@@ -1,0 +1,37 @@
+package migration
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/e2e/suite"
+)
+
+var modesFlag = flag.String("migration.modes", "iptables-legacy", "the modes of kube-proxy, of nftables, iptables-nft and iptables-legacy")
+
+// What the run needs and leaves behind.
+const (
+	binDir = "../bin/migration"
+	logDir = binDir + "/logs"
+	runDir = "/run/migration"
+)
+
+// tests are the programs that the tests run, and how they get their namespaces. kube-proxy and the containers must
+// be root's, and not of a user namespace.
+var tests = suite.Suite{
+	Name: "migration", Bin: binDir, Root: true,
+	Tools: []string{"nft", "iptables", "ip6tables", "conntrack", "ip"}, Packages: "nftables, iptables, conntrack and iproute2",
+	Programs: []suite.Program{
+		suite.Kubernetes("controlplane", "(all of the control plane: minutes when the build cache is cold)", "..", "./cmd/controlplane"),
+		suite.Kubernetes("node", "(the kubelet: minutes when the build cache is cold)", "..", "./cmd/node"),
+		{Name: "container", Dir: "..", Package: "./cmd/container", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+		suite.Kubernetes("agnhost", "", "..", "k8s.io/kubernetes/test/images/agnhost"),
+		suite.Kubernetes("kube-proxy", "", "..", "./differential/kubeproxy"),
+		suite.Weft("../../.."),
+	},
+}
+
+func TestMain(m *testing.M) { tests.Main(m) }
+
+// program is the path of a program.
+func program(name string) string { return tests.Path(name) }

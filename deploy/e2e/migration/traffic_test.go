@@ -1,0 +1,125 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+const (
+	// rate is the number of new connections a second, of all streams.
+	rate = 500
+	// late is when an answer counts as lost: a first packet that is dropped comes again after a second.
+	late = 950 * time.Millisecond
+	// stale is for how long after it left the Service a pod may be chosen.
+	stale = time.Second
+)
+
+// stream is one line of new connections.
+type stream struct {
+	name  string
+	from  *lab.Namespace
+	proto string
+	to    netip.AddrPort
+}
+
+// traffic opens connections until it is stopped, and notes what is wrong with them.
+type traffic struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	asked                 atomic.Int64
+	mu                    sync.Mutex
+	failed, dead, changes int
+	// examples are the first of them.
+	examples []string
+	// left is when a pod left the Service; it has no pod that is in it.
+	left map[string]time.Time
+}
+
+// startTraffic begins with what has the rate together.
+func startTraffic(ctx context.Context, streams []stream) *traffic {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &traffic{cancel: cancel, left: make(map[string]time.Time)}
+	for _, s := range streams {
+		t.running.Go(func() { t.run(ctx, s, time.Duration(len(streams))*time.Second/rate) })
+	}
+	return t
+}
+
+// run opens a connection in each interval, whether those before are done or not.
+func (t *traffic) run(ctx context.Context, s stream, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			t.running.Go(func() { t.ask(s) })
+		}
+	}
+}
+
+// ask opens one connection. It does not end with the traffic: what was asked is answered.
+func (t *traffic) ask(s stream) {
+	start := time.Now()
+	answer, err := s.from.Ask(context.Background(), s.proto, s.to, 2*late)
+	took := time.Since(start)
+	t.asked.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, wasLeft := t.left[answer.Pod]
+	switch {
+	case err != nil || took > late:
+		t.failed++
+		t.example("%s %s after %v: %v", start.Format(time.StampMilli), s.name, took.Round(time.Millisecond), err)
+	case wasLeft && start.Sub(at) > stale:
+		t.dead++
+		t.example("%s %s: answered by %s, %v after it left the Service", start.Format(time.StampMilli), s.name, answer.Pod, start.Sub(at).Round(time.Millisecond))
+	}
+}
+
+func (t *traffic) example(format string, args ...any) {
+	const most = 20
+	if len(t.examples) < most {
+		t.examples = append(t.examples, fmt.Sprintf(format, args...))
+	}
+}
+
+// note says which pods are the endpoints now; the others are not.
+func (t *traffic) note(all, endpoints []*lab.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changes++
+	in := make(map[string]bool)
+	for _, p := range endpoints {
+		in[p.Name()] = true
+		delete(t.left, p.Name())
+	}
+	for _, p := range all {
+		if _, known := t.left[p.Name()]; !known && !in[p.Name()] {
+			t.left[p.Name()] = time.Now()
+		}
+	}
+}
+
+// enter says before pods become endpoints that answers from them are right again.
+func (t *traffic) enter(endpoints []*lab.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range endpoints {
+		delete(t.left, p.Name())
+	}
+}
+
+// stop ends it, and waits for the answers.
+func (t *traffic) stop() {
+	t.cancel()
+	t.running.Wait()
+}
