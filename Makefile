@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e manifests monitoring conformance cyclonus man image release clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration manifests monitoring conformance cyclonus man image release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -113,6 +113,10 @@ e2e: ## against a real kube-apiserver and etcd (root; the first build takes minu
 	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e/coredns && $(GO) test -count=1 ./...
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
+
+migration: ## nodes from kube-proxy to weft and back under traffic, from each mode of kube-proxy (root)
+	@.ci/need nft ip iptables ip6tables conntrack
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h ./migration -migration.modes nftables,iptables-nft,iptables-legacy
 
 manifests: ## write deploy/kubernetes anew, from the chart in deploy/helm
 	cd deploy/helm && $(GO) test -count=1 . -args -write

@@ -19,6 +19,7 @@ var notRun = regexp.MustCompile(strings.Join([]string{
 	`^weft get .* -w\b`, `^weft get drops -f`, `^journalctl`, // nor do these
 	`^weft trace `,  // it waits for packets; the story trace has some
 	`^weft demo`,    // TestDemo runs it
+	`^weft migrate`, // it needs a cluster; deploy/e2e/migration runs them on one
 	`^weft cleanup`, // it would end the daemon; the stories cleanup run it
 }, "|"))
 

@@ -131,12 +131,10 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: d.registry,
 	})
-	if err != nil {
-		closeAll()
-		return err
+	if d.tables = agg; err == nil {
+		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(aggregatorConditions(agg, control)))
 	}
-	d.tables = agg
-	if err := errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(aggregatorConditions(agg, control))); err != nil {
+	if err != nil {
 		closeAll()
 		return err
 	}

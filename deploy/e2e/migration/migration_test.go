@@ -92,7 +92,8 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 		t.Error(err)
 	}
 	traffic.stop()
-	t.Logf("mode %s: %d connections, %d changes of endpoints: %d failed, %d to a pod that had left %v before", w.mode, traffic.asked.Load(), traffic.changes, traffic.failed, traffic.dead, stale)
+	t.Logf("mode %s: %d connections, %d changes of endpoints: %d failed, %d to a pod that had left %v before, %d questions of UDP were asked twice",
+		w.mode, traffic.asked.Load(), traffic.changes, traffic.failed, traffic.dead, stale, traffic.repeated)
 	if traffic.failed+traffic.dead > 0 {
 		t.Errorf("the first of them:\n%s", strings.Join(traffic.examples, "\n"))
 	}

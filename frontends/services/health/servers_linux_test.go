@@ -403,3 +403,23 @@ func TestServiceServerEnds(t *testing.T) {
 	b.mu.Unlock()
 	b.await(t, "http://"+nodeV4+":30080/", 200)
 }
+
+// TestServiceRelease closes all ports for good: another process has them then, and changes do not open them.
+func TestServiceRelease(t *testing.T) {
+	b := newBench(t)
+	b.Apply([]model.Change{set("a", 30080, 1)}, node)
+	b.await(t, "http://"+nodeV4+":30080/", 200)
+	b.Release()
+	b.Release()
+	b.await(t, "http://"+nodeV4+":30080/", 0)
+	taken, err := b.Listen(t.Context(), "tcp4", nodeV4+":30080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	b.Apply([]model.Change{set("b", 30081, 1)}, nil)
+	b.await(t, "http://"+nodeV4+":30081/", 0)
+	if got := b.events.list(); len(got) != 0 {
+		t.Errorf("events %q", got)
+	}
+}
