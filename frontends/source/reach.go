@@ -35,6 +35,12 @@ type reach struct {
 	first time.Duration
 	// back is closed when the server answers again. It is nil while it answers.
 	back chan struct{}
+	// away is when the server stopped answering, returned when it answered again last.
+	away, returned time.Time
+	// spread is how long the watches of the process take to come back after the last return.
+	spread time.Duration
+	// expired is true if a watch could not continue after the last return.
+	expired bool
 	// last is why the server does not answer, nil while it does.
 	last error
 }
@@ -45,8 +51,8 @@ func newReach(server string, log *slog.Logger) *reach {
 }
 
 // await waits for d, as a reflector does between two attempts. While the server does not
-// answer, it then waits until it is the turn of its caller. It returns within retryBack if
-// the server answers another request, and at once if ctx ends.
+// answer, it then waits until it is the turn of its caller. It returns within the spread of
+// the return if the server answers another request, and at once if ctx ends.
 func (r *reach) await(ctx context.Context, d time.Duration) {
 	back := r.again()
 	for ; d > 0; d = r.turn(back) {
@@ -57,7 +63,7 @@ func (r *reach) await(ctx context.Context, d time.Duration) {
 			timer.Stop()
 			return
 		case <-back:
-			timer.Reset(min(d, rand.N(retryBack))) //nolint:gosec // not a secret
+			timer.Reset(min(d, rand.N(r.spreading()))) //nolint:gosec // not a secret
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
@@ -85,6 +91,38 @@ func (r *reach) turn(back <-chan struct{}) time.Duration {
 	}
 	r.next = time.Now().Add(r.waits.Step())
 	return 0
+}
+
+// spreading returns within which time the watches of the process come back after the last
+// return: half of the outage, and at least retryBack. All nodes of a cluster come back then.
+func (r *reach) spreading() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.spread, retryBack)
+}
+
+// ended notes the end of a watch that was listed and that continued at these times. It reports
+// whether it was the first of the process that tried to continue after the server's return, and could
+// not: a server that has started anew knows no resource version of before.
+func (r *reach) ended(listed, continued time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := r.backSince(listed) && continued.After(r.returned)
+	r.expired = r.expired || first
+	return first
+}
+
+// lost reports whether a watch that was listed last at a time cannot continue, because another
+// one could not.
+func (r *reach) lost(listed time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.expired && r.backSince(listed)
+}
+
+// backSince reports whether the server answers, and has returned after a time and not long ago.
+func (r *reach) backSince(t time.Time) bool {
+	return r.back == nil && t.Before(r.returned) && time.Since(r.returned) < 2*retryMost
 }
 
 // current returns why the server does not answer, nil while it does.
@@ -121,10 +159,11 @@ func (r *reach) note(a *http.Response, err error) {
 	switch {
 	case err == nil && r.back != nil:
 		close(r.back)
-		r.back = nil
+		r.back, r.expired, r.returned = nil, false, time.Now()
+		r.spread = min(max(time.Since(r.away)/2, retryBack), retryMost)
 		r.log.Info("the Kubernetes API answers again", "server", r.server)
 	case err != nil && r.back == nil:
-		r.back = make(chan struct{})
+		r.back, r.away = make(chan struct{}), time.Now()
 		r.log.Error("the Kubernetes API does not answer: keeping the last state and retrying", "server", r.server, "error", err)
 	}
 }

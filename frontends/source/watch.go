@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 	retryMost  = 30 * time.Second
 	retryReset = 2 * time.Minute
 	// retryBack is how long the other watches of the process wait at most once one was
-	// answered again.
+	// answered again after a short outage; see reach.spreading.
 	retryBack = time.Second
 	// retryAbsent is the time between two attempts to list a resource that the API
 	// server does not have, plus as much again at random. A Custom resource can appear at
@@ -54,6 +55,9 @@ type resourceWatch struct {
 	log      *slog.Logger
 	// failing is why the last request failed; nil while the watch works.
 	failing atomic.Pointer[error]
+	// listed is when the last list began, continued when the API server last accepted to continue
+	// from a resource version. Only the reflector uses them.
+	listed, continued time.Time
 	// retryFirst and retryAbsent are the constants, and shorter in tests.
 	retryFirst, retryAbsent time.Duration
 }
@@ -118,11 +122,16 @@ func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) 
 		if err := r.ListAndWatchWithContext(ctx); err != nil {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 		}
-		<-waits.After(delay())
+		pause := delay()
+		if w.reach.ended(w.listed, w.continued) {
+			pause = max(pause, rand.N(w.reach.spreading())) //nolint:gosec // not a secret
+		}
+		<-waits.After(pause)
 	}
 }
 
-// noted returns requests that set failing.
+// noted returns requests that set failing. One that would continue a watch fails with the
+// server's answer, and is not sent, if the server is known to have started anew: a list follows.
 func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	note := func(err error) {
 		switch {
@@ -134,13 +143,24 @@ func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			w.listed = time.Now()
 			l, err := requests.ListWithContextFunc(ctx, o)
 			note(err)
 			return l, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			lists := o.SendInitialEvents != nil && *o.SendInitialEvents
+			switch {
+			case lists:
+				w.listed = time.Now()
+			case w.reach.lost(w.listed):
+				return nil, apierrors.NewResourceExpired("the API server has started anew")
+			}
 			i, err := requests.WatchFuncWithContext(ctx, o)
 			note(err)
+			if err == nil && !lists {
+				w.continued = time.Now()
+			}
 			return i, err
 		},
 	}
