@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration manifests monitoring conformance cyclonus man image release clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration manifests monitoring conformance cyclonus man image release release-again clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -65,12 +65,13 @@ generate: ## write generated code anew
 	@.ci/need protoc
 	$(GO) generate ./...
 
-check: ## layout and import rules; generated code and protocol; plain English; links
+check: ## layout and import rules; generated code and protocol; plain English; links; licences
 	.ci/layout
 	.ci/generated
 	.ci/proto
 	.ci/words
 	.ci/links
+	cd .ci/release && $(GO) test ./... && $(GO) run . -C ../.. -licences
 
 bench: ## benchmarks BENCH but not SKIP, against floors of the same run (root)
 	@.ci/need nft ip
@@ -146,6 +147,9 @@ release: ## binaries, Debian packages, image, SPDX, provenance and SHA256SUMS of
 	rm -rf dist
 	cd .ci/release && $(GO) run . -C ../.. -o ../../dist
 	.ci/package dist
+
+release-again: ## build the release twice, with other directories and caches, and compare the checksums
+	.ci/release/again
 
 clean: ## remove what the targets made
 	rm -rf bin .cache dist

@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-containerregistry v0.20.2
+	github.com/google/licensecheck v0.3.1
 	github.com/goreleaser/nfpm/v2 v2.41.1
 )
 

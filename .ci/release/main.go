@@ -11,6 +11,10 @@
 // commit's, owners are root, and entries are sorted.
 //
 //	release [-C REPOSITORY] [-o DIRECTORY]
+//	release [-C REPOSITORY] -licences
+//
+// With -licences it builds nothing: it fails unless the licence of each module of weft is known
+// and allowed.
 package main
 
 import (
@@ -26,8 +30,13 @@ var architectures = []string{"amd64", "arm64"}
 func main() {
 	repository := flag.String("C", ".", "the repository's top directory")
 	out := flag.String("o", "dist", "the directory to write; it must be absent or empty")
+	check := flag.Bool("licences", false, "only check the licences of the modules")
 	flag.Parse()
-	if err := release(*repository, *out); err != nil {
+	do := func() error { return release(*repository, *out) }
+	if *check {
+		do = func() error { return printLicences(os.Stdout, *repository) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -56,6 +65,10 @@ func release(repository, out string) error {
 	if err != nil {
 		return err
 	}
+	declared, err := licences(repository)
+	if err != nil {
+		return err
+	}
 	binaries := map[string]string{}
 	for _, arch := range architectures {
 		binary := filepath.Join(tmp, "weft-"+arch)
@@ -69,7 +82,7 @@ func release(repository, out string) error {
 		if err := writeDebian(src, arch, binary, manual, out); err != nil {
 			return fmt.Errorf("package for %s: %w", arch, err)
 		}
-		if err := writeSPDX(src, arch, binary, out); err != nil {
+		if err := writeSPDX(src, arch, binary, declared, out); err != nil {
 			return fmt.Errorf("SPDX document for %s: %w", arch, err)
 		}
 	}

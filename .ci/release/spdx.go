@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
@@ -45,9 +46,9 @@ type spdxRelationship struct {
 
 var notID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// writeSPDX lists the modules that the linker recorded in the binary. Licences
-// of dependencies are NOASSERTION: the binary does not record them.
-func writeSPDX(src *source, arch, binary, out string) error {
+// writeSPDX lists the modules that the linker recorded in the binary. Declared has their
+// licences, by their paths.
+func writeSPDX(src *source, arch, binary string, declared map[string]string, out string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return err
@@ -62,14 +63,16 @@ func writeSPDX(src *source, arch, binary, out string) error {
 		Concluded: "Apache-2.0", Declared: "Apache-2.0", Copyright: "NOASSERTION", Checksums: []spdxChecksum{{"SHA256", sum}},
 	}}
 	relationships := []spdxRelationship{{"SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-weft"}}
-	modules := append([]*debug.Module{{Path: "stdlib", Version: info.GoVersion}}, info.Deps...)
+	const stdlib = "stdlib"
+	declared[stdlib] = "BSD-3-Clause"
+	modules := append([]*debug.Module{{Path: stdlib, Version: info.GoVersion}}, info.Deps...)
 	for _, m := range modules {
 		if m.Replace != nil {
 			m = m.Replace
 		}
 		p := spdxPackage{
 			ID: "SPDXRef-" + notID.ReplaceAllString(m.Path+"-"+m.Version, "-"), Name: m.Path, Version: m.Version,
-			Download: "NOASSERTION", Concluded: "NOASSERTION", Declared: "NOASSERTION", Copyright: "NOASSERTION",
+			Download: "NOASSERTION", Concluded: "NOASSERTION", Declared: cmp.Or(declared[m.Path], "NOASSERTION"), Copyright: "NOASSERTION",
 			References: []spdxReference{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + m.Path + "@" + m.Version}},
 		}
 		packages = append(packages, p)
