@@ -18,6 +18,10 @@ const node = `instance="node-1", job="kube-system/weft"`
 
 // cases have for each alert series, a sample a minute, that raise it and that do not.
 var cases = map[string]struct{ raised, quiet []string }{
+	"WeftDown": {
+		[]string{`up{` + node + `} 1 0x30`},
+		[]string{`up{` + node + `} 0 0 0 1x27`, `up{instance="x", job="other"} 0x30`},
+	},
 	"WeftNotReady": {
 		[]string{`weft_ready{` + node + `} 0x30`},
 		[]string{`weft_ready{` + node + `} 0 0 0 1x27`, `weft_ready{` + node + `} 1x30`},
