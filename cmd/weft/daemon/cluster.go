@@ -168,10 +168,14 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	}
 }
 
-// run adds the source and the recorder of events to g.
-func (c *cluster) run(ctx context.Context, g *errgroup.Group) {
+// run adds the source and the recorder of events to g. Services is true in a process that has the
+// Service frontend.
+func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.events.Run(ctx) })
-	c.events.Node(event.Normal, event.Starting, "weft "+c.version)
+	// Once for a node whose frontends are processes of their own: kube-proxy's event is that of the Services.
+	if services {
+		c.events.Node(event.Normal, event.Starting, "weft "+c.version)
+	}
 	g.Go(func() error { return c.source.Run(ctx) })
 }
 

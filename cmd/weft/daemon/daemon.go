@@ -204,7 +204,7 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) er
 	}
 	if d.cluster != nil {
 		srv.events = d.cluster.events
-		d.cluster.run(ctx, g)
+		d.cluster.run(ctx, g, d.verb.hasServices())
 	}
 	if d.verb.mayHavePolicy() {
 		srv.published = d.healthy

@@ -125,7 +125,7 @@ func TestOneWatchPerKind(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
-	d.cluster.run(ctx, g)
+	d.cluster.run(ctx, g, d.verb.hasServices())
 	watches := func(resource string) (n int) {
 		for _, r := range api.Requests(resource) {
 			if r.Verb == "stream" || r.Verb == "watch" {
