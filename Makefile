@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration manifests monitoring conformance cyclonus man image release release-again clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration manifests monitoring incidents conformance cyclonus man image release release-again clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -110,7 +110,7 @@ faults: ## faults, seeded one after the other: how soon weft doctor finds each, 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack curl chromium
 	cd deploy/helm && $(GO) test -count=1 ./...
-	cd deploy/monitoring && $(GO) test -count=1 ./...
+	cd deploy/monitoring && $(GO) test -count=1 -parallel 6 ./...
 	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e/coredns && $(GO) test -count=1 ./...
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
@@ -124,6 +124,10 @@ manifests: ## write deploy/kubernetes anew, from the chart in deploy/helm
 
 monitoring: ## write rules, dashboards and runbooks anew, from deploy/monitoring/source.yaml
 	cd deploy/monitoring && $(GO) test -count=1 -run '^TestFiles$$' . -args -write
+
+incidents: ## faults, each on a node of its own: what weft reports of each and where; TABLE=FILE (root)
+	@.ci/need ip
+	cd deploy/monitoring && $(GO) test -count=1 -v -parallel 6 -run '^TestIncidents$$' . $(if $(TABLE),-args -incidents.table $(abspath $(TABLE)))
 
 conformance: ## Kubernetes' own sig-network specs like FOCUS, with PROXY, RUNS times; SHORT=1, CHAOS=1, TABLE=FILE (root)
 	@.ci/need nft ip conntrack curl dig nc ss

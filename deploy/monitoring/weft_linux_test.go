@@ -137,8 +137,8 @@ type server struct {
 	engine  *promql.Engine
 }
 
-// newServer scrapes weft every 200 ms until the test ends.
-func newServer(t *testing.T) *server {
+// newServer scrapes addresses of weft every 200 ms until the test ends.
+func newServer(t *testing.T, addresses ...string) *server {
 	t.Helper()
 	s := &server{storage: teststorage.New(t), engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)}
 	t.Cleanup(func() { _ = s.storage.Close() })
@@ -147,7 +147,7 @@ func newServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: weft\n  static_configs: [{targets: ['"+metricsAddress+"']}]\n", log)
+	cfg, err := config.Load("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: weft\n  static_configs: [{targets: ['"+strings.Join(addresses, "', '")+"']}]\n", log)
 	if err == nil {
 		err = m.ApplyConfig(cfg)
 	}
@@ -157,7 +157,11 @@ func newServer(t *testing.T) *server {
 	targets, ended := make(chan map[string][]*targetgroup.Group), make(chan struct{})
 	go func() { defer close(ended); _ = m.Run(targets) }()
 	t.Cleanup(func() { m.Stop(); <-ended })
-	targets <- map[string][]*targetgroup.Group{"weft": {{Targets: []model.LabelSet{{model.AddressLabel: metricsAddress}}, Source: "test"}}}
+	group := &targetgroup.Group{Source: "test"}
+	for _, a := range addresses {
+		group.Targets = append(group.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(a)})
+	}
+	targets <- map[string][]*targetgroup.Group{"weft": {group}}
 	return s
 }
 
@@ -208,7 +212,7 @@ func metrics(t *testing.T, expr string) (names []string) {
 func queriesOnWeft(t *testing.T) {
 	dir := t.TempDir()
 	weft, socket := startWeft(t, dir)
-	s := newServer(t)
+	s := newServer(t, metricsAddress)
 	s.await(t, "weft_ready == 1", func() {})
 	// A change of an endpoint, an update that is rejected, and calls of a user without rights.
 	put(t, filepath.Join(dir, "manifests"), "slice.yaml", slice("10.244.1.21"))

@@ -97,7 +97,7 @@ func browser(t *testing.T) (ctx context.Context, asked func() []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	options := append([]chromedp.ExecAllocatorOption{
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(patience),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile(t)), chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
 	}, chromedp.DefaultExecAllocatorOptions[:]...)
 	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
@@ -121,6 +121,31 @@ func browser(t *testing.T) (ctx context.Context, asked func() []string) {
 		defer mu.Unlock()
 		return append([]string(nil), all...)
 	}
+}
+
+// profile makes a directory for chromium, which is removed when its processes have ended: they do one after the other,
+// and write until then.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weft-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(patience); ; <-tick.C {
+			err := os.RemoveAll(dir)
+			if err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	return dir
 }
 
 func TestPage(t *testing.T) {

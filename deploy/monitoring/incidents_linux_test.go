@@ -1,0 +1,87 @@
+package monitoring
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var (
+	incidentTable = flag.String("incidents.table", "", "file to write what was reported of each incident to, as Markdown")
+	incidentNames = flag.String("incidents.only", "", "names of the incidents, separated by commas; empty means all")
+)
+
+// TestIncidents has weft suffer one fault after the other, each on a node of its own. It looks where an operator
+// looks: at the health endpoints, the alerts on what Prometheus scrapes, the Events and the logs. No
+// fault is silent, and when its cause is gone all is well again without a repair.
+func TestIncidents(t *testing.T) {
+	if name := os.Getenv(inNamespace); name != "" {
+		for _, i := range incidents {
+			if i.name == name {
+				runIncident(t, i)
+			}
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("this test needs root")
+		}
+		t.Skip("this test needs root")
+	}
+	programs := t.TempDir()
+	// Also for a frontend of another user.
+	must(t, "", "chmod", "755", programs, filepath.Dir(programs))
+	for name, pkg := range map[string]string{"weft": "./cmd/weft", "standalone": "./frontends/source/apitest/standalone"} {
+		must(t, "../..", "go", "build", "-o", filepath.Join(programs, name), pkg)
+	}
+	rows := make([]string, len(incidents))
+	t.Run("all", func(t *testing.T) {
+		for n, i := range incidents {
+			if *incidentNames != "" && !strings.Contains(","+*incidentNames+",", ","+i.name+",") {
+				continue
+			}
+			t.Run(i.name, func(t *testing.T) {
+				// They wait, and do little.
+				t.Parallel()
+				report := filepath.Join(t.TempDir(), "report")
+				// The rules, the ports and the mounts are the incident's.
+				cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestIncidents$", "-test.v")
+				cmd.Env = append(os.Environ(), inNamespace+"="+i.name, "WEFT_MONITORING_PROGRAMS="+programs, "WEFT_MONITORING_REPORT="+report)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				row, err := os.ReadFile(report) //nolint:gosec // of the test
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Log(string(row))
+				rows[n] = string(row)
+			})
+		}
+	})
+	if *incidentTable == "" || t.Failed() {
+		return
+	}
+	const head = `<!-- Made by ` + "`make incidents TABLE=FILE`" + `; do not edit. -->
+
+# Incidents
+
+What weft reports of faults, and where. ` + "`make incidents`" + ` makes each on a node of its own and looks until all of this is there; then it
+removes the cause, and waits until nothing is reported any more. Nothing else is done: what ends is started again, as the kubelet does.
+The alerts fire when that lasts as long as [each says](runbooks.md).
+
+| fault | health | alert | Event | log | well again after |
+| --- | --- | --- | --- | --- | --- |
+`
+	if err := os.WriteFile(*incidentTable, []byte(head+strings.Join(rows, "")), 0o600); err != nil {
+		t.Fatal(fmt.Errorf("write table: %w", err))
+	}
+}

@@ -1,0 +1,262 @@
+package monitoring
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What a node has.
+const (
+	healthAddress     = "127.0.0.1:10256"
+	aggregatorMetrics = "127.0.0.1:10245"
+	clusterCIDR       = "10.244.0.0/16,fd00:10:244::/56"
+	configuration     = "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- {name: team-a, match: {uid: 4001}, allow: {tables: [{name: team-a}]}}\n"
+	// restart is the time until a program that has ended is started again.
+	restart = 300 * time.Millisecond
+)
+
+// service is a program that is started again when it ends, as the kubelet does.
+type service struct {
+	argv func() []string
+	log  string
+	uid  uint32
+
+	mu      sync.Mutex
+	process *os.Process
+	wanted  bool
+	ended   chan struct{}
+}
+
+// start runs the program until stop.
+func (s *service) start(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wanted, s.ended = true, make(chan struct{})
+	go s.follow(s.ended)
+	t.Cleanup(s.stop)
+}
+
+func (s *service) follow(ended chan struct{}) {
+	defer close(ended)
+	for {
+		s.mu.Lock()
+		if !s.wanted {
+			s.mu.Unlock()
+			return
+		}
+		argv := s.argv()
+		cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // ends with stop
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: s.uid, Gid: s.uid}}
+		log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // of the test
+		if err == nil {
+			cmd.Stdout, cmd.Stderr = log, log
+			err = cmd.Start()
+		}
+		s.process = cmd.Process
+		s.mu.Unlock()
+		if err == nil {
+			_ = cmd.Wait()
+			_ = log.Close()
+		}
+		<-time.After(restart)
+	}
+}
+
+// stop ends the program for good.
+func (s *service) stop() {
+	s.mu.Lock()
+	if !s.wanted {
+		s.mu.Unlock()
+		return
+	}
+	s.wanted = false
+	ended := s.ended
+	s.mu.Unlock()
+	s.signal(syscall.SIGKILL)
+	<-ended
+}
+
+func (s *service) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		_ = s.process.Signal(sig)
+	}
+}
+
+// patient is a node with weft and an API server.
+type patient struct {
+	dir, state, socket, cidr string
+	api                      *apiServer
+	// weft is all of it, or the Service frontend alone beside the aggregator. Second is another weft.
+	weft, aggregator, second *service
+	listener                 net.Listener
+	published                int
+}
+
+// apiServer is the API server with further arguments.
+type apiServer struct {
+	service
+	args []string
+}
+
+// with starts it with these further arguments.
+func (a *apiServer) with(t *testing.T, args ...string) {
+	t.Helper()
+	a.args = args
+	a.start(t)
+}
+
+// objects are those of the API: the node, and a Service of both families.
+const objects = `apiVersion: v1
+kind: Node
+metadata: {name: node-a, uid: node-a}
+spec: {podCIDR: 10.244.1.0/24, podCIDRs: [10.244.1.0/24, "fd00:10:244:1::/64"]}
+status: {addresses: [{type: InternalIP, address: 127.0.0.1}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default, uid: web}
+spec: {type: ClusterIP, clusterIP: 10.96.0.77, clusterIPs: [10.96.0.77, "fd00:10:96::77"], ipFamilies: [IPv4, IPv6], ports: [{port: 80, targetPort: 8080, protocol: TCP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-4, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: "", port: 8080, protocol: TCP}]
+endpoints: [{addresses: [10.244.1.20]}]
+`
+
+const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {token: t}}],
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", certificate-authority: ca.pem}}], contexts: [{name: c, context: {cluster: c, user: u}}]}
+`
+
+// newPatient makes a node on which nothing runs yet.
+func newPatient(t *testing.T, split bool) *patient {
+	t.Helper()
+	p := &patient{dir: t.TempDir(), cidr: clusterCIDR}
+	p.state, p.socket = filepath.Join(p.dir, "state"), filepath.Join(p.dir, "run", "weft.sock")
+	must(t, "", "mount", "--make-rprivate", "/")
+	must(t, "", "ip", "link", "set", "lo", "up")
+	for _, dir := range []string{p.state, filepath.Dir(p.socket)} {
+		must(t, "", "mkdir", "-p", dir)
+	}
+	must(t, "", "mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "state", p.state)
+	t.Cleanup(func() { _ = syscall.Unmount(p.state, syscall.MNT_DETACH) })
+	// For a frontend of another user.
+	must(t, "", "chmod", "755", p.dir, filepath.Dir(p.dir), filepath.Dir(p.socket))
+	put(t, p.dir, "objects.yaml", objects)
+	put(t, p.dir, "kubeconfig", kubeconfig)
+	put(t, p.dir, "weft.yaml", configuration)
+	p.certify(t, false)
+	must(t, "", "chmod", "644", filepath.Join(p.dir, "kubeconfig"), filepath.Join(p.dir, "ca.pem"))
+	at := func(name string) string { return filepath.Join(p.dir, name) }
+	p.api = &apiServer{}
+	p.api.log = at("api.log")
+	p.api.argv = func() []string {
+		return append([]string{filepath.Join(programs(), "standalone"), "-objects", at("objects.yaml"), "-cert", at("cert.pem"), "-key", at("key.pem")}, p.api.args...)
+	}
+	weft := func(log string, args ...string) *service {
+		return &service{log: at(log), argv: func() []string {
+			argv := append([]string{filepath.Join(programs(), "weft")}, args...)
+			if args[0] != "aggregator" {
+				argv = append(argv, "--kubeconfig", at("kubeconfig"), "--hostname-override", "node-a", "--cluster-cidr", p.cidr)
+			}
+			return argv
+		}}
+	}
+	storage := []string{"--socket", p.socket, "--state-dir", p.state, "--config", at("weft.yaml")}
+	p.weft = weft("weft.log", append([]string{"run", "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress}, storage...)...)
+	p.second = weft("second.log", append([]string{"run", "--metrics-bind-address=", "--healthz-bind-address="}, storage...)...)
+	if split {
+		p.weft = weft("weft.log", "services", "--socket", p.socket, "--local-state-socket", at("services.sock"), "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress)
+		p.aggregator = weft("aggregator.log", append([]string{"aggregator", "--metrics-bind-address", aggregatorMetrics, "--healthz-bind-address", "127.0.0.1:10246"}, storage...)...)
+	}
+	return p
+}
+
+// logs returns the names of the logs in which a fault may be reported.
+func (p *patient) logs() []string {
+	return []string{p.weft.log, p.second.log, filepath.Join(p.dir, "aggregator.log")}
+}
+
+// publish updates a fragment. That it fails may be what is wanted.
+func (p *patient) publish(t *testing.T) {
+	t.Helper()
+	p.published++
+	put(t, p.dir, "fragment.nft", fmt.Sprintf("table inet incident { set s { type mark; elements = { %d }; }; }\n", p.published))
+	_, _ = run(t, p.dir, filepath.Join(programs(), "weft"), "apply", "-f", "fragment.nft", "--socket", p.socket)
+}
+
+// listen has an address, as kube-proxy would, until closeListener.
+func (p *patient) listen(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address) //nolint:noctx // of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listener = l
+}
+
+func (p *patient) closeListener() { _ = p.listener.Close() }
+
+// certify writes the certificate of the API server, and the one that signs it if there is none yet.
+func (p *patient) certify(t *testing.T, expired bool) {
+	t.Helper()
+	end := time.Now().Add(time.Hour)
+	template := func(name string, end time.Time) *x509.Certificate {
+		return &x509.Certificate{
+			SerialNumber: big.NewInt(end.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
+			IsCA: name == "ca", BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		}
+	}
+	ca := template("ca", end)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// weft reads ca.pem once, so the key that signs stays.
+	caKey := key
+	if text, err := os.ReadFile(filepath.Join(p.dir, "ca.key")); err == nil {
+		block, _ := pem.Decode(text)
+		if caKey, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := template("api", end)
+	if expired {
+		server.NotAfter = time.Now().Add(-24 * time.Hour)
+	}
+	write := func(file, kind string, bytes []byte, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, p.dir, file, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})))
+	}
+	if caKey == key {
+		signed, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+		write("ca.pem", "CERTIFICATE", signed, err)
+		marshaled, err := x509.MarshalECPrivateKey(caKey)
+		write("ca.key", "EC PRIVATE KEY", marshaled, err)
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, server, ca, key.Public(), caKey)
+	write("cert.pem", "CERTIFICATE", signed, err)
+	marshaled, err := x509.MarshalECPrivateKey(key)
+	write("key.pem", "EC PRIVATE KEY", marshaled, err)
+}
