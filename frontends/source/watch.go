@@ -56,10 +56,24 @@ type resourceWatch struct {
 	// failing is why the last request failed; nil while the watch works.
 	failing atomic.Pointer[error]
 	// listed is when the last list began, continued when the API server last accepted to continue
-	// from a resource version. Only the reflector uses them.
-	listed, continued time.Time
+	// from a resource version. A list may outlive the reflector's call that began it.
+	listed, continued moment
 	// retryFirst and retryAbsent are the constants, and shorter in tests.
 	retryFirst, retryAbsent time.Duration
+}
+
+// moment is a time that several goroutines use, zero at first.
+type moment struct{ at atomic.Pointer[time.Time] }
+
+// now makes it the current time.
+func (m *moment) now() { m.at.Store(new(time.Now())) }
+
+// time returns it.
+func (m *moment) time() time.Time {
+	if t := m.at.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
 }
 
 // run follows the resource until ctx ends.
@@ -123,7 +137,7 @@ func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) 
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 		}
 		pause := delay()
-		if w.reach.ended(w.listed, w.continued) {
+		if w.reach.ended(w.listed.time(), w.continued.time()) {
 			pause = max(pause, rand.N(w.reach.spreading())) //nolint:gosec // not a secret
 		}
 		<-waits.After(pause)
@@ -143,7 +157,7 @@ func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			w.listed = time.Now()
+			w.listed.now()
 			l, err := requests.ListWithContextFunc(ctx, o)
 			note(err)
 			return l, err
@@ -152,14 +166,14 @@ func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 			lists := o.SendInitialEvents != nil && *o.SendInitialEvents
 			switch {
 			case lists:
-				w.listed = time.Now()
-			case w.reach.lost(w.listed):
+				w.listed.now()
+			case w.reach.lost(w.listed.time()):
 				return nil, apierrors.NewResourceExpired("the API server has started anew")
 			}
 			i, err := requests.WatchFuncWithContext(ctx, o)
 			note(err)
 			if err == nil && !lists {
-				w.continued = time.Now()
+				w.continued.now()
 			}
 			return i, err
 		},
