@@ -20,10 +20,14 @@ import (
 
 // toStatus gives an error its gRPC code. It is the one place that does. A
 // rejection carries its violations as a weft.v1.Rejected in the details, an error that
-// goes away by itself a google.rpc.RetryInfo.
+// goes away by itself a google.rpc.RetryInfo. A status, as other services of the server
+// return, stays as it is.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, ok := err.(interface{ GRPCStatus() *status.Status }); ok { //nolint:errorlint // the text of one that wraps it says more
+		return err
 	}
 	var later *retryError
 	if errors.As(err, &later) {

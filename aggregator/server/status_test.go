@@ -60,6 +60,14 @@ func TestToStatus(t *testing.T) {
 	}
 }
 
+// TestStatusStays passes a status of another service on without a second code in its text.
+func TestStatusStays(t *testing.T) {
+	want := status.Error(codes.NotFound, "no Service a/b")
+	if got := toStatus(want); got.Error() != want.Error() {
+		t.Errorf("%v became %v", want, got)
+	}
+}
+
 // TestRetryInfo has the delay of a refusal in the details of its status.
 func TestRetryInfo(t *testing.T) {
 	err := toStatus(&retryError{error: &access.Refusal{Limit: access.LimitUpdates, Text: "too fast"}, delay: 1500 * time.Millisecond})

@@ -27,7 +27,7 @@ func CompletePods(conn *cli.Connection) cobra.CompletionFunc {
 	return completeLocal(func(ctx context.Context) (names []string, err error) {
 		pods, err := ReadPods(ctx, conn)
 		for _, p := range pods {
-			names = append(names, p.Namespace+"/"+p.Name)
+			names = append(names, p.text())
 		}
 		return names, err
 	})

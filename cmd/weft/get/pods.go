@@ -14,13 +14,13 @@ import (
 
 func newPodsCmd() *cobra.Command {
 	return policyQuery(&cobra.Command{
-		Use:     "pods",
+		Use:     "pods [[NAMESPACE/]NAME]",
 		Short:   "Show the pods of this node, and the network policies that apply to each",
-		Example: "  weft get pods\n  weft get pods -w",
+		Example: "  weft get pods\n  weft get pods shop/db\n  weft get pods -w",
 		Long: `Show the pods of this node that have addresses of their own, and the policies
 that apply to each, in the order in which they decide. ISOLATED are the
 directions in which only what a policy accepts passes.`,
-	}, viewPods, podRows)
+	}, viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
 }
 
 // PodView is a pod of this node with addresses of its own, and the policies that apply to it.
@@ -35,6 +35,9 @@ type PodView struct {
 	// Isolated has "ingress" and "egress".
 	Isolated []string `json:"isolated"`
 }
+
+// text returns the name of a pod as "namespace/name".
+func (v PodView) text() string { return v.Namespace + "/" + v.Name }
 
 // ReadPods asks the NetworkPolicy frontend for the pods of this node.
 func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
@@ -71,7 +74,7 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 func podRows(pods []PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED")
 	for _, p := range pods {
-		t.Add(p.Namespace+"/"+p.Name, joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated))
+		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated))
 	}
 	return t
 }

@@ -11,16 +11,16 @@ import (
 
 func newPoliciesCmd() *cobra.Command {
 	return policyQuery(&cobra.Command{
-		Use:     "policies",
+		Use:     "policies [[NAMESPACE/]NAME]",
 		Short:   "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
-		Example: "  weft get policies\n  weft get policies -w",
+		Example: "  weft get policies\n  weft get policies shop/db -o yaml\n  weft get policies -w",
 		Long: `Show the NetworkPolicies and ClusterNetworkPolicies that apply to pods of this
 node, in the order in which they decide. INGRESS and EGRESS are the numbers of
 rules, or "-" if the policy does not apply in that direction. STATE is "in force";
 "invalid" if parts of the policy are not valid, which match nothing then; or
 "rejected" if the aggregator rejected its rules: then it accepts nothing. Lines
 on the standard error have the reasons. With -o json the rules are shown.`,
-	}, viewPolicies, policyRows)
+	}, viewPolicies, (*policyView).text, "no such policy applies to a pod", policyRows)
 }
 
 // policyView is a policy in JSON and YAML.

@@ -3,6 +3,7 @@ package get
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -17,20 +18,40 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
-// policyQuery completes a subcommand without arguments that prints a part of what this node
-// enforces, as text, JSON or YAML.
-func policyQuery[T any](cmd *cobra.Command, part func(*statepb.WatchResponse) T, rows func(T, time.Time) *Rows) *cobra.Command {
+// policyQuery completes a subcommand that prints a part of what this node enforces, or the
+// entries of it that have the name in the argument, as text, JSON or YAML. missing is what the
+// error says of a name that no entry has.
+func policyQuery[E any](cmd *cobra.Command, part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) *cobra.Command {
 	var conn cli.Connection
-	cmd.Args, cmd.ValidArgsFunction = cobra.NoArgs, cobra.NoFileCompletions
-	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) (T, error) { return policyPart(part)(ctx, &conn) }, rows, policyChanges(&conn))
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = firstOnly(completeLocal(func(ctx context.Context) (names []string, err error) {
+		all, err := policyPart(part)(ctx, &conn)
+		for _, e := range all {
+			names = append(names, name(e))
+		}
+		return names, err
+	}))
+	return tabulate(cmd, &conn, func(ctx context.Context, args []string) ([]E, error) {
+		all, err := policyPart(part)(ctx, &conn)
+		if err != nil || len(args) == 0 {
+			return all, err
+		}
+		for _, want := range []string{args[0], "default/" + args[0]} {
+			named := slices.DeleteFunc(slices.Clone(all), func(e E) bool { return name(e) != want })
+			if len(named) > 0 {
+				return named, nil
+			}
+		}
+		return nil, fmt.Errorf("%s: %s on this node", args[0], missing)
+	}, rows, policyChanges(&conn))
 }
 
 // policyPart asks for a part of what this node enforces.
-func policyPart[T any](part func(*statepb.WatchResponse) T) func(context.Context, *cli.Connection) (T, error) {
-	return func(ctx context.Context, conn *cli.Connection) (answer T, err error) {
+func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Context, *cli.Connection) ([]E, error) {
+	return func(ctx context.Context, conn *cli.Connection) ([]E, error) {
 		state, err := readLocal(ctx, conn, policyFrontend, readPolicyState)
 		if err != nil {
-			return answer, err
+			return nil, err
 		}
 		return part(state), nil
 	}
