@@ -37,9 +37,14 @@ var (
 	stateKeys = [][]byte{versionKey, revisionKey, recordKey, flowsKey, fragmentsKey}
 )
 
-// formatVersion is the version of the database's format. Version 1, which is read too, does
-// not say which fragments are of publishers of the configuration.
-const formatVersion = 2
+// The versions of the database's format. A database has the first one that can hold its
+// contents, so that a weft from before the later ones reads it where it can.
+const (
+	firstVersion = 1
+	// configuredVersion says which fragments are of publishers of the configuration.
+	configuredVersion = 2
+	lastVersion       = configuredVersion
+)
 
 // lockTimeout bounds how long the database of another process is waited for: one
 // that stops has up to Config.Drain of package aggregator to store what is left.
@@ -127,7 +132,7 @@ func (c *Contents) writeState(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	errs := []error{putState(tx, versionKey, []byte(strconv.Itoa(formatVersion))), putRevision(tx, c.Revision)}
+	errs := []error{putVersion(tx, firstVersion), putRevision(tx, c.Revision)}
 	if c.recorded {
 		errs = append(errs, putJSON(tx, recordKey, c.Record))
 	}
@@ -211,8 +216,9 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 		return nil, err
 	case version == nil:
 		return nil, fmt.Errorf("%w: it has no version", errDamaged)
-	case string(version) != "1" && string(version) != strconv.Itoa(formatVersion):
-		return nil, fmt.Errorf("%w: its version is %s, and this weft reads versions 1 to %d: start the version of weft that wrote it", ErrVersion, version, formatVersion)
+	}
+	if n, err := strconv.Atoi(string(version)); err != nil || n < firstVersion || n > lastVersion {
+		return nil, fmt.Errorf("%w: its version is %s, and this weft reads versions %d to %d: start the version of weft that wrote it", ErrVersion, version, firstVersion, lastVersion)
 	}
 	part := func(kind Kind, f func() error) {
 		if err := guarded(f); err != nil {
@@ -257,6 +263,11 @@ func checksum(parts ...[]byte) uint64 {
 func putState(tx *bolt.Tx, key, value []byte) error {
 	b := append(make([]byte, 0, len(value)+8), value...)
 	return tx.Bucket(stateBucket).Put(key, binary.BigEndian.AppendUint64(b, checksum(key, value)))
+}
+
+// putVersion stores the version of the format.
+func putVersion(tx *bolt.Tx, version int) error {
+	return putState(tx, versionKey, []byte(strconv.Itoa(version)))
 }
 
 // getState returns a value of the bucket "state"; nil if it is missing.

@@ -23,7 +23,7 @@
 // # The database
 //
 //	state
-//	  version    "2", the version of this format
+//	  version    "2" if a fragment has "configured", "1" otherwise
 //	  revision   8 bytes: no revision above it was used
 //	  record     JSON of Record
 //	  flows      JSON of []conntrack.Change
@@ -59,7 +59,14 @@
 // does not need, such as the list of free pages, would spread with the next write.
 // The copy also leaves out the pages that are not used any more.
 //
-// A database of another version is left as it is, and Load returns [ErrVersion].
+// # Versions
+//
+// A database has the first version that can hold its contents. So an older weft reads what
+// a newer one wrote unless it holds something that the older one does not know. What is
+// new in the format, such as a key of "state" or of a fragment, has a new version. A database of
+// another version is left as it is, and Load returns [ErrVersion]. Load reads
+// all earlier versions: testdata has a directory that each of them wrote.
+//
 // Versions of weft before the database wrote sealed files (legacy.go). They are
 // read once, and removed after the database has their contents.
 //

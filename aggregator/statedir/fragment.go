@@ -101,7 +101,11 @@ func (fs *fragments) change(parent *bolt.Bucket, id []byte, f func(*fragmentWrit
 	if parent == fs.live {
 		fs.total += w.sum - was
 	}
-	return errors.Join(w.err, b.Put([]byte(sumKey), binary.BigEndian.AppendUint64(nil, w.sum)))
+	err = errors.Join(w.err, b.Put([]byte(sumKey), binary.BigEndian.AppendUint64(nil, w.sum)))
+	if w.configured {
+		err = errors.Join(err, putVersion(b.Tx(), configuredVersion))
+	}
+	return err
 }
 
 // putInParts stores the entries of a fragment that is not there yet, live or staged,
@@ -143,7 +147,9 @@ type fragmentWriter struct {
 	id     []byte
 	// sum is that of the checksums of all entries, each with the fragment's name.
 	sum uint64
-	err error
+	// configured is true if the fragment got its mark.
+	configured bool
+	err        error
 }
 
 func (w *fragmentWriter) putAll(all []entries.Entry) {
@@ -159,6 +165,7 @@ func (w *fragmentWriter) Put(e entries.Entry) {
 	if w.err != nil {
 		return
 	}
+	w.configured = w.configured || e.Key == configuredKey
 	key := []byte(e.Key)
 	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, e.Value)
 	if err != nil {
