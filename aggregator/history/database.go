@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -31,7 +32,7 @@ var minSize = int64(2 * os.Getpagesize())
 // allocSize is by how much the file grows, in bytes.
 const allocSize = 1 << 20
 
-// version is that of the format.
+// version is that of the format. A database of another one is left as it is.
 const version = "1"
 
 // The buckets and the keys of the first one. See doc.go.
@@ -60,8 +61,10 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// open opens the database, or makes a new one in place of one that cannot be used. Only Run
+// open opens the database, or makes a new one in place of one that is damaged. Only Run
 // calls it.
+//
+// Possible errors: errVersion, those of the file system.
 func (r *Recorder) open() error {
 	if r.db != nil {
 		return nil
@@ -90,9 +93,9 @@ func (r *Recorder) moveDamaged(path string, cause error) error {
 	return os.Rename(path, path+damagedSuffix)
 }
 
-// isDamage reports whether an error means that the file is not a database of this format.
+// isDamage reports whether an error means that the file is damaged. Another version is not damage.
 func isDamage(err error) bool {
-	return errors.Is(err, errDamaged) || errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum) || errors.Is(err, berrors.ErrVersionMismatch)
+	return errors.Is(err, errDamaged) || errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum)
 }
 
 // openDatabase maps twice MaxBytes at once: while bbolt maps more of a file, it waits for all
@@ -107,6 +110,9 @@ func (r *Recorder) openDatabase(path string) (db *bolt.DB, err error) {
 		})
 		return err
 	})
+	if errors.Is(err, berrors.ErrVersionMismatch) {
+		return nil, fmt.Errorf("%w: %w", errVersion, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,21 +123,23 @@ func (r *Recorder) openDatabase(path string) (db *bolt.DB, err error) {
 	return db, nil
 }
 
-// prepare makes the buckets of a new database, and checks the version of another.
+// prepare makes the buckets of a new database, and checks the version of another before it
+// changes that.
 func prepare(tx *bolt.Tx) error {
+	if meta := tx.Bucket(metaBucket); meta != nil {
+		if v := meta.Get(versionKey); v != nil && string(v) != version {
+			if _, err := strconv.ParseUint(string(v), 10, 16); err != nil {
+				return fmt.Errorf("%w: its version is %q", errDamaged, v)
+			}
+			return fmt.Errorf("%w: its version is %s, and this weft reads version %s", errVersion, v, version)
+		}
+	}
 	for _, name := range [][]byte{metaBucket, logBucket, beforeBucket, contentBucket} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
 	}
-	meta := tx.Bucket(metaBucket)
-	switch v := meta.Get(versionKey); {
-	case v == nil:
-		return meta.Put(versionKey, []byte(version))
-	case string(v) != version:
-		return fmt.Errorf("%w: its version is %q, and this weft reads version %s", errDamaged, v, version)
-	}
-	return nil
+	return tx.Bucket(metaBucket).Put(versionKey, []byte(version))
 }
 
 // drop closes a database that turned out to be damaged, and renames it.

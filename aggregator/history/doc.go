@@ -46,10 +46,11 @@
 // A kill or a power failure loses the commits that were not written yet, at most those of a
 // tenth of a second: bbolt falls back to the last transaction that is complete. A database
 // that is damaged is renamed to history.db.damaged, in place of an earlier one, and a new one
-// begins. If the file cannot be written, that is logged once, counted by Config.Failed, and
-// tried again after Config.Retry. What waits meanwhile is bounded: beyond that, commits are
-// joined in one entry that says how many are missing, and the content of their fragments is
-// not known before their next snapshot.
+// begins. A database of another version is left as it is: nothing is recorded, and commits go
+// on. If the file cannot be opened or written, that is logged once, counted by Config.Failed,
+// and tried again after Config.Retry. What waits meanwhile is bounded: beyond that, commits
+// are joined in one entry that says how many are missing, and the content of their fragments
+// is not known before their next snapshot.
 //
 // # Concurrency
 //

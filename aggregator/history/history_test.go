@@ -341,6 +341,66 @@ func TestTornAndDamaged(t *testing.T) {
 	}
 }
 
+// TestOtherVersionIsLeft opens databases of other versions, of weft and of bbolt: nothing is recorded,
+// and the file is as it was, so that the version of weft that wrote it goes on with it.
+func TestOtherVersionIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, databaseName)
+	r := start(t, Config{Dir: dir})
+	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
+	if err := r.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(b []byte){
+		"weft": func([]byte) {
+			db, err := bolt.Open(path, 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("2")) })
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		// The version is the second word of both copies of bbolt's meta data.
+		"bbolt": func(b []byte) {
+			b[16+4], b[os.Getpagesize()+16+4] = 3, 3
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, whole, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			change(slices.Clone(whole))
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := start(t, Config{Dir: dir})
+			r.Record(snapshot(2, true, list("a", "10.0.0.2")))
+			if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errVersion) {
+				t.Errorf("flush: %v, want %v", err, errVersion)
+			}
+			r.stop()
+			after, err := os.ReadFile(path)
+			if err != nil || !slices.Equal(before, after) {
+				t.Errorf("the file of another version was changed (%v)", err)
+			}
+			if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+				t.Errorf("files %v (%v), want the database alone", names, err)
+			}
+		})
+	}
+}
+
 // TestUnwritable begins where nothing can be written, and goes on when it can: what waited is
 // recorded, and no more than is bounded.
 func TestUnwritable(t *testing.T) {

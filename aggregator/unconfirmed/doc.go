@@ -17,7 +17,7 @@
 //
 // Each fragment has a file in the directory "unconfirmed" of the state directory, which is
 // written, synced and renamed before Begin returns. A file that cannot be read is renamed to
-// *.damaged and logged: its update stays.
+// *.damaged and logged: its update stays. The file of a later version is logged and left as it is.
 //
 // # Time
 //

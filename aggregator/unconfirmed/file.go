@@ -27,12 +27,16 @@ const (
 	suffix        = ".json"
 	temporary     = ".tmp"
 	damagedSuffix = ".damaged"
+	// version is that of the format.
+	version = 1
 	// maxFile is the largest file that is read, in bytes.
 	maxFile = 4 * MaxContent
 )
 
 // stored is a file.
 type stored struct {
+	// Version is that of the format; the first files have none.
+	Version   int    `json:"version"`
 	Publisher string `json:"publisher"`
 	Name      string `json:"name"`
 	// Boot is the kernel's boot_id, and Deadline CLOCK_BOOTTIME in nanoseconds.
@@ -60,7 +64,7 @@ func fileOf(key desired.Key) string {
 
 // write stores an entry durably.
 func (k *Keeper) write(key desired.Key, e *entry) error {
-	f := stored{Publisher: key.Publisher, Name: key.Name, Boot: e.boot, Deadline: e.deadline, RevertTime: e.at}
+	f := stored{Version: version, Publisher: key.Publisher, Name: key.Name, Boot: e.boot, Deadline: e.deadline, RevertTime: e.at}
 	if e.before != nil {
 		var err error
 		if f.Before, err = proto.Marshal(e.before); err != nil {
@@ -117,7 +121,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Load reads the files. What cannot be read is logged, and renamed.
+// Load reads the files. What cannot be read is logged, and renamed unless another version wrote it.
 func (k *Keeper) Load() {
 	if k.dir == "" {
 		return
@@ -137,7 +141,9 @@ func (k *Keeper) Load() {
 		key, e, err := read(path)
 		if err != nil {
 			k.cfg.Logger.Error("an update that was not confirmed stays, because what was before cannot be read", "file", path, "error", err)
-			_ = os.Rename(path, path+damagedSuffix)
+			if !errors.Is(err, errVersion) {
+				_ = os.Rename(path, path+damagedSuffix)
+			}
 			continue
 		}
 		k.cfg.Logger.Info("fragment is not confirmed", "fragment", key.String(), "revert_time", e.at)
@@ -159,6 +165,9 @@ func read(path string) (key desired.Key, _ *entry, err error) {
 	var f stored
 	if err := json.Unmarshal(b, &f); err != nil {
 		return key, nil, err
+	}
+	if f.Version > version {
+		return key, nil, fmt.Errorf("%w: its version is %d, and this weft reads versions up to %d", errVersion, f.Version, version)
 	}
 	key = desired.Key{Publisher: f.Publisher, Name: f.Name}
 	if fileOf(key) != filepath.Base(path) {

@@ -41,6 +41,9 @@ var (
 	ErrNotStored = errors.New("cannot write the state directory")
 )
 
+// errVersion means that a later version of weft wrote a file.
+var errVersion = errors.New("another version of weft wrote it and takes it back when it is started again")
+
 // Config describes a Keeper.
 type Config struct {
 	// Dir is the state directory; empty for none.

@@ -209,6 +209,30 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestLaterVersion has the file of a later version: it is left to that version. Files without a version are the first ones.
+func TestLaterVersion(t *testing.T) {
+	dir := t.TempDir()
+	k, _ := open(t, dir, false)
+	begin(t, k, before, time.Hour)
+	path := filepath.Join(dir, dirName, fileOf(key))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, used := range map[string]bool{`"version":2,`: false, `"version":1,`: true, ``: true} {
+		text := strings.Replace(string(b), `"version":1,`, field, 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if k, _ := open(t, dir, false); (len(k.entries) == 1) != used {
+			t.Errorf("with %q: used: %t, want %t", field, !used, used)
+		}
+		if now, err := os.ReadFile(path); err != nil || string(now) != text {
+			t.Errorf("with %q: the file was changed (%v)", field, err)
+		}
+	}
+}
+
 // TestRefused has everything that is not accepted.
 func TestRefused(t *testing.T) {
 	if err := New(Config{}).Reserve(key); !errors.Is(err, ErrDisabled) {
