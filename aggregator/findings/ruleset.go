@@ -9,6 +9,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -45,10 +46,15 @@ func table(m *desired.Merged) eval.Table {
 	for _, c := range m.Chains {
 		chain := eval.Chain{Decl: c.Decl, Owner: first(c.Fragments)}
 		for i, r := range c.Rules {
+			exprs := r.Rule.Exprs
+			if r.Rule.Text == "" {
+				// It was adopted: what it reads and does is known when its publisher is back.
+				exprs = []expr.Expr{&expr.Unknown{Name: "adopted"}}
+			}
 			chain.Rules = append(chain.Rules, eval.Rule{
 				// A number that is not 0: new rules have no handle yet.
 				Handle: uint64(i) + 1, Text: r.Rule.Text, Comment: r.Rule.Comment, Owner: r.Owner, //nolint:gosec // an index
-				Exprs: r.Rule.Exprs, Anonymous: anonymous(r.Rule.Anonymous),
+				Exprs: exprs, Anonymous: anonymous(r.Rule.Anonymous),
 			})
 		}
 		t.Chains = append(t.Chains, chain)
