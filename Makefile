@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration manifests monitoring incidents conformance cyclonus man image release release-again clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade manifests monitoring incidents conformance cyclonus man image release release-again clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -117,7 +117,11 @@ e2e: ## against a real kube-apiserver and etcd (root; the first build takes minu
 
 migration: ## nodes from kube-proxy to weft and back under traffic, from each mode of kube-proxy (root)
 	@.ci/need nft ip iptables ip6tables conntrack
-	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h ./migration -migration.modes nftables,iptables-nft,iptables-legacy
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestMigration$$' ./migration -migration.modes nftables,iptables-nft,iptables-legacy
+
+upgrade: ## from an earlier commit's weft to this one and back under traffic, one node after the other, and what each update writes (root)
+	@.ci/need nft ip iptables ip6tables conntrack
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestUpgrade' ./migration -migration.unavailable 10%
 
 manifests: ## write deploy/kubernetes anew, from the chart in deploy/helm
 	cd deploy/helm && $(GO) test -count=1 . -args -write

@@ -1,7 +1,8 @@
-// Package migration takes the nodes of a cluster from kube-proxy to weft and back with "weft migrate", under
-// traffic.
+// Package migration takes the nodes of a cluster from kube-proxy to weft and back with "weft migrate", and from an
+// earlier version of weft to this one and back, under traffic.
 //
 //	make migration
+//	make upgrade
 //	cd deploy/e2e && go test -count=1 -v ./migration -migration.modes nftables,iptables-nft,iptables-legacy
 //
 // A world is a network of namespaces (package lab) with a whole control plane (package cluster) and three nodes,
@@ -13,4 +14,12 @@
 // endpoints of the Service change twice a second. A connection that fails, or whose first packet is lost, is a
 // failure; so is one that begins a second after its endpoint left the Service. A question of UDP is asked again
 // once, because an answer that is under way when its endpoint leaves is lost with every proxy.
+//
+// # Versions
+//
+// The earlier weft is built from the commit that main_test.go names, in git, and its DaemonSets are those of its own
+// manifests. While no weft is ready on a node its rules stay as they are: that time does not count in the
+// second within which a pod that left must not be chosen (absence_test.go). A publisher of the earlier version stays
+// connected all the time (third_test.go). What is stored and what is written to the kernel is looked at without traffic, on
+// a host without a cluster (state_test.go).
 package migration

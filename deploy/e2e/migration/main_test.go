@@ -2,12 +2,22 @@ package migration
 
 import (
 	"flag"
+	"path/filepath"
 	"testing"
 
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-var modesFlag = flag.String("migration.modes", "iptables-legacy", "the modes of kube-proxy, of nftables, iptables-nft and iptables-legacy")
+var (
+	modesFlag = flag.String("migration.modes", "iptables-legacy", "the modes of kube-proxy, of nftables, iptables-nft and iptables-legacy")
+	// The nodes of an update are updated at the same time in CI, and in turn by make upgrade.
+	unavailableFlag = flag.String("migration.unavailable", "100%", "maxUnavailable of the DaemonSet in the test of upgrades")
+)
+
+// earlier is the commit of the weft that is upgraded from, and downgraded to: the last one whose state directory
+// had version 1, before weft recorded a history and updates that wait for a confirmation. Its rules
+// differ in one rule of each family.
+const earlier = "e392371b74c1cda0fe97ac84532e924e49f8f5a9"
 
 // What the run needs and leaves behind.
 const (
@@ -28,10 +38,17 @@ var tests = suite.Suite{
 		suite.Kubernetes("agnhost", "", "..", "k8s.io/kubernetes/test/images/agnhost"),
 		suite.Kubernetes("kube-proxy", "", "..", "./differential/kubeproxy"),
 		suite.Weft("../../.."),
+		suite.Earlier("weft-earlier", "../../..", earlier),
 	},
 }
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// program is the path of a program.
-func program(name string) string { return tests.Path(name) }
+// program is the absolute path of a program.
+func program(name string) string {
+	path, err := filepath.Abs(tests.Path(name))
+	if err != nil {
+		panic(err) // the working directory is gone
+	}
+	return path
+}

@@ -50,21 +50,10 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 		t.Helper()
 		do("weft "+strings.Join(args, " "), func() (string, error) { return w.weft(ctx, args...) })
 	}
-	service, err := w.createService(ctx)
+	traffic, err := w.startService(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	streams := w.streams(service)
-	for _, s := range streams {
-		if err := within(ctx, time.Minute, func() error { _, err := s.from.Ask(ctx, s.proto, s.to, late); return err }); err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-	}
-	// What was asked before there were rules is tracked without a translation.
-	for _, n := range w.lab.Nodes {
-		do("flush flows", func() (string, error) { return n.Run(ctx, "conntrack", "-F") })
-	}
-	traffic := startTraffic(ctx, streams)
 	do("kubectl apply", func() (string, error) {
 		return w.kubectl(ctx, "apply", "-f", "../../kubernetes/migration/rbac.yaml", "-f", "../../kubernetes/migration/weft.yaml")
 	})
@@ -91,12 +80,7 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 	if err := churn(); err != nil {
 		t.Error(err)
 	}
-	traffic.stop()
-	t.Logf("mode %s: %d connections, %d changes of endpoints: %d failed, %d to a pod that had left %v before, %d questions of UDP were asked twice",
-		w.mode, traffic.asked.Load(), traffic.changes, traffic.failed, traffic.dead, stale, traffic.repeated)
-	if traffic.failed+traffic.dead > 0 {
-		t.Errorf("the first of them:\n%s", strings.Join(traffic.examples, "\n"))
-	}
+	t.Logf("mode %s: %s", w.mode, traffic.finish(t))
 }
 
 // only has rules of one proxy on a node and none of the other.
@@ -120,6 +104,27 @@ func (w *world) only(t *testing.T, ctx context.Context, n *lab.Node, proxy strin
 			t.Errorf("%s: rules of %s: %t, and it should have those of %s alone", n.Name(), name, has, proxy)
 		}
 	}
+}
+
+// startService makes the Service and sends traffic to it when every stream is answered.
+func (w *world) startService(ctx context.Context, away func(n *lab.Node, from, to time.Time) time.Duration) (*traffic, error) {
+	service, err := w.createService(ctx)
+	if err != nil {
+		return nil, err
+	}
+	streams := w.streams(service)
+	for _, s := range streams {
+		if err := within(ctx, time.Minute, func() error { _, err := s.from.Ask(ctx, s.proto, s.to, late); return err }); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	// What was asked before there were rules is tracked without a translation.
+	for _, n := range w.lab.Nodes {
+		if _, err := n.Run(ctx, "conntrack", "-F"); err != nil {
+			return nil, fmt.Errorf("flush flows: %w", err)
+		}
+	}
+	return startTraffic(ctx, streams, away), nil
 }
 
 // createService makes the Service with all pods as endpoints.
@@ -176,8 +181,8 @@ func (w *world) streams(s *corev1.Service) []stream {
 			for j, c := range w.clients {
 				port := netip.AddrPortFrom(w.lab.Nodes[j].Addresses.All()[family], uint16(s.Spec.Ports[i].NodePort))
 				all = append(all,
-					stream{name: fmt.Sprintf("%s from %s to %s", proto, c.Name(), vip), from: c.Namespace, proto: proto, to: vip},
-					stream{name: fmt.Sprintf("%s from outside to %s", proto, port), from: w.lab.Outside.Namespace, proto: proto, to: port})
+					stream{name: fmt.Sprintf("%s from %s to %s", proto, c.Name(), vip), node: w.lab.Nodes[j], from: c.Namespace, proto: proto, to: vip},
+					stream{name: fmt.Sprintf("%s from outside to %s", proto, port), node: w.lab.Nodes[j], from: w.lab.Outside.Namespace, proto: proto, to: port})
 			}
 		}
 	}

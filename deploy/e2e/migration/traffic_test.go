@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -24,7 +26,9 @@ const (
 
 // stream is one line of new connections.
 type stream struct {
-	name  string
+	name string
+	// node is the one whose rules choose the pod.
+	node  *lab.Node
 	from  *lab.Namespace
 	proto string
 	to    netip.AddrPort
@@ -44,12 +48,16 @@ type traffic struct {
 	examples []string
 	// left is when a pod left the Service; it has no pod that is in it.
 	left map[string]time.Time
+	// away is how long no proxy was on a node in a time; nil for never.
+	away func(n *lab.Node, from, to time.Time) time.Duration
+	// frozen counts answers of pods that left while no proxy was on the node.
+	frozen int
 }
 
 // startTraffic begins with what has the rate together.
-func startTraffic(ctx context.Context, streams []stream) *traffic {
+func startTraffic(ctx context.Context, streams []stream, away func(n *lab.Node, from, to time.Time) time.Duration) *traffic {
 	ctx, cancel := context.WithCancel(ctx)
-	t := &traffic{cancel: cancel, left: make(map[string]time.Time)}
+	t := &traffic{cancel: cancel, left: make(map[string]time.Time), away: away}
 	for _, s := range streams {
 		t.running.Go(func() { t.run(ctx, s, time.Duration(len(streams))*time.Second/rate) })
 	}
@@ -82,13 +90,20 @@ func (t *traffic) ask(s stream) {
 		start = start.Add(late)
 	}
 	at, wasLeft := t.left[answer.Pod]
+	known := start.Sub(at)
+	if wasLeft && known > stale && t.away != nil {
+		known -= t.away(s.node, at, start)
+	}
 	switch {
 	case err != nil:
 		t.failed++
 		t.example("%s %s: %v", start.Format(time.StampMilli), s.name, err)
-	case wasLeft && start.Sub(at) > stale:
+	case wasLeft && known > stale:
 		t.dead++
-		t.example("%s %s: answered by %s, %v after it left the Service", start.Format(time.StampMilli), s.name, answer.Pod, start.Sub(at).Round(time.Millisecond))
+		t.example("%s %s: answered by %s, %v after it left the Service, of which a proxy was there for %v",
+			start.Format(time.StampMilli), s.name, answer.Pod, start.Sub(at).Round(time.Millisecond), known.Round(time.Millisecond))
+	case wasLeft && start.Sub(at) > stale:
+		t.frozen++
 	}
 }
 
@@ -146,8 +161,14 @@ func (t *traffic) enter(endpoints []*lab.Pod) {
 	}
 }
 
-// stop ends it, and waits for the answers.
-func (t *traffic) stop() {
+// finish ends it, waits for the answers, and returns what they were. The test fails for any that should not have been.
+func (t *traffic) finish(test *testing.T) string {
+	test.Helper()
 	t.cancel()
 	t.running.Wait()
+	if t.failed+t.dead > 0 {
+		test.Errorf("the first of %d:\n%s", t.failed+t.dead, strings.Join(t.examples, "\n"))
+	}
+	return fmt.Sprintf("%d connections, %d changes of endpoints: %d failed, %d to a pod that had left %v before, %d questions of UDP were asked twice",
+		t.asked.Load(), t.changes, t.failed, t.dead, stale, t.repeated)
 }

@@ -22,6 +22,9 @@ import (
 // webPods is how many pods a node has that may be endpoints.
 const webPods = 2
 
+// without is the mode of a world that has no kube-proxy.
+const without = "no-kube-proxy"
+
 // webPort is the port of their servers.
 const webPort = 8080
 
@@ -36,7 +39,7 @@ type world struct {
 	clients, web []*lab.Pod
 }
 
-// newWorld starts everything with a kube-proxy of a mode, and stops it with the test.
+// newWorld starts everything with a kube-proxy of a mode or without, and stops it with the test.
 func newWorld(t *testing.T, ctx context.Context, mode string) *world {
 	t.Helper()
 	w := &world{mode: mode, logs: filepath.Join(logDir, mode)}
@@ -74,7 +77,11 @@ func (w *world) start(ctx context.Context) error {
 	if w.kubectlPath, err = cluster.LinkKubectl(program("controlplane"), runDir); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{w.createNodes, w.startKubelets, w.addPods, w.installKubeProxy} {
+	steps := []func(context.Context) error{w.createNodes, w.startKubelets, w.addPods}
+	if w.mode != without {
+		steps = append(steps, w.installKubeProxy)
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}

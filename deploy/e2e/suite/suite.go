@@ -41,6 +41,9 @@ type Program struct {
 	// Dir is the module's directory, Package the package in it.
 	Dir, Package string
 	Flags, Env   []string
+	// Commit is the one that it is built from, empty for the files as they are. Its files are beside the
+	// program then, see Suite.Source. The module must be that of the whole repository.
+	Commit string
 }
 
 // Kubernetes returns a program of the version of Kubernetes that is tested against.
@@ -59,6 +62,13 @@ func Weft(dir string) Program {
 		Name: weft, Dir: dir, Package: "./cmd/weft",
 		Flags: []string{"-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version=e2e"}, Env: []string{"CGO_ENABLED=0"},
 	}
+}
+
+// Earlier returns the weft of an earlier commit.
+func Earlier(name, dir, commit string) Program {
+	p := Weft(dir)
+	p.Name, p.Commit, p.Note = name, commit, "of commit "+commit
+	return p
 }
 
 const (
@@ -93,6 +103,9 @@ func (s *Suite) Path(name string) string {
 	}
 	return filepath.Join(s.Bin, name)
 }
+
+// Source is the directory with the files of a program's commit.
+func (s *Suite) Source(name string) string { return filepath.Join(s.Bin, name+".source") }
 
 func (s *Suite) say(what any) { fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, what) }
 
@@ -186,6 +199,12 @@ func (s *Suite) build() error {
 		fmt.Printf("%s: building %s %s\n", s.Name, b.Name, b.Note)
 		cmd := exec.Command("go", slices.Concat([]string{"build", "-o", filepath.Join(out, b.Name)}, b.Flags, []string{b.Package})...)
 		cmd.Dir = b.Dir
+		if b.Commit != "" {
+			cmd.Dir = filepath.Join(out, filepath.Base(s.Source(b.Name)))
+			if err := extract(b.Dir, b.Commit, cmd.Dir); err != nil {
+				return fmt.Errorf("build %s: %w", b.Name, err)
+			}
+		}
 		cmd.Env = append(os.Environ(), b.Env...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {

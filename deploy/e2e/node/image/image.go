@@ -43,6 +43,7 @@ func table() []Image {
 			Entrypoint: []string{"/regression-issue-74839"},
 		},
 		{Name: "weft", Programs: map[string]string{"/weft": "weft"}, Entrypoint: []string{"/weft"}},
+		{Name: "weft-earlier", Programs: map[string]string{"/weft": "weft-earlier"}, Entrypoint: []string{"/weft"}},
 		{Name: "kube-proxy", Programs: map[string]string{"/usr/local/bin/kube-proxy": "kube-proxy"}},
 		{Name: "coredns", Programs: map[string]string{"/coredns": "coredns"}, Entrypoint: []string{"/coredns"}},
 	}

@@ -1,0 +1,116 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// absences are the times in which no weft on a node said that its rules are in force: while one has ended and the next
+// has not begun, the rules stay as they are.
+type absences struct {
+	mu    sync.Mutex
+	nodes map[*lab.Node]*absence
+}
+
+// absence is that of one node.
+type absence struct {
+	over []period
+	// since and last are the first and the last question without an answer; zero while there are answers.
+	since, last time.Time
+}
+
+type period struct{ from, to time.Time }
+
+// watchAbsences asks each node for its readiness until ctx ends. A period is from the first to the last
+// question that failed, and so rather too short than too long.
+func watchAbsences(ctx context.Context, nodes []*lab.Node) *absences {
+	a := &absences{nodes: make(map[*lab.Node]*absence)}
+	for _, n := range nodes {
+		a.nodes[n] = &absence{}
+		go a.watch(ctx, n)
+	}
+	return a
+}
+
+func (a *absences) watch(ctx context.Context, n *lab.Node) {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.note(n, time.Now(), ready(ctx, n.Namespace) == nil)
+		}
+	}
+}
+
+// ready returns why the weft on a node is not ready; nil if it is.
+func ready(ctx context.Context, n *lab.Namespace) error {
+	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:10256/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("weft on %s is not ready: %s", n.Name(), answer.Status)
+	}
+	_ = answer.Body.Close()
+	return err
+}
+
+// note has the answer to a question.
+func (a *absences) note(n *lab.Node, at time.Time, there bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.nodes[n]
+	switch {
+	case !there && s.since.IsZero():
+		s.since, s.last = at, at
+	case !there:
+		s.last = at
+	case !s.since.IsZero():
+		s.over = append(s.over, period{s.since, s.last})
+		s.since, s.last = time.Time{}, time.Time{}
+	}
+}
+
+// in is how long no weft was on a node in a time.
+func (a *absences) in(n *lab.Node, from, to time.Time) (d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.nodes[n]
+	for _, p := range append(s.over[:len(s.over):len(s.over)], period{s.since, s.last}) {
+		if p.from.Before(from) {
+			p.from = from
+		}
+		if p.to.After(to) {
+			p.to = to
+		}
+		d += max(0, p.to.Sub(p.from))
+	}
+	return d
+}
+
+// longest is the longest period that began after a time.
+func (a *absences) longest(after time.Time) (d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.nodes {
+		for _, p := range s.over {
+			if p.from.After(after) {
+				d = max(d, p.to.Sub(p.from))
+			}
+		}
+	}
+	return d
+}

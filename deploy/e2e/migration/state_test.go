@@ -1,0 +1,195 @@
+package migration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shape is what an update between the two versions writes besides taking over the tables: one rule of each family has
+// a comment in this version, and has none in the earlier one.
+var shape = []*regexp.Regexp{
+	regexp.MustCompile(`^delete rule ip weft firewall handle \d+$`), regexp.MustCompile(`^delete rule ip6 weft firewall handle \d+$`),
+	regexp.MustCompile(`^(add|insert) rule ip weft firewall .*drop`), regexp.MustCompile(`^(add|insert) rule ip6 weft firewall .*drop`),
+}
+
+// TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a change. Of the state, all is there
+// each time, and nothing is written to the kernel but what has another shape.
+func TestUpgradeWrites(t *testing.T) {
+	h := newHost(t)
+	h.start(old)
+	h.apply(old, "durable", list("durable", "192.0.2.1", "192.0.2.2"), "--lifetime", "durable")
+	h.apply(old, "sticky", list("sticky", "198.51.100.1"))
+	durable, sticky := h.table("durable"), h.table("sticky")
+	const claimed = "add table "
+	for _, v := range []version{this, old, this, this} {
+		before := h.weft.Name
+		changes := h.monitored(func() {
+			h.stop()
+			h.start(v)
+		})
+		claims := slices.DeleteFunc(slices.Clone(changes), func(s string) bool { return !strings.HasPrefix(s, claimed) })
+		rules := slices.DeleteFunc(slices.Clone(changes), func(s string) bool { return strings.HasPrefix(s, claimed) })
+		t.Logf("%s to %s: %d tables taken over, %d other changes of the ruleset", before, v, len(claims), len(rules))
+		if len(claims) != 4 {
+			t.Errorf("%s to %s: %d tables taken over, want 4:\n%s", before, v, len(claims), strings.Join(claims, "\n"))
+		}
+		want := shape
+		if before == string(v) {
+			want = nil
+		}
+		if len(rules) != len(want) || slices.ContainsFunc(want, func(re *regexp.Regexp) bool { return !slices.ContainsFunc(rules, re.MatchString) }) {
+			t.Errorf("%s to %s: want %d changes like %v, and these are there:\n%s", before, v, len(want), want, strings.Join(rules, "\n"))
+		}
+		if d, s := h.table("durable"), h.table("sticky"); d != durable || s != sticky {
+			t.Errorf("%s to %s: fragments of others changed:\n%s%s\nthey were\n%s%s", before, v, d, s, durable, sticky)
+		}
+		fragments := h.run(this, "get")
+		for _, like := range []string{`uid-0/durable +0 +durable +committed`, `uid-0/sticky +0 +sticky +adopted`, `services/services +0 +sticky +committed`} {
+			if !regexp.MustCompile(like).MatchString(fragments) {
+				t.Errorf("%s to %s: no fragment like %q:\n%s", before, v, like, fragments)
+			}
+		}
+		if strings.Contains(fragments, "never-read") {
+			t.Errorf("%s to %s: a finding about rules whose text is not known:\n%s", before, v, fragments)
+		}
+	}
+}
+
+// TestUpgradeKeepsHistory has the history of this version, which the earlier one neither knows nor changes.
+func TestUpgradeKeepsHistory(t *testing.T) {
+	h := newHost(t)
+	h.start(this)
+	h.apply(this, "deny", list("deny", "192.0.2.1"))
+	h.apply(this, "deny", list("deny", "192.0.2.1", "192.0.2.2"))
+	commits := h.run(this, "history", "-o", "json")
+	h.stop()
+	before := files(t, h.path("state/history.db"))
+	h.start(old)
+	h.apply(old, "deny", list("deny", "192.0.2.3"))
+	h.stop()
+	if files(t, h.path("state/history.db")) != before {
+		t.Error("the earlier version changed the history")
+	}
+	h.start(this)
+	h.apply(this, "deny", list("deny", "192.0.2.3", "192.0.2.4"))
+	after := h.run(this, "history", "-o", "json")
+	revision := regexp.MustCompile(`"revision": *"?\d+`)
+	for _, r := range revision.FindAllString(commits, -1) {
+		if !strings.Contains(after, r) {
+			t.Errorf("the history has lost %s:\n%s", r, after)
+		}
+	}
+	if was, is := len(revision.FindAllString(commits, -1)), len(revision.FindAllString(after, -1)); was < 3 || is <= was {
+		t.Errorf("%d commits before the downgrade, %d after it:\n%s", was, is, after)
+	}
+}
+
+// TestUpgradeUnconfirmed applies an update that is to be confirmed and goes to the earlier version, which does not know such
+// updates: it stays in force there, whatever the time, and this version takes it back when it is started again.
+func TestUpgradeUnconfirmed(t *testing.T) {
+	h := newHost(t)
+	h.start(this)
+	h.apply(this, "deny", list("deny", "192.0.2.1"))
+	h.apply(this, "deny", list("deny", "192.0.2.1", "192.0.2.2"), "--confirm", "1h")
+	h.stop()
+	tried := h.table("deny")
+	h.start(old)
+	if now := h.table("deny"); now != tried {
+		t.Errorf("the earlier version changed what it does not know:\n%s\nit was\n%s", now, tried)
+	}
+	h.stop()
+	h.rebooted()
+	h.start(this)
+	h.eventually(func() error {
+		if now := h.table("deny"); strings.Contains(now, "192.0.2.2") || !strings.Contains(now, "192.0.2.1") {
+			return fmt.Errorf("it was not taken back:\n%s", now)
+		}
+		return nil
+	})
+}
+
+// rebooted makes the time of updates that were not confirmed be over, as a reboot does: their files name another one.
+func (h *host) rebooted() {
+	h.t.Helper()
+	all, err := filepath.Glob(h.path("state/unconfirmed/*.json"))
+	if err != nil || len(all) != 1 {
+		h.t.Fatalf("files of updates that were not confirmed: %v (%v), want one", all, err)
+	}
+	b, err := os.ReadFile(all[0])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	text := regexp.MustCompile(`"boot":"[^"]*"`).ReplaceAllString(string(b), `"boot":"another"`)
+	if err := os.WriteFile(all[0], []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+const configuration = `apiVersion: weft.dev/v1alpha1
+kind: Configuration
+publishers:
+  - name: agent
+    match: {uid: 981}
+`
+
+// TestUpgradeBeyondFormat goes back to a version that cannot read the state directory, because it has what that version does not
+// know: durable fragments of a publisher of the configuration. The earlier version refuses it and changes nothing, and the steps of
+// deploy/docs/operating.md lead to it.
+func TestUpgradeBeyondFormat(t *testing.T) {
+	h := newHost(t)
+	config := h.write("config.yaml", configuration)
+	h.start(this, "--config", config)
+	h.apply(this, "list", list("agent", "192.0.2.1", "192.0.2.2"), "--publisher", "agent", "--lifetime", "durable")
+	h.apply(this, "sticky", list("sticky", "198.51.100.1"))
+	agent, sticky := h.table("agent"), h.table("sticky")
+	h.stop()
+
+	before := files(t, h.path("state"))
+	h.launch(old)
+	<-h.weft.Done()
+	refused := h.weft.Tail(5)
+	t.Logf("the earlier version says: %s", refused)
+	if want := "state directory has another format: its version is 2, and this weft reads version 1: start the version of weft that wrote it"; !strings.Contains(refused, want) || !strings.Contains(refused, h.path("state")) {
+		t.Errorf("the earlier version ends with\n%s\nwant %q", refused, want)
+	}
+	if now := files(t, h.path("state")); now != before {
+		t.Errorf("the earlier version changed the state directory:\n%s\nit was\n%s", now, before)
+	}
+	if h.table("agent") != agent || h.table("sticky") != sticky {
+		t.Error("the earlier version changed rules")
+	}
+
+	// 1. The version that wrote the directory saves the durable fragments.
+	h.start(this, "--config", config)
+	saved := h.run(this, "get", "agent/list", "-o", "nft")
+	h.stop()
+	// 2. The directory is moved away, and the earlier version started.
+	if err := os.Rename(h.path("state"), h.path("state.newer")); err != nil {
+		t.Fatal(err)
+	}
+	h.launch(old)
+	h.eventually(func() error { return ready(h.ctx, h.node) })
+	if h.table("agent") != agent || h.table("sticky") != sticky {
+		t.Error("rules changed when the earlier version started without the directory")
+	}
+	// 3. The fragments are applied again.
+	h.apply(old, "list", saved, "--publisher", "agent", "--lifetime", "durable")
+	h.apply(old, "sticky", list("sticky", "198.51.100.1"))
+	if a, s := h.table("agent"), h.table("sticky"); a != agent || s != sticky {
+		t.Errorf("rules changed when they were applied again:\n%s%s\nthey were\n%s%s", a, s, agent, sticky)
+	}
+	h.stop()
+	// The fragments are durable there, and this version reads them from the earlier one.
+	h.start(this, "--config", config)
+	if a, s := h.table("agent"), h.table("sticky"); a != agent || s != sticky {
+		t.Errorf("rules changed on the way back:\n%s%s\nthey were\n%s%s", a, s, agent, sticky)
+	}
+	if all := h.run(this, "get"); !regexp.MustCompile(`agent/list +0 +durable +committed`).MatchString(all) {
+		t.Errorf("the durable fragment is not there:\n%s", all)
+	}
+}
