@@ -47,6 +47,7 @@ var (
 	entriesKey   = []byte("entries")
 	logKey       = []byte("log")
 	contentKey   = []byte("content")
+	lineageKey   = []byte("lineage")
 )
 
 // guarded calls f and returns a panic as an error: bbolt panics if it meets a damaged page,

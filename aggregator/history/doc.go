@@ -20,6 +20,7 @@
 //	  entries    8 bytes: the number of entries in "log"
 //	  log        8 bytes: the bytes of "log" and "before"
 //	  content    8 bytes: the bytes of "content"
+//	  lineage    that of the last start (package statedir)
 //	log
 //	  REVISION NUMBER  weft.v1.Revision
 //	before
@@ -51,6 +52,10 @@
 // and tried again after Config.Retry. What waits meanwhile is bounded: beyond that, commits
 // are joined in one entry that says how many are missing, and the content of their fragments
 // is not known before their next snapshot.
+//
+// A version of weft that knows no history commits without it. The lineage shows that, and the first
+// entry after it says that the content of every fragment may be another, so that nothing
+// is compared with what it was before, or taken back to it, by mistake.
 //
 // # Concurrency
 //

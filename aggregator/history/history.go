@@ -47,6 +47,9 @@ type Commit struct {
 	// Present, if it is not nil, has all fragments that there are: those that have content in
 	// the history and are not in it were lost, and become the changes of this commit.
 	Present map[desired.Key]bool
+	// Lineage is compared with that of the commit before which had one. If it is another, commits were made that
+	// are not in the history: then the content of all fragments is not known before their next snapshot.
+	Lineage string
 	// Empty is true if the kernel had everything already. The commit is recorded only if the
 	// content of a fragment is different.
 	Empty bool

@@ -239,6 +239,36 @@ func TestLostFragments(t *testing.T) {
 	}
 }
 
+// TestAnotherLineage starts after a weft that knows no history, which may have changed every fragment: what they
+// have become is not known before their next snapshot.
+func TestAnotherLineage(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir()})
+	begin := func(revision uint64, lineage string) {
+		r.Record(&Commit{Revision: &weftv1.Revision{Revision: revision}, Present: map[desired.Key]bool{key("a"): true}, Lineage: lineage, Empty: true})
+	}
+	begin(1, "")
+	r.Record(snapshot(2, false, list("a", "10.0.0.1")))
+	// The first lineage that is known, and the same at each start.
+	begin(3, "one")
+	begin(4, "one")
+	wantContent(t, compare(t, r, 1, 4).To, list("a", "10.0.0.1"))
+	begin(5, "two")
+	d := compare(t, r, 4, 5)
+	wantContent(t, d.From, list("a", "10.0.0.1"))
+	if d.To.State != unknown {
+		t.Errorf("after a start of another lineage: %v", d.To)
+	}
+	all, _, err := r.List(t.Context(), Query{Reader: everything, Limit: 1})
+	if err != nil || all[0].GetRevision() != 5 || len(all[0].GetFragments()) != 1 || all[0].GetFragments()[0].GetKind() != weftv1.FragmentChange_KIND_CHANGED {
+		t.Errorf("entry %v, error %v", all, err)
+	}
+	begin(6, "two")
+	r.Record(snapshot(7, true, list("a", "10.0.0.3")))
+	if d := compare(t, r, 6, 7); d.From.State != unknown {
+		t.Errorf("before the next snapshot: %v", d.From)
+	}
+}
+
 // TestBounds records more than is kept: the file stops growing, and what is forgotten is said.
 func TestBounds(t *testing.T) {
 	const maxBytes = 1 << 20

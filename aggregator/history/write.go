@@ -58,7 +58,11 @@ func (r *Recorder) write(items []*Commit) error {
 // store stores one commit.
 func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
 	if c.Present != nil {
-		c.addLost(tx)
+		strange, err := follow(tx, c.Lineage)
+		if err != nil {
+			return err
+		}
+		c.addLost(tx, strange)
 	}
 	var changes []before
 	for i := range c.Changes {
@@ -100,19 +104,33 @@ func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
 	return add(tx, logKey, int64(2*len(key)+len(entry)+len(text)))
 }
 
-// addLost adds the fragments that are not there any more.
-func (c *Commit) addLost(tx *bolt.Tx) {
+// follow notes a lineage, and reports whether the history is that of another one.
+func follow(tx *bolt.Tx, lineage string) (strange bool, err error) {
+	meta := tx.Bucket(metaBucket)
+	before := meta.Get(lineageKey)
+	if lineage == "" || string(before) == lineage {
+		return false, nil
+	}
+	return before != nil, meta.Put(lineageKey, []byte(lineage))
+}
+
+// addLost adds the fragments that are not there any more, and if the history is strange the others: it does not know what
+// they have become.
+func (c *Commit) addLost(tx *bolt.Tx, strange bool) {
 	c.Revision.Fragments, c.Changes = nil, nil
 	cursor := tx.Bucket(contentBucket).Cursor()
 	for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
 		publisher, name, _ := strings.Cut(string(id), "/")
 		key := desired.Key{Publisher: publisher, Name: name}
-		if !c.Present[key] {
-			c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: true})
-			c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{
-				Fragment: &weftv1.FragmentName{Publisher: publisher, Name: name}, Kind: weftv1.FragmentChange_KIND_LOST,
-			})
+		kind := weftv1.FragmentChange_KIND_LOST
+		switch {
+		case c.Present[key] && strange:
+			kind = weftv1.FragmentChange_KIND_CHANGED
+		case c.Present[key]:
+			continue
 		}
+		c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: !c.Present[key]})
+		c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: name}, Kind: kind})
 	}
 }
 

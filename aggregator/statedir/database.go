@@ -27,12 +27,15 @@ var (
 	stateBucket     = []byte("state")
 	fragmentsBucket = []byte("fragments")
 	stagedBucket    = []byte("staged")
+	lineageBucket   = []byte("lineage")
 
 	versionKey   = []byte("version")
 	revisionKey  = []byte("revision")
 	recordKey    = []byte("record")
 	flowsKey     = []byte("flows")
 	fragmentsKey = []byte("fragments")
+
+	lineageKey = []byte("id")
 
 	stateKeys = [][]byte{versionKey, revisionKey, recordKey, flowsKey, fragmentsKey}
 )
@@ -127,12 +130,12 @@ func (c *Contents) write(db *bolt.DB) error {
 
 // writeState writes the buckets, and all but the fragments.
 func (c *Contents) writeState(tx *bolt.Tx) error {
-	for _, name := range [][]byte{stateBucket, fragmentsBucket, stagedBucket} {
+	for _, name := range [][]byte{stateBucket, fragmentsBucket, stagedBucket, lineageBucket} {
 		if _, err := tx.CreateBucket(name); err != nil {
 			return err
 		}
 	}
-	errs := []error{putVersion(tx, firstVersion), putRevision(tx, c.Revision)}
+	errs := []error{putVersion(tx, firstVersion), putRevision(tx, c.Revision), tx.Bucket(lineageBucket).Put(lineageKey, []byte(c.Lineage))}
 	if c.recorded {
 		errs = append(errs, putJSON(tx, recordKey, c.Record))
 	}
@@ -243,6 +246,9 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 		return err
 	})
 	c.readFragments(tx, part)
+	if b := tx.Bucket(lineageBucket); b != nil {
+		c.Lineage = string(b.Get(lineageKey))
+	}
 	return damaged, nil
 }
 

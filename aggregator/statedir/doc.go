@@ -41,6 +41,8 @@
 //	    sum                              8 bytes: the sum of the checksums of the entries
 //	staged
 //	  PUBLISHER/NAME  a snapshot that is being stored
+//	lineage
+//	  id  a random text
 //
 // Numbers are big-endian. The messages of a table's entries, merged in the order of
 // their keys, are the table. A patch reads and writes only the entries that it
@@ -66,6 +68,10 @@
 // new in the format, such as a key of "state" or of a fragment, has a new version. A database of
 // another version is left as it is, and Load returns [ErrVersion]. Load reads
 // all earlier versions: testdata has a directory that each of them wrote.
+//
+// A weft ignores buckets that it does not know, and the database that it writes at its start lacks them. So
+// "lineage" is another one after a version of before it has started, and the history knows that it
+// may lack commits.
 //
 // Versions of weft before the database wrote sealed files (legacy.go). They are
 // read once, and removed after the database has their contents.

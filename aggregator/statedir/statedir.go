@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,6 +87,9 @@ type Contents struct {
 	Fragments []Fragment
 	// Flows are the destinations that SaveFlows stored last.
 	Flows []conntrack.Change
+	// Lineage is the same at each start of versions of weft that know it, as long as no other version has
+	// started with the directory, and the database was not lost.
+	Lineage string
 }
 
 // Fragment is a durable fragment with its whole content.
@@ -139,6 +143,9 @@ func (d *Dir) Load() (*Contents, error) {
 	c, err := d.read()
 	if err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", d.path, err)
+	}
+	if c.Lineage == "" {
+		c.Lineage = rand.Text()
 	}
 	d.reserved = c.Revision
 	d.mu.Lock()

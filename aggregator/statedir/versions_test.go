@@ -141,3 +141,21 @@ func TestVersionIsTheFirstThatFits(t *testing.T) {
 		want("1")
 	}
 }
+
+// TestLineage is the same at each start, and another one after a version that does not know it: the database
+// that such a version writes lacks the bucket.
+func TestLineage(t *testing.T) {
+	dir := t.TempDir()
+	d, first := load(t, dir)
+	must(t, d.Close())
+	d, again := load(t, dir)
+	if first.Lineage == "" || again.Lineage != first.Lineage {
+		t.Errorf("lineages %q and %q, want the same", first.Lineage, again.Lineage)
+	}
+	must(t, d.update(func(tx *bolt.Tx) error { return tx.DeleteBucket(lineageBucket) }))
+	must(t, d.Close())
+	_, c := load(t, dir)
+	if c.Lineage == "" || c.Lineage == first.Lineage {
+		t.Errorf("lineage %q after another version, before it %q", c.Lineage, first.Lineage)
+	}
+}

@@ -60,7 +60,8 @@ func TestUpgradeWrites(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsHistory has the history of this version, which the earlier one neither knows nor changes.
+// TestUpgradeKeepsHistory has the history of this version, which the earlier one neither knows nor changes. What the earlier one
+// committed is not undone by mistake.
 func TestUpgradeKeepsHistory(t *testing.T) {
 	h := newHost(t)
 	h.start(this)
@@ -76,6 +77,12 @@ func TestUpgradeKeepsHistory(t *testing.T) {
 		t.Error("the earlier version changed the history")
 	}
 	h.start(this)
+	// The history does not have what the earlier version committed, and knows that.
+	revisions := regexp.MustCompile(`"revision": *"?(\d+)`).FindAllStringSubmatch(commits, -1)
+	refused, err := h.node.Run(h.ctx, program(string(this)), "undo", revisions[0][1], "--socket", h.path("weft.sock"))
+	if err == nil || !strings.Contains(err.Error(), "changed fragment uid-0/deny again") {
+		t.Errorf("weft undo of a commit from before the downgrade: %v\n%s", err, refused)
+	}
 	h.apply(this, "deny", list("deny", "192.0.2.3", "192.0.2.4"))
 	after := h.run(this, "history", "-o", "json")
 	revision := regexp.MustCompile(`"revision": *"?\d+`)
