@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Answer is what a pod's server said.
@@ -103,6 +105,27 @@ func parseAnswer(line string) (Answer, error) {
 
 // Conn is the connection.
 func (c *Conversation) Conn() net.Conn { return c.conn }
+
+// Resent is how often the kernel has sent a segment of a TCP connection again. Right after Open it counts lost
+// first packets, which a slow machine alone does not make.
+func (c *Conversation) Resent() (int, error) {
+	tcp, ok := c.conn.(*net.TCPConn)
+	if !ok {
+		return 0, nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("look at connection: %w", err)
+	}
+	var info *unix.TCPInfo
+	if ctl := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); ctl != nil {
+		err = ctl
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look at connection: %w", err)
+	}
+	return int(info.Total_retrans), nil
+}
 
 // Close ends the conversation.
 func (c *Conversation) Close() error { return c.conn.Close() }

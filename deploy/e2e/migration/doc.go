@@ -11,7 +11,7 @@
 // credentials are those of the manifests.
 //
 // Traffic is new connections of TCP and UDP of both families, from pods, and from outside to NodePorts. Meanwhile the
-// endpoints of the Service change twice a second. A connection that fails, or whose first packet is lost, is a
+// endpoints of the Service change twice a second. A connection that fails, or whose first packet the kernel sends again, is a
 // failure; so is one that begins a second after its endpoint left the Service. A question of UDP is asked again
 // once, because an answer that is under way when its endpoint leaves is lost with every proxy.
 //

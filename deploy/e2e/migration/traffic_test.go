@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,10 @@ import (
 const (
 	// rate is the number of new connections a second, of all streams.
 	rate = 500
-	// late is when an answer counts as lost: the kernel sends a first packet of TCP that is dropped again after a second.
+	// late is when a question of UDP is asked again.
 	late = 950 * time.Millisecond
+	// lost is when an answer counts as lost. A busy machine may keep the servers of this process waiting for long.
+	lost = 10 * time.Second
 	// stale is for how long after it left the Service a pod may be chosen.
 	stale = time.Second
 )
@@ -107,24 +110,34 @@ func (t *traffic) ask(s stream) {
 	}
 }
 
+// errResent means that the first packet of a connection was lost: the kernel sent it again.
+var errResent = errors.New("the first packet was lost")
+
 // converse opens a connection and asks. An answer of UDP that is under way when its pod leaves the Service is lost, whichever
 // proxy ends the flow. So clients of UDP ask again, from the same port, and again is true: the flow must not lead to where
 // there is no answer then.
 func (s *stream) converse() (answer lab.Answer, again bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), late)
+	wait, cancel := context.WithTimeout(context.Background(), lost)
 	defer cancel()
-	c, err := s.from.Open(ctx, s.proto, s.to, 0)
+	c, err := s.from.Open(wait, s.proto, s.to, 0)
 	if err != nil {
 		return answer, false, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	answer, err = c.Ask(ctx, "first")
-	if s.proto != "udp" || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if n, err := c.Resent(); err != nil || n > 0 {
+		return answer, false, cmp.Or(err, errResent)
+	}
+	if s.proto == "tcp" {
+		answer, err = c.Ask(wait, "first")
 		return answer, false, err
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), late)
+	soon, cancel := context.WithTimeout(wait, late)
 	defer cancel()
-	answer, err = c.Ask(ctx, "second")
+	answer, err = c.Ask(soon, "first")
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return answer, false, err
+	}
+	answer, err = c.Ask(wait, "second")
 	return answer, true, err
 }
 
