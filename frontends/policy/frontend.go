@@ -205,11 +205,11 @@ func (f *Frontend) Healthy() error {
 }
 
 // Degraded returns what is not as it should be although rules are in force: the aggregator
-// does not commit, a change waits for long, or the aggregator rejected policies.
+// is away or does not commit, a change waits for long, or the aggregator rejected policies.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
-	if status.Err != nil {
-		return fmt.Errorf("network policies: changes are not committed: %w", status.Err)
+	if err := status.Status.Degraded(); err != nil {
+		return fmt.Errorf("network policies: %w", err)
 	}
 	if err := f.Healthy(); err != nil {
 		return err

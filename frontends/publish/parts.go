@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -45,7 +46,11 @@ func (l *loop[K, V]) freeze(ctx context.Context, part string, why *client.Reject
 	if got, err := l.client.Get(ctx, "", l.cfg.Fragment); err == nil {
 		committed = got.GetFragment()
 	}
-	l.cfg.Backlog.setFrozen(l.parts.Freeze(part, committed))
+	if l.parts.Freeze(part, committed) {
+		l.setFrozen(fmt.Errorf("%s stays as it was: %w", part, why))
+	} else {
+		l.setFrozen(nil)
+	}
 	l.log.Error("a part of the fragment is rejected: it stays as it is, and the rest continues",
 		"part", part, "retry", l.freezeDelay, "detail", why.Detail())
 	l.snapshot = true
@@ -65,7 +70,7 @@ func (l *loop[K, V]) thaw(ctx context.Context) error {
 		}
 		if len(l.frozen) == 0 && !l.snapshot {
 			l.freezeDelay = 0
-			l.cfg.Backlog.setFrozen(false)
+			l.setFrozen(nil)
 			l.log.Info("a part of the fragment that was rejected is published now", "part", part)
 		}
 	}

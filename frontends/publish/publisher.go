@@ -58,23 +58,6 @@ func (c *Config[K, V]) validate() error {
 	return nil
 }
 
-// Status is the progress of a Publisher.
-type Status struct {
-	// Published is true after the first commit.
-	Published bool
-	// Connected is true once an aggregator answered, and Restored is known.
-	Connected bool
-	// Restored is true if the aggregator had the fragment of an earlier process when this one
-	// connected: its content is in force until the first commit.
-	Restored bool
-	// Err is why the aggregator could not be reached, or why it did not commit the last
-	// update; nil after a commit.
-	Err error
-	// Revision is that of the last commit, Acknowledged its time.
-	Revision     uint64
-	Acknowledged time.Time
-}
-
 // Publisher publishes one fragment.
 type Publisher[K comparable, V any] struct {
 	cfg Config[K, V]
@@ -104,13 +87,6 @@ func (p *Publisher[K, V]) Wake() {
 	}
 }
 
-// Status returns the progress.
-func (p *Publisher[K, V]) Status() Status {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.status
-}
-
 // Run publishes until ctx ends, and returns nil then. It leaves the fragment in place. It
 // waits for an aggregator and then for Config.Ready, so that Status tells early what is in
 // force. Its only error is that another process publishes the fragment. Call it once.
@@ -126,7 +102,7 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	case <-p.cfg.Ready:
 	}
 	s := c.Session(client.SessionConfig{
-		Snapshot: func(string) *weftv1.Fragment { return p.cfg.Renderer.Snapshot() }, OnSync: p.onSync,
+		Snapshot: func(string) *weftv1.Fragment { return p.cfg.Renderer.Snapshot() }, OnSync: p.onSync, OnStream: p.onStream,
 	})
 	defer s.Close()
 	l := newLoop(p, c, s)
@@ -222,7 +198,7 @@ func (l *loop[K, V]) checkAnswered() {
 		return
 	}
 	if len(l.frozen) == 0 {
-		l.cfg.Backlog.setFrozen(false)
+		l.setFrozen(nil)
 	}
 	if since := l.cfg.Backlog.commit(); !since.IsZero() {
 		l.cfg.Observer.Answered(since, l.committed)
@@ -340,21 +316,6 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	l.snapshot, l.retry = true, time.Now().Add(l.retryDelay)
 	l.log.Error("cannot publish the fragment", "error", err.Error(), "retry", l.retryDelay)
 	return nil
-}
-
-// acknowledge notes a commit; update is false for a resync of the session's own.
-func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.status.Published = p.status.Published || update
-	p.status.Revision, p.status.Acknowledged, p.status.Err = revision, time.Now(), nil
-}
-
-// failed notes the error of the last attempt, nil if it succeeded.
-func (p *Publisher[K, V]) failed(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.status.Err = err
 }
 
 // wait returns true if there may be something to publish, and false when ctx ends.

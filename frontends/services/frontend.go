@@ -161,12 +161,12 @@ func (f *Frontend) Ready() error {
 }
 
 // Degraded returns what is not as it should be although rules are in force: the aggregator
-// does not commit, a change waits for twice Config.SyncPeriod, or Services are left out
-// because the aggregator rejected them.
+// is away or does not commit, it rejects an IP family as a whole, a change waits for twice
+// Config.SyncPeriod, or Services are left out because the aggregator rejected them.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
-	if status.Err != nil {
-		return fmt.Errorf("services: changes are not committed: %w", status.Err)
+	if err := status.Status.Degraded(); err != nil {
+		return fmt.Errorf("services: %w", err)
 	}
 	if wait := f.cfg.Now().Sub(status.Pending); f.isSynced() && !status.Pending.IsZero() && wait > 2*f.cfg.SyncPeriod {
 		return fmt.Errorf("services: a change has been waiting for its commit for %v", wait.Round(time.Second))

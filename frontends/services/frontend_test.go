@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/source"
@@ -119,12 +120,17 @@ func TestAggregatorComesAndGoes(t *testing.T) {
 	f.Start(t)
 	await(t, "the first Service", func() bool { return f.served() == all(1) })
 	f.Stop()
+	// Also while there is nothing to commit.
+	await(t, "the missing aggregator to be reported", func() bool {
+		err := frontend.Degraded()
+		return errors.Is(err, client.ErrUnavailable) && strings.Contains(err.Error(), "the aggregator does not answer") && frontend.Ready() == nil && frontend.inForce() == nil
+	})
 	src.deliver(many(2)...)
 	await(t, "the event", func() bool { return !frontend.Status().Pending.IsZero() })
 	f.Clear()
 	f.Start(t)
 	await(t, "both Services", func() bool { return f.served() == all(2) })
-	await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() })
+	await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() && frontend.Degraded() == nil })
 }
 
 type brokenSource struct{}

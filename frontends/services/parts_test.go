@@ -72,6 +72,10 @@ func TestFamilyStays(t *testing.T) {
 	})
 	src.deliver(setService("nine", 0, "10.96.0.4", "fd00::9"), setSlice("nine", ipv4, "10.244.0.4"))
 	await(t, "IPv4 alone", func() bool { return f.served() == all(4) && six() == "fd00::3" })
+	await(t, "the family that stays to be reported", func() bool {
+		err := frontend.Degraded()
+		return err != nil && strings.Contains(err.Error(), "IPv6 stays as it was") && strings.Contains(err.Error(), "cannot allocate memory") && frontend.Ready() == nil
+	})
 	clock.turn(time.Minute - 1)
 	if got := probes(frontend); got != "200 200" {
 		t.Errorf("/healthz and /livez are %s before the time is up", got)
@@ -84,7 +88,9 @@ func TestFamilyStays(t *testing.T) {
 	}
 	f.Judge(nil)
 	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
-	await(t, "health", func() bool { return frontend.Status().Pending.IsZero() && probes(frontend) == "200 200" })
+	await(t, "health", func() bool {
+		return frontend.Status().Pending.IsZero() && probes(frontend) == "200 200" && frontend.Degraded() == nil
+	})
 }
 
 // TestUnusedFamilyRefused has a kernel that takes nothing of IPv6, and no Service of
@@ -108,5 +114,8 @@ func TestUnusedFamilyRefused(t *testing.T) {
 	// A fourth update would be that with the family.
 	if got, n := probes(frontend), f.count(); got != "200 200" || n != 3 {
 		t.Errorf("/healthz and /livez are %s after %d updates, want 200 200 after 3", got, n)
+	}
+	if err := frontend.Degraded(); err != nil {
+		t.Errorf("what no Service needs is reported: %v", err)
 	}
 }
