@@ -24,6 +24,9 @@ func (w *writer) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if stored.Killed {
+		w.log.Warn("weft did not end by itself the last time: it was killed, for example because of its memory limit, or it crashed")
+	}
 	w.unconfirmed.Load()
 	w.intact = stored.Trusted
 	w.state.Adopt(dump, stored.Record.Desired)

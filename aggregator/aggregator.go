@@ -184,9 +184,9 @@ type Aggregator struct {
 	scope atomic.Pointer[desired.Scope]
 
 	stage atomic.Pointer[stage]
-	// began is when the first update could be committed, in Unix nanoseconds;
-	// settled is true after Converged has returned nil.
-	began   atomic.Int64
+	// began is when the first update could be committed, with the reading of the monotonic
+	// clock; settled is true after Converged has returned nil.
+	began   atomic.Pointer[time.Time]
 	settled atomic.Bool
 	// returned is true after all fragments of before the start were back.
 	returned atomic.Bool
@@ -321,7 +321,8 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	a.began.Store(a.cfg.Now().UnixNano())
+	began := a.cfg.Now()
+	a.began.Store(&began)
 	a.enter(true, nil)
 	close(a.ready)
 	a.inspector.Wake()

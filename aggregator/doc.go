@@ -131,7 +131,8 @@
 // Healthy reports whether updates are or will be committed. It is for the decision to
 // restart the process. Converged is stricter, for the decision to send traffic to the
 // node: after a restart it is false until the publishers from before are back, or
-// Config.ReadyGrace is over.
+// Config.ReadyGrace is over. Missing, Drift and Stored return what is wrong although rules are
+// in force; Missing also names a publisher whose session has ended, if its fragments are left.
 //
 // # Expiration
 //

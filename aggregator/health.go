@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,16 +32,20 @@ const maxMissing = 10
 
 // Error names the first publishers, and counts the others.
 func (e *MissingError) Error() string {
-	named, more := e.Publishers, ""
-	if n := len(named) - maxMissing; n > 0 {
-		named, more = named[:maxMissing], fmt.Sprintf(" and %d more", n)
-	}
 	grace := ""
 	if e.Grace > 0 {
 		grace = fmt.Sprintf(", grace left: %v", e.Grace.Round(time.Second))
 	}
-	return fmt.Sprintf("publishers of before the restart have not come back yet (fragments: %d%s): %s%s",
-		e.Fragments, grace, strings.Join(named, ", "), more)
+	return fmt.Sprintf("publishers of before the restart have not come back yet (fragments: %d%s): %s", e.Fragments, grace, firstOf(e.Publishers))
+}
+
+// firstOf names the first of names, and counts the others.
+func firstOf(names []string) string {
+	more := ""
+	if n := len(names) - maxMissing; n > 0 {
+		names, more = names[:maxMissing], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more
 }
 
 // Converged returns why the ruleset may differ from what its publishers want now.
@@ -56,7 +61,7 @@ func (a *Aggregator) Converged() error {
 		return nil
 	}
 	missing := a.statuses.missing()
-	missing.Grace = a.cfg.ReadyGrace - a.cfg.Now().Sub(time.Unix(0, a.began.Load()))
+	missing.Grace = a.cfg.ReadyGrace - a.cfg.Now().Sub(*a.began.Load())
 	if missing.Fragments > 0 && missing.Grace > 0 {
 		return missing
 	}
@@ -65,18 +70,53 @@ func (a *Aggregator) Converged() error {
 	return nil
 }
 
-// Missing returns which publishers from before a restart have not come back, also after the
-// time for which Converged waits for them. It returns nil if all are back, and before the
+// Missing returns which publishers are not there although their fragments are in force: those
+// from before a restart that have not come back, also after the time for which Converged waits
+// for them, and those whose session has ended. It returns nil if there are none, and before the
 // first commit.
+//
+// Possible errors: *MissingError, *GoneError.
 func (a *Aggregator) Missing() error {
-	if !a.stage.Load().running || a.returned.Load() {
+	if !a.stage.Load().running {
 		return nil
 	}
-	if missing := a.statuses.missing(); missing.Fragments > 0 {
-		return missing
+	if !a.returned.Load() {
+		if missing := a.statuses.missing(); missing.Fragments > 0 {
+			return missing
+		}
+		a.returned.Store(true)
 	}
-	a.returned.Store(true)
+	if e := a.gone(); len(e.Publishers) > 0 {
+		return e
+	}
 	return nil
+}
+
+// GoneError names the publishers whose last session has ended. What they published is still in
+// force.
+type GoneError struct {
+	// Publishers are their names, ordered.
+	Publishers []string
+	// Since is for how long the first of them has been gone.
+	Since time.Duration
+}
+
+// Error names the first publishers, and counts the others.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("publishers have gone, for %v: their fragments stay as they are: start them again, or withdraw what they left with \"weft delete\": %s",
+		e.Since.Round(time.Second), firstOf(e.Publishers))
+}
+
+// gone returns the publishers that the roster misses, without those that left nothing behind.
+func (a *Aggregator) gone() *GoneError {
+	e, left := &GoneError{}, a.roster.gone()
+	for name, since := range left {
+		if a.statuses.holds(name).Fragments > 0 {
+			e.Publishers, e.Since = append(e.Publishers, name), max(e.Since, since)
+		}
+	}
+	slices.Sort(e.Publishers)
+	return e
 }
 
 // foreignChanges is what is known of changes that other processes made to the kernel's tables.

@@ -89,6 +89,57 @@ func TestConvergedAfterRestart(t *testing.T) {
 	}
 }
 
+// TestPublisherGone misses a publisher whose session has ended, while its fragment is left.
+func TestPublisherGone(t *testing.T) {
+	var later atomic.Int64
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
+		Kernel: &aggregatortest.Kernel{}, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+	}})
+	list := blocklist("list", "10.0.0.3")
+	s := session(t, d.Dial(t, "a"), func(string) *weftv1.Fragment { return list })
+	if _, err := s.Put(aggregatortest.Context(t), list); err != nil {
+		t.Fatal(err)
+	}
+	later.Add(int64(time.Minute))
+	if err := d.Aggregator.Missing(); err != nil {
+		t.Errorf("a connected publisher is missed: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var gone *aggregator.GoneError
+	aggregatortest.Eventually(t, "the publisher is missed", func() bool {
+		later.Add(int64(time.Minute))
+		return errors.As(d.Aggregator.Missing(), &gone)
+	})
+	if diff := cmp.Diff([]string{"a"}, gone.Publishers); diff != "" || gone.Since < time.Minute {
+		t.Errorf("%v for %v (-want +got):\n%s", gone, gone.Since, diff)
+	}
+	again := session(t, d.Dial(t, "a"), func(string) *weftv1.Fragment { return list })
+	if _, err := again.Put(aggregatortest.Context(t), list); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Aggregator.Missing(); err != nil {
+		t.Errorf("it is back, and is missed: %v", err)
+	}
+	// It leaves nothing behind: nothing is missing.
+	if _, err := again.Withdraw(aggregatortest.Context(t), "list"); err != nil {
+		t.Fatal(err)
+	}
+	later.Add(int64(time.Minute))
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	aggregatortest.Eventually(t, "the session has ended", func() bool {
+		list, err := d.Aggregator.ListPublishers()
+		return err == nil && len(list.GetPublishers()) == 0
+	})
+	later.Add(int64(time.Hour))
+	if err := d.Aggregator.Missing(); err != nil {
+		t.Errorf("a publisher that withdrew everything is missed: %v", err)
+	}
+}
+
 func TestConvergedOnceGraceIsOver(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	var later atomic.Int64

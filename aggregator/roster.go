@@ -34,7 +34,20 @@ type publisherRecord struct {
 	lastAt              time.Time
 	// active is when something was noted last.
 	active time.Time
+	// stays is true once a session lasted for steady. left is when the last session ended,
+	// zero while there is one.
+	stays bool
+	left  time.Time
 }
+
+const (
+	// steady is how long a session of a publisher lasts at least, once, if the end of its
+	// sessions is noticed. What a program publishes that always ends sooner is meant to stay.
+	steady = 30 * time.Second
+	// absence is for how long a publisher has no session before it counts as gone: one that
+	// is started again is back sooner.
+	absence = 20 * time.Second
+)
 
 func newRoster(now func() time.Time) *roster {
 	return &roster{now: now, records: make(map[string]*publisherRecord)}
@@ -74,13 +87,34 @@ func (r *roster) join(s *Session) {
 	s.since = r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.record(s.publisher).sessions[s] = struct{}{}
+	p := r.record(s.publisher)
+	p.sessions[s], p.left = struct{}{}, time.Time{}
 }
 
 func (r *roster) leave(s *Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.record(s.publisher).sessions, s)
+	p := r.record(s.publisher)
+	delete(p.sessions, s)
+	now := r.now()
+	p.stays = p.stays || now.Sub(s.since) >= steady
+	if len(p.sessions) == 0 {
+		p.left = now
+	}
+}
+
+// gone returns the publishers that have no session but had one that lasted, and for how long
+// they have had none.
+func (r *roster) gone() map[string]time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, now := make(map[string]time.Duration), r.now()
+	for name, p := range r.records {
+		if since := now.Sub(p.left); p.stays && !p.left.IsZero() && since >= absence {
+			out[name] = since
+		}
+	}
+	return out
 }
 
 // committed counts updates that were acknowledged.

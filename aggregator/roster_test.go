@@ -53,6 +53,37 @@ func TestRosterReport(t *testing.T) {
 	}
 }
 
+// TestGone misses a publisher that stays away after a session that lasted.
+func TestGone(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := newRoster(func() time.Time { return now })
+	pass := func(d time.Duration) { now = now.Add(d) }
+	check := func(want map[string]time.Duration) {
+		t.Helper()
+		if diff := cmp.Diff(want, r.gone()); diff != "" {
+			t.Errorf("gone (-want +got):\n%s", diff)
+		}
+	}
+	none := map[string]time.Duration{}
+	s, brief := &Session{publisher: "a"}, &Session{publisher: "brief"}
+	r.join(s)
+	r.join(brief)
+	pass(time.Second)
+	r.leave(brief)
+	pass(steady)
+	r.leave(s)
+	check(none)
+	pass(absence)
+	check(map[string]time.Duration{"a": absence})
+	r.join(s)
+	check(none)
+	// One that does not get far is still missed.
+	pass(time.Second)
+	r.leave(s)
+	pass(time.Minute)
+	check(map[string]time.Duration{"a": time.Minute})
+}
+
 func TestRosterIsBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := newRoster(func() time.Time { return now })

@@ -15,6 +15,7 @@
 //
 //	weft.db           a bbolt database
 //	weft.db.outdated  the same, after the record could not be stored
+//	running           the boot_id, while a process uses the directory: one that is left was killed
 //	*.damaged, *.damaged-N  damaged files that were renamed, at most ten of a name
 //
 // A rename needs no room on a full disk, so a start does not trust a record that

@@ -139,12 +139,12 @@ func store(d *Dir, changes ...Change) error {
 	return errors.Join(errs...)
 }
 
-// files returns the names in a directory, and below it.
+// files returns the names in a directory, and below it, without the note of begin.
 func files(t testing.TB, dir string) string {
 	t.Helper()
 	var names []string
 	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err == nil && path != dir {
+		if err == nil && path != dir && e.Name() != runningFile {
 			names = append(names, strings.TrimPrefix(path, dir+"/"))
 		}
 		return err

@@ -90,6 +90,8 @@ type Contents struct {
 	// Lineage is the same at each start of versions of weft that know it, as long as no other version has
 	// started with the directory, and the database was not lost.
 	Lineage string
+	// Killed is true if the process that used the directory last was killed or crashed.
+	Killed bool
 }
 
 // Fragment is a durable fragment with its whole content.
@@ -148,6 +150,7 @@ func (d *Dir) Load() (*Contents, error) {
 		c.Lineage = rand.Text()
 	}
 	d.reserved = c.Revision
+	c.Killed = d.begin()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initial = c
@@ -306,5 +309,6 @@ func (d *Dir) Close() error {
 	}
 	db := d.db
 	d.db = nil
+	d.end()
 	return db.Close()
 }

@@ -281,6 +281,31 @@ func TestSecondProcessIsRefused(t *testing.T) {
 }
 
 // TestNewerVersionIsRefused names both versions, and changes nothing.
+// TestKilled tells a process that was killed from one that ended, and from a machine that was
+// started anew.
+func TestKilled(t *testing.T) {
+	path := t.TempDir()
+	note := filepath.Join(path, runningFile)
+	d, c := load(t, path)
+	if c.Killed {
+		t.Error("nothing was there before, and it was killed")
+	}
+	boot, err := os.ReadFile(note)
+	must(t, err)
+	must(t, d.Close())
+	if d, c = load(t, path); c.Killed {
+		t.Error("it ended, and it was killed")
+	}
+	must(t, d.Close())
+	for text, want := range map[string]bool{string(boot): true, "an earlier boot\n": false} {
+		must(t, os.WriteFile(note, []byte(text), 0o600))
+		if d, c = load(t, path); c.Killed != want {
+			t.Errorf("with the note %q killed is %t", text, c.Killed)
+		}
+		must(t, d.Close())
+	}
+}
+
 func TestNewerVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
