@@ -71,7 +71,7 @@ func inUse(socket string) error {
 func Await(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	for logged := false; ; logged = true {
-		s, err := Listen(cfg)
+		s, err := open(cfg)
 		if !errors.Is(err, ErrInUse) {
 			return s, err
 		}

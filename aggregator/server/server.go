@@ -104,6 +104,7 @@ func (c *Config) validate() error {
 type Server struct {
 	cfg      Config
 	listener net.Listener
+	rival    *rival
 	grpc     *grpc.Server
 	health   *health.Server
 	streams  *streams
@@ -118,12 +119,22 @@ type Server struct {
 // make one) and the server on it. Callers can connect from now on; they are
 // served by Serve.
 //
-// A lock file beside the socket keeps other servers away; it stays after Close.
+// A lock file beside the socket keeps other servers away; it stays after Close. Where it does,
+// the server that has it is told: see Rival.
 //
 // Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and
 // trusted.ErrLink (another user could change the directory or the lock), those of an invalid Config,
 // of access.Open and of the file system.
 func Listen(cfg Config) (*Server, error) {
+	s, err := open(cfg)
+	if errors.Is(err, ErrInUse) {
+		claim(cmp.Or(cfg.Socket, DefaultSocket))
+	}
+	return s, err
+}
+
+// open is Listen without a word to the server that has the socket.
+func open(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure server: %w", err)
@@ -139,7 +150,7 @@ func Listen(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, listener: l, health: health.NewServer(), streams: newStreams(cfg.Access), changed: cfg.Access.Changed()}
+	s := &Server{cfg: cfg, listener: l, rival: newRival(l.lock, time.Now), health: health.NewServer(), streams: newStreams(cfg.Access), changed: cfg.Access.Changed()}
 	if err := s.giveSocket(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -132,7 +132,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		Logger:     log, Registerer: d.registry,
 	})
 	if d.tables = agg; err == nil {
-		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(aggregatorConditions(agg, control)))
+		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(d.aggregatorConditions(agg, control)))
 	}
 	if err != nil {
 		closeAll()
@@ -143,6 +143,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		Register: d.registerLocalState,
 	}
 	run := func(srv *server.Server) error {
+		d.socket = srv
 		// Only now, because before, a frontend would publish to another weft, and that weft
 		// has the HTTP ports. After a restart the daemon is ready when the earlier publishers
 		// are back.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,7 +17,7 @@ import (
 // newMonitor makes the monitor of the process: the conditions of the aggregator, if it has
 // one, those of the frontends, and those of the process. The order is that of causes.
 func (d *daemon) newMonitor(ofAggregator []conditions.Condition) error {
-	list := d.ofSource()
+	list := append([]conditions.Condition{(&wallClock{log: d.log, start: time.Now()}).condition()}, d.ofSource()...)
 	list = append(list, ofAggregator...)
 	for _, f := range d.frontends {
 		if n, ok := f.(interface{ Node() error }); ok {
@@ -56,10 +57,12 @@ func (d *daemon) ofSource() []conditions.Condition {
 	return []conditions.Condition{{Name: "api-server", Remote: true, Check: func() error { return conditions.Degrade(kube.Reachable()) }}}
 }
 
-// aggregatorConditions returns the conditions of the aggregator and of what it reads.
-func aggregatorConditions(agg *aggregator.Aggregator, control *access.Control) []conditions.Condition {
+// aggregatorConditions returns the conditions of the aggregator and of what it reads. They are
+// checked once the socket is there.
+func (d *daemon) aggregatorConditions(agg *aggregator.Aggregator, control *access.Control) []conditions.Condition {
 	return []conditions.Condition{
 		{Name: "aggregator", Check: func() error { return prefixed("aggregator", agg.Healthy()) }},
+		{Name: "socket", Check: func() error { return conditions.Degrade(d.socket.Rival()) }},
 		{Name: "configuration", Check: func() error { return conditions.Degrade(control.Current()) }},
 		{Name: "state-directory", Check: func() error { return conditions.Degrade(agg.Stored()) }},
 		{Name: "conntrack", Check: func() error { return conditions.Degrade(checkConntrack(procNetfilter)) }},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
@@ -166,6 +167,8 @@ type daemon struct {
 	successor *successor
 	// tables is the aggregator, nil without one.
 	tables *aggregator.Aggregator
+	// socket is the aggregator's server, nil without one and before serve.
+	socket *server.Server
 	// releasePorts closes the HTTP ports and ends the successor. It is nil before serve.
 	releasePorts context.CancelFunc
 }
