@@ -110,7 +110,7 @@ faults: ## faults, seeded one after the other: how soon weft doctor finds each, 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack curl chromium
 	cd deploy/helm && $(GO) test -count=1 ./...
-	cd deploy/monitoring && $(GO) test -count=1 -parallel 6 ./...
+	cd deploy/monitoring && $(GO) test -count=1 -parallel 9 -timeout 20m ./...
 	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e/coredns && $(GO) test -count=1 ./...
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
@@ -130,8 +130,8 @@ monitoring: ## write rules, dashboards and runbooks anew, from deploy/monitoring
 	cd deploy/monitoring && $(GO) test -count=1 -run '^TestFiles$$' . -args -write
 
 incidents: ## faults, each on a node of its own: what weft reports of each and where; TABLE=FILE (root)
-	@.ci/need ip
-	cd deploy/monitoring && $(GO) test -count=1 -v -parallel 6 -run '^TestIncidents$$' . $(if $(TABLE),-args -incidents.table $(abspath $(TABLE)))
+	@.ci/need nft ip conntrack curl
+	cd deploy/monitoring && $(GO) test -count=1 -v -parallel 9 -timeout 20m -run '^TestIncidents$$' . $(if $(TABLE),-args -incidents.table $(abspath $(TABLE)))
 
 conformance: ## Kubernetes' own sig-network specs like FOCUS, with PROXY, RUNS times; SHORT=1, CHAOS=1, TABLE=FILE (root)
 	@.ci/need nft ip conntrack curl dig nc ss

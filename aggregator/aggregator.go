@@ -321,6 +321,9 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	if changes == nil && a.unprotected() {
+		changes = a.writer.rewatch(ctx)
+	}
 	began := a.cfg.Now()
 	a.began.Store(&began)
 	a.enter(true, nil)
@@ -381,6 +384,13 @@ func (a *Aggregator) Features() []string {
 		out = append(out, "live")
 	}
 	return out
+}
+
+// unprotected reports whether other processes can change some tables although OwnsTables is
+// true: those that a weft or a kernel without ownership left. It is known after the adoption.
+func (a *Aggregator) unprotected() bool {
+	k, ok := a.cfg.Kernel.(interface{ Unprotected() bool })
+	return ok && k.Unprotected()
 }
 
 // OwnsTables reports whether the kernel keeps all other processes away from the

@@ -1,6 +1,7 @@
 package aggregator_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -250,6 +251,26 @@ func TestKernelSecondDaemonIsTold(t *testing.T) {
 	if err := a.Run(ctx); err == nil || !strings.Contains(err.Error(), "ip demo is owned by") {
 		t.Fatalf("second daemon: %v", err)
 	}
+}
+
+// TestKernelUnprotectedTables starts a daemon that owns its tables on one that an older kernel
+// left without an owner: it notices what others do with it, and repairs that.
+func TestKernelUnprotectedTables(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	nfttest.RequireKernel(t, 6, 9)
+	ns, ctx := nfttest.New(t), aggregatortest.Context(t)
+	cfg := aggregator.Config{StateDir: t.TempDir()}
+	d, conn := startKernel(t, ns, cfg, true)
+	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.Stop(), conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := startKernel(t, ns, cfg, false)
+	aggregatortest.Eventually(t, "it runs", func() bool { return !errors.Is(again.Aggregator.Converged(), aggregator.ErrStarting) })
+	ns.Nft(t, "delete table ip demo")
+	aggregatortest.Eventually(t, "the table is back", func() bool { return strings.Contains(ns.ListRuleset(t), "10.0.0.1") })
 }
 
 // TestKernelForeignTable publishes into a table that somebody else has made.

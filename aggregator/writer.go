@@ -178,7 +178,7 @@ func (w *writer) drifted(c kernel.Change) {
 // kernel reports them.
 func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
 	k, ok := w.cfg.Kernel.(Watcher)
-	if !ok || w.OwnsTables() {
+	if !ok || w.OwnsTables() && !w.unprotected() {
 		return nil, nil
 	}
 	changes, err := k.Watch(ctx)

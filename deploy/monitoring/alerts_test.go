@@ -56,6 +56,12 @@ var cases = map[string]struct{ raised, quiet []string }{
 		[]string{`weft_degraded{` + node + `, condition="node"} 1x30`, `weft_degraded{` + node + `, condition="http"} 1x30`},
 		[]string{`weft_degraded{` + node + `, condition="services"} 1x30`},
 	},
+	"WeftSecondStarted": {
+		[]string{`weft_degraded{` + node + `, condition="socket"} 0x26 1x3`}, []string{`weft_degraded{` + node + `, condition="socket"} 0x28 1`, `weft_degraded{` + node + `, condition="socket"} 0x30`},
+	},
+	"WeftClockJumped": {
+		[]string{`weft_degraded{` + node + `, condition="clock"} 0x28 1`}, []string{`weft_degraded{` + node + `, condition="clock"} 1x10 0x20`},
+	},
 	"WeftProgrammingSlow": {
 		[]string{"weft:network_programming_within_1s:ratio_rate1h 0.8x30\nweft:network_programming_within_1s:ratio_rate5m 0.7x30"},
 		// It is over, or has only begun.

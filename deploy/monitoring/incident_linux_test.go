@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // incident is a fault and what is reported of it.
@@ -15,40 +16,97 @@ type incident struct {
 	split bool
 	// fresh seeds the fault before weft starts for the first time.
 	fresh bool
-	seed  func(*testing.T, *patient)
-	heal  func(*testing.T, *patient)
-	// health is a part of a line of /readyz?verbose, event the reason and a part of the note of an Event, log
-	// a part of a log line: what must be reported, "" for nothing. Alert is an alert whose
-	// expression must have a result.
+	// shifted runs weft under a wall clock of its own.
+	shifted bool
+	// uptime is for how long weft has run before the fault.
+	uptime time.Duration
+	seed   func(*testing.T, *patient)
+	// during checks what must work in spite of the fault. It may be nil.
+	during func(*testing.T, *patient)
+	heal   func(*testing.T, *patient)
+	// health is a part of a line of /readyz?verbose, or of why it does not answer, event the reason
+	// and a part of the note of an Event, log a part of a log line: what must be reported, "" for
+	// nothing. Alert is an alert that must fire.
 	health, alert, event, log string
+	// later is true if event and log come only when the cause is gone: while it is there nothing
+	// of weft runs, or the API server does not accept events.
+	later bool
+	// reason says why a cell is empty.
+	reason string
 }
 
-// incidents are those of the table. Not here: a jump of the wall clock, which belongs to the whole machine, a family that the
-// kernel refuses, and a full connection tracking table, which is the machine's too.
+// lasting is a line of the log about a condition that lasts.
+const lasting = `msg="weft is degraded" condition=`
+
+// incidents are those of the table, those that last long first.
 var incidents = []incident{
 	{
-		name: "api-away-at-start", fault: "the API server is unreachable at the start", fresh: true,
-		seed:   func(_ *testing.T, p *patient) { p.api.stop() },
-		heal:   func(t *testing.T, p *patient) { p.api.start(t) },
-		health: "[-]services failed: services: not published", alert: "WeftNotReady", log: "the Kubernetes API does not answer",
+		name: "clock", fault: "the wall clock jumps by hours, both ways", shifted: true,
+		seed: func(t *testing.T, p *patient) { p.setClock(t, "5h") }, during: jumping,
+		heal:   func(t *testing.T, p *patient) { p.setClock(t, "0s") },
+		health: "[!]clock degraded: the wall clock jumped by +5h0m0s", alert: "WeftClockJumped", event: "WeftDegraded clock", log: "the wall clock jumped",
 	},
 	{
-		name: "api-away", fault: "the API server is unreachable later",
-		seed:   func(_ *testing.T, p *patient) { p.api.stop() },
-		heal:   func(t *testing.T, p *patient) { p.api.start(t) },
-		health: "[!]api-server degraded", alert: "WeftAPIServerUnreachable", log: "the Kubernetes API does not answer",
+		name: "two", fault: "a second weft on the node",
+		seed: func(t *testing.T, p *patient) { p.second.start(t) }, during: updates,
+		heal:   func(_ *testing.T, p *patient) { p.second.stop() },
+		health: "[!]socket degraded: another weft", alert: "WeftSecondStarted", event: "WeftDegraded socket", log: "socket is in use by process",
 	},
 	{
-		name: "credentials", fault: "the API server refuses the credentials",
+		name: "family-at-start", fault: "the kernel refuses IPv6 at the start: another program owns the table `ip6 weft`", fresh: true,
+		seed: func(t *testing.T, p *patient) {
+			p.foreign = newForeign(t)
+			p.foreign.replace(t, owner, nil)
+		},
+		during: updates,
+		heal:   func(_ *testing.T, p *patient) { p.foreign.end() },
+		health: "[!]services degraded: services: IPv6 stays as it was", alert: "WeftServicesDegraded", event: "WeftDegraded services", log: "a part of the fragment is rejected",
+	},
+	{
+		name: "family-later", fault: "the kernel refuses IPv6 later: another program has the table `ip6 weft` in place of weft's, as it can before Linux 6.9",
+		seed: func(t *testing.T, p *patient) {
+			// A table as an older kernel has it, which belongs to no process.
+			p.weft.stop()
+			p.foreign = newForeign(t)
+			p.foreign.replace(t, 0, p.foreign.mark(t))
+			p.weft.start(t)
+			p.await(t)
+			p.foreign.replace(t, owner, nil)
+		},
+		during: updates,
+		heal:   func(_ *testing.T, p *patient) { p.foreign.end() },
+		health: "[!]tables degraded: not repaired yet", alert: "WeftForeignChanges", event: "WeftDegraded tables", log: "cannot repair table",
+	},
+	{
+		name: "frontend-dead", fault: "the Service frontend is dead", split: true, uptime: 35 * time.Second,
+		seed:   func(_ *testing.T, p *patient) { p.weft.stop() },
+		heal:   func(t *testing.T, p *patient) { p.weft.start(t) },
+		health: "[!]publishers degraded: publishers have gone", alert: "WeftPublisherMissing", log: lasting + "publishers",
+		reason: "the aggregator does not speak to the API server; the kubelet has Events of the container",
+	},
+	{
+		name: "api-away-at-start", fault: "the API server is unreachable at the start", fresh: true, later: true,
+		seed:   func(_ *testing.T, p *patient) { p.api.stop() },
+		heal:   func(t *testing.T, p *patient) { p.api.start(t) },
+		health: "[-]services failed: services: not published", alert: "WeftNotReady", event: "WeftRecovered api-server", log: "the Kubernetes API does not answer",
+	},
+	{
+		name: "api-away", fault: "the API server is unreachable later", later: true,
+		seed:   func(_ *testing.T, p *patient) { p.api.stop() },
+		heal:   func(t *testing.T, p *patient) { p.api.start(t) },
+		health: "[!]api-server degraded", alert: "WeftAPIServerUnreachable", event: "WeftRecovered api-server", log: "the Kubernetes API does not answer",
+	},
+	{
+		name: "credentials", fault: "the API server refuses the credentials", later: true,
 		seed:   func(t *testing.T, p *patient) { p.api.stop(); p.api.with(t, "-status", "401") },
 		heal:   func(t *testing.T, p *patient) { p.api.stop(); p.api.with(t) },
-		health: "refuses the credentials", alert: "WeftAPIServerUnreachable", log: "refuses the credentials",
+		health: "refuses the credentials", alert: "WeftAPIServerUnreachable", event: "WeftRecovered api-server", log: "refuses the credentials",
 	},
 	{
-		name: "certificate", fault: "the certificate of the API server has expired",
+		name: "certificate", fault: "the certificate of the API server has expired", later: true,
 		seed:   func(t *testing.T, p *patient) { p.api.stop(); p.certify(t, true); p.api.start(t) },
 		heal:   func(t *testing.T, p *patient) { p.api.stop(); p.certify(t, false); p.api.start(t) },
-		health: "certificate has expired", alert: "WeftAPIServerUnreachable", log: "certificate has expired",
+		health: "certificate has expired", alert: "WeftAPIServerUnreachable", event: "WeftRecovered api-server", log: "certificate has expired",
 	},
 	{
 		name: "socket", fault: "the frontend may not use the socket", split: true,
@@ -59,7 +117,13 @@ var incidents = []incident{
 			p.weft.start(t)
 		},
 		heal:   func(t *testing.T, p *patient) { p.weft.stop(); p.weft.uid = 0; p.weft.start(t) },
-		health: "[-]services failed", alert: "WeftNotReady", log: "permission denied",
+		health: "[-]services failed", alert: "WeftNotReady", event: "WeftDegraded services", log: "permission denied",
+	},
+	{
+		name: "aggregator-dead", fault: "the aggregator is dead", split: true,
+		seed:   func(_ *testing.T, p *patient) { p.aggregator.stop() },
+		heal:   func(t *testing.T, p *patient) { p.aggregator.start(t) },
+		health: "[!]services degraded: services: the aggregator does not answer", alert: "WeftServicesDegraded", event: "WeftDegraded services", log: "no stream to the aggregator",
 	},
 	{
 		name: "state-full", fault: "the state directory is full",
@@ -68,6 +132,7 @@ var incidents = []incident{
 			_, _ = run(t, "", "dd", "if=/dev/zero", "of="+filepath.Join(p.state, "filler"), "bs=4k")
 			p.publish(t)
 		},
+		during: updates,
 		heal: func(t *testing.T, p *patient) {
 			must(t, "", "rm", filepath.Join(p.state, "filler"))
 			p.publish(t)
@@ -75,28 +140,34 @@ var incidents = []incident{
 		health: "[!]state-directory degraded", alert: "WeftStateNotStored", event: "WeftDegraded state-directory", log: "no space left on device",
 	},
 	{
+		name: "state-read-only", fault: "the state directory is read-only",
+		seed: func(t *testing.T, p *patient) {
+			// The kernel refuses this while a file is open for writing.
+			p.weft.stop()
+			must(t, "", "mount", "-o", "remount,ro", p.state)
+			p.weft.start(t)
+		},
+		during: updates,
+		heal:   func(t *testing.T, p *patient) { must(t, "", "mount", "-o", "remount,rw", p.state) },
+		health: "[!]state-directory degraded", alert: "WeftStateNotStored", event: "WeftDegraded state-directory", log: "read-only file system",
+	},
+	{
+		name: "conntrack", fault: "the connection tracking table is full",
+		seed: func(t *testing.T, p *patient) { p.track(t) }, during: updates,
+		heal:   func(t *testing.T, _ *patient) { must(t, "", "conntrack", "-F") },
+		health: "[!]conntrack degraded", alert: "WeftConntrackNearlyFull", event: "WeftDegraded conntrack", log: lasting + "conntrack",
+	},
+	{
 		name: "kube-proxy", fault: "kube-proxy still runs: it has the port", fresh: true,
-		seed:   func(t *testing.T, p *patient) { p.listen(t, healthAddress) },
+		seed: func(t *testing.T, p *patient) { p.listen(t, healthAddress) }, during: updates,
 		heal:   func(_ *testing.T, p *patient) { p.closeListener() },
-		health: "", alert: "WeftNodeMisfit", event: "FailedToStartProxierHealthcheck", log: "address already in use",
+		health: "[!]http degraded", alert: "WeftNodeMisfit", event: "FailedToStartProxierHealthcheck", log: "address already in use",
 	},
 	{
 		name: "cluster-cidr", fault: "a wrong cluster CIDR", fresh: true,
-		seed:   func(_ *testing.T, p *patient) { p.cidr = "172.16.0.0/12" },
+		seed: func(_ *testing.T, p *patient) { p.cidr = "172.16.0.0/12" }, during: updates,
 		heal:   func(t *testing.T, p *patient) { p.weft.stop(); p.cidr = clusterCIDR; p.weft.start(t) },
 		health: "[!]node degraded: the node's podCIDR", alert: "WeftNodeMisfit", event: "WeftDegraded node", log: "does not fit this node",
-	},
-	{
-		name: "aggregator-dead", fault: "the aggregator is dead", split: true,
-		seed:  func(_ *testing.T, p *patient) { p.aggregator.stop() },
-		heal:  func(t *testing.T, p *patient) { p.aggregator.start(t) },
-		alert: "WeftDown", log: "aggregator",
-	},
-	{
-		name: "frontend-dead", fault: "the Service frontend is dead", split: true,
-		seed:  func(_ *testing.T, p *patient) { p.weft.stop() },
-		heal:  func(t *testing.T, p *patient) { p.weft.start(t) },
-		alert: "WeftDown",
 	},
 	{
 		name: "configuration", fault: "a broken configuration file",
@@ -104,6 +175,7 @@ var incidents = []incident{
 			put(t, p.dir, "weft.yaml", "publishers: 7\n")
 			p.weft.signal(syscall.SIGHUP)
 		},
+		during: updates,
 		heal: func(t *testing.T, p *patient) {
 			put(t, p.dir, "weft.yaml", configuration)
 			p.weft.signal(syscall.SIGHUP)
@@ -111,17 +183,11 @@ var incidents = []incident{
 		health: "[!]configuration degraded", alert: "WeftConfigurationBroken", event: "WeftDegraded configuration", log: "weft.yaml",
 	},
 	{
-		name: "two", fault: "a second weft on the node",
-		seed: func(t *testing.T, p *patient) { p.second.start(t) },
-		heal: func(_ *testing.T, p *patient) { p.second.stop() },
-		log:  "socket is in use by process",
-	},
-	{
-		name: "oom", fault: "weft is killed, as the kernel does for its memory",
+		name: "oom", fault: "weft is killed, as the kernel does for its memory", later: true,
 		// It is started again only when it has been noticed.
-		seed:  func(_ *testing.T, p *patient) { p.weft.stop() },
-		heal:  func(t *testing.T, p *patient) { p.weft.start(t) },
-		alert: "WeftDown",
+		seed:   func(_ *testing.T, p *patient) { p.weft.stop() },
+		heal:   func(t *testing.T, p *patient) { p.weft.start(t) },
+		health: "connection refused", alert: "WeftDown", event: "Starting weft", log: "weft did not end by itself the last time",
 	},
 }
 

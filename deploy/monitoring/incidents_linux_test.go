@@ -21,9 +21,9 @@ var (
 // fault is silent, and when its cause is gone all is well again without a repair.
 func TestIncidents(t *testing.T) {
 	if name := os.Getenv(inNamespace); name != "" {
-		for _, i := range incidents {
-			if i.name == name {
-				runIncident(t, i)
+		for n := range incidents {
+			if incidents[n].name == name {
+				runIncident(t, &incidents[n])
 			}
 		}
 		return
@@ -40,9 +40,11 @@ func TestIncidents(t *testing.T) {
 	for name, pkg := range map[string]string{"weft": "./cmd/weft", "standalone": "./frontends/source/apitest/standalone"} {
 		must(t, "../..", "go", "build", "-o", filepath.Join(programs, name), pkg)
 	}
+	must(t, "", "go", "build", "-o", filepath.Join(programs, "clockshift"), "./clockshift")
 	rows := make([]string, len(incidents))
 	t.Run("all", func(t *testing.T) {
-		for n, i := range incidents {
+		for n := range incidents {
+			i := &incidents[n]
 			if *incidentNames != "" && !strings.Contains(","+*incidentNames+",", ","+i.name+",") {
 				continue
 			}

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -23,6 +22,7 @@ import (
 const (
 	healthAddress     = "127.0.0.1:10256"
 	aggregatorMetrics = "127.0.0.1:10245"
+	aggregatorHealth  = "127.0.0.1:10246"
 	clusterCIDR       = "10.244.0.0/16,fd00:10:244::/56"
 	configuration     = "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- {name: team-a, match: {uid: 4001}, allow: {tables: [{name: team-a}]}}\n"
 	// restart is the time until a program that has ended is started again.
@@ -106,7 +106,10 @@ type patient struct {
 	// weft is all of it, or the Service frontend alone beside the aggregator. Second is another weft.
 	weft, aggregator, second *service
 	listener                 net.Listener
-	published                int
+	// foreign is another program with tables of its own.
+	foreign *foreign
+	// published counts fragments, changed changes of the endpoint.
+	published, changed int
 }
 
 // apiServer is the API server with further arguments.
@@ -147,7 +150,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", certificate-aut
 `
 
 // newPatient makes a node on which nothing runs yet.
-func newPatient(t *testing.T, split bool) *patient {
+func newPatient(t *testing.T, i *incident) *patient {
 	t.Helper()
 	p := &patient{dir: t.TempDir(), cidr: clusterCIDR}
 	p.state, p.socket = filepath.Join(p.dir, "state"), filepath.Join(p.dir, "run", "weft.sock")
@@ -174,6 +177,9 @@ func newPatient(t *testing.T, split bool) *patient {
 	weft := func(log string, args ...string) *service {
 		return &service{log: at(log), argv: func() []string {
 			argv := append([]string{filepath.Join(programs(), "weft")}, args...)
+			if i.shifted {
+				argv = append([]string{filepath.Join(programs(), "clockshift"), at("clock")}, argv...)
+			}
 			if args[0] != "aggregator" {
 				argv = append(argv, "--kubeconfig", at("kubeconfig"), "--hostname-override", "node-a", "--cluster-cidr", p.cidr)
 			}
@@ -183,9 +189,9 @@ func newPatient(t *testing.T, split bool) *patient {
 	storage := []string{"--socket", p.socket, "--state-dir", p.state, "--config", at("weft.yaml")}
 	p.weft = weft("weft.log", append([]string{"run", "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress}, storage...)...)
 	p.second = weft("second.log", append([]string{"run", "--metrics-bind-address=", "--healthz-bind-address="}, storage...)...)
-	if split {
+	if i.split {
 		p.weft = weft("weft.log", "services", "--socket", p.socket, "--local-state-socket", at("services.sock"), "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress)
-		p.aggregator = weft("aggregator.log", append([]string{"aggregator", "--metrics-bind-address", aggregatorMetrics, "--healthz-bind-address", "127.0.0.1:10246"}, storage...)...)
+		p.aggregator = weft("aggregator.log", append([]string{"aggregator", "--metrics-bind-address", aggregatorMetrics, "--healthz-bind-address", aggregatorHealth}, storage...)...)
 	}
 	return p
 }
@@ -195,30 +201,10 @@ func (p *patient) logs() []string {
 	return []string{p.weft.log, p.second.log, filepath.Join(p.dir, "aggregator.log")}
 }
 
-// publish updates a fragment. That it fails may be what is wanted.
-func (p *patient) publish(t *testing.T) {
-	t.Helper()
-	p.published++
-	put(t, p.dir, "fragment.nft", fmt.Sprintf("table inet incident { set s { type mark; elements = { %d }; }; }\n", p.published))
-	_, _ = run(t, p.dir, filepath.Join(programs(), "weft"), "apply", "-f", "fragment.nft", "--socket", p.socket)
-}
-
-// listen has an address, as kube-proxy would, until closeListener.
-func (p *patient) listen(t *testing.T, address string) {
-	t.Helper()
-	l, err := net.Listen("tcp", address) //nolint:noctx // of the test
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.listener = l
-}
-
-func (p *patient) closeListener() { _ = p.listener.Close() }
-
 // certify writes the certificate of the API server, and the one that signs it if there is none yet.
 func (p *patient) certify(t *testing.T, expired bool) {
 	t.Helper()
-	end := time.Now().Add(time.Hour)
+	end := time.Now().Add(240 * time.Hour)
 	template := func(name string, end time.Time) *x509.Certificate {
 		return &x509.Certificate{
 			SerialNumber: big.NewInt(end.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,

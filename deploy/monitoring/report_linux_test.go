@@ -11,16 +11,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
 )
+
+// incidentPatience bounds the wait for a report, and for its end: a condition that lasts is an
+// Event after a minute, and what is tried again waits for up to as long.
+const incidentPatience = 3 * time.Minute
 
 // look is where an operator looks.
 type look struct {
 	p      *patient
 	client *http.Client
 	server *server
-	alerts map[string]string
-	// skip has how much of each log is from before the fault.
-	skip map[string]int
+	alerts map[string]Alert
+	// skip has how much of each log is from before the fault, and known the Events of before.
+	skip  map[string]int
+	known map[string]bool
 }
 
 func newLook(t *testing.T, p *patient) *look {
@@ -30,11 +39,11 @@ func newLook(t *testing.T, p *patient) *look {
 		addresses = append(addresses, aggregatorMetrics)
 	}
 	l := &look{
-		p: p, server: newServer(t, addresses...), alerts: make(map[string]string), skip: make(map[string]int),
+		p: p, server: newServer(t, addresses...), alerts: make(map[string]Alert), skip: make(map[string]int), known: make(map[string]bool),
 		client: &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}, //nolint:gosec // of the test
 	}
 	for _, a := range source(t).Alerts {
-		l.alerts[a.Alert] = a.Expr
+		l.alerts[a.Alert] = a
 	}
 	return l
 }
@@ -65,34 +74,69 @@ func line(text, word string) (string, error) {
 	return "", fmt.Errorf("%q is not in\n%s", word, text)
 }
 
-// health returns the line of a condition that has a word.
+// health returns the line of a condition that has a word, or of why there is no answer. Where
+// another program has the port for health, the port for metrics has the same.
 func (l *look) health(word string) (string, error) {
-	body, err := l.get("http://" + healthAddress + "/readyz?verbose")
-	if err != nil {
-		return "", err
+	var all strings.Builder
+	for _, address := range []string{healthAddress, metricsAddress, aggregatorHealth} {
+		body, err := l.get("http://" + address + "/readyz?verbose")
+		if err != nil {
+			body = err.Error()
+		}
+		fmt.Fprintln(&all, body)
 	}
-	return line(body, word)
+	return line(all.String(), word)
 }
 
-// event returns an Event by "REASON WORD": the word is in its note.
-func (l *look) event(want string) (string, error) {
+// event is an Event of the API.
+type event struct {
+	Reason, Note string
+	Metadata     struct{ Name string }
+}
+
+// events returns all Events.
+func (l *look) events() ([]event, error) {
 	body, err := l.get("https://127.0.0.1:6443/apis/events.k8s.io/v1/events")
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []event }
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, body)
+	}
+	return list.Items, nil
+}
+
+// event returns an Event since the fault by "REASON WORD": the word is in its note.
+func (l *look) event(want string) (string, error) {
+	list, err := l.events()
 	if err != nil {
 		return "", err
 	}
-	var list struct {
-		Items []struct{ Reason, Note string }
-	}
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		return "", fmt.Errorf("%w: %s", err, body)
-	}
 	reason, word, _ := strings.Cut(want, " ")
-	for _, e := range list.Items {
-		if e.Reason == reason && strings.Contains(e.Note, word) {
+	for _, e := range list {
+		if e.Reason == reason && strings.Contains(e.Note, word) && !l.known[e.Metadata.Name] {
 			return e.Reason + ": " + e.Note, nil
 		}
 	}
-	return "", fmt.Errorf("no Event %s in %s", want, body)
+	return "", fmt.Errorf("no Event %s in %v", want, list)
+}
+
+// mark makes what is in the logs and the Events now that of before the fault.
+func (l *look) mark(t *testing.T) {
+	t.Helper()
+	for _, name := range l.p.logs() {
+		if info, err := os.Stat(name); err == nil {
+			l.skip[name] = int(info.Size())
+		}
+	}
+	list, err := l.events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		l.known[e.Metadata.Name] = true
+	}
 }
 
 // log returns a line of a log since the fault.
@@ -112,23 +156,36 @@ func (l *look) log(word string) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// alert returns the name of an alert whose expression has a result.
+// alert returns the name of an alert that the rule engine of Prometheus raises on what it has
+// read from weft. The time for which it must last is left out.
 func (l *look) alert(t *testing.T, name string) (string, error) {
-	v, err := l.server.query(t.Context(), l.alerts[name])
-	if err == nil && len(v) == 0 {
-		err = fmt.Errorf("alert %s: %s has no result", name, l.alerts[name])
+	a := l.alerts[name]
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
+	if err != nil {
+		return "", fmt.Errorf("alert %s: %w", name, err)
 	}
-	return name, err
+	rule := rules.NewAlertingRule(a.Alert, expr, 0, 0, labels.EmptyLabels(), labels.FromStrings("summary", a.Summary), labels.EmptyLabels(), "", true, nil)
+	if _, err := rule.Eval(t.Context(), 0, time.Now(), rules.EngineQueryFunc(l.server.engine, l.server.storage), nil, 0); err != nil {
+		return "", fmt.Errorf("alert %s: %w", name, err)
+	}
+	for _, active := range rule.ActiveAlerts() {
+		if active.State == rules.StateFiring {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("alert %s: %s has no result", name, a.Expr)
 }
 
 // well returns an error while a condition or the alert reports something.
 func (l *look) well(t *testing.T, alert string) error {
-	body, err := l.get("http://" + healthAddress + "/readyz?verbose")
-	if err != nil {
-		return err
-	}
-	if strings.Contains(body, "[-]") || strings.Contains(body, "[!]") {
-		return errors.New(body)
+	for _, address := range l.p.healthAddresses() {
+		body, err := l.get("http://" + address + "/readyz?verbose")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(body, "[-]") || strings.Contains(body, "[!]") {
+			return errors.New(body)
+		}
 	}
 	if v, err := l.server.query(t.Context(), "up == 0"); err != nil || len(v) > 0 {
 		return fmt.Errorf("not all metrics are read: %v, %w", v, err)
@@ -137,7 +194,7 @@ func (l *look) well(t *testing.T, alert string) error {
 		return nil
 	}
 	if _, err := l.alert(t, alert); err == nil {
-		return fmt.Errorf("alert %s has a result still", alert)
+		return fmt.Errorf("alert %s is raised still", alert)
 	}
 	return nil
 }
@@ -147,7 +204,7 @@ func await(t *testing.T, what string, f func() error) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(incidentPatience); ; {
 		err := f()
 		if err == nil {
 			return
@@ -160,9 +217,16 @@ func await(t *testing.T, what string, f func() error) {
 }
 
 // runIncident makes a fault, and writes what is reported of it.
-func runIncident(t *testing.T, i incident) {
-	p := newPatient(t, i.split)
+func runIncident(t *testing.T, i *incident) {
+	p := newPatient(t, i)
 	l := newLook(t, p)
+	t.Cleanup(func() {
+		for _, name := range p.logs() {
+			if text, err := os.ReadFile(name); err == nil && t.Failed() {
+				t.Logf("%s:\n%s", name, text)
+			}
+		}
+	})
 	p.api.start(t)
 	if i.fresh {
 		i.seed(t, p)
@@ -172,35 +236,62 @@ func runIncident(t *testing.T, i incident) {
 	}
 	p.weft.start(t)
 	if !i.fresh {
-		await(t, "a node that is well", func() error { return l.well(t, i.alert) })
-		for _, name := range p.logs() {
-			if info, err := os.Stat(name); err == nil {
-				l.skip[name] = int(info.Size())
+		began := time.Now()
+		await(t, "a node that is well", func() error {
+			if left := i.uptime - time.Since(began); left > 0 {
+				return fmt.Errorf("it is to run for %v more", left)
 			}
-		}
+			return l.well(t, i.alert)
+		})
+		l.mark(t)
 		i.seed(t, p)
 	}
-	cells := []string{i.fault}
-	for _, place := range []struct {
-		name, want string
-		find       func(string) (string, error)
-	}{
-		{"health", i.health, l.health}, {"alert", i.alert, func(name string) (string, error) { return l.alert(t, name) }},
-		{"event", i.event, l.event}, {"log", i.log, l.log},
-	} {
-		found := ""
-		if place.want != "" {
-			await(t, place.name, func() (err error) {
-				found, err = place.find(place.want)
-				return err
-			})
+	found := make(map[string]string)
+	find := func(place, want string, find func(string) (string, error)) {
+		if want == "" {
+			return
 		}
-		cells = append(cells, cell(strings.ReplaceAll(found, p.dir, "")))
+		await(t, place+" "+want, func() (err error) {
+			found[place], err = find(want)
+			return err
+		})
+	}
+	find("health", i.health, l.health)
+	find("alert", i.alert, func(name string) (string, error) { return l.alert(t, name) })
+	switch {
+	case !i.later:
+		find("event", i.event, l.event)
+		find("log", i.log, l.log)
+	case strings.HasPrefix(i.event, "WeftRecovered"):
+		// Of what has not been reported the end is not reported either.
+		find("log", lasting, l.log)
+		find("log", i.log, l.log)
+	}
+	if i.during != nil {
+		i.during(t, p)
 	}
 	began := time.Now()
 	i.heal(t, p)
 	await(t, "a node that is well again", func() error { return l.well(t, i.alert) })
-	cells = append(cells, fmt.Sprintf("%.0f s", time.Since(began).Seconds()))
+	again := time.Since(began)
+	whole(t, p)
+	if i.later {
+		find("event", i.event, l.event)
+		find("log", i.log, l.log)
+		found["event"] += "\x00"
+	}
+	cells := []string{i.fault}
+	for _, place := range []string{"health", "alert", "event", "log"} {
+		text := cell(strings.ReplaceAll(strings.TrimSuffix(found[place], "\x00"), p.dir, ""))
+		switch {
+		case text == "":
+			text = "none: " + i.reason
+		case strings.HasSuffix(found[place], "\x00"):
+			text = "afterwards " + text
+		}
+		cells = append(cells, text)
+	}
+	cells = append(cells, fmt.Sprintf("%.0f s", again.Seconds()))
 	if err := os.WriteFile(os.Getenv("WEFT_MONITORING_REPORT"), []byte("| "+strings.Join(cells, " | ")+" |\n"), 0o600); err != nil { //nolint:gosec // of the test
 		t.Fatal(err)
 	}

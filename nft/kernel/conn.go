@@ -70,6 +70,10 @@ func (c *Conn) Close() error {
 // process can change them. This needs Linux 6.9, and a Config without NoOwner.
 func (c *Conn) Owner() bool { return c.owner }
 
+// Unprotected reports whether other processes can change some of the connection's tables: all of
+// them without Owner, and otherwise those that were adopted and had been created without an owner.
+func (c *Conn) Unprotected() bool { return c.guarded() }
+
 // Generation returns the generation of the ruleset: the number of the last transaction,
 // of any process, in the network namespace.
 func (c *Conn) Generation() (uint32, error) {

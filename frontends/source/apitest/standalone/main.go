@@ -3,7 +3,7 @@
 //	standalone -address 127.0.0.1:6443 -objects FILE [-cert FILE -key FILE] [-status 401]
 //
 // It has the objects of a YAML file, and those that are written to it. With -status it answers
-// everything with that status.
+// everything with that status. Each request of a list or an object is a line of its output.
 package main
 
 import (
@@ -55,9 +55,10 @@ func run(address, objects, cert, key string, status int) error {
 	if err := load(api, objects); err != nil {
 		return err
 	}
-	if status != 0 {
-		api.Fault(func(apitest.Request) apitest.Fault { return apitest.Fault{Status: status} })
-	}
+	api.Fault(func(r apitest.Request) apitest.Fault {
+		fmt.Println(r.Verb, r.Resource)
+		return apitest.Fault{Status: status}
+	})
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
 	<-end

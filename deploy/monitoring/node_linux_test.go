@@ -1,0 +1,126 @@
+package monitoring
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// publish updates a fragment. That it fails may be what is wanted.
+func (p *patient) publish(t *testing.T) {
+	t.Helper()
+	p.published++
+	put(t, p.dir, "fragment.nft", fmt.Sprintf("table inet incident { set s { type mark; elements = { %d }; }; }\n", p.published))
+	_, _ = run(t, p.dir, filepath.Join(programs(), "weft"), "apply", "-f", "fragment.nft", "--socket", p.socket)
+}
+
+// listen has an address, as kube-proxy would, until closeListener.
+func (p *patient) listen(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address) //nolint:noctx // of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listener = l
+}
+
+func (p *patient) closeListener() { _ = p.listener.Close() }
+
+// healthAddresses are those of the processes of the node.
+func (p *patient) healthAddresses() []string {
+	if p.aggregator != nil {
+		return []string{healthAddress, aggregatorHealth}
+	}
+	return []string{healthAddress}
+}
+
+// await waits until weft is ready.
+func (p *patient) await(t *testing.T) {
+	t.Helper()
+	client := &http.Client{Timeout: time.Second}
+	await(t, "weft to be ready", func() error {
+		answer, err := client.Get("http://" + healthAddress + "/readyz") //nolint:noctx // the client has a timeout
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
+		}
+		return nil
+	})
+}
+
+// updates changes the endpoint of the Service, and waits until the kernel has the new one.
+func updates(t *testing.T, p *patient) {
+	t.Helper()
+	p.changed++
+	address := fmt.Sprintf("10.244.1.%d", 100+p.changed)
+	slice := fmt.Sprintf(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"web-4","namespace":"default","labels":{"kubernetes.io/service-name":"web"}},
+"addressType":"IPv4","ports":[{"name":"","port":8080,"protocol":"TCP"}],"endpoints":[{"addresses":[%q]}]}`, address)
+	put(t, p.dir, "slice.json", slice)
+	must(t, p.dir, "curl", "-sSfk", "-X", "PUT", "-H", "Content-Type: application/json", "-H", "Accept: application/json", "--data-binary", "@slice.json",
+		"https://127.0.0.1:6443/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/web-4")
+	await(t, "the endpoint "+address, func() error {
+		out, err := run(t, "", "nft", "list", "table", "ip", "weft")
+		if err == nil && !strings.Contains(out, address+" ") {
+			err = errors.New("the table does not have it")
+		}
+		return err
+	})
+}
+
+// whole checks that both families are in force: a change of IPv4, and the Service of IPv6.
+func whole(t *testing.T, p *patient) {
+	t.Helper()
+	updates(t, p)
+	await(t, "the table of IPv6", func() error {
+		out, err := run(t, "", "nft", "list", "table", "ip6", "weft")
+		if err == nil {
+			_, err = line(out, "fd00:10:96::77")
+		}
+		return err
+	})
+}
+
+// track fills the connection tracking table with flows of a client of this node.
+func (p *patient) track(t *testing.T) {
+	t.Helper()
+	const dir = "/proc/sys/net/netfilter/"
+	number := func(name string) int {
+		text, err := os.ReadFile(dir + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// They would end while the test looks.
+	must(t, "", "sysctl", "-qw", "net.netfilter.nf_conntrack_udp_timeout=3600")
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	most := number("nf_conntrack_max") * 97 / 100
+	for host := byte(1); host < 255; host++ {
+		for port := 1; port < 1<<16; port++ {
+			// That nothing listens there is answered, and reported here.
+			_, _ = conn.WriteToUDP(nil, &net.UDPAddr{IP: net.IPv4(127, 0, 1, host), Port: port})
+		}
+		if number("nf_conntrack_count") >= most {
+			return
+		}
+	}
+	t.Fatalf("%d flows are tracked, want %d", number("nf_conntrack_count"), most)
+}
