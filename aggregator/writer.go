@@ -32,6 +32,8 @@ type writer struct {
 	// errors. again triggers the next repair.
 	unrepaired map[nft.TableID]error
 	again      chan struct{}
+	// resave fires when a record that could not be stored is to be tried again.
+	resave *time.Timer
 	// suspectedAt is when a refusal was last taken for drift.
 	suspectedAt time.Time
 	// held are updates that wait for a repair, before those in the queue.
@@ -79,7 +81,7 @@ type writer struct {
 
 func newWriter(a *Aggregator) *writer {
 	w := &writer{
-		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1),
+		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1), resave: stoppedTimer(),
 		saved: math.MaxUint64, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
 	}
 	w.state.SetFixedFlags(w.OwnsTables())
@@ -136,6 +138,10 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.flows.Reconcile(w.state.Live())
 		case <-w.again:
 			w.tryAgain()
+		case <-w.resave.C:
+			if w.unsaved.Load() != nil {
+				w.save()
+			}
 		case <-w.expirations.due(w.cfg.Now()):
 			w.expire()
 		case <-w.stageDue:
@@ -158,6 +164,10 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 		}
 	}
 }
+
+// resaveAfter is after how many times Config.Retry a record is stored again, if no commit does
+// that before.
+const resaveAfter = 10
 
 // drifted records a change by another process.
 func (w *writer) drifted(c kernel.Change) {
@@ -307,8 +317,16 @@ func (w *writer) finish() {
 	w.save()
 }
 
+// stoppedTimer returns a timer that fires after a Reset.
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
 // save stores the record if it may have changed, before the commit that it
-// describes (see desired.Record). A failure does not stop the commit.
+// describes (see desired.Record). A failure does not stop the commit: the next one tries again,
+// and so does the loop after resaveAfter times Config.Retry. It is logged once for each reason.
 func (w *writer) save() {
 	version, next := w.state.RecordVersion(), w.revision+1
 	var err error
@@ -322,8 +340,10 @@ func (w *writer) save() {
 		}
 	}
 	if err != nil {
-		w.unsaved.Store(&err)
-		w.log.Error("cannot save the record", "error", err)
+		if last := w.unsaved.Swap(&err); last == nil || (*last).Error() != err.Error() {
+			w.log.Error("cannot save the record", "error", err)
+		}
+		w.resave.Reset(resaveAfter * w.cfg.Retry)
 		return
 	}
 	w.unsaved.Store(nil)

@@ -120,7 +120,7 @@ type Server struct {
 // served by Serve.
 //
 // A lock file beside the socket keeps other servers away; it stays after Close. Where it does,
-// the server that has it is told: see Rival.
+// the server that has it learns of that: see Rival.
 //
 // Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and
 // trusted.ErrLink (another user could change the directory or the lock), those of an invalid Config,
@@ -133,7 +133,7 @@ func Listen(cfg Config) (*Server, error) {
 	return s, err
 }
 
-// open is Listen without a word to the server that has the socket.
+// open is Listen, but the server that has the socket does not learn of it.
 func open(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {

@@ -89,6 +89,8 @@ func jumping(t *testing.T, p *patient) {
 	if now := p.metric(t, "process_start_time_seconds"); now != process {
 		t.Errorf("weft has been started again: %.2f, before %.2f", now, process)
 	}
+	// No program would publish these again after a restart.
+	p.command(t, "delete", "unconfirmed", "fragment")
 	// A restart with the clock back counts on from the revision that is stored.
 	p.weft.signal(syscall.SIGTERM)
 	await(t, "a restart", func() error {

@@ -133,10 +133,7 @@ var incidents = []incident{
 			p.publish(t)
 		},
 		during: updates,
-		heal: func(t *testing.T, p *patient) {
-			must(t, "", "rm", filepath.Join(p.state, "filler"))
-			p.publish(t)
-		},
+		heal:   func(t *testing.T, p *patient) { must(t, "", "rm", filepath.Join(p.state, "filler")) },
 		health: "[!]state-directory degraded", alert: "WeftStateNotStored", event: "WeftDegraded state-directory", log: "no space left on device",
 	},
 	{

@@ -77,8 +77,14 @@ func TestIncidents(t *testing.T) {
 # Incidents
 
 What weft reports of faults, and where. ` + "`make incidents`" + ` makes each on a node of its own and looks until all of this is there; then it
-removes the cause, and waits until nothing is reported any more. Nothing else is done: what ends is started again, as the kubelet does.
-The alerts fire when that lasts as long as [each says](runbooks.md).
+removes the cause, and waits until nothing is reported any more and both IP families are in force. Nothing else is done: what ends is started again, as the kubelet
+does. While the fault lasts, changes of endpoints reach the kernel, where the API server and weft are there.
+
+* Health is a line of ` + "`/readyz?verbose`" + `, which ` + "`weft get status`" + ` and the metric ` + "`weft_degraded`" + ` have too; where another program has its port, that of the port for metrics; where nothing of
+  weft runs, what a probe gets.
+* The alerts are raised by Prometheus's rule engine on what it has read from weft, without the time for which each must last ([runbooks](runbooks.md)).
+* An Event or a line that comes "afterwards" is not possible before: the API server does not accept Events, or nothing of weft runs.
+* The wall clock is set for weft alone (deploy/monitoring/clockshift); a kill for memory is a SIGKILL, as the kernel's is.
 
 | fault | health | alert | Event | log | well again after |
 | --- | --- | --- | --- | --- | --- |
