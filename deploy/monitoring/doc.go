@@ -5,7 +5,8 @@
 // operator), dashboards/*.json and deploy/docs/runbooks.md. Read source.go, then files.go.
 // `make monitoring` writes the files. The tests check that they are what the source makes now,
 // run the alerts on series that must and must not raise them, and run every query on what a real
-// weft exports.
+// weft exports. TestIncidents makes deploy/docs/incidents.md of faults that a real weft suffers:
+// incident_linux_test.go has them, and clockshift sets weft's wall clock.
 //
 // It is a module of its own, because Prometheus's modules are many.
 package monitoring

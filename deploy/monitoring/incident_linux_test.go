@@ -121,7 +121,7 @@ var incidents = []incident{
 	},
 	{
 		name: "aggregator-dead", fault: "the aggregator is dead", split: true,
-		seed:   func(_ *testing.T, p *patient) { p.aggregator.stop() },
+		seed: func(_ *testing.T, p *patient) { p.aggregator.stop() }, during: forwards,
 		heal:   func(t *testing.T, p *patient) { p.aggregator.start(t) },
 		health: "[!]services degraded: services: the aggregator does not answer", alert: "WeftServicesDegraded", event: "WeftDegraded services", log: "no stream to the aggregator",
 	},

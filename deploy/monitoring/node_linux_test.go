@@ -77,6 +77,14 @@ func updates(t *testing.T, p *patient) {
 	})
 }
 
+// forwards checks that the probes neither restart a frontend nor keep its node from a rollout:
+// its rules are in force.
+func forwards(t *testing.T, _ *patient) {
+	for _, path := range []string{"/livez", "/readyz"} {
+		must(t, "", "curl", "-sSf", "-o", "/dev/null", "http://"+healthAddress+path)
+	}
+}
+
 // whole checks that both families are in force: a change of IPv4, and the Service of IPv6.
 func whole(t *testing.T, p *patient) {
 	t.Helper()

@@ -24,7 +24,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: clockshift FILE PROGRAM [ARGUMENT...]")
 		os.Exit(2)
 	}
-	code, err := 1, error(nil)
+	var code int
+	var err error
 	if os.Getenv(inProgram) != "" {
 		err = become(os.Args[2:])
 	} else {
