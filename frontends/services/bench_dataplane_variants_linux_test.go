@@ -98,6 +98,19 @@ var variants = []struct {
 	{"map-per-protocol", mapPerProtocol},
 	{"chain-per-service", chainPerService},
 	{"without-hairpin", swap(hairpinRule, "")},
+	{"count-in-services", swap("meta l4proto . th dport : verdict\n", "meta l4proto . th dport : verdict\n\t\tcounter\n")},
+	{"count-in-pick", countInPick},
+	{"count-endpoints", sequence(countInPick, swap(": ip daddr . th dport\n", ": ip daddr . th dport\n\t\tcounter\n"))},
+}
+
+// countInPick counts the connections of each Service in a set of its own.
+func countInPick(b *testing.B, rules string) string {
+	elements := make([]string, variantServices)
+	for i := range elements {
+		elements[i] = laneService(i).Addr().String() + " . tcp . 80"
+	}
+	set := "\tset service-connections { typeof ip daddr . meta l4proto . th dport; counter; elements = { " + strings.Join(elements, ", ") + " } }\n"
+	return sequence(with(set), swap("\tchain pick-10 {\n", "\tchain pick-10 {\n\t\tip daddr . meta l4proto . th dport @service-connections\n"))(b, rules)
 }
 
 // mapPerProtocol leaves the protocol out of keys.

@@ -160,6 +160,9 @@ func (b *builder) pools() {
 			}
 			f.measure()
 			f.decide(w.inside, w.local, w.backends.Cluster.Len() > 0)
+			if b.cfg.Counters >= CountServices {
+				f.verdicts[roleCounted] = verdict{to: present}
+			}
 		}
 		from = to
 	}

@@ -31,6 +31,8 @@ type Config struct {
 	MasqueradeBit int
 	// NodePortAddresses are the configured ones of model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
+	// Counters is what the rules count.
+	Counters Counters
 }
 
 // Detect is how flows from pods are recognized (kube-proxy's detectLocal). Flows to a

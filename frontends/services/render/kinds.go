@@ -85,7 +85,7 @@ func (v verdict) chain() string { return v.prefix() + strconv.Itoa(int(v.n)) }
 func (v verdict) append(b []byte) []byte {
 	switch v.to {
 	case dropped:
-		return append(b, "drop"...)
+		return append(b, "goto "+chainDrop...)
 	case rejected:
 		return append(b, "goto "+chainReject...)
 	case shortcut:
@@ -123,7 +123,10 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	if in.nodePort {
 		listener = "meta l4proto . th dport"
 	}
-	var rules []string
+	var rules, count []string
+	if cfg.Counters >= CountServices {
+		count = []string{t.names.spell(listener + " @" + declarations[roleSets[v.nodePort][roleCounted]].name)}
+	}
 	slot := fmt.Sprintf("%s . numgen random mod %d", listener, v.n)
 	switch v.way {
 	case direct:
@@ -136,6 +139,7 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	default:
 		panic(fmt.Sprintf("render: unknown way %d", v.way))
 	}
+	rules = append(rules, count...)
 	if in.sticky {
 		return chain(v.chain(), append(rules, t.names.spell(slot+" vmap @"+in.name))...)
 	}

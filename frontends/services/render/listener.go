@@ -41,14 +41,16 @@ const (
 	roleNoEndpoint
 	// roleLimited means that there are source ranges.
 	roleLimited
+	// roleCounted means that new connections are counted.
+	roleCounted
 	numRoles
 )
 
 // roleSets are the sets and maps of the roles, by NodePort (1) or address (0). NodePorts
 // have no source ranges.
 var roleSets = [2][numRoles]set{
-	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleLimited: firewalled},
-	{roleService: nodePorts, roleShortcut: nodePortShortcuts, roleNoEndpoint: noEndpointNodePorts},
+	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleLimited: firewalled, roleCounted: serviceConnections},
+	{roleService: nodePorts, roleShortcut: nodePortShortcuts, roleNoEndpoint: noEndpointNodePorts, roleCounted: nodePortConnections},
 }
 
 // slotSets are the maps of slots, by NodePort or address, and affinity (1) or none (0).

@@ -78,6 +78,8 @@ func TestGolden(t *testing.T) {
 		"interface":        {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectInterface, Interface: "br0"} }},
 		"interface-prefix": {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectInterfacePrefix, Interface: "cni"} }},
 		"no-cidr":          {cfg: func(c *Config) { c.Detect.CIDRs = nil }},
+		"count-services":   {cfg: func(c *Config) { c.Counters = CountServices }},
+		"count-endpoints":  {cfg: func(c *Config) { c.Counters = CountEndpoints }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig()

@@ -23,6 +23,8 @@ type tableContent struct {
 	sets   map[string]*setContent
 	// affinity are the maps that packets fill.
 	affinity []string
+	// counters are the named ones.
+	counters []string
 }
 
 type setContent struct {
@@ -58,6 +60,9 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 			}
 		}
 		c.affinity = affinityMaps(in.GetMaps())
+		for _, o := range in.GetObjects() {
+			c.counters = append(c.counters, o.GetName())
+		}
 		out[in.GetFamily()] = c
 	}
 	return out
@@ -130,6 +135,9 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 // reference finds what rules refer to.
 var reference = regexp.MustCompile(`(?:@|jump |goto )([A-Za-z0-9_./-]+)`)
 
+// counterName finds the named counter of a rule.
+var counterName = regexp.MustCompile(`counter name "([^"]*)"`)
+
 // check looks for references to what is not there, for chains that pick a slot
 // that is empty, and for chains that remember nothing but are gone to.
 func (r ruleset) check(t testing.TB) {
@@ -137,6 +145,9 @@ func (r ruleset) check(t testing.TB) {
 	for _, c := range r {
 		for _, ch := range c.chains {
 			for _, rule := range ch.GetRules() {
+				if m := counterName.FindStringSubmatch(rule.GetText()); m != nil && !slices.Contains(c.counters, m[1]) {
+					t.Errorf("chain %s refers to counter %s, which is not there", ch.GetName(), m[1])
+				}
 				for _, m := range reference.FindAllStringSubmatch(rule.GetText(), -1) {
 					if c.chains[m[1]] == nil && c.sets[m[1]] == nil {
 						t.Errorf("chain %s refers to %s, which is not there", ch.GetName(), m[1])
@@ -153,6 +164,9 @@ func (r ruleset) check(t testing.TB) {
 			}
 		}
 		for s := range numSets {
+			if c.sets[declarations[s].name] == nil {
+				continue // nothing counts connections
+			}
 			for k, e := range c.sets[declarations[s].name].elements {
 				target, ok := strings.CutPrefix(e.GetValue(), "goto ")
 				if !ok {
@@ -201,6 +215,9 @@ func (r ruleset) text() string {
 	for _, fam := range slices.Sorted(maps.Keys(r)) {
 		c := r[fam]
 		fmt.Fprintf(&b, "table %s %s {\n", fam, Table)
+		for _, name := range c.counters {
+			fmt.Fprintf(&b, "\tcounter %s {\n\t}\n", name)
+		}
 		for _, name := range slices.Sorted(maps.Keys(c.sets)) {
 			c.sets[name].text(&b)
 		}
@@ -222,7 +239,7 @@ func rank(c *weftv1.Chain) int {
 		return 3
 	case c.GetName() == chainServices || c.GetName() == chainInputCheck || c.GetName() == chainServiceCheck:
 		return 2
-	case c.GetName() == chainShortcut || c.GetName() == chainNodePortShortcut || c.GetName() == chainMark || c.GetName() == chainReject:
+	case c.GetName() == chainShortcut || c.GetName() == chainNodePortShortcut || c.GetName() == chainMark || c.GetName() == chainReject || c.GetName() == chainDrop:
 		return 0
 	}
 	return 1
@@ -240,6 +257,9 @@ func (s *setContent) text(b *strings.Builder) {
 	}
 	if d.GetSize() > 0 {
 		fmt.Fprintf(b, "\t\tsize %d\n", d.GetSize())
+	}
+	for _, statement := range d.GetStateful() {
+		fmt.Fprintf(b, "\t\t%s\n", statement)
 	}
 	if len(s.elements) > 0 {
 		b.WriteString("\t\telements = {\n")

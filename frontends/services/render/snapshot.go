@@ -100,13 +100,13 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 		p.maps = append(p.maps, declareAffinity(t.names, name))
 	}
 	p.arena.seal()
-	out := &weftv1.Table{Family: t.names.table, Name: Table, Chains: append(t.chains(cfg), p.put...)}
+	out := &weftv1.Table{Family: t.names.table, Name: Table, Objects: cfg.dropCounters(), Chains: append(t.chains(cfg), p.put...)}
 	for s := range numSets {
-		d := t.declare(s)
-		d.Elements = p.add[s]
-		if declarations[s].conntrack {
-			d.Role = weftv1.MapRole_MAP_ROLE_CONNTRACK
+		if !cfg.has(s) {
+			continue
 		}
+		d := t.declare(cfg, s)
+		d.Elements = p.add[s]
 		if declarations[s].isMap {
 			out.Maps = append(out.Maps, d)
 		} else {

@@ -29,11 +29,13 @@ const (
 	nodePortEndpoints
 	nodePortStickyEndpoints
 	noEndpointNodePorts
+	serviceConnections
+	nodePortConnections
 	numSets
 )
 
-// declarations are the sets and maps that always exist; "ip" stands for the keyword of
-// the family.
+// declarations are the sets and maps that exist always, or if their connections are
+// counted; "ip" stands for the keyword of the family.
 var declarations = [numSets]struct {
 	name   string
 	typeof string
@@ -46,6 +48,8 @@ var declarations = [numSets]struct {
 	nodePort bool
 	slot     bool
 	sticky   bool
+	// connections is true for the sets that count connections.
+	connections bool
 }{
 	// Addresses of Services. Packets to one of them but not to a port of a Service are
 	// rejected.
@@ -79,6 +83,10 @@ var declarations = [numSets]struct {
 	nodePortStickyEndpoints: {name: "nodeport-sticky-endpoints", isMap: true, nodePort: true, slot: true, sticky: true,
 		typeof: "meta l4proto . th dport . numgen random mod 65536 : verdict"},
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
+	// Listeners, with the number of flows that were sent to their endpoints.
+	serviceConnections: {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
+	// The same for NodePorts.
+	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
 }
 
 // spell replaces the keywords "ip saddr" and "ip daddr", and the family in dnat.
@@ -97,6 +105,7 @@ const (
 	chainServiceCheck     = "unserved"
 	chainMark             = "mark-for-masquerade"
 	chainReject           = "reject-chain"
+	chainDrop             = "drop-chain"
 	chainShortcut         = "shortcut"
 	chainNodePortShortcut = "nodeport-shortcut"
 )
@@ -129,13 +138,14 @@ func chain(name string, rules ...string) *weftv1.Chain {
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
-		chain(chainReject, "reject"),
+		chain(chainReject, cfg.drop(NoEndpoints, "reject")),
+		chain(chainDrop, cfg.drop(NoLocalEndpoints, "drop")),
 		chain(chainServiceCheck, served,
 			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
-			t.names.spell("ip daddr @cluster-ips reject"),
-			t.names.spell("ip daddr @service-cidrs drop")),
+			t.names.spell("ip daddr @cluster-ips "+cfg.drop(UnknownPort, "reject")),
+			t.names.spell("ip daddr @service-cidrs "+cfg.drop(UnusedClusterIP, "drop"))),
 		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport @firewalled "+
-			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources drop")+` comment "source not in loadBalancerSourceRanges"`),
+			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources "+cfg.drop(SourceRanges, "drop"))+` comment "source not in loadBalancerSourceRanges"`),
 	}
 	out = append(out, t.nodeChains(cfg)...)
 	for i := range base {
@@ -217,7 +227,14 @@ func prefixText(p netip.Prefix) string {
 }
 
 // declare returns an empty set or map.
-func (t *table) declare(s set) *weftv1.Set {
+func (t *table) declare(cfg *Config, s set) *weftv1.Set {
 	d := &declarations[s]
-	return &weftv1.Set{Name: d.name, Typeof: t.names.spell(d.typeof), Flags: d.flags}
+	out := &weftv1.Set{Name: d.name, Typeof: t.names.spell(d.typeof), Flags: d.flags}
+	if d.conntrack {
+		out.Role = weftv1.MapRole_MAP_ROLE_CONNTRACK
+	}
+	if cfg.counts(s) {
+		out.Stateful = []string{"counter"}
+	}
+	return out
 }

@@ -1,0 +1,114 @@
+package render
+
+import (
+	"fmt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Counters is what the rules count. Each value includes those before it.
+type Counters uint8
+
+// The values of Counters.
+const (
+	// CountNothing has no counters in the ruleset.
+	CountNothing Counters = iota
+	// CountServices counts the new connections of each listener, and the packets that are
+	// dropped by reason.
+	CountServices
+	// CountEndpoints also counts the new connections of each slot without session affinity.
+	CountEndpoints
+)
+
+// The names of Counters, as a flag has them.
+var counterNames = [...]string{CountNothing: "none", CountServices: "service", CountEndpoints: "endpoint"}
+
+// String implements fmt.Stringer.
+func (c Counters) String() string { return counterNames[c] }
+
+// ParseCounters is the inverse of Counters.String.
+func ParseCounters(name string) (Counters, error) {
+	for c, n := range counterNames {
+		if n == name {
+			return Counters(c), nil
+		}
+	}
+	return 0, fmt.Errorf("%q: want none, service or endpoint", name)
+}
+
+// DropReason is why a packet to a Service is dropped or rejected.
+type DropReason uint8
+
+// The reasons.
+const (
+	// NoEndpoints: the port of the Service has no endpoints. The packet is rejected.
+	NoEndpoints DropReason = iota
+	// NoLocalEndpoints: the traffic policy is Local, and all endpoints are on other nodes.
+	NoLocalEndpoints
+	// UnknownPort: the ClusterIP has no such port. The packet is rejected.
+	UnknownPort
+	// UnusedClusterIP: no Service has this address of the ServiceCIDRs.
+	UnusedClusterIP
+	// SourceRanges: the source is not in loadBalancerSourceRanges.
+	SourceRanges
+	// NumDropReasons is the number of reasons.
+	NumDropReasons
+)
+
+var dropReasons = [NumDropReasons]string{"no-endpoints", "no-local-endpoints", "unknown-port", "unused-cluster-ip", "source-ranges"}
+
+// String returns the reason as the label of a metric has it.
+func (r DropReason) String() string { return dropReasons[r] }
+
+// dropCounter is what the names of the counters of dropped packets begin with.
+const dropCounter = "dropped-"
+
+// DroppedBy returns the reason whose packets a named counter counts.
+func DroppedBy(counter string) (DropReason, bool) {
+	for r := range NumDropReasons {
+		if counter == dropCounter+r.String() {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// drop returns the end of a rule that counts a packet and then drops or rejects it.
+func (c *Config) drop(r DropReason, verdict string) string {
+	if c.Counters == CountNothing {
+		return verdict
+	}
+	return fmt.Sprintf("counter name %q %s", dropCounter+r.String(), verdict)
+}
+
+// dropCounters declares the counters of dropped packets.
+func (c *Config) dropCounters() (out []*weftv1.Object) {
+	if c.Counters == CountNothing {
+		return nil
+	}
+	for r := range NumDropReasons {
+		out = append(out, &weftv1.Object{Kind: "counter", Name: dropCounter + r.String()})
+	}
+	return out
+}
+
+// has reports whether a set or map is in the ruleset.
+func (c *Config) has(s set) bool { return !declarations[s].connections || c.Counters >= CountServices }
+
+// counts reports whether the elements of a set or map have counters.
+func (c *Config) counts(s set) bool {
+	d := &declarations[s]
+	return d.connections && c.Counters >= CountServices || d.slot && !d.sticky && c.Counters >= CountEndpoints
+}
+
+// ConnectionSets returns the names of the sets and maps whose elements count connections, for
+// CountServices the keys of listeners, and for CountEndpoints slots and their endpoints.
+func (c Counters) ConnectionSets() (out []string) {
+	cfg := Config{Counters: c}
+	for s := range numSets {
+		if cfg.counts(s) {
+			out = append(out, declarations[s].name)
+		}
+	}
+	return out
+}
