@@ -381,7 +381,7 @@ func (a *Aggregator) Features() []string {
 		out = append(out, "history")
 	}
 	if _, ok := a.cfg.Kernel.(LiveDumper); ok {
-		out = append(out, "live")
+		out = append(out, "live", "sets")
 	}
 	return out
 }

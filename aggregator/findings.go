@@ -41,7 +41,7 @@ func (w *writer) merged(detail desired.Detail) []*desired.Merged {
 	all := desired.Reader{All: true}
 	var out []*desired.Merged
 	for _, t := range w.state.Tables(all) {
-		if m, ok := w.state.Merged(t.Table, detail, all); ok && m != nil {
+		if m, ok := w.state.Merged(t.Table, detail, all, nil); ok && m != nil {
 			out = append(out, m)
 		}
 	}

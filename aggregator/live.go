@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -19,6 +20,7 @@ import (
 type LiveDumper interface {
 	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
 	DumpObjects(table nft.TableID) (*kernel.Live, error)
+	DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*kernel.Live, error)
 }
 
 // maxLiveElements limits how many elements one GetTable reads from the kernel.
@@ -28,7 +30,7 @@ const maxLiveElements = 1 << 18
 // that callers cannot multiply the memory and the time of the kernel that it costs.
 //
 // Possible errors: ErrNoObject, ErrKernel, ctx's.
-func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, merged *desired.Merged, detail desired.Detail) (*kernel.Live, error) {
+func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTableRequest, merged *desired.Merged) (*kernel.Live, error) {
 	dumper, ok := a.cfg.Kernel.(LiveDumper)
 	if !ok {
 		return &kernel.Live{}, nil
@@ -42,13 +44,19 @@ func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, merged *desir
 	var sets []*set.Set
 	for i := range merged.Sets {
 		s := merged.Sets[i].Decl
-		if detail == desired.DetailElements && (s.Flags&(unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL) != 0 || len(s.Stateful) > 0) {
+		if merged.Sets[i].Elements != nil && (s.Flags&(unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL) != 0 || len(s.Stateful) > 0) {
 			sets = append(sets, s)
 		}
 	}
 	read := func() (*kernel.Live, error) { return dumper.DumpLive(id, sets, maxLiveElements) }
-	if detail == desired.DetailObjects {
+	switch {
+	case !req.GetObjectsOnly():
+	case len(sets) == 0:
 		read = func() (*kernel.Live, error) { return dumper.DumpObjects(id) }
+	default:
+		read = func() (*kernel.Live, error) {
+			return dumper.DumpElements(id, sets, maxLiveElements, req.GetCounted())
+		}
 	}
 	live, err := read()
 	if errors.Is(err, unix.ENOENT) {

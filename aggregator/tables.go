@@ -45,10 +45,13 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 	if err != nil {
 		return nil, err
 	}
-	v := tableView{reader: r, live: &kernel.Live{}}
+	v := tableView{reader: r, live: &kernel.Live{}, counted: req.GetCounted() && req.GetLive() && req.GetObjectsOnly()}
 	exists := false
-	detail := detailOf(req)
-	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, exists = w.state.Merged(id, detail, r) }); err != nil {
+	detail, sets := detailOf(req), make(map[string]struct{})
+	for _, name := range req.GetSets() {
+		sets[name] = struct{}{}
+	}
+	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, exists = w.state.Merged(id, detail, r, sets) }); err != nil {
 		return nil, err
 	}
 	switch {
@@ -59,7 +62,7 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
 	if req.GetLive() {
-		if v.live, err = a.dumpLive(ctx, id, v.merged, detail); err != nil {
+		if v.live, err = a.dumpLive(ctx, id, req, v.merged); err != nil {
 			return nil, err
 		}
 	}
@@ -93,6 +96,8 @@ type tableView struct {
 	revision uint64
 	// live has the live values, and is empty if they were not asked for.
 	live *kernel.Live
+	// counted is true if only elements that have counted something are wanted.
+	counted bool
 }
 
 // chain returns a chain's declaration as a fragment wrote it, or as the kernel
@@ -201,8 +206,13 @@ func (v *tableView) elements(s *desired.MergedSet, m *weftv1.MergedSet) (inForce
 	if !ok {
 		return s.Elements.Sorted(), none
 	}
-	merged := slices.SortedFunc(s.Elements.Sorted(), compareElements)
-	own, more := splitLive(merged, live)
+	var own, more []set.Element
+	if v.counted {
+		slices.SortFunc(live.Elements, compareElements)
+		own, more = s.Elements.Divide(s.Decl, live.Elements)
+	} else {
+		own, more = splitLive(slices.SortedFunc(s.Elements.Sorted(), compareElements), live)
+	}
 	if !v.reader.All {
 		return slices.Values(own), none
 	}

@@ -14,9 +14,12 @@ const (
 	ctaTupleReply = 2
 	ctaStatus     = 3
 	ctaProtoInfo  = 4
-	ctaID         = 12
-	ctaZone       = 18
-	ctaFilter     = 25
+	// The counters of the original and the reply direction.
+	ctaCountersOrig  = 9
+	ctaCountersReply = 10
+	ctaID            = 12
+	ctaZone          = 18
+	ctaFilter        = 25
 
 	ctaTupleIP    = 1
 	ctaTupleProto = 2
@@ -36,6 +39,8 @@ const (
 	ctaProtoICMPv6ID   = 7
 	ctaProtoICMPv6Type = 8
 	ctaProtoICMPv6Code = 9
+
+	ctaCountersBytes = 2
 
 	ctaProtoInfoTCP      = 1
 	ctaProtoInfoTCPState = 1

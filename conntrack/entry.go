@@ -27,6 +27,10 @@ type Entry struct {
 	// TCPState is the kernel's number (enum tcp_conntrack) of the state of a TCP connection,
 	// and 0 for other protocols.
 	TCPState uint8
+	// Accounted is true if the kernel counts the bytes of the entry
+	// (net.netfilter.nf_conntrack_acct), which are OriginalBytes and ReplyBytes.
+	Accounted                 bool
+	OriginalBytes, ReplyBytes uint64
 }
 
 // Bits of CTA_STATUS (enum ip_conntrack_status in linux/netfilter/nf_conntrack_common.h).
@@ -66,6 +70,11 @@ func (e *Entry) decode(msg []byte, s *Selection) bool {
 			if len(data) == 2 {
 				e.Zone = binary.BigEndian.Uint16(data)
 			}
+		case ctaCountersOrig:
+			e.Accounted = true
+			e.OriginalBytes, ok = decodeBytes(data)
+		case ctaCountersReply:
+			e.ReplyBytes, ok = decodeBytes(data)
 		case ctaID:
 			if len(data) == 4 {
 				e.ID = binary.BigEndian.Uint32(data)
@@ -161,6 +170,22 @@ func (e *Entry) decodeProtoInfo(info []byte) bool {
 		}
 	}
 	return true
+}
+
+// decodeBytes reads the bytes of one direction. It returns false if the attribute is
+// malformed.
+func decodeBytes(counters []byte) (bytes uint64, ok bool) {
+	for len(counters) > 0 {
+		kind, data, rest, ok := nextAttr(counters)
+		if !ok {
+			return 0, false
+		}
+		counters = rest
+		if kind == ctaCountersBytes && len(data) == 8 {
+			bytes = binary.BigEndian.Uint64(data)
+		}
+	}
+	return bytes, true
 }
 
 // protoAttrs are the attributes of CTA_TUPLE_PROTO that identify a flow.

@@ -38,6 +38,10 @@ type Flow struct {
 	SeenReply, Assured bool
 	// TCPState is the state of a TCP connection.
 	TCPState weftv1.TCPState
+	// Accounted is true if the kernel counts the bytes of the entry, which are OriginalBytes
+	// and ReplyBytes.
+	Accounted                 bool
+	OriginalBytes, ReplyBytes uint64
 }
 
 // ListFlows calls f with the entries whose source or reply source is one of addrs, in parts.
@@ -127,6 +131,9 @@ func flowOf(m *weftv1.Flow) Flow {
 		SeenReply:        m.GetSeenReply(),
 		Assured:          m.GetAssured(),
 		TCPState:         m.GetTcpState(),
+		Accounted:        m.GetBytes() != nil,
+		OriginalBytes:    m.GetBytes().GetOriginal(),
+		ReplyBytes:       m.GetBytes().GetReply(),
 	}
 }
 

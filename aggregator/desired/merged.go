@@ -105,16 +105,21 @@ const (
 
 // Merged returns the content of a table that a reader sees. It copies rules, shares elements,
 // and neither sorts nor formats.
+// With DetailObjects it also returns the sets that are named, with their elements.
 // Exists is true if there is such a table: nothing is returned if the reader sees nothing of
 // it.
-func (s *State) Merged(id nft.TableID, detail Detail, r Reader) (m *Merged, exists bool) {
+func (s *State) Merged(id nft.TableID, detail Detail, r Reader, sets map[string]struct{}) (m *Merged, exists bool) {
 	t := s.existing(id)
 	if !t.seenBy(r) {
 		return nil, t.exists()
 	}
 	m = &Merged{Status: t.status(r)}
 	for _, p := range t.sortedParts() {
-		if _, ok := p.(*object); !ok && detail == DetailObjects {
+		_, isObject := p.(*object)
+		_, isSet := p.(*set)
+		_, named := sets[p.base().id.Name]
+		named = isSet && named
+		if !isObject && !named && detail == DetailObjects {
 			continue
 		}
 		seen := seen(p, r)
@@ -136,7 +141,7 @@ func (s *State) Merged(id nft.TableID, detail Detail, r Reader) (m *Merged, exis
 			m.Chains = append(m.Chains, c)
 		case *set:
 			ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, r, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(seen)}
-			if detail >= DetailElements {
+			if named || detail >= DetailElements {
 				ms.Elements = o.view(r)
 			}
 			m.Sets = append(m.Sets, ms)

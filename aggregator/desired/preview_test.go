@@ -113,7 +113,7 @@ func TestMerged(t *testing.T) {
 
 func (w *world) checkMerged(st *TableStatus) {
 	w.t.Helper()
-	m, ok := w.s.Merged(st.Table, DetailElements, everything)
+	m, ok := w.s.Merged(st.Table, DetailElements, everything, nil)
 	if !ok || fmt.Sprint(m.Status) != fmt.Sprint(*st) {
 		w.t.Fatalf("table %s has status %+v, and in the list %+v", st.Table, m, st)
 	}
@@ -198,7 +198,7 @@ func BenchmarkMerged(b *testing.B) {
 	s.Accept()
 	b.ReportAllocs()
 	for b.Loop() {
-		if m, _ := s.Merged(ipWeft, DetailElements, everything); m.Status.Elements != 110_000 {
+		if m, _ := s.Merged(ipWeft, DetailElements, everything, nil); m.Status.Elements != 110_000 {
 			b.Fatalf("%d elements", m.Status.Elements)
 		}
 	}

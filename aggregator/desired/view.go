@@ -73,6 +73,39 @@ func (v *ElementView) Len() (n int) {
 	return n
 }
 
+// Divide divides elements of a set with the declaration into those whose keys the reader sees,
+// and the others. It walks all keys, because a view has no index, but does not sort them.
+func (v *ElementView) Divide(decl *nftset.Set, elements []nftset.Element) (seen, others []nftset.Element) {
+	ids := make([]string, len(elements))
+	hidden := make(map[string]bool, len(elements))
+	for i := range elements {
+		ids[i] = elementID(decl, &elements[i])
+		hidden[ids[i]] = true
+	}
+	// The first share that has an element decides.
+	for _, sh := range slices.Backward(v.shares) {
+		for i := range sh.elements.n {
+			id := sh.elements.keyAt(i)
+			if _, ok := hidden[string(id)]; ok {
+				hidden[string(id)] = sh.hidden
+			}
+		}
+		for id := range sh.elements.odd {
+			if _, ok := hidden[id]; ok {
+				hidden[id] = sh.hidden
+			}
+		}
+	}
+	for i, id := range ids {
+		if _, lapsed := v.lapsed[id]; lapsed || hidden[id] {
+			others = append(others, elements[i])
+		} else {
+			seen = append(seen, elements[i])
+		}
+	}
+	return seen, others
+}
+
 // viewedElement is a record of a share, by their numbers, or an odd element, whose number
 // is counted from the last record.
 type viewedElement struct{ share, number uint32 }

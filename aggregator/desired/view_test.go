@@ -88,20 +88,20 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 	if tables := h.Tables(reader); len(tables) != 1 || tables[0].Chains != 1 || tables[0].Rules != 1 || tables[0].Sets != 1 || tables[0].Elements != 2 || len(tables[0].Fragments) != 1 {
 		t.Errorf("tables are %+v: want the reader's own content", tables)
 	}
-	m, _ := h.Merged(ipWeft, DetailElements, reader)
+	m, _ := h.Merged(ipWeft, DetailElements, reader, nil)
 	if len(m.Chains) != 1 || len(m.Chains[0].Rules) != 1 || m.Chains[0].Rules[0].Owner != mine.String() || len(m.Chains[0].Fragments) != 1 {
 		t.Errorf("chains are %+v: want the reader's own rule", m.Chains)
 	}
 	if len(m.Sets) != 1 || len(slices.Collect(m.Sets[0].Elements.Sorted())) != 2 || fmt.Sprint(m.Sets[0].Fragments) != fmt.Sprint([]Key{mine}) {
 		t.Errorf("sets are %+v: want the reader's own elements", m.Sets)
 	}
-	if m, exists := h.Merged(ipDeny, DetailElements, reader); m != nil || !exists {
+	if m, exists := h.Merged(ipDeny, DetailElements, reader, nil); m != nil || !exists {
 		t.Errorf("another's table: %+v, exists %t; want nothing of a table that exists", m, exists)
 	}
-	if m, exists := h.Merged(ipWeft, DetailElements, Reader{}); m != nil || !exists {
+	if m, exists := h.Merged(ipWeft, DetailElements, Reader{}, nil); m != nil || !exists {
 		t.Errorf("without a reader it is %+v", m)
 	}
-	if m, _ := h.Merged(ipWeft, DetailElements, everything); len(m.Chains) != 2 || len(m.Sets) != 2 || len(slices.Collect(m.Sets[1].Elements.Sorted())) != 3 {
+	if m, _ := h.Merged(ipWeft, DetailElements, everything, nil); len(m.Chains) != 2 || len(m.Sets) != 2 || len(slices.Collect(m.Sets[1].Elements.Sorted())) != 3 {
 		t.Errorf("all of the table is %+v", m)
 	}
 }
@@ -121,7 +121,7 @@ func BenchmarkPatchBesideReaders(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				for range readers {
-					s.Merged(ipWeft, DetailElements, everything)
+					s.Merged(ipWeft, DetailElements, everything, nil)
 				}
 				e := elements[i%len(elements)]
 				e.Data = elements[(i+1)%len(elements)].Data

@@ -44,6 +44,7 @@ type flowParts struct {
 // allocated one by one.
 type flowPart struct {
 	flows [flowsOfPart]weftv1.Flow
+	bytes []weftv1.FlowBytes
 	addrs []byte
 	resp  *weftv1.ListFlowsResponse
 }
@@ -152,6 +153,19 @@ func (p *flowPart) add(e *conntrack.Entry) {
 	f.ReplyDestination, f.ReplyDestinationPort = p.address(e.ReplyDestination.Addr()), uint32(e.ReplyDestination.Port())
 	f.Zone, f.Id = uint32(e.Zone), e.ID
 	f.SeenReply, f.Assured, f.TcpState = e.SeenReply, e.Assured, weftv1.TCPState(e.TCPState)
+	if e.Accounted {
+		f.Bytes = p.counted(e)
+	}
+}
+
+// counted returns the bytes of an entry.
+func (p *flowPart) counted(e *conntrack.Entry) *weftv1.FlowBytes {
+	if p.bytes == nil {
+		p.bytes = make([]weftv1.FlowBytes, flowsOfPart)
+	}
+	b := &p.bytes[len(p.resp.GetFlows())-1]
+	b.Original, b.Reply = e.OriginalBytes, e.ReplyBytes
+	return b
 }
 
 // address returns the bytes of an address.

@@ -48,6 +48,10 @@ func (liveKernel) DumpLive(nft.TableID, []*set.Set, int) (*kernel.Live, error) {
 
 func (liveKernel) DumpObjects(nft.TableID) (*kernel.Live, error) { return &kernel.Live{}, nil }
 
+func (liveKernel) DumpElements(nft.TableID, []*set.Set, int, bool) (*kernel.Live, error) {
+	return &kernel.Live{}, nil
+}
+
 type noFlows struct{}
 
 func (noFlows) Flush(context.Context, []conntrack.Change) (int, error)          { return 0, nil }

@@ -54,6 +54,11 @@ type Config struct {
 	// MasqueradeBit is a bit of the packet mark, 0 to 31; nil means
 	// DefaultMasqueradeBit.
 	MasqueradeBit *int
+	// Counters is what the rules count, as metrics.
+	Counters render.Counters
+	// ActiveConnections exports the entries of conntrack as metrics too, which lists the
+	// whole table again and again.
+	ActiveConnections bool
 	// SyncPeriod bounds the wait after a failed update. A change that waits twice as long
 	// for its commit makes the node unhealthy. 0 means DefaultSyncPeriod.
 	SyncPeriod time.Duration

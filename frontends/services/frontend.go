@@ -18,6 +18,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/objects"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/services/traffic"
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
@@ -32,6 +33,8 @@ type Frontend struct {
 	health  *health.Proxy
 	servers *health.Servers
 	metrics *metrics
+	// traffic is nil if it has nothing to read.
+	traffic *traffic.Collector
 	// synced is closed when the source has delivered everything that exists.
 	synced chan struct{}
 	// have are the IP families of the node.
@@ -77,7 +80,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}
 	r, err := render.New(render.Config{
 		Families: have, Detect: cfg.Detect, MasqueradeAll: cfg.MasqueradeAll,
-		MasqueradeBit: *cfg.MasqueradeBit, NodePortAddresses: cfg.NodePortAddresses,
+		MasqueradeBit: *cfg.MasqueradeBit, NodePortAddresses: cfg.NodePortAddresses, Counters: cfg.Counters,
 	})
 	if err != nil {
 		return nil, err
@@ -99,6 +102,12 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		Ready: f.synced, Backlog: f.state.backlog, MinInterval: cfg.MinSyncPeriod, MaxRetry: cfg.SyncPeriod, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {
 		return nil, err
+	}
+	if cfg.Counters != render.CountNothing || cfg.ActiveConnections {
+		f.traffic = traffic.New(traffic.Config{
+			Socket: cfg.Socket, Publisher: Publisher, Counters: cfg.Counters, Flows: cfg.ActiveConnections, Ports: r,
+			Adopted: func() bool { return f.publisher.Status().Restored }, Now: cfg.Now, Logger: cfg.Logger,
+		})
 	}
 	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(f.state.backlog, have, cfg.IgnoreExternalIPs), f); err != nil {
 		return nil, err
@@ -125,6 +134,9 @@ func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	g.Go(func() error { return f.servers.Run(ctx) })
+	if f.traffic != nil {
+		defer f.traffic.Close()
+	}
 	return g.Wait()
 }
 

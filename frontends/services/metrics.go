@@ -67,6 +67,9 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		quarantined: collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricQuarantined, Help: "Services that the aggregator rejected and that are left out."})),
 		model:       collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel, Help: "Revision of the local model."})),
 	}
+	if f.traffic != nil {
+		all = append(all, f.traffic)
+	}
 	if reg == nil {
 		return m, nil
 	}

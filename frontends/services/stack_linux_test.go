@@ -29,6 +29,8 @@ type stack struct {
 	log      *slog.Logger
 	// registerer gets the aggregator's metrics; nil discards them.
 	registerer prometheus.Registerer
+	// configure changes the configuration of frontends; nil leaves it.
+	configure func(*Config)
 }
 
 func newStack(t testing.TB, ns *nfttest.NS) *stack {
@@ -55,15 +57,18 @@ func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	var flows *conntrack.Conn
-	if err := s.ns.Do(func() (err error) { flows, err = conntrack.Open(); return err }); err != nil {
-		t.Fatal(err)
+	// Flows are removed by one, and listed by the other.
+	var flows, table *conntrack.Conn
+	for _, c := range []**conntrack.Conn{&flows, &table} {
+		if err := s.ns.Do(func() (err error) { *c, err = conntrack.Open(); return err }); err != nil {
+			t.Fatal(err)
+		}
 	}
 	agg, err = aggregator.New(aggregator.Config{Kernel: conn, Flows: flows, StateDir: s.stateDir, Rate: rate.Inf, Registerer: s.registerer, Logger: s.log.With("part", "aggregator")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.Listen(server.Config{Socket: s.socket, Aggregator: agg, Logger: s.log})
+	srv, err := server.Listen(server.Config{Socket: s.socket, Aggregator: agg, Flows: table, Logger: s.log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +78,7 @@ func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func(
 		if err := agg.Run(ctx); err != nil {
 			t.Errorf("run aggregator: %v", err)
 		}
-		_, _ = conn.Close(), flows.Close()
+		_, _, _ = conn.Close(), flows.Close(), table.Close()
 	})
 	wg.Go(func() {
 		if err := srv.Serve(ctx); err != nil {
@@ -89,11 +94,15 @@ func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func(
 // the test.
 func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Prefix) (f *Frontend, stop func()) {
 	t.Helper()
-	f, err := New(Config{
+	cfg := Config{
 		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: nodePorts,
 		Detect: render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}},
 		Logger: s.log.With("part", "frontend"),
-	})
+	}
+	if s.configure != nil {
+		s.configure(&cfg)
+	}
+	f, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

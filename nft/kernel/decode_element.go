@@ -22,8 +22,10 @@ type elementDecoder struct {
 	ranges bool
 	// live is true if the rest of the timeout is wanted. limit is the number of elements
 	// after which message then fails with errLimit.
-	live     bool
-	limit    int
+	live  bool
+	limit int
+	// counted is true if elements whose counter has counted nothing are not wanted.
+	counted  bool
 	elements []set.Element
 	// ends are the ends of intervals: the first keys after them.
 	ends []string
@@ -47,6 +49,9 @@ func (d *elementDecoder) message(m reply) error {
 	elements, _ := attr.Find(m.attrs, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
 	list := elements.Nested()
 	for list.Next() {
+		if d.counted && !hasCounted(list.Bytes()) {
+			continue
+		}
 		if d.live && len(d.elements) >= d.limit {
 			return errLimit
 		}
@@ -55,6 +60,19 @@ func (d *elementDecoder) message(m reply) error {
 		}
 	}
 	return errors.Join(elements.Err(), list.Err())
+}
+
+// hasCounted reports whether an entry of the list may have counted something: it does not if
+// its only statement is a counter of 0 packets.
+func hasCounted(b []byte) bool {
+	statement, ok := attr.Find(b, unix.NFTA_SET_ELEM_EXPR)
+	if !ok {
+		return true
+	}
+	data, _ := attr.Find(statement.Bytes(), unix.NFTA_EXPR_DATA)
+	packets, ok := attr.Find(data.Bytes(), unix.NFTA_COUNTER_PACKETS)
+	name, _ := attr.Find(statement.Bytes(), unix.NFTA_EXPR_NAME)
+	return !ok || !name.TextIs("counter") || packets.Uint64BE() != 0
 }
 
 // element decodes an entry of the list.

@@ -22,7 +22,7 @@ type Live struct {
 	// Rules has the counters and quotas of each rule that has any, by the handle of the
 	// rule and in its order, as nft writes them: "counter packets 3 bytes 180".
 	Rules map[uint64][]string
-	// Elements has the elements of the sets that DumpLive was asked for, by name.
+	// Elements has the elements of the sets that were asked for, by name.
 	Elements map[string]LiveElements
 }
 
@@ -46,25 +46,42 @@ type LiveElements struct {
 // A commit during the call can make it omit what the commit adds or deletes, and
 // neighbours of that. Errors are those of DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
-	live := &Live{Rules: map[uint64][]string{}, Elements: map[string]LiveElements{}}
+	live := &Live{Rules: map[uint64][]string{}}
 	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
 		return nil, err
 	}
+	return live, c.readLiveElements(table, live, sets, limit, false)
+}
+
+// DumpElements is DumpLive for elements of sets, named objects and flowtables alone. If
+// counted is true, it leaves out the elements whose counter has counted nothing, which then
+// cost little but the kernel's part.
+func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*Live, error) {
+	live, err := c.DumpObjects(table)
+	if err != nil {
+		return nil, err
+	}
+	return live, c.readLiveElements(table, live, sets, limit, counted)
+}
+
+// readLiveElements reads the elements of sets, over a socket for each.
+func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, limit int, counted bool) error {
+	live.Elements = make(map[string]LiveElements, len(sets))
 	for _, s := range sets {
 		d := newElementDecoder(s)
-		d.live, d.limit = true, limit
+		d.live, d.limit, d.counted = true, limit, counted
 		err := c.dumpSet(table, d)
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			continue // a commit has deleted it
 		case err != nil && !errors.Is(err, errLimit):
-			return nil, fmt.Errorf("dump set %s of table %s: %w", s.Name, table, err)
+			return fmt.Errorf("dump set %s of table %s: %w", s.Name, table, err)
 		}
 		e := LiveElements{Elements: d.finish(), More: errors.Is(err, errLimit)}
 		live.Elements[s.Name] = e
 		limit = max(limit-len(e.Elements), 0)
 	}
-	return live, nil
+	return nil
 }
 
 // DumpObjects is DumpLive for named objects and flowtables alone.

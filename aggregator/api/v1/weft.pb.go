@@ -532,7 +532,7 @@ func (x FragmentChange_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentChange_Kind.Descriptor instead.
 func (FragmentChange_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{78, 0}
+	return file_weft_proto_rawDescGZIP(), []int{79, 0}
 }
 
 // FragmentName names a fragment. Its text form is "publisher/name".
@@ -3751,7 +3751,12 @@ type GetTableRequest struct {
 	Live bool `protobuf:"varint,4,opt,name=live,proto3" json:"live,omitempty"`
 	// Only the named objects and the flowtables. To read the counters of a large table costs
 	// a fraction of reading the table.
-	ObjectsOnly   bool `protobuf:"varint,5,opt,name=objects_only,json=objectsOnly,proto3" json:"objects_only,omitempty"`
+	ObjectsOnly bool `protobuf:"varint,5,opt,name=objects_only,json=objectsOnly,proto3" json:"objects_only,omitempty"`
+	// Sets and maps that an answer with objects_only has too, with their elements. Names that
+	// do not exist are ignored.
+	Sets []string `protobuf:"bytes,6,rep,name=sets,proto3" json:"sets,omitempty"`
+	// With sets and live: only the elements whose counter has counted something.
+	Counted       bool `protobuf:"varint,7,opt,name=counted,proto3" json:"counted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3817,6 +3822,20 @@ func (x *GetTableRequest) GetLive() bool {
 func (x *GetTableRequest) GetObjectsOnly() bool {
 	if x != nil {
 		return x.ObjectsOnly
+	}
+	return false
+}
+
+func (x *GetTableRequest) GetSets() []string {
+	if x != nil {
+		return x.Sets
+	}
+	return nil
+}
+
+func (x *GetTableRequest) GetCounted() bool {
+	if x != nil {
+		return x.Counted
 	}
 	return false
 }
@@ -5892,7 +5911,10 @@ type Flow struct {
 	// The kernel keeps the entry when the table is full.
 	Assured bool `protobuf:"varint,13,opt,name=assured,proto3" json:"assured,omitempty"`
 	// Of TCP only.
-	TcpState      TCPState `protobuf:"varint,14,opt,name=tcp_state,json=tcpState,proto3,enum=weft.v1.TCPState" json:"tcp_state,omitempty"`
+	TcpState TCPState `protobuf:"varint,14,opt,name=tcp_state,json=tcpState,proto3,enum=weft.v1.TCPState" json:"tcp_state,omitempty"`
+	// The bytes of both directions, if the kernel counts them
+	// (net.netfilter.nf_conntrack_acct); else not set.
+	Bytes         *FlowBytes `protobuf:"bytes,15,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6025,6 +6047,68 @@ func (x *Flow) GetTcpState() TCPState {
 	return TCPState_TCP_STATE_UNSPECIFIED
 }
 
+func (x *Flow) GetBytes() *FlowBytes {
+	if x != nil {
+		return x.Bytes
+	}
+	return nil
+}
+
+// FlowBytes is what the kernel has counted for a connection, headers of the network layer
+// included.
+type FlowBytes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the direction of the first packet.
+	Original      uint64 `protobuf:"varint,1,opt,name=original,proto3" json:"original,omitempty"`
+	Reply         uint64 `protobuf:"varint,2,opt,name=reply,proto3" json:"reply,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowBytes) Reset() {
+	*x = FlowBytes{}
+	mi := &file_weft_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowBytes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowBytes) ProtoMessage() {}
+
+func (x *FlowBytes) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowBytes.ProtoReflect.Descriptor instead.
+func (*FlowBytes) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *FlowBytes) GetOriginal() uint64 {
+	if x != nil {
+		return x.Original
+	}
+	return 0
+}
+
+func (x *FlowBytes) GetReply() uint64 {
+	if x != nil {
+		return x.Reply
+	}
+	return 0
+}
+
 type DeleteFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Entries as they were listed, at most 4,096. Only protocol, source, destination, their
@@ -6036,7 +6120,7 @@ type DeleteFlowsRequest struct {
 
 func (x *DeleteFlowsRequest) Reset() {
 	*x = DeleteFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6048,7 +6132,7 @@ func (x *DeleteFlowsRequest) String() string {
 func (*DeleteFlowsRequest) ProtoMessage() {}
 
 func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6061,7 +6145,7 @@ func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{73}
+	return file_weft_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DeleteFlowsRequest) GetFlows() []*Flow {
@@ -6081,7 +6165,7 @@ type DeleteFlowsResponse struct {
 
 func (x *DeleteFlowsResponse) Reset() {
 	*x = DeleteFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6093,7 +6177,7 @@ func (x *DeleteFlowsResponse) String() string {
 func (*DeleteFlowsResponse) ProtoMessage() {}
 
 func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6106,7 +6190,7 @@ func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{74}
+	return file_weft_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DeleteFlowsResponse) GetDeleted() uint32 {
@@ -6131,7 +6215,7 @@ type ListRevisionsRequest struct {
 
 func (x *ListRevisionsRequest) Reset() {
 	*x = ListRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6143,7 +6227,7 @@ func (x *ListRevisionsRequest) String() string {
 func (*ListRevisionsRequest) ProtoMessage() {}
 
 func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6156,7 +6240,7 @@ func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{75}
+	return file_weft_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListRevisionsRequest) GetPublisher() string {
@@ -6193,7 +6277,7 @@ type ListRevisionsResponse struct {
 
 func (x *ListRevisionsResponse) Reset() {
 	*x = ListRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6205,7 +6289,7 @@ func (x *ListRevisionsResponse) String() string {
 func (*ListRevisionsResponse) ProtoMessage() {}
 
 func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6218,7 +6302,7 @@ func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{76}
+	return file_weft_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListRevisionsResponse) GetRevisions() []*Revision {
@@ -6261,7 +6345,7 @@ type Revision struct {
 
 func (x *Revision) Reset() {
 	*x = Revision{}
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6273,7 +6357,7 @@ func (x *Revision) String() string {
 func (*Revision) ProtoMessage() {}
 
 func (x *Revision) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6286,7 +6370,7 @@ func (x *Revision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revision.ProtoReflect.Descriptor instead.
 func (*Revision) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{77}
+	return file_weft_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Revision) GetRevision() uint64 {
@@ -6363,7 +6447,7 @@ type FragmentChange struct {
 
 func (x *FragmentChange) Reset() {
 	*x = FragmentChange{}
-	mi := &file_weft_proto_msgTypes[78]
+	mi := &file_weft_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6375,7 +6459,7 @@ func (x *FragmentChange) String() string {
 func (*FragmentChange) ProtoMessage() {}
 
 func (x *FragmentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[78]
+	mi := &file_weft_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6388,7 +6472,7 @@ func (x *FragmentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentChange.ProtoReflect.Descriptor instead.
 func (*FragmentChange) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{78}
+	return file_weft_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *FragmentChange) GetFragment() *FragmentName {
@@ -6417,7 +6501,7 @@ type CompareRevisionsRequest struct {
 
 func (x *CompareRevisionsRequest) Reset() {
 	*x = CompareRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[79]
+	mi := &file_weft_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6429,7 +6513,7 @@ func (x *CompareRevisionsRequest) String() string {
 func (*CompareRevisionsRequest) ProtoMessage() {}
 
 func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[79]
+	mi := &file_weft_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6442,7 +6526,7 @@ func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{79}
+	return file_weft_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CompareRevisionsRequest) GetFrom() uint64 {
@@ -6471,7 +6555,7 @@ type CompareRevisionsResponse struct {
 
 func (x *CompareRevisionsResponse) Reset() {
 	*x = CompareRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[80]
+	mi := &file_weft_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6483,7 +6567,7 @@ func (x *CompareRevisionsResponse) String() string {
 func (*CompareRevisionsResponse) ProtoMessage() {}
 
 func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[80]
+	mi := &file_weft_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6496,7 +6580,7 @@ func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{80}
+	return file_weft_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CompareRevisionsResponse) GetFragments() []*FragmentComparison {
@@ -6521,7 +6605,7 @@ type FragmentComparison struct {
 
 func (x *FragmentComparison) Reset() {
 	*x = FragmentComparison{}
-	mi := &file_weft_proto_msgTypes[81]
+	mi := &file_weft_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6533,7 +6617,7 @@ func (x *FragmentComparison) String() string {
 func (*FragmentComparison) ProtoMessage() {}
 
 func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[81]
+	mi := &file_weft_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6546,7 +6630,7 @@ func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentComparison.ProtoReflect.Descriptor instead.
 func (*FragmentComparison) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{81}
+	return file_weft_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *FragmentComparison) GetFragment() *FragmentName {
@@ -6866,13 +6950,15 @@ const file_weft_proto_rawDesc = "" +
 	"\aexample\x18\x04 \x01(\tR\aexample\x12/\n" +
 	"\asubject\x18\x05 \x01(\v2\x15.weft.v1.FragmentNameR\asubject\x12+\n" +
 	"\x05other\x18\x06 \x01(\v2\x15.weft.v1.FragmentNameR\x05other\x12\x12\n" +
-	"\x04more\x18\a \x01(\rR\x04more\"\x8a\x01\n" +
+	"\x04more\x18\a \x01(\rR\x04more\"\xb8\x01\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05terse\x18\x03 \x01(\bR\x05terse\x12\x12\n" +
 	"\x04live\x18\x04 \x01(\bR\x04live\x12!\n" +
-	"\fobjects_only\x18\x05 \x01(\bR\vobjectsOnly\"\x9d\x02\n" +
+	"\fobjects_only\x18\x05 \x01(\bR\vobjectsOnly\x12\x12\n" +
+	"\x04sets\x18\x06 \x03(\tR\x04sets\x12\x18\n" +
+	"\acounted\x18\a \x01(\bR\acounted\"\x9d\x02\n" +
 	"\x10GetTableResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12,\n" +
 	"\x06status\x18\x02 \x01(\v2\x14.weft.v1.TableStatusR\x06status\x12,\n" +
@@ -7018,7 +7104,7 @@ const file_weft_proto_rawDesc = "" +
 	"\taddresses\x18\x01 \x03(\fR\taddresses\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\"8\n" +
 	"\x11ListFlowsResponse\x12#\n" +
-	"\x05flows\x18\x01 \x03(\v2\r.weft.v1.FlowR\x05flows\"\xe7\x03\n" +
+	"\x05flows\x18\x01 \x03(\v2\r.weft.v1.FlowR\x05flows\"\x91\x04\n" +
 	"\x04Flow\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\fR\x06source\x12\x1f\n" +
@@ -7036,7 +7122,11 @@ const file_weft_proto_rawDesc = "" +
 	"\n" +
 	"seen_reply\x18\f \x01(\bR\tseenReply\x12\x18\n" +
 	"\aassured\x18\r \x01(\bR\aassured\x12.\n" +
-	"\ttcp_state\x18\x0e \x01(\x0e2\x11.weft.v1.TCPStateR\btcpState\"9\n" +
+	"\ttcp_state\x18\x0e \x01(\x0e2\x11.weft.v1.TCPStateR\btcpState\x12(\n" +
+	"\x05bytes\x18\x0f \x01(\v2\x12.weft.v1.FlowBytesR\x05bytes\"=\n" +
+	"\tFlowBytes\x12\x1a\n" +
+	"\boriginal\x18\x01 \x01(\x04R\boriginal\x12\x14\n" +
+	"\x05reply\x18\x02 \x01(\x04R\x05reply\"9\n" +
 	"\x12DeleteFlowsRequest\x12#\n" +
 	"\x05flows\x18\x01 \x03(\v2\r.weft.v1.FlowR\x05flows\"/\n" +
 	"\x13DeleteFlowsResponse\x12\x18\n" +
@@ -7143,7 +7233,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                    // 0: weft.v1.Lifetime
 	(MapRole)(0),                     // 1: weft.v1.MapRole
@@ -7226,40 +7316,41 @@ var file_weft_proto_goTypes = []any{
 	(*ListFlowsRequest)(nil),         // 78: weft.v1.ListFlowsRequest
 	(*ListFlowsResponse)(nil),        // 79: weft.v1.ListFlowsResponse
 	(*Flow)(nil),                     // 80: weft.v1.Flow
-	(*DeleteFlowsRequest)(nil),       // 81: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil),      // 82: weft.v1.DeleteFlowsResponse
-	(*ListRevisionsRequest)(nil),     // 83: weft.v1.ListRevisionsRequest
-	(*ListRevisionsResponse)(nil),    // 84: weft.v1.ListRevisionsResponse
-	(*Revision)(nil),                 // 85: weft.v1.Revision
-	(*FragmentChange)(nil),           // 86: weft.v1.FragmentChange
-	(*CompareRevisionsRequest)(nil),  // 87: weft.v1.CompareRevisionsRequest
-	(*CompareRevisionsResponse)(nil), // 88: weft.v1.CompareRevisionsResponse
-	(*FragmentComparison)(nil),       // 89: weft.v1.FragmentComparison
-	(*durationpb.Duration)(nil),      // 90: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 91: google.protobuf.Timestamp
+	(*FlowBytes)(nil),                // 81: weft.v1.FlowBytes
+	(*DeleteFlowsRequest)(nil),       // 82: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),      // 83: weft.v1.DeleteFlowsResponse
+	(*ListRevisionsRequest)(nil),     // 84: weft.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),    // 85: weft.v1.ListRevisionsResponse
+	(*Revision)(nil),                 // 86: weft.v1.Revision
+	(*FragmentChange)(nil),           // 87: weft.v1.FragmentChange
+	(*CompareRevisionsRequest)(nil),  // 88: weft.v1.CompareRevisionsRequest
+	(*CompareRevisionsResponse)(nil), // 89: weft.v1.CompareRevisionsResponse
+	(*FragmentComparison)(nil),       // 90: weft.v1.FragmentComparison
+	(*durationpb.Duration)(nil),      // 91: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	11,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	90,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	91,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	91,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	92,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
 	14,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
 	14,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
 	17,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
 	18,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
 	13,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	90,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	90,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	91,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	91,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
 	15,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	90,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	91,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
 	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	90,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	91,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
 	10,  // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	90,  // 18: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
+	91,  // 18: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
 	71,  // 19: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	91,  // 20: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
+	92,  // 20: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
 	8,   // 21: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
 	8,   // 22: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
 	10,  // 23: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
@@ -7302,10 +7393,10 @@ var file_weft_proto_depIdxs = []int32{
 	8,   // 60: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
 	0,   // 61: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
 	6,   // 62: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	91,  // 63: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	92,  // 63: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
 	33,  // 64: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	91,  // 65: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	91,  // 66: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
+	92,  // 65: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	92,  // 66: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
 	48,  // 67: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
 	8,   // 68: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
 	8,   // 69: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
@@ -7331,13 +7422,13 @@ var file_weft_proto_depIdxs = []int32{
 	61,  // 89: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
 	63,  // 90: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
 	72,  // 91: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	91,  // 92: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	92,  // 92: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
 	62,  // 93: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	91,  // 94: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	92,  // 94: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
 	9,   // 95: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
 	66,  // 96: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
 	8,   // 97: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	91,  // 98: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	92,  // 98: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	70,  // 99: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
 	72,  // 100: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
 	73,  // 101: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
@@ -7347,74 +7438,75 @@ var file_weft_proto_depIdxs = []int32{
 	48,  // 105: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
 	8,   // 106: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
 	71,  // 107: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	90,  // 108: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	90,  // 109: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	90,  // 110: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	91,  // 108: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	91,  // 109: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	91,  // 110: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
 	8,   // 111: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
 	33,  // 112: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
 	71,  // 113: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
 	8,   // 114: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	91,  // 115: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	92,  // 115: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
 	9,   // 116: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
 	80,  // 117: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
 	2,   // 118: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
-	80,  // 119: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
-	85,  // 120: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
-	91,  // 121: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
-	86,  // 122: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
-	71,  // 123: weft.v1.Revision.changes:type_name -> weft.v1.Counts
-	90,  // 124: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
-	90,  // 125: weft.v1.Revision.build:type_name -> google.protobuf.Duration
-	90,  // 126: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
-	8,   // 127: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
-	7,   // 128: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
-	89,  // 129: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
-	8,   // 130: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
-	3,   // 131: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
-	3,   // 132: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
-	10,  // 133: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
-	10,  // 134: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
-	19,  // 135: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	25,  // 136: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	21,  // 137: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
-	23,  // 138: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	34,  // 139: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	39,  // 140: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	43,  // 141: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	45,  // 142: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	49,  // 143: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	51,  // 144: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	59,  // 145: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	64,  // 146: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	67,  // 147: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	78,  // 148: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	81,  // 149: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	83,  // 150: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
-	87,  // 151: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
-	76,  // 152: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	20,  // 153: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	30,  // 154: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	22,  // 155: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
-	24,  // 156: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	35,  // 157: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	40,  // 158: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	44,  // 159: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	46,  // 160: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	50,  // 161: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	52,  // 162: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	60,  // 163: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	65,  // 164: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	68,  // 165: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	79,  // 166: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	82,  // 167: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	84,  // 168: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
-	88,  // 169: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
-	77,  // 170: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	153, // [153:171] is the sub-list for method output_type
-	135, // [135:153] is the sub-list for method input_type
-	135, // [135:135] is the sub-list for extension type_name
-	135, // [135:135] is the sub-list for extension extendee
-	0,   // [0:135] is the sub-list for field type_name
+	81,  // 119: weft.v1.Flow.bytes:type_name -> weft.v1.FlowBytes
+	80,  // 120: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	86,  // 121: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
+	92,  // 122: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	87,  // 123: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
+	71,  // 124: weft.v1.Revision.changes:type_name -> weft.v1.Counts
+	91,  // 125: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	91,  // 126: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	91,  // 127: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	8,   // 128: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
+	7,   // 129: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
+	90,  // 130: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
+	8,   // 131: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
+	3,   // 132: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
+	3,   // 133: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
+	10,  // 134: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
+	10,  // 135: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
+	19,  // 136: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	25,  // 137: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	21,  // 138: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
+	23,  // 139: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	34,  // 140: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	39,  // 141: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	43,  // 142: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	45,  // 143: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	49,  // 144: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	51,  // 145: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	59,  // 146: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	64,  // 147: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	67,  // 148: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	78,  // 149: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	82,  // 150: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	84,  // 151: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	88,  // 152: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	76,  // 153: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	20,  // 154: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	30,  // 155: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	22,  // 156: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
+	24,  // 157: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	35,  // 158: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	40,  // 159: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	44,  // 160: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	46,  // 161: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	50,  // 162: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	52,  // 163: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	60,  // 164: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	65,  // 165: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	68,  // 166: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	79,  // 167: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	83,  // 168: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	85,  // 169: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	89,  // 170: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	77,  // 171: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	154, // [154:172] is the sub-list for method output_type
+	136, // [136:154] is the sub-list for method input_type
+	136, // [136:136] is the sub-list for extension type_name
+	136, // [136:136] is the sub-list for extension extendee
+	0,   // [0:136] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -7449,7 +7541,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   82,
+			NumMessages:   83,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

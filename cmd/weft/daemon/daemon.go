@@ -50,6 +50,7 @@ type Flags struct {
 	http          httpFlags
 	aggregator    aggregatorFlags
 	frontend      frontendFlags
+	services      serviceFlags
 	policy        policyFlags
 	configuration configurationFlags
 	// takeover is true if kube-proxy's rules are to be removed, handover if weft's are when
@@ -67,6 +68,9 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	}
 	if verb.followsCluster() {
 		f.frontend.add(set, verb)
+	}
+	if verb.hasServices() {
+		f.services.add(set)
 	}
 	if verb.mayHavePolicy() {
 		f.policy.add(set, verb)

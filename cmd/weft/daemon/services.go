@@ -1,14 +1,42 @@
 package daemon
 
 import (
+	"github.com/spf13/pflag"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services"
+	"github.com/weft-proxy/weft/frontends/services/render"
 )
+
+// The names of flags of the Service frontend.
+const (
+	flagServiceCounters = "service-counters"
+	flagServiceActive   = "service-active-connections"
+)
+
+// serviceFlags are the flags of the Service frontend that kube-proxy does not have.
+type serviceFlags struct {
+	counters string
+	active   bool
+}
+
+func (s *serviceFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&s.counters, flagServiceCounters, render.CountServices.String(),
+		"what the rules count for the metrics: none, service (new connections by port of a Service, and dropped packets by reason) or endpoint (new connections by endpoint too)")
+	set.BoolVar(&s.active, flagServiceActive, false,
+		"also export the active connections of each Service, and their bytes where the kernel counts them: lists the kernel's connection tracking table at a scrape, at most every 15s and in a twentieth of the time")
+}
 
 // addServices makes the Service frontend.
 func (d *daemon) addServices() error {
 	cfg := d.settings.Config
 	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.events
 	cfg.Logger, cfg.Registerer = d.log.With("component", "services"), d.registry
+	var err error
+	if cfg.Counters, err = render.ParseCounters(d.services.counters); err != nil {
+		return cli.Usagef("--%s %w", flagServiceCounters, err)
+	}
+	cfg.ActiveConnections = d.services.active
 	f, err := services.New(cfg)
 	if err != nil {
 		return err

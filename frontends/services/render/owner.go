@@ -66,12 +66,15 @@ func newOwners() owners {
 
 // of returns the Service that owns a listener or an address.
 func (o *owners) of(k listenerKey) (model.Key, bool) {
-	s := o.all[maphash.Comparable(o.seed, k)]
+	s := o.hashed(k)
 	if s == nil || s.find(k, 0) == nil && addressKey(s.service.ClusterIPs[k.family]) != k {
 		return model.Key{}, false
 	}
 	return s.service.Name, true
 }
+
+// hashed returns the Service that owns a key with the same hash.
+func (o *owners) hashed(k listenerKey) *rendered { return o.all[maphash.Comparable(o.seed, k)] }
 
 // change replaces what a Service owns.
 func (o *owners) change(old, now *rendered) {

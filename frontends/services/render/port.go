@@ -1,0 +1,66 @@
+package render
+
+import (
+	"net/netip"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// Port is a port of a Service.
+type Port struct {
+	Service model.Key
+	// Name may be empty if it is the only port.
+	Name     string
+	Number   uint16
+	Protocol model.Protocol
+}
+
+// PortOf returns the port that an element belongs to: of a set or map of listeners or slots,
+// by its key.
+func (r *Renderer) PortOf(family, set, key string) (Port, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.table(family, Table)
+	if t == nil {
+		return Port{}, false
+	}
+	k, ok := t.listenerOf(set, key)
+	if !ok {
+		return Port{}, false
+	}
+	return r.portOf(k)
+}
+
+// PortAt returns the port of a Service that accepts flows to a destination.
+func (r *Renderer) PortAt(to netip.AddrPort, protocol model.Protocol) (Port, bool) {
+	return r.portAt(listenerKey{addr: to.Addr(), port: to.Port(), protocol: protocol, family: model.FamilyOf(to.Addr())})
+}
+
+// PortAtNodePort is PortAt for a NodePort.
+func (r *Renderer) PortAtNodePort(f model.Family, number uint16, protocol model.Protocol) (Port, bool) {
+	return r.portAt(listenerKey{port: number, protocol: protocol, family: f})
+}
+
+func (r *Renderer) portAt(k listenerKey) (Port, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.portOf(k)
+}
+
+func (r *Renderer) portOf(k listenerKey) (Port, bool) {
+	s := r.owners.hashed(k)
+	if s == nil {
+		return Port{}, false
+	}
+	l := s.find(k, 0)
+	if l == nil {
+		return Port{}, false
+	}
+	out := Port{Service: s.service.Name, Name: l.port, Protocol: k.protocol}
+	for i := range s.service.Ports {
+		if p := &s.service.Ports[i]; p.Name == l.port && p.Protocol == k.protocol {
+			out.Number = p.Number
+		}
+	}
+	return out, true
+}

@@ -1,0 +1,218 @@
+package traffic
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/render"
+)
+
+// others is the Service of what is beyond the number of series.
+const others = "others"
+
+// labels are those of a series. The endpoint is empty for a port.
+type labels struct{ namespace, service, name, protocol, endpoint string }
+
+// labelsOf returns the labels of a port. A port without a name has its number.
+func labelsOf(p render.Port, endpoint string) labels {
+	name := p.Name
+	if name == "" {
+		name = strconv.Itoa(int(p.Number))
+	}
+	return labels{p.Service.Namespace, p.Service.Name, name, p.Protocol.String(), endpoint}
+}
+
+// port returns the values of the labels of a port.
+func (l labels) port() []string { return []string{l.namespace, l.service, l.name, l.protocol} }
+
+// counts are counters that only grow, of counters in the kernel that can begin again.
+type counts struct {
+	ports, endpoints totals
+	dropped          [render.NumDropReasons]uint64
+	// adopted is that of the update.
+	adopted bool
+	// drops has what named counters had counted.
+	drops map[dropKey]uint64
+}
+
+// dropKey is a named counter.
+type dropKey struct {
+	family string
+	reason render.DropReason
+}
+
+func newCounts() *counts {
+	return &counts{ports: newTotals(maxPorts), endpoints: newTotals(maxEndpoints), drops: make(map[dropKey]uint64)}
+}
+
+// update adds what the kernel has counted since the last update. If adopted is true, it only
+// notes that, because an earlier process has counted it.
+func (c *counts) update(tables []*weftv1.GetTableResponse, ports Ports, adopted bool) {
+	c.adopted = adopted
+	for _, t := range tables {
+		family := t.GetStatus().GetFamily()
+		for _, o := range t.GetObjects() {
+			c.drop(family, o.GetObject())
+		}
+		for _, s := range t.GetSets() {
+			for _, e := range s.GetSet().GetElements() {
+				c.element(family, s.GetSet().GetName(), e, ports)
+			}
+		}
+	}
+	c.ports.forget(func(from source) bool {
+		p, ok := ports.PortOf(from.family, from.set, from.key)
+		return ok && p.Service.String() == from.service
+	})
+	c.endpoints.forget(func(source) bool { return false })
+}
+
+// drop adds what a named counter has counted.
+func (c *counts) drop(family string, o *weftv1.Object) {
+	reason, ok := render.DroppedBy(o.GetName())
+	if !ok {
+		return
+	}
+	k, n := dropKey{family, reason}, packets(o.GetText())
+	if !c.adopted {
+		c.dropped[reason] += since(c.drops[k], n)
+	}
+	c.drops[k] = n
+}
+
+// element adds what an element has counted: a listener of a set, or a slot and its endpoint of
+// a map.
+func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
+	p, ok := ports.PortOf(family, set, e.GetKey())
+	if !ok {
+		return // its Service is about to leave
+	}
+	to := &c.ports
+	endpoint := ""
+	if e.GetValue() != "" {
+		addr, port, _ := strings.Cut(e.GetValue(), " . ")
+		to, endpoint = &c.endpoints, joinHostPort(addr, port)
+	}
+	n := uint64(0)
+	for _, text := range e.GetState().GetStateful() {
+		n += packets(text)
+	}
+	// The Service is part of the key: another one may get the address.
+	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), n, c.adopted)
+}
+
+// joinHostPort is net.JoinHostPort.
+func joinHostPort(addr, port string) string {
+	if strings.Contains(addr, ":") {
+		return "[" + addr + "]:" + port
+	}
+	return addr + ":" + port
+}
+
+// source is an element that counts.
+type source struct{ family, set, key, value, service string }
+
+// seen is what an element had counted when it was last read.
+type seen struct {
+	count uint64
+	of    labels
+	// missed is how many updates have not had it since. The dump of a set that grows may lack
+	// an element once.
+	missed int
+}
+
+// totals are the sums of elements by series.
+type totals struct {
+	last map[source]seen
+	sums map[labels]uint64
+	// uses is how many elements a series has. Without any it ends.
+	uses map[labels]int
+	// others is the sum of all that is beyond the limit.
+	others uint64
+	limit  int
+}
+
+func newTotals(limit int) totals {
+	return totals{last: make(map[source]seen), sums: make(map[labels]uint64), uses: make(map[labels]int), limit: limit}
+}
+
+// add adds what an element has counted since it was last read. If adopted is true, it counts
+// from now on.
+func (t *totals) add(from source, to labels, n uint64, adopted bool) {
+	was, ok := t.last[from]
+	if !ok {
+		if _, ok := t.sums[to]; !ok && len(t.sums) >= t.limit {
+			to = labels{service: others}
+		} else {
+			t.sums[to] += 0
+		}
+		was.of = to
+		t.uses[to]++
+	}
+	more := since(was.count, n)
+	if adopted {
+		more = 0
+	}
+	if was.of.service == others && was.of.namespace == "" {
+		t.others += more
+	} else {
+		t.sums[was.of] += more
+	}
+	t.last[from] = seen{count: n, of: was.of, missed: -1}
+}
+
+// maxMissed is how many updates in a row may lack an element that is there.
+const maxMissed = 2
+
+// forget removes the elements that are gone, and series without any. An element that exists
+// and that no update had begins again at 0.
+func (t *totals) forget(exists func(source) bool) {
+	for from, s := range t.last {
+		if s.missed++; s.missed < maxMissed {
+			t.last[from] = s
+			continue
+		}
+		if exists(from) {
+			t.last[from] = seen{of: s.of, missed: maxMissed}
+			continue
+		}
+		delete(t.last, from)
+		if t.uses[s.of]--; t.uses[s.of] <= 0 {
+			delete(t.uses, s.of)
+			delete(t.sums, s.of)
+		}
+	}
+}
+
+// bounded returns the sums, those beyond the limit as one.
+func (t *totals) bounded() map[labels]uint64 {
+	out := maps.Clone(t.sums)
+	if t.others > 0 {
+		out[labels{service: others}] = t.others
+	}
+	return out
+}
+
+// since returns how much a counter has grown. One that is less than before has begun again.
+func since(before, now uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+// packets returns the number in the text of a counter, such as "counter packets 3 bytes 180".
+func packets(text string) uint64 {
+	_, text, ok := strings.Cut(text, "packets ")
+	if !ok {
+		return 0
+	}
+	text, _, _ = strings.Cut(text, " ")
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
