@@ -141,6 +141,71 @@ func TestKernelLiveElements(t *testing.T) {
 	}
 }
 
+// TestKernelCountedElements reads only what has counted something, of the sets that are named.
+// A publisher does not see the elements of another one.
+func TestKernelCountedElements(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	counted := func(name, element string) *weftv1.Fragment {
+		f := live()
+		f.Name, f.Tables[0].Chains[0].Rules = name, nil
+		f.Tables[0].Sets = []*weftv1.Set{{Name: "counted", Type: "ipv4_addr . inet_service", Stateful: []string{"counter"},
+			Elements: []*weftv1.Element{{Key: "127.0.0.1 . 9", Comment: "to port 9"}, {Key: element}}}}
+		return f
+	}
+	mine := counted("mine", "127.0.0.1 . 10")
+	mine.Tables[0].Chains[0].Rules = []*weftv1.Rule{{Text: "ip daddr . udp dport @counted"}}
+	mustApply(t, d.Dial(t, "one"), mine)
+	sendUDP(t, ns, 1)
+	ctx := aggregatortest.Context(t)
+	req := &weftv1.GetTableRequest{Family: "ip", Name: "demo", Live: true, ObjectsOnly: true, Sets: []string{"counted", "none"}, Counted: true}
+	got := readTable(ctx, t, d, req)
+	if len(got.GetChains()) != 0 || len(got.GetSets()) != 1 || len(got.GetObjects()) != 3 {
+		t.Fatalf("got %v: want the objects and the set alone", got)
+	}
+	words := func(s *weftv1.MergedSet) (out []string) {
+		for _, e := range s.GetSet().GetElements() {
+			out = append(out, e.GetKey()+" "+e.GetComment()+" "+strings.Join(e.GetState().GetStateful(), ";"))
+		}
+		return out
+	}
+	want := []string{"127.0.0.1 . 9 to port 9 counter packets 1 bytes 29"}
+	if diff := cmp.Diff(want, words(got.GetSets()[0])); diff != "" {
+		t.Errorf("counted elements (-want +got):\n%s", diff)
+	}
+	req.Counted = false
+	if all := words(readTable(ctx, t, d, req).GetSets()[0]); len(all) != 2 {
+		t.Errorf("without counted the set has %q, want both elements", all)
+	}
+	req.Counted, req.Live = true, false
+	if all := readTable(ctx, t, d, req).GetSets()[0].GetSet().GetElements(); len(all) != 2 || all[0].GetState() != nil {
+		t.Errorf("without live the set has %v, want both elements without a state", all)
+	}
+	req.Live = true
+	for publisher, n := range map[string]int{"one": 1, "two": 0} {
+		parts, err := d.Aggregator.GetTable(ctx, req, aggregator.Reader{Publisher: publisher})
+		if publisher == "two" {
+			if err == nil {
+				t.Error("a publisher without a fragment sees the table")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for part := range parts {
+			for _, s := range part.GetSets() {
+				seen += len(words(s)) + len(s.GetAdded())
+			}
+		}
+		if seen != n {
+			t.Errorf("publisher %s sees %d elements, want %d", publisher, seen, n)
+		}
+	}
+}
+
 func checkExpires(t *testing.T, e *weftv1.Element, timeout time.Duration) {
 	t.Helper()
 	if rest := e.GetState().GetExpires().AsDuration(); e.GetTimeout().AsDuration() != timeout || rest <= 0 || rest > timeout {

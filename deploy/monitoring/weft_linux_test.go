@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,9 @@ func startWeft(t *testing.T, dir string) (weft, socket string) {
 	weft, socket = filepath.Join(dir, "weft"), filepath.Join(dir, "run", "weft.sock")
 	must(t, "../..", "go", "build", "-o", weft, "./cmd/weft")
 	must(t, "", "ip", "link", "set", "lo", "up")
+	// Connections to Services leave, and their bytes are counted.
+	must(t, "", "ip", "route", "add", "10.0.0.0/8", "dev", "lo")
+	put(t, "/proc/sys/net/netfilter", "nf_conntrack_acct", "1")
 	manifests := filepath.Join(dir, "manifests")
 	must(t, "", "cp", "-r", "../examples/manifests", manifests)
 	must(t, "", "cp", "../examples/policies/shop.yaml", manifests)
@@ -106,7 +110,7 @@ func startWeft(t *testing.T, dir string) (weft, socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(weft, "run", "--network-policy", "--manifests", manifests, "--hostname-override", "node-a", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", //nolint:gosec,noctx // ends below
+	cmd := exec.Command(weft, "run", "--network-policy", "--service-counters=endpoint", "--service-active-connections", "--manifests", manifests, "--hostname-override", "node-a", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", //nolint:gosec,noctx // ends below
 		"--socket", socket, "--state-dir", filepath.Join(dir, "state"), "--config", filepath.Join(dir, "weft.yaml"), "--metrics-bind-address", metricsAddress)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -227,6 +231,13 @@ func queriesOnWeft(t *testing.T) {
 	}
 	s.await(t, "kubeproxy_network_programming_duration_seconds_count > 0", func() {})
 	s.await(t, "count_over_time(weft_ready[1m]) > 10", func() {})
+	// Nothing answers, so that the connection is active for two minutes.
+	dialer := net.Dialer{Timeout: 100 * time.Millisecond}
+	if c, err := dialer.DialContext(t.Context(), "tcp", "10.96.0.77:80"); err == nil {
+		t.Errorf("%v answers", c.RemoteAddr())
+	}
+	s.await(t, `weft_service_new_connections_total{service="timed"} == 1`, func() {})
+	s.await(t, `weft_service_active_connection_bytes{service="timed", direction="original"} > 0`, func() {})
 	queries := source(t).Queries(metricsAddress)
 	names := make(map[string]bool)
 	for where, expr := range queries {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
@@ -85,7 +86,8 @@ func serviceLane(b *testing.B, services int) *lane {
 	// What a benchmark logs is printed between its results.
 	s.log = slog.New(slog.DiscardHandler)
 	s.aggregator(b)
-	newPlane(b, s).publish(b, laneModel(services))
+	count := func(c *render.Config) { c.Counters = render.CountServices }
+	newPlane(b, s, count).publish(b, laneModel(services))
 	return l
 }
 

@@ -62,6 +62,7 @@ const (
 	masqueradeRule = "\t\tip saddr != 10.244.0.0/16 ip daddr @cluster-ips jump mark-for-masquerade\n"
 	servicesRule   = "\t\tip daddr . meta l4proto . th dport vmap @services\n"
 	hairpinRule    = "\t\tct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin masquerade fully-random\n"
+	countRule      = "\t\tip daddr . meta l4proto . th dport @service-connections\n"
 	servicesJump   = "\t\tjump services\n"
 	filterJump     = "\t\tct state new jump "
 	portProtocols  = "{ tcp, udp, sctp }"
@@ -98,19 +99,9 @@ var variants = []struct {
 	{"map-per-protocol", mapPerProtocol},
 	{"chain-per-service", chainPerService},
 	{"without-hairpin", swap(hairpinRule, "")},
-	{"count-in-services", swap("meta l4proto . th dport : verdict\n", "meta l4proto . th dport : verdict\n\t\tcounter\n")},
-	{"count-in-pick", countInPick},
-	{"count-endpoints", sequence(countInPick, swap(": ip daddr . th dport\n", ": ip daddr . th dport\n\t\tcounter\n"))},
-}
-
-// countInPick counts the connections of each Service in a set of its own.
-func countInPick(b *testing.B, rules string) string {
-	elements := make([]string, variantServices)
-	for i := range elements {
-		elements[i] = laneService(i).Addr().String() + " . tcp . 80"
-	}
-	set := "\tset service-connections { typeof ip daddr . meta l4proto . th dport; counter; elements = { " + strings.Join(elements, ", ") + " } }\n"
-	return sequence(with(set), swap("\tchain pick-10 {\n", "\tchain pick-10 {\n\t\tip daddr . meta l4proto . th dport @service-connections\n"))(b, rules)
+	{"without-counters", swap(countRule, "")},
+	{"count-in-services", swap(countRule, "", "th dport : verdict\n\t\telements", "th dport : verdict\n\t\tcounter\n\t\telements")},
+	{"count-endpoints", swap(": ip daddr . th dport\n", ": ip daddr . th dport\n\t\tcounter\n")},
 }
 
 // mapPerProtocol leaves the protocol out of keys.

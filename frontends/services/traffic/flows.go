@@ -25,7 +25,7 @@ const (
 	// listTimeout ends a listing.
 	listTimeout = time.Minute
 	// patience is how long a scrape waits for a listing that it has begun.
-	patience = time.Second
+	patience = 100 * time.Millisecond
 )
 
 // flowCount is what entries of conntrack add up to.

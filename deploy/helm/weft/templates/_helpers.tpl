@@ -56,6 +56,12 @@
 - --metrics-bind-address={{ include "weft.metricsHost" . }}:10249
 - --healthz-bind-address={{ include "weft.any" . }}:10256
 {{- end }}
+{{- if ne .Values.serviceMetrics.counters "service" }}
+- --service-counters={{ .Values.serviceMetrics.counters }}
+{{- end }}
+{{- if .Values.serviceMetrics.activeConnections }}
+- --service-active-connections
+{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
