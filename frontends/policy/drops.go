@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -84,6 +85,9 @@ func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 	out := make(map[drop]uint64)
 	for _, family := range []string{"ip", "ip6"} {
 		t, err := d.client.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, ObjectsOnly: true, Live: true})
+		if errors.Is(err, client.ErrNotFound) {
+			continue // the family is not in use
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read dropped packets: %w", err)
 		}

@@ -68,7 +68,11 @@ func serviceRates(before, after *sample) []serviceRate {
 	for _, p := range after.services {
 		r := serviceRate{servicePort: p, connections: len(p.flows)}
 		if was := old[name{p.service, p.port}]; was != nil {
-			r.newPerSecond = perSecond(0, added(was.flows, p.flows), d)
+			if before.counted && after.counted {
+				r.newPerSecond = perSecond(was.opened, p.opened, d)
+			} else {
+				r.newPerSecond = perSecond(0, added(was.flows, p.flows), d)
+			}
 		}
 		out = append(out, r)
 	}

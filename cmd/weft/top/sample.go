@@ -30,14 +30,18 @@ type sample struct {
 	commits    []*weftv1.Revision
 	// noCommits and noServices are why there are none, if that is known.
 	noCommits, noServices string
-	// flowsAt is when connections were listed.
-	flowsAt  time.Time
-	services []*servicePort
+	// flowsAt is when connections were counted or listed.
+	flowsAt time.Time
+	// counted is true if the rules count connections, and listed if those were listed.
+	counted, listed bool
+	services        []*servicePort
 }
 
 // sampler takes samples.
 type sampler struct {
 	conn *cli.Connection
+	// list is true if connections are listed even if the rules count them.
+	list bool
 	// index finds Services by their addresses, as of read.
 	index *index
 	read  time.Time
@@ -62,7 +66,7 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 			out.noCommits = cli.Describe(err)
 		}
 		out.commits = history.GetRevisions()
-		if out.services, out.noServices, err = s.connections(ctx, c); err != nil {
+		if out.noServices, err = s.connections(ctx, c, out); err != nil {
 			out.noServices = cli.Describe(err)
 		}
 		out.flowsAt = time.Now()
@@ -71,20 +75,27 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	return out, err
 }
 
-// connections counts the connections of each port of a Service. why is not empty if there are
-// no Services here.
-func (s *sampler) connections(ctx context.Context, c *client.Client) (ports []*servicePort, why string, err error) {
+// connections counts the connections of each port of a Service: by what the rules have counted,
+// or else by a listing. why is not empty if there are no Services here.
+func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, _, err := get.ReadServices(ctx, s.conn, model.Key{})
 		if errors.As(err, new(*get.NoFrontendError)) {
-			return nil, "no Service frontend runs here", nil
+			return "no Service frontend runs here", nil
 		}
 		if err != nil {
-			return nil, "", err
+			return "", err
 		}
 		s.index, s.read = newIndex(state.Services), time.Now()
 	}
-	ports = s.index.empty()
+	ports := s.index.empty()
+	if out.counted, err = s.index.count(ctx, c, ports); err != nil {
+		return "", err
+	}
+	out.services, out.listed = ports, s.list || !out.counted
+	if !out.listed {
+		return "", nil
+	}
 	err = c.ListAllFlows(ctx, func(flows []client.Flow) error {
 		for i := range flows {
 			if n, ok := s.index.find(&flows[i]); ok {
@@ -94,7 +105,8 @@ func (s *sampler) connections(ctx context.Context, c *client.Client) (ports []*s
 		return nil
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("connections: %w", err)
+		out.services = nil
+		return "", fmt.Errorf("connections: %w", err)
 	}
-	return ports, "", nil
+	return "", nil
 }

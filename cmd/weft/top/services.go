@@ -14,6 +14,8 @@ type servicePort struct {
 	service, port string
 	endpoints     int
 	flows         map[flowKey]struct{}
+	// opened is how many connections the rules have counted.
+	opened uint64
 }
 
 // flowKey tells connections apart.

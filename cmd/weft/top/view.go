@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,7 +105,11 @@ func publisherTable(before, after *sample) *get.Rows {
 func serviceTable(before, after *sample) *get.Rows {
 	t := &get.Rows{Columns: []string{"SERVICE", "PORT", "NEW/S", "CONNECTIONS", "ENDPOINTS"}}
 	for _, s := range serviceRates(before, after) {
-		t.Add(s.service, s.port, rate(s.newPerSecond), s.connections, s.endpoints)
+		connections := "-"
+		if after.listed {
+			connections = strconv.Itoa(s.connections)
+		}
+		t.Add(s.service, s.port, rate(s.newPerSecond), connections, s.endpoints)
 	}
 	return t
 }

@@ -57,8 +57,8 @@ func between() (before, after *sample) {
 	publisher := func(name string, committed, rejected uint64) *weftv1.PublisherStatus {
 		return &weftv1.PublisherStatus{Name: name, Committed: committed, Rejected: rejected, Fragments: 3, Rules: 7, Sessions: []*weftv1.SessionStatus{{Pending: 2}}}
 	}
-	before = &sample{at: start, flowsAt: start, revision: 1790000000100, services: x.empty(), publishers: []*weftv1.PublisherStatus{publisher("idle", 9, 1), publisher("restarted", 9, 9), publisher("team-a", 10, 0)}}
-	after = &sample{at: start.Add(2 * time.Second), flowsAt: start.Add(2 * time.Second), revision: 1790000000110, fragments: 9, services: x.empty(),
+	before = &sample{listed: true, at: start, flowsAt: start, revision: 1790000000100, services: x.empty(), publishers: []*weftv1.PublisherStatus{publisher("idle", 9, 1), publisher("restarted", 9, 9), publisher("team-a", 10, 0)}}
+	after = &sample{listed: true, at: start.Add(2 * time.Second), flowsAt: start.Add(2 * time.Second), revision: 1790000000110, fragments: 9, services: x.empty(),
 		publishers: []*weftv1.PublisherStatus{publisher("idle", 9, 1), publisher("restarted", 3, 0), publisher("team-a", 15, 1)},
 		commits: []*weftv1.Revision{{Revision: 1790000000110, Time: timestamppb.New(start), Build: durationpb.New(1500 * time.Microsecond), Kernel: durationpb.New(time.Millisecond),
 			Fragments: []*weftv1.FragmentChange{{Fragment: &weftv1.FragmentName{Publisher: "team-a", Name: "web\x1b"}}}, Changes: &weftv1.Counts{RulesAdded: 2}}}}
@@ -94,6 +94,30 @@ func TestView(t *testing.T) {
 	lines := view("/run/weft.sock", before, after, 0)
 	if !strings.Contains(fmt.Sprint(lines), "{SERVICE true} {no Service frontend runs here false}") {
 		t.Errorf("%v", lines)
+	}
+}
+
+// TestCountedRates has the rates of what the rules count, without a listing.
+func TestCountedRates(t *testing.T) {
+	before, after := between()
+	before.counted, after.counted, after.listed = true, true, false
+	before.services[0].opened, after.services[0].opened = 100, 150
+	after.services[0].flows = nil
+	var text strings.Builder
+	for _, l := range view("/run/weft.sock", before, after, 0) {
+		fmt.Fprintln(&text, strings.Join(strings.Fields(l.text), " "))
+	}
+	if want := "\nshop/web 80/tcp 25.0 - 0\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("%q is not in\n%s", want, text.String())
+	}
+	x := newIndex([]*model.Service{web()})
+	for key, want := range map[string]bool{"10.96.0.1 . tcp . 80": true, "tcp . 30080": true, "10.96.0.1 . udp . 80": false, "10.96.0.1 . tcp . 81": false, "tcp": false, "x . tcp . 80": false} {
+		if _, got := x.at[destinationOf(key)]; got != want {
+			t.Errorf("that %q is a port is %v", key, got)
+		}
+	}
+	if n := packets([]string{"counter packets 3 bytes 180", "quota 25 mbytes"}); n != 3 {
+		t.Errorf("%d packets, want 3", n)
 	}
 }
 

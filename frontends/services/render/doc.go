@@ -46,10 +46,18 @@
 // of an endpoint that left is emptied at once, so that the aggregator removes the
 // endpoint from the map, and deleted by Cleanup.
 //
+// # Counters
+//
+// With CountServices the chains that pick look the listener up in the set
+// service-connections, or nodeport-connections, whose elements have counters. An element
+// stays as long as its listener is the same Service's, whatever happens to the endpoints,
+// and so does what it has counted. Packets that are dropped or rejected are counted by
+// reason in named counters. With CountEndpoints slots have counters too. See counters.go.
+//
 // # Lookups
 //
-// The first packet of a flow from a pod to a ClusterIP is looked up four times: in
-// services, the protocols that have ports, endpoints and hairpin. Later packets pass one
+// The first packet of a flow from a pod to a ClusterIP is looked up five times: in
+// services, service-connections, the protocols that have ports, endpoints and hairpin. Later packets pass one
 // comparison of the conntrack state where they are forwarded or leave the node.
 // DATAPLANE.md in the parent directory counts the rules that packets pass, and has the
 // measurements behind the rules.

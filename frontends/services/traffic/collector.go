@@ -27,13 +27,9 @@ const (
 	metricBytes               = "weft_service_active_connection_bytes"
 )
 
+// The numbers of series of ports and of endpoints. What is beyond them is counted together, with
+// the Service "others".
 const (
-	// scrapeTimeout is how long a scrape waits for the aggregator.
-	scrapeTimeout = 2 * time.Second
-	// minAge is for how long what was read is used again.
-	minAge = 3 * time.Second
-	// maxPorts and maxEndpoints are the numbers of series of ports and of endpoints. What is
-	// beyond them is counted together, with the Service "others".
 	maxPorts     = 1000
 	maxEndpoints = 5000
 )
@@ -72,14 +68,17 @@ type Collector struct {
 	// sets are the names of those that count.
 	sets []string
 
-	// mu is held while counters are read, so that scrapes at the same time share what is read.
+	counters, flows beside
+
+	// mu is held for what follows.
 	mu sync.Mutex
-	// client is nil until the first scrape that reaches an aggregator.
+	// client is nil until the first read that reaches an aggregator.
 	client *client.Client
 	counts *counts
-	// read is when counters were read.
-	read  time.Time
-	flows flowReader
+	// begun is true once counters were read.
+	begun bool
+	// listed is the last listing of connection tracking, nil before the first one.
+	listed *flowCounts
 }
 
 // descs describe the metrics.
@@ -101,7 +100,9 @@ func New(cfg Config) *Collector {
 		bytes: prometheus.NewDesc(metricBytes,
 			"Bytes of the active connections so far, in both directions, where the kernel counts them (net.netfilter.nf_conntrack_acct).", append(port[:len(port):len(port)], "direction"), nil),
 	}}
-	c.flows = flowReader{cfg: &c.cfg}
+	// The aggregator lets a publisher list connection tracking in an eleventh of the time.
+	c.counters = beside{now: cfg.Now, read: c.readCounters, schedule: schedule{every: 3 * time.Second, share: 20, patience: 2 * time.Second, timeout: 20 * time.Second}}
+	c.flows = beside{now: cfg.Now, read: c.readFlows, schedule: schedule{every: 15 * time.Second, share: 20, patience: 100 * time.Millisecond, timeout: time.Minute}}
 	return c
 }
 
@@ -115,57 +116,74 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. While the aggregator does not answer, there are
 // no values.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.connect(ctx); err != nil {
-		c.cfg.Logger.Debug("no counters of Services", "err", err)
-		return
-	}
-	if c.cfg.Counters != render.CountNothing {
-		if err := c.update(ctx); err != nil {
-			c.cfg.Logger.Debug("no counters of Services", "err", err)
-		} else {
-			c.sendCounts(out)
+	for _, part := range []struct {
+		wanted bool
+		reader *beside
+		send   func(chan<- prometheus.Metric)
+	}{{c.cfg.Counters != render.CountNothing, &c.counters, c.sendCounts}, {c.cfg.Flows, &c.flows, c.sendFlows}} {
+		if !part.wanted {
+			continue
 		}
-	}
-	if c.cfg.Flows {
-		c.sendFlows(out, c.flows.latest(ctx, c.client))
+		if err := part.reader.latest(context.Background()); err != nil {
+			c.cfg.Logger.Debug("metrics of Services are missing", "error", err)
+			continue
+		}
+		part.send(out)
 	}
 }
 
-// connect dials the aggregator if there is no connection yet.
-func (c *Collector) connect(ctx context.Context) error {
-	if c.client != nil {
-		return nil
+// connect returns the connection to the aggregator, made when it is first wanted.
+func (c *Collector) connect(ctx context.Context) (*client.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == nil {
+		conn, err := client.Dial(ctx, client.Config{Socket: c.cfg.Socket, Publisher: c.cfg.Publisher, DialTimeout: -1})
+		if err != nil {
+			return nil, fmt.Errorf("read counters of Services: %w", err)
+		}
+		c.client = conn
 	}
-	conn, err := client.Dial(ctx, client.Config{Socket: c.cfg.Socket, Publisher: c.cfg.Publisher, DialTimeout: -1})
+	return c.client, nil
+}
+
+// readCounters reads the counters of both families.
+func (c *Collector) readCounters(ctx context.Context) error {
+	conn, err := c.connect(ctx)
 	if err != nil {
-		return fmt.Errorf("read counters of Services: %w", err)
+		return err
 	}
-	c.client = conn
+	tables, err := c.tables(ctx, conn)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts.update(tables, c.cfg.Ports, !c.begun && c.cfg.Adopted())
+	c.begun = true
 	return nil
 }
 
-// update reads the counters unless that was done a moment ago.
-func (c *Collector) update(ctx context.Context) error {
-	if now := c.cfg.Now(); c.read.IsZero() || now.Sub(c.read) >= minAge {
-		tables, err := c.tables(ctx)
-		if err != nil {
-			return err
-		}
-		c.counts.update(tables, c.cfg.Ports, c.read.IsZero() && c.cfg.Adopted())
-		c.read = now
+// readFlows lists connection tracking.
+func (c *Collector) readFlows(ctx context.Context) error {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
 	}
+	listed, err := listFlows(ctx, conn, &c.cfg)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listed = listed
 	return nil
 }
 
 // tables reads the tables of both families: named counters, and elements that have counted
 // something.
-func (c *Collector) tables(ctx context.Context) (out []*weftv1.GetTableResponse, err error) {
+func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*weftv1.GetTableResponse, err error) {
 	for _, family := range []string{"ip", "ip6"} {
-		t, err := c.client.GetTable(ctx, &weftv1.GetTableRequest{
+		t, err := conn.GetTable(ctx, &weftv1.GetTableRequest{
 			Family: family, Name: render.Table, ObjectsOnly: true, Live: true, Sets: c.sets, Counted: true,
 		})
 		switch {
@@ -181,6 +199,8 @@ func (c *Collector) tables(ctx context.Context) (out []*weftv1.GetTableResponse,
 
 // sendCounts sends the counters.
 func (c *Collector) sendCounts(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
@@ -197,11 +217,11 @@ func (c *Collector) sendCounts(out chan<- prometheus.Metric) {
 	}
 }
 
-// sendFlows sends what a listing of conntrack has found; nil sends nothing.
-func (c *Collector) sendFlows(out chan<- prometheus.Metric, f *flowCounts) {
-	if f == nil {
-		return
-	}
+// sendFlows sends what a listing of conntrack has found.
+func (c *Collector) sendFlows(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	f := c.listed
+	c.mu.Unlock()
 	gauge := func(d *prometheus.Desc, n uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
@@ -221,10 +241,11 @@ func (c *Collector) sendFlows(out chan<- prometheus.Metric, f *flowCounts) {
 
 // Close ends the connection.
 func (c *Collector) Close() {
+	c.counters.end()
+	c.flows.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client != nil {
-		c.flows.wait()
 		_ = c.client.Close()
 		c.client = nil
 	}

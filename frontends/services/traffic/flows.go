@@ -3,29 +3,15 @@ package traffic
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
-)
-
-const (
-	// listEvery is the least time between the starts of two listings, and listShare the share
-	// of time in which one may run, as 1/listShare.
-	listEvery = 15 * time.Second
-	listShare = 20
-	// maxListAge is for how long the result of a listing is exported.
-	maxListAge = 5 * time.Minute
-	// listTimeout ends a listing.
-	listTimeout = time.Minute
-	// patience is how long a scrape waits for a listing that it has begun.
-	patience = 100 * time.Millisecond
 )
 
 // flowCount is what entries of conntrack add up to.
@@ -44,94 +30,19 @@ type flowCounts struct {
 	accounted bool
 }
 
-// flowReader lists the connections of Services. A listing can take longer than a scrape, so it
-// runs beside it.
-type flowReader struct {
-	cfg *Config
-
-	mu    sync.Mutex
-	last  *flowCounts
-	begun time.Time
-	// took is how long the last listing took, and done is closed when it has ended; nil
-	// before the first one.
-	took time.Duration
-	done chan struct{}
-	stop context.CancelFunc
-}
-
-// latest returns the result of the last listing, nil if there is none, or if it is too old. It
-// begins another one if it is time to, and waits a moment for that.
-func (r *flowReader) latest(ctx context.Context, c *client.Client) *flowCounts {
-	r.mu.Lock()
-	now := r.cfg.Now()
-	if !r.running() && now.Sub(r.begun) >= max(listEvery, listShare*r.took) {
-		r.begin(c, now)
-	}
-	done := r.done
-	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last == nil || r.cfg.Now().Sub(r.begun) > maxListAge {
-		return nil
-	}
-	return r.last
-}
-
-// running reports whether a listing has not ended.
-func (r *flowReader) running() bool {
-	if r.done == nil {
-		return false
-	}
-	select {
-	case <-r.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// begin begins a listing. The caller holds the lock.
-func (r *flowReader) begin(c *client.Client, now time.Time) {
-	done := make(chan struct{})
-	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
-	r.begun, r.done, r.stop = now, done, cancel
-	go func() {
-		defer close(done)
-		defer cancel()
-		out := &flowCounts{ports: make(map[labels]flowCount), endpoints: make(map[labels]flowCount)}
-		err := c.ListAllFlows(ctx, func(flows []client.Flow) error {
-			for i := range flows {
-				out.add(&flows[i], r.cfg.Ports, r.cfg.Counters >= render.CountEndpoints)
-			}
-			return nil
-		})
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.took = r.cfg.Now().Sub(now)
-		if err != nil {
-			r.last = nil
-			r.cfg.Logger.Debug("no active connections of Services", "err", err)
-			return
+// listFlows lists the connections to Services.
+func listFlows(ctx context.Context, c *client.Client, cfg *Config) (*flowCounts, error) {
+	out := &flowCounts{ports: make(map[labels]flowCount), endpoints: make(map[labels]flowCount)}
+	err := c.ListAllFlows(ctx, func(flows []client.Flow) error {
+		for i := range flows {
+			out.add(&flows[i], cfg.Ports, cfg.Counters >= render.CountEndpoints)
 		}
-		r.last = out
-	}()
-}
-
-// wait ends a listing that runs.
-func (r *flowReader) wait() {
-	r.mu.Lock()
-	done, stop := r.done, r.stop
-	r.mu.Unlock()
-	if done != nil {
-		stop()
-		<-done
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count connections of Services: %w", err)
 	}
+	return out, nil
 }
 
 // add counts an entry that is a connection to a Service.
