@@ -210,9 +210,40 @@ func TestRefused(t *testing.T) {
 		{map[string]any{"apiServer": host, "clusterCIDR": "10.0.0.0"}, "clusterCIDR"},
 		{map[string]any{"apiServer": map[string]any{"host": "https://192.0.2.10"}}, "host"},
 		{map[string]any{"apiServer": host, "mode": "double"}, "mode"},
+		{map[string]any{"apiServer": host, "serviceMetrics": map[string]any{"counters": "all"}}, "counters"},
 	} {
 		if _, err := Render(tt.values, engine.Engine{Strict: true}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v: %v, want %q", tt.values, err, tt.want)
+		}
+	}
+}
+
+// TestServiceMetrics has the arguments of metrics where the Service frontend is, and none for the
+// defaults.
+func TestServiceMetrics(t *testing.T) {
+	for _, mode := range []string{"single", "split"} {
+		for _, metrics := range []map[string]any{nil, {"counters": "endpoint", "activeConnections": true}} {
+			values := map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}, "mode": mode}
+			if metrics != nil {
+				values["serviceMetrics"] = metrics
+			}
+			files, err := Render(values, engine.Engine{Strict: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, f := range files {
+				text += string(f)
+			}
+			want := 0
+			if metrics != nil {
+				want = 2 // also of the init container, which has the same
+			}
+			for _, arg := range []string{"- --service-counters=endpoint\n", "- --service-active-connections\n"} {
+				if n := strings.Count(text, arg); n != want {
+					t.Errorf("mode %s has %q %d times, want %d", mode, arg, n, want)
+				}
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	stdcmp "cmp"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"github.com/weft-proxy/weft/frontends/services"
@@ -96,5 +98,32 @@ func TestOwnFlags(t *testing.T) {
 	}
 	if set, _ = complete(t); set.Config.MinSyncPeriod != services.DefaultMinSyncPeriod {
 		t.Error("the default is another one")
+	}
+}
+
+// TestServiceFlags counts connections of Services unless a flag says otherwise, and rejects what
+// is not a value.
+func TestServiceFlags(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "weft_service_new_connections_total"},
+		{[]string{"--service-counters=none"}, ""},
+		{[]string{"--service-counters=none", "--service-active-connections"}, "weft_service_active_connections"},
+		{[]string{"--service-counters=all"}, `--service-counters "all": want none, service or endpoint`},
+	} {
+		d, err := parse(t, VerbRun, append(tt.args, "--manifests", t.TempDir(), "--hostname-override", "n", "--cluster-cidr", "10.244.0.0/16")...)
+		if err != nil {
+			if err.Error() != tt.want {
+				t.Errorf("%q: error %v, want %q", tt.args, err, tt.want)
+			}
+			continue
+		}
+		// The registry refuses a description that it has.
+		probe := prometheus.NewGauge(prometheus.GaugeOpts{Name: stdcmp.Or(tt.want, "weft_service_new_connections_total")})
+		if registered := d.registry.Register(probe) != nil; registered != (tt.want != "") {
+			t.Errorf("%q: that there is %s is %v", tt.args, tt.want, registered)
+		}
 	}
 }

@@ -65,7 +65,7 @@ type Config struct {
 type Collector struct {
 	cfg   Config
 	descs descs
-	// sets are the names of those that count.
+	// sets are the names of the sets and maps that count.
 	sets []string
 
 	counters, flows beside
