@@ -1,12 +1,14 @@
 package helm
 
 import (
+	"embed"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -20,17 +22,22 @@ const (
 	manifestsDir = "../kubernetes"
 )
 
+// files are the chart and the variants, also for tests of other modules.
+//
+//go:embed all:weft variants
+var files embed.FS
+
 // Variants returns the names of the variants, sorted.
 func Variants() ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(variantsDir, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("find variants: %w, %d files", err, len(files))
+	names, err := fs.Glob(files, path.Join(variantsDir, "*.yaml"))
+	if err != nil || len(names) == 0 {
+		return nil, fmt.Errorf("find variants: %w, %d files", err, len(names))
 	}
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(filepath.Base(f), ".yaml")
+	for i, f := range names {
+		names[i] = strings.TrimSuffix(path.Base(f), ".yaml")
 	}
-	slices.Sort(files)
-	return files, nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // Files are the manifests of an installation, by the name of the file. Each is a stream of YAML
@@ -39,8 +46,8 @@ type Files map[string][]byte
 
 // The files: the rights in the API, and the rest.
 const (
-	rbacFile = "rbac.yaml"
-	weftFile = "weft.yaml"
+	RBACFile = "rbac.yaml"
+	WeftFile = "weft.yaml"
 )
 
 // Render returns the manifests for values. e is the engine of helm, which knows a cluster or
@@ -48,15 +55,15 @@ const (
 //
 // An error is that of the chart, such as values that its schema refuses.
 func Render(values map[string]any, e engine.Engine) (Files, error) {
-	chart, err := loader.Load(chartDir)
+	c, err := load()
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
-	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "weft", Namespace: "kube-system", IsInstall: true}, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "weft", Namespace: "kube-system", IsInstall: true}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	rendered, err := e.Render(chart, all)
+	rendered, err := e.Render(c, all)
 	if err != nil {
 		return nil, fmt.Errorf("render chart: %w", err)
 	}
@@ -69,12 +76,29 @@ func Render(values map[string]any, e engine.Engine) (Files, error) {
 		}
 		return []byte(strings.Join(docs, "---\n"))
 	}
-	return Files{rbacFile: join("rbac"), weftFile: join("configmap", "daemonset", "podmonitor")}, nil
+	return Files{RBACFile: join("rbac"), WeftFile: join("configmap", "daemonset", "podmonitor")}, nil
+}
+
+// load reads the chart.
+func load() (*chart.Chart, error) {
+	var all []*loader.BufferedFile
+	err := fs.WalkDir(files, chartDir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := files.ReadFile(name)
+		all = append(all, &loader.BufferedFile{Name: strings.TrimPrefix(name, chartDir+"/"), Data: data})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return loader.LoadFiles(all)
 }
 
 // Manifests returns the files of a variant in deploy/kubernetes/VARIANT.
 func Manifests(variant string) (Files, error) {
-	text, err := os.ReadFile(filepath.Join(variantsDir, variant+".yaml"))
+	text, err := files.ReadFile(path.Join(variantsDir, variant+".yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("read values: %w", err)
 	}
@@ -82,7 +106,7 @@ func Manifests(variant string) (Files, error) {
 	if err := yaml.UnmarshalStrict(text, &values); err != nil {
 		return nil, fmt.Errorf("read values of %s: %w", variant, err)
 	}
-	files, err := Render(values, engine.Engine{Strict: true})
+	out, err := Render(values, engine.Engine{Strict: true})
 	if err != nil {
 		return nil, fmt.Errorf("variant %s: %w", variant, err)
 	}
@@ -95,9 +119,9 @@ func Manifests(variant string) (Files, error) {
 		about.WriteString(line)
 	}
 	const made = "# Made of deploy/helm by `make manifests`; do not edit.\n"
-	files[rbacFile] = append([]byte(made+"---\n"), files[rbacFile]...)
-	files[weftFile] = append([]byte(made+"#\n"+about.String()+"---\n"), files[weftFile]...)
+	out[RBACFile] = append([]byte(made+"---\n"), out[RBACFile]...)
+	out[WeftFile] = append([]byte(made+"#\n"+about.String()+"---\n"), out[WeftFile]...)
 	// A base for overlays.
-	files["kustomization.yaml"] = []byte(made + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - " + rbacFile + "\n  - " + weftFile + "\n")
-	return files, nil
+	out["kustomization.yaml"] = []byte(made + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - " + RBACFile + "\n  - " + WeftFile + "\n")
+	return out, nil
 }

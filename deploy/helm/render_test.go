@@ -126,10 +126,10 @@ func TestPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rights := objects(t, files[rbacFile]); len(rights) != 3 {
+			if rights := objects(t, files[RBACFile]); len(rights) != 3 {
 				t.Errorf("%d objects about rights", len(rights))
 			}
-			spec := daemonSet(t, files[weftFile]).Spec.Template.Spec
+			spec := daemonSet(t, files[WeftFile]).Spec.Template.Spec
 			mounted := map[string]bool{}
 			for _, volume := range spec.Volumes {
 				mounted[volume.Name] = false
@@ -258,7 +258,7 @@ func TestPodMonitor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, monitor, ok := strings.Cut(string(files[weftFile]), "---\napiVersion: monitoring.coreos.com/v1\n")
+		text, monitor, ok := strings.Cut(string(files[WeftFile]), "---\napiVersion: monitoring.coreos.com/v1\n")
 		if !ok {
 			t.Fatalf("%s: no PodMonitor", mode)
 		}
@@ -334,7 +334,7 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		text := files[weftFile]
+		text := files[WeftFile]
 		daemonSet(t, text)
 		for _, want := range tt.want {
 			if !strings.Contains(string(text), want) {

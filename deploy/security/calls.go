@@ -1,0 +1,93 @@
+package security
+
+// call is a system call that a container may make.
+type call struct {
+	name string
+	// rare says when weft, or the container's runtime, makes the call, if a test need not see it.
+	// Without it the test fails unless weft has made the call.
+	rare string
+}
+
+// always returns calls that every run makes.
+func always(names ...string) (out []call) {
+	for _, n := range names {
+		out = append(out, call{name: n})
+	}
+	return out
+}
+
+// rarely returns calls that a run may do without.
+func rarely(when string, names ...string) (out []call) {
+	for _, n := range names {
+		out = append(out, call{n, when})
+	}
+	return out
+}
+
+// runtimeCalls are those of every Go program that has files, timers and threads. clone is
+// allowed for threads alone, and socket for the families of socketFamilies: see Seccomp.
+func runtimeCalls() []call {
+	return concat(
+		always("clone", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "exit_group", "fcntl", "fstat", "futex", "getpid", "getrandom",
+			"gettid", "madvise", "mmap", "munmap", "nanosleep", "newfstatat", "openat", "prctl", "prlimit64", "read", "readlinkat", "rt_sigaction", "rt_sigprocmask",
+			"rt_sigreturn", "sched_getaffinity", "sigaltstack", "tgkill", "uname", "write"),
+		rarely("the first call of a static program on amd64", "arch_prctl"),
+		rarely("the limit of open files; on arm64 and with a newer Go it is prlimit64", "getrlimit", "setrlimit"),
+		rarely("a thread that finds no work", "sched_yield"),
+		rarely("a thread that is locked to its goroutine ends", "exit"),
+		rarely("a signal arrives while a call waits", "restart_syscall"),
+		rarely("a clock that the vDSO cannot read", "clock_gettime"),
+		rarely("the file system of the control group, for GOMAXPROCS", "statfs"),
+		rarely("a profile of the CPU, with --profiling", "setitimer", "timer_create", "timer_settime", "timer_delete", "mincore"),
+		rarely("a directory is read", "getdents64"),
+		rarely("the container runtime starts weft after the filter is installed", "execve", "mprotect", "rseq", "set_robust_list", "fstatfs"),
+	)
+}
+
+// networkCalls are those of clients and servers.
+func networkCalls() []call {
+	return concat(
+		always("accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom", "sendto", "setsockopt", "socket"),
+		rarely("a connection is closed while its request arrives", "shutdown"),
+		// A socket is created with a mode, under a lock, and removed.
+		always("flock", "fchmodat", "unlinkat"),
+	)
+}
+
+// frontendCalls are those of a container with API credentials.
+func frontendCalls() []call {
+	return concat(runtimeCalls(), networkCalls(), always("fchmod", "pread64"),
+		rarely("the directory of the socket is missing", "mkdirat"),
+		rarely("weft top and weft get ask for the size of the terminal", "ioctl"))
+}
+
+// kernelCalls are those of a container that may program the kernel.
+func kernelCalls() []call {
+	return concat(runtimeCalls(), networkCalls(),
+		// Netlink, and who is at the other end of the socket.
+		always("recvmsg", "sendmsg", "ppoll", "getegid", "geteuid", "pidfd_send_signal"),
+		rarely("before Linux 6.5 the socket does not say which process is at its other end", "pidfd_open"),
+		rarely("a publisher is matched by its executable", "statx"),
+		// The state directory.
+		always("fallocate", "fdatasync", "fsync", "ftruncate", "pread64", "pwrite64", "renameat"),
+		rarely("a directory is missing", "mkdirat"),
+		// The configuration.
+		always("inotify_add_watch", "inotify_init1"),
+		rarely("the directory of the configuration is replaced", "inotify_rm_watch"),
+		// Verbs look at the terminal.
+		always("ioctl"),
+		rarely("weft run locks the directory of the frontends' sockets", "fchmod"))
+}
+
+// socketFamilies are the address families of weft's sockets, by number: names differ
+// from file to file.
+func socketFamilies() map[string]uint64 {
+	return map[string]uint64{"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
+}
+
+func concat(lists ...[]call) (out []call) {
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package security
+
+import (
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// inNamespace is set in the process that has a network namespace of its own.
+const inNamespace = "WEFT_SECURITY_NAMESPACE"
+
+// isolated runs a test in a network namespace of its own, with the addresses of a node.
+func isolated(t *testing.T, f func(t *testing.T, program string)) {
+	t.Helper()
+	if os.Getenv(inNamespace) == "" {
+		if os.Geteuid() != 0 {
+			if os.Getenv("CI") == "true" {
+				t.Fatal("this test needs root")
+			}
+			t.Skip("this test needs root")
+		}
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append(os.Args[1:], "-test.run=^"+t.Name()+"$", "-test.v")...) //nolint:gosec // itself
+		cmd.Env = append(os.Environ(), inNamespace+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	program := filepath.Join(t.TempDir(), "weft")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", program, "./cmd/weft")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build weft: %v\n%s", err, out)
+	}
+	for _, args := range [][]string{
+		{"link", "set", "lo", "up"}, {"link", "add", "eth0", "type", "veth", "peer", "name", "eth1"}, {"link", "set", "eth1", "up"}, {"link", "set", "eth0", "up"},
+		{"address", "add", "192.0.2.1/24", "dev", "eth0"}, {"address", "add", first + "/32", "dev", "lo"}, {"address", "add", second + "/32", "dev", "lo"},
+		{"route", "add", "default", "via", "192.0.2.2"},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil { //nolint:gosec // the list above
+			t.Fatalf("ip %v: %v\n%s", args, err, out)
+		}
+	}
+	serve(t, first)
+	serve(t, second)
+	f(t, program)
+}
+
+// TestSplit: the aggregator and the frontends under weft's own profiles.
+func TestSplit(t *testing.T) {
+	isolated(t, func(t *testing.T, weft string) { ownProfiles(t, weft, "split") })
+}
+
+// TestSingle: weft run under weft's own profile.
+func TestSingle(t *testing.T) {
+	isolated(t, func(t *testing.T, weft string) { ownProfiles(t, weft, "single") })
+}
+
+// TestSplitDefault: the aggregator and the frontends under containerd's default profile.
+func TestSplitDefault(t *testing.T) {
+	isolated(t, func(t *testing.T, weft string) { defaultProfile(t, weft, "split") })
+}
+
+// TestSingleDefault: weft run under containerd's default profile.
+func TestSingleDefault(t *testing.T) {
+	isolated(t, func(t *testing.T, weft string) { defaultProfile(t, weft, "single") })
+}
+
+// ownProfiles has no refused call, and no allowed one that weft does not make.
+func ownProfiles(t *testing.T, weft, mode string) {
+	records := lived(t, weft, mode, func(name string) oci.SpecOpts { return seccomp.WithProfile(filepath.Join("seccomp", name+".json")) })
+	for name, r := range records {
+		used := slices.Sorted(maps.Keys(r.calls))
+		allowed, rare := Kind(name).Calls()
+		for _, n := range used {
+			if !slices.Contains(allowed, n) {
+				t.Errorf("container %s makes the call %s, which is not in calls.go: %s", name, n, r.calls[n])
+			}
+		}
+		kept := 0
+		for _, n := range allowed {
+			switch {
+			case r.calls[n] != "":
+			case rare[n] == "":
+				t.Errorf("container %s never makes the call %s: remove it from calls.go, or say when it is made", name, n)
+			default:
+				kept++
+			}
+		}
+		for family := range r.families {
+			if socketFamilies()[family] == 0 {
+				t.Errorf("container %s has sockets of %s, which socketFamilies does not name", name, family)
+			}
+		}
+		if len(r.families) != len(socketFamilies()) {
+			t.Errorf("container %s has sockets of %v alone", name, slices.Sorted(maps.Keys(r.families)))
+		}
+		t.Logf("container %s: %d system calls made, %d allowed, of these %d not seen in this run", name, len(used), len(allowed), kept)
+		checkFiles(t, Kind(name), r)
+	}
+}
+
+// defaultProfile has no refused call under the profile of containerd.
+func defaultProfile(t *testing.T, weft, mode string) {
+	for name, r := range lived(t, weft, mode, func(string) oci.SpecOpts { return seccomp.WithDefaultProfile() }) {
+		t.Logf("container %s: %d system calls made, none refused", name, len(r.calls))
+	}
+}
+
+// lived returns what the containers did in a story. A call that is refused fails the test.
+func lived(t *testing.T, weft, mode string, confine func(name string) oci.SpecOpts) map[string]*record {
+	t.Helper()
+	trace := t.TempDir()
+	p := newPod(t, weft, *runtimeFlag, trace, values(mode), func(name string) oci.SpecOpts {
+		return func(ctx context.Context, client oci.Client, c *containers.Container, s *specs.Spec) error {
+			if err := confine(name)(ctx, client, c, s); err != nil {
+				return err
+			}
+			return visible(s.Linux.Seccomp)
+		}
+	})
+	story(t, p)
+	records := make(map[string]*record)
+	for name := range p.containers {
+		r := newRecord()
+		dirs, err := filepath.Glob(filepath.Join(trace, name+"-*"))
+		if err != nil || len(dirs) < 3 {
+			t.Fatalf("container %s: %d processes were traced (%v)", name, len(dirs), err)
+		}
+		for _, d := range dirs {
+			if err := r.add(d); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, line := range r.refused {
+			t.Errorf("container %s: the filter refuses %s", name, line)
+		}
+		records[name] = r
+	}
+	return records
+}

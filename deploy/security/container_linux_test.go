@@ -1,0 +1,215 @@
+package security
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// container is a container of a pod, as containerd describes it to the runtime.
+type container struct {
+	id, dir, runtime string
+	spec             corev1.Container
+	// trace is the directory of strace's files; without one nothing is traced.
+	trace string
+	// runs counts the processes that were started in it.
+	runs int
+	// proc is the runtime that waits for the container.
+	proc *exec.Cmd
+	done chan struct{}
+}
+
+// newContainer writes the bundle of a container in dir: the configuration that containerd's own
+// functions make of it, and weft as the only file.
+func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, volumes map[string]string, confine oci.SpecOpts) (*container, error) {
+	out := &container{id: fmt.Sprintf("weft-security-%d-%s", os.Getpid(), c.Name), dir: filepath.Join(dir, c.Name), spec: c}
+	rootfs := filepath.Join(out.dir, "rootfs")
+	if err := os.MkdirAll(rootfs, 0o755); err != nil { //nolint:gosec // the root of a container
+		return nil, err
+	}
+	if err := os.Link(program, filepath.Join(rootfs, "weft")); err != nil {
+		return nil, err
+	}
+	opts := []oci.SpecOpts{
+		oci.WithRootFSPath(rootfs), oci.WithProcessCwd("/"), oci.WithHostNamespace(specs.NetworkNamespace), oci.WithCgroup("/" + out.id),
+		oci.WithProcessArgs(append([]string{"/weft"}, expand(c.Args, c.Env)...)...), oci.WithEnv(environment(c.Env)),
+		oci.WithMounts(mounts(c, volumes)), oci.WithCapabilities(capabilities(c)),
+	}
+	if s := c.SecurityContext; s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem {
+		opts = append(opts, oci.WithRootFSReadonly())
+	}
+	if s := c.SecurityContext; s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		opts = append(opts, oci.WithNewPrivileges)
+	}
+	for _, g := range pod.SecurityContext.SupplementalGroups {
+		opts = append(opts, oci.WithAppendAdditionalGroups(fmt.Sprint(g)))
+	}
+	// Last, as it depends on the capabilities.
+	opts = append(opts, confine)
+	spec, err := oci.GenerateSpecWithPlatform(namespaces.WithNamespace(context.Background(), "k8s.io"), nil, "linux/amd64", &containers.Container{ID: out.id}, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("make configuration of container %s: %w", c.Name, err)
+	}
+	text, err := json.MarshalIndent(spec, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return out, os.WriteFile(filepath.Join(out.dir, "config.json"), text, 0o600)
+}
+
+// expand puts the environment into arguments, as the kubelet does.
+func expand(args []string, env []corev1.EnvVar) (out []string) {
+	for _, a := range args {
+		for _, e := range env {
+			a = strings.ReplaceAll(a, "$("+e.Name+")", value(e))
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// environment returns the variables of a container, as the kubelet sets them.
+func environment(env []corev1.EnvVar) (out []string) {
+	for _, e := range env {
+		out = append(out, e.Name+"="+value(e))
+	}
+	return out
+}
+
+// value returns that of a variable on the node of the test.
+func value(e corev1.EnvVar) string {
+	switch e.Name {
+	case "NODE_NAME":
+		return nodeName
+	case "KUBERNETES_SERVICE_HOST":
+		return apiHost
+	case "KUBERNETES_SERVICE_PORT":
+		return apiPort
+	}
+	return e.Value
+}
+
+// mounts returns those of a container. volumes are the directories by the names of the volumes.
+func mounts(c corev1.Container, volumes map[string]string) (out []specs.Mount) {
+	for _, m := range c.VolumeMounts {
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		out = append(out, specs.Mount{Destination: m.MountPath, Type: "bind", Source: volumes[m.Name], Options: []string{"rbind", "rprivate", mode}})
+	}
+	return out
+}
+
+// capabilities returns those of a container: it drops all others.
+func capabilities(c corev1.Container) []string {
+	out := []string{}
+	for _, name := range c.SecurityContext.Capabilities.Add {
+		out = append(out, "CAP_"+string(name))
+	}
+	return out
+}
+
+// command returns a command of the runtime, under strace if the container is traced.
+func (c *container) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	argv := append([]string{c.runtime, "--root", filepath.Join(c.dir, "runtime")}, args...)
+	if c.trace != "" {
+		c.runs++
+		dir := filepath.Join(c.trace, fmt.Sprintf("%s-%03d", c.spec.Name, c.runs))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		argv = append([]string{"strace", "-f", "-ff", "-qq", "-y", "-s", "256", "--decode-pids=pidns", "-o", filepath.Join(dir, "t")}, argv...)
+	}
+	return exec.CommandContext(ctx, argv[0], argv[1:]...), nil //nolint:gosec // of the test
+}
+
+// start starts the container.
+func (c *container) start(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd, err := c.command(context.Background(), "run", "--bundle", c.dir, c.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.proc, c.done = cmd, make(chan struct{})
+	go func() { defer close(c.done); _ = cmd.Wait() }()
+}
+
+// signal sends a signal to weft, and waits until the container has ended.
+func (c *container) signal(t *testing.T, name string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "kill", c.id, name).CombinedOutput() //nolint:gosec // of the test
+	if err != nil {
+		t.Fatalf("kill container %s: %v: %s", c.spec.Name, err, out)
+	}
+	c.ended(t)
+}
+
+// ended waits for the end of the container.
+func (c *container) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(patience):
+		t.Fatalf("container %s does not end\n%s", c.spec.Name, c.log())
+	}
+}
+
+// remove ends the container if it runs.
+func (c *container) remove() {
+	if c.proc == nil {
+		return
+	}
+	_ = exec.CommandContext(context.Background(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "delete", "--force", c.id).Run() //nolint:gosec // of the test
+	<-c.done
+}
+
+// exec runs weft in the container, as kubectl exec does, and returns what it prints. A failure
+// with one of the codes is none.
+func (c *container) exec(t *testing.T, codes []int, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd, err := c.command(ctx, append([]string{"exec", c.id, "/weft"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && slices.Contains(codes, exit.ExitCode()) {
+		err = nil
+	}
+	if err != nil {
+		t.Errorf("weft %s in container %s: %v\n%s", strings.Join(args, " "), c.spec.Name, err, out)
+	}
+	return string(out)
+}
+
+// log returns the end of what weft has logged.
+func (c *container) log() string {
+	text, _ := os.ReadFile(filepath.Join(c.dir, "log"))
+	return string(text[max(0, len(text)-6000):])
+}

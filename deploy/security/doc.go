@@ -1,0 +1,2 @@
+// Package security x
+package security

@@ -1,0 +1,170 @@
+package security
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weft-proxy/weft/deploy/helm"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
+)
+
+// The node of the test, and its API server.
+const (
+	nodeName = "node-1"
+	apiHost  = "127.0.0.1"
+	apiPort  = "6443"
+)
+
+// patience bounds the wait for a state.
+const patience = 60 * time.Second
+
+// pod is weft's pod on a node, in the network namespace of the test.
+type pod struct {
+	containers map[string]*container
+	volumes    map[string]string
+	api        *apitest.Server
+}
+
+// newPod renders the chart, and makes its containers. confine limits a container by its name.
+func newPod(t *testing.T, program, runtime, trace string, values map[string]any, confine func(name string) oci.SpecOpts) *pod {
+	t.Helper()
+	files, err := helm.Render(values, engine.Engine{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.DaemonSet
+	for _, doc := range strings.Split(string(files[helm.WeftFile]), "\n---\n") {
+		if strings.Contains(doc, "kind: DaemonSet") {
+			if err := yaml.UnmarshalStrict([]byte(doc), &set); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	spec := &set.Spec.Template.Spec
+	dir := t.TempDir()
+	p := &pod{containers: make(map[string]*container), volumes: make(map[string]string)}
+	for _, v := range spec.Volumes {
+		p.volumes[v.Name] = filepath.Join(dir, "volumes", v.Name)
+		if err := os.MkdirAll(p.volumes[v.Name], 0o755); err != nil { //nolint:gosec // as the kubelet does
+			t.Fatal(err)
+		}
+	}
+	p.api = startAPI(t, p.volumes["api-access"])
+	for _, c := range spec.Containers {
+		made, err := newContainer(dir, program, spec, c, p.volumes, confine(c.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.runtime, made.trace = runtime, trace
+		p.containers[c.Name] = made
+		t.Cleanup(func() {
+			made.remove()
+			if t.Failed() {
+				t.Logf("container %s:\n%s", made.spec.Name, made.log())
+			}
+		})
+	}
+	return p
+}
+
+// startAPI starts an API server that speaks TLS, and writes a pod's credentials for it to dir.
+func startAPI(t *testing.T, dir string) *apitest.Server {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(apiHost)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	put(t, dir, "token", "secret")
+	put(t, dir, "namespace", "kube-system")
+	cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	api, err := apitest.Start(func(network, address string) (net.Listener, error) { return tls.Listen(network, address, cfg) }, net.JoinHostPort(apiHost, apiPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Stop)
+	return api
+}
+
+// put writes a file in place of another, as the kubelet does.
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	next := filepath.Join(dir, "."+name)
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start starts all containers, and waits until they are ready.
+func (p *pod) start(t *testing.T) {
+	t.Helper()
+	for _, c := range p.containers {
+		c.start(t)
+	}
+	p.ready(t)
+}
+
+// ready waits until the readiness probes of all containers are answered.
+func (p *pod) ready(t *testing.T) {
+	t.Helper()
+	for name, c := range p.containers {
+		get := c.spec.ReadinessProbe.HTTPGet
+		url := fmt.Sprintf("http://%s%s", net.JoinHostPort(get.Host, get.Port.String()), get.Path)
+		within(t, "container "+name+" is ready", func() error {
+			select {
+			case <-c.done:
+				t.Fatalf("container %s has ended:\n%s", name, c.log())
+			default:
+			}
+			_, err := ask(url)
+			return err
+		})
+	}
+}
+
+// publisher returns the container that may program the kernel.
+func (p *pod) publisher() *container {
+	for _, c := range p.containers {
+		if len(capabilities(c.spec)) > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// has returns a container by its name, or the only one.
+func (p *pod) has(name string) *container {
+	if c, ok := p.containers[name]; ok {
+		return c
+	}
+	return p.containers["weft"]
+}

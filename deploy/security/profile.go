@@ -1,0 +1,64 @@
+package security
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Kind is a kind of container. Its name is that of the container in the chart.
+type Kind string
+
+// The kinds. A privileged init container has no profile: the kubelet gives it none.
+const (
+	// Aggregator is weft aggregator: CAP_NET_ADMIN, no API credentials.
+	Aggregator Kind = "aggregator"
+	// Services is weft services: API credentials, no capability.
+	Services Kind = "services"
+	// Policy is weft policy, likewise.
+	Policy Kind = "policy"
+	// Single is weft run: both.
+	Single Kind = "weft"
+)
+
+// Kinds returns all of them.
+func Kinds() []Kind { return []Kind{Aggregator, Services, Policy, Single} }
+
+// Calls returns the system calls of a kind, sorted, and for those that a run need not make
+// the reason why they are allowed.
+func (k Kind) Calls() (names []string, rare map[string]string) {
+	calls := frontendCalls()
+	if k.programsKernel() {
+		calls = kernelCalls()
+	}
+	all := make(map[string]bool)
+	rare = make(map[string]string)
+	for _, c := range calls {
+		all[c.name] = true
+		if c.rare != "" {
+			rare[c.name] = c.rare
+		}
+	}
+	for _, c := range calls {
+		// One part needs it, another one may.
+		if c.rare == "" {
+			delete(rare, c.name)
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), rare
+}
+
+// programsKernel reports whether containers of the kind have CAP_NET_ADMIN.
+func (k Kind) programsKernel() bool {
+	switch k {
+	case Aggregator, Single:
+		return true
+	case Services, Policy:
+		return false
+	default:
+		panic(fmt.Sprintf("kind %q of a container is unknown", string(k)))
+	}
+}
+
+// followsAPI reports whether containers of the kind have API credentials.
+func (k Kind) followsAPI() bool { return k != Aggregator }
