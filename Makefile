@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade manifests monitoring incidents conformance cyclonus man image release release-again clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade manifests profiles monitoring incidents conformance cyclonus man image release release-again clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -108,8 +108,9 @@ faults: ## faults, seeded one after the other: how soon weft doctor finds each, 
 	$(GO) test -count=1 -v -timeout 1h ./cmd/weft/doctor/faults $(if $(TABLE),-faults.transcript $(abspath $(TABLE)))
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
-	@.ci/need nft ip iptables ip6tables conntrack curl chromium
+	@.ci/need nft ip iptables ip6tables conntrack curl chromium runc strace apparmor_parser systemd-analyze
 	cd deploy/helm && $(GO) test -count=1 ./...
+	cd deploy/security && $(GO) test -count=1 -v -timeout 30m .
 	cd deploy/monitoring && $(GO) test -count=1 -parallel 9 -timeout 20m ./...
 	cd deploy/e2e/sctp && $(GO) test -count=1 ./...
 	cd deploy/e2e/coredns && $(GO) test -count=1 ./...
@@ -125,6 +126,9 @@ upgrade: ## from an earlier commit's weft to this one and back under traffic, on
 
 manifests: ## write deploy/kubernetes anew, from the chart in deploy/helm
 	cd deploy/helm && $(GO) test -count=1 . -args -write
+
+profiles: ## write deploy/security's profiles for seccomp and AppArmor anew
+	cd deploy/security && $(GO) test -count=1 -run '^TestFiles$$' . -args -write
 
 monitoring: ## write rules, dashboards and runbooks anew, from deploy/monitoring/source.yaml
 	cd deploy/monitoring && $(GO) test -count=1 -run '^TestFiles$$' . -args -write

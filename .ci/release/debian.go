@@ -95,6 +95,7 @@ func debianFiles(src *source, stage, binary string, manual []string) (files.Cont
 		// A package's programs are in /usr/bin.
 		write(bytes.ReplaceAll(read(unit), []byte("/usr/local/bin/weft"), []byte("/usr/bin/weft")), "/lib/systemd/system/"+filepath.Base(unit))
 	}
+	add(filepath.Join(src.dir, "deploy/systemd/modules-load.d/weft.conf"), files.TypeFile, "/usr/lib/modules-load.d/weft.conf", 0o644)
 	for _, page := range manual {
 		write(compress(read(page)), "/usr/share/man/man1/"+filepath.Base(page)+".gz")
 	}

@@ -114,88 +114,6 @@ func daemonSet(t *testing.T, text []byte) *appsv1.DaemonSet {
 	return found
 }
 
-// TestPods has what must hold for the pods of every variant.
-func TestPods(t *testing.T) {
-	variants, err := Variants()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range variants {
-		t.Run(v, func(t *testing.T) {
-			files, err := Manifests(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if rights := objects(t, files[RBACFile]); len(rights) != 3 {
-				t.Errorf("%d objects about rights", len(rights))
-			}
-			spec := daemonSet(t, files[WeftFile]).Spec.Template.Spec
-			mounted := map[string]bool{}
-			for _, volume := range spec.Volumes {
-				mounted[volume.Name] = false
-			}
-			for _, c := range append(spec.InitContainers, spec.Containers...) {
-				for _, m := range c.VolumeMounts {
-					if _, ok := mounted[m.Name]; !ok {
-						t.Errorf("container %s mounts %s, which is not a volume", c.Name, m.Name)
-					}
-					mounted[m.Name] = true
-				}
-			}
-			for name, used := range mounted {
-				if !used {
-					t.Errorf("no container mounts the volume %s", name)
-				}
-			}
-			for _, c := range spec.Containers {
-				checkContainer(t, v, &c)
-			}
-		})
-	}
-}
-
-// checkContainer has the rights of a container, and its probes where it listens.
-func checkContainer(t *testing.T, variant string, c *corev1.Container) {
-	t.Helper()
-	args := strings.Join(c.Args, " ")
-	privileged, token := false, false
-	if caps := c.SecurityContext.Capabilities; len(caps.Drop) != 1 || caps.Drop[0] != "ALL" {
-		t.Errorf("container %s keeps capabilities: %v", c.Name, caps)
-	} else {
-		privileged = len(caps.Add) > 0
-	}
-	for _, m := range c.VolumeMounts {
-		token = token || m.Name == "api-access"
-	}
-	if single := c.Name == "weft"; !single && privileged == token {
-		t.Errorf("container %s: capabilities %t, API credentials %t", c.Name, privileged, token)
-	}
-	if sc := c.SecurityContext; !*sc.ReadOnlyRootFilesystem || *sc.AllowPrivilegeEscalation || sc.Privileged != nil {
-		t.Errorf("container %s: %+v", c.Name, sc)
-	}
-	probes := map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe}
-	if variant == "migration" {
-		// Beside kube-proxy the port is kube-proxy's, which is alive too.
-		delete(probes, "/readyz")
-		if p := c.ReadinessProbe; p == nil || p.Exec == nil || strings.Join(p.Exec.Command, " ") != "/weft get status --ready" {
-			t.Errorf("container %s: readiness probe is %v", c.Name, p)
-		}
-	}
-	for name, p := range probes {
-		if p == nil || p.HTTPGet.Path != name {
-			t.Fatalf("container %s: probe of %s is %v", c.Name, name, p)
-		}
-		want := map[bool]string{true: "::1", false: "127.0.0.1"}[variant == "ipv6-only"]
-		if p.HTTPGet.Host != want {
-			t.Errorf("container %s is probed at %s, want %s", c.Name, p.HTTPGet.Host, want)
-		}
-		// With kube-proxy's file the port is its default.
-		if port := p.HTTPGet.Port.IntValue(); !strings.Contains(args, fmt.Sprintf(":%d", port)) && !(strings.Contains(args, "config.conf") && port == 10256) {
-			t.Errorf("container %s is probed on port %d, and listens with %s", c.Name, port, args)
-		}
-	}
-}
-
 // TestRefused has clear errors for values that cannot work.
 func TestRefused(t *testing.T) {
 	host := map[string]any{"host": "192.0.2.10"}
@@ -211,6 +129,8 @@ func TestRefused(t *testing.T) {
 		{map[string]any{"apiServer": map[string]any{"host": "https://192.0.2.10"}}, "host"},
 		{map[string]any{"apiServer": host, "mode": "double"}, "mode"},
 		{map[string]any{"apiServer": host, "serviceMetrics": map[string]any{"counters": "all"}}, "counters"},
+		{map[string]any{"apiServer": host, "seccomp": map[string]any{"type": "Unconfined"}}, "seccomp"},
+		{map[string]any{"apiServer": host, "seccomp": map[string]any{"localhostProfile": "weft.json"}}, "localhostProfile"},
 	} {
 		if _, err := Render(tt.values, engine.Engine{Strict: true}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v: %v, want %q", tt.values, err, tt.want)

@@ -38,9 +38,9 @@ func runtimeCalls() []call {
 		rarely("a signal arrives while a call waits", "restart_syscall"),
 		rarely("a clock that the vDSO cannot read", "clock_gettime"),
 		rarely("the file system of the control group, for GOMAXPROCS", "statfs"),
-		rarely("a profile of the CPU, with --profiling", "setitimer", "timer_create", "timer_settime", "timer_delete", "mincore"),
+		rarely("a profile of the CPU, with --profiling", "setitimer", "timer_create", "timer_settime", "timer_delete"),
 		rarely("a directory is read", "getdents64"),
-		rarely("the container runtime starts weft after the filter is installed", "execve", "mprotect", "rseq", "set_robust_list", "fstatfs"),
+		rarely("the container runtime starts weft after the filter is installed", "execve", "mprotect", "rseq", "set_robust_list", "fstatfs", "openat2", "statx", "close_range"),
 	)
 }
 
@@ -67,7 +67,6 @@ func kernelCalls() []call {
 		// Netlink, and who is at the other end of the socket.
 		always("recvmsg", "sendmsg", "ppoll", "getegid", "geteuid", "pidfd_send_signal"),
 		rarely("before Linux 6.5 the socket does not say which process is at its other end", "pidfd_open"),
-		rarely("a publisher is matched by its executable", "statx"),
 		// The state directory.
 		always("fallocate", "fdatasync", "fsync", "ftruncate", "pread64", "pwrite64", "renameat"),
 		rarely("a directory is missing", "mkdirat"),

@@ -2,11 +2,13 @@ package security
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -16,8 +18,30 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// inNamespace is set in the process that has a network namespace of its own.
+// inNamespace is set in the process that has a network namespace of its own: to the path of weft.
 const inNamespace = "WEFT_SECURITY_NAMESPACE"
+
+// programDir is where weft is for the time of the tests.
+var programDir = filepath.Join(os.TempDir(), fmt.Sprintf("weft-security-%d", os.Getpid())) //nolint:gochecknoglobals // a constant
+
+// buildWeft builds weft once, as it is in the image.
+var buildWeft = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // its purpose
+	program := filepath.Join(programDir, "weft")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", program, "./cmd/weft") //nolint:gosec,noctx // ours
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build weft: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv(inNamespace) == "" {
+		_ = os.RemoveAll(programDir)
+	}
+	os.Exit(code)
+}
 
 // isolated runs a test in a network namespace of its own, with the addresses of a node.
 func isolated(t *testing.T, f func(t *testing.T, program string)) {
@@ -29,8 +53,12 @@ func isolated(t *testing.T, f func(t *testing.T, program string)) {
 			}
 			t.Skip("this test needs root")
 		}
+		program, err := buildWeft()
+		if err != nil {
+			t.Fatal(err)
+		}
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append(os.Args[1:], "-test.run=^"+t.Name()+"$", "-test.v")...) //nolint:gosec // itself
-		cmd.Env = append(os.Environ(), inNamespace+"=1")
+		cmd.Env = append(os.Environ(), inNamespace+"="+program)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s", out)
@@ -38,12 +66,6 @@ func isolated(t *testing.T, f func(t *testing.T, program string)) {
 			t.Fatal(err)
 		}
 		return
-	}
-	program := filepath.Join(t.TempDir(), "weft")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", program, "./cmd/weft")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build weft: %v\n%s", err, out)
 	}
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"}, {"link", "add", "eth0", "type", "veth", "peer", "name", "eth1"}, {"link", "set", "eth1", "up"}, {"link", "set", "eth0", "up"},
@@ -56,7 +78,7 @@ func isolated(t *testing.T, f func(t *testing.T, program string)) {
 	}
 	serve(t, first)
 	serve(t, second)
-	f(t, program)
+	f(t, os.Getenv(inNamespace))
 }
 
 // TestSplit: the aggregator and the frontends under weft's own profiles.

@@ -55,6 +55,9 @@ func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, 
 	if s := c.SecurityContext; s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
 		opts = append(opts, oci.WithNewPrivileges)
 	}
+	if s := c.SecurityContext; s.Privileged != nil && *s.Privileged {
+		opts = append(opts, oci.WithAllCurrentCapabilities, oci.WithMaskedPaths(nil), oci.WithReadonlyPaths(nil), oci.WithWriteableSysfs)
+	}
 	for _, g := range pod.SecurityContext.SupplementalGroups {
 		opts = append(opts, oci.WithAppendAdditionalGroups(fmt.Sprint(g)))
 	}
@@ -118,8 +121,10 @@ func mounts(c corev1.Container, volumes map[string]string) (out []specs.Mount) {
 // capabilities returns those of a container: it drops all others.
 func capabilities(c corev1.Container) []string {
 	out := []string{}
-	for _, name := range c.SecurityContext.Capabilities.Add {
-		out = append(out, "CAP_"+string(name))
+	if set := c.SecurityContext.Capabilities; set != nil {
+		for _, name := range set.Add {
+			out = append(out, "CAP_"+string(name))
+		}
 	}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/oci"
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/deploy/helm"
@@ -46,19 +47,7 @@ type pod struct {
 // newPod renders the chart, and makes its containers. confine limits a container by its name.
 func newPod(t *testing.T, program, runtime, trace string, values map[string]any, confine func(name string) oci.SpecOpts) *pod {
 	t.Helper()
-	files, err := helm.Render(values, engine.Engine{Strict: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var set appsv1.DaemonSet
-	for _, doc := range strings.Split(string(files[helm.WeftFile]), "\n---\n") {
-		if strings.Contains(doc, "kind: DaemonSet") {
-			if err := yaml.UnmarshalStrict([]byte(doc), &set); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	spec := &set.Spec.Template.Spec
+	spec := rendered(t, values)
 	dir := t.TempDir()
 	p := &pod{containers: make(map[string]*container), volumes: make(map[string]string)}
 	for _, v := range spec.Volumes {
@@ -83,6 +72,24 @@ func newPod(t *testing.T, program, runtime, trace string, values map[string]any,
 		})
 	}
 	return p
+}
+
+// rendered returns the pod of the chart.
+func rendered(t *testing.T, values map[string]any) *corev1.PodSpec {
+	t.Helper()
+	files, err := helm.Render(values, engine.Engine{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.DaemonSet
+	for _, doc := range strings.Split(string(files[helm.WeftFile]), "\n---\n") {
+		if strings.Contains(doc, "kind: DaemonSet") {
+			if err := yaml.UnmarshalStrict([]byte(doc), &set); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return &set.Spec.Template.Spec
 }
 
 // startAPI starts an API server that speaks TLS, and writes a pod's credentials for it to dir.

@@ -120,3 +120,29 @@ readinessProbe:
   {{- end }}
   periodSeconds: 3
 {{- end }}
+
+{{/* What a container may ask of the kernel, in its securityContext. The pod's is RuntimeDefault. */}}
+{{- define "weft.confined" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+  {{- if .kernel }}
+  # nftables and conntrack, and nothing else.
+  add: [NET_ADMIN]
+  {{- end }}
+{{- with .root.Values }}
+{{- if eq .seccomp.type "Localhost" }}
+# A file of the node: without it the container does not start.
+seccompProfile:
+  type: Localhost
+  localhostProfile: {{ replace "NAME" $.name .seccomp.localhostProfile }}
+{{- end }}
+{{- if .appArmor.enabled }}
+# A profile of the node: without it the container does not start.
+appArmorProfile:
+  type: Localhost
+  localhostProfile: {{ eq $.name "weft" | ternary "weft" (printf "weft-%s" $.name) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,244 @@
+package helm
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/engine"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// kernel is what a container that programs the kernel has, and no other.
+var kernel = []corev1.Capability{"NET_ADMIN"} //nolint:gochecknoglobals // a constant
+
+// rights are what a container may do, by its name.
+var rights = map[string]struct { //nolint:gochecknoglobals // a table
+	capabilities []corev1.Capability
+	// token: it has the credentials of the API.
+	token bool
+}{
+	"aggregator": {kernel, false},
+	"services":   {nil, true},
+	"policy":     {nil, true},
+	"weft":       {kernel, true},
+}
+
+// TestPods has what must hold for the pods of every variant.
+func TestPods(t *testing.T) {
+	variants, err := Variants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range variants {
+		t.Run(v, func(t *testing.T) {
+			files, err := Manifests(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkAccount(t, files[RBACFile])
+			spec := daemonSet(t, files[WeftFile]).Spec.Template.Spec
+			checkPod(t, &spec)
+			checkVolumes(t, &spec)
+			for _, c := range spec.InitContainers {
+				checkHostSettings(t, &c)
+			}
+			for _, c := range spec.Containers {
+				checkContainer(t, &c)
+				checkProbes(t, v, &c)
+				if limit := c.Resources.Limits.Memory(); (v == "hardened" || v == "confined") && limit.IsZero() {
+					t.Errorf("container %s has no limit of memory", c.Name)
+				}
+			}
+			if privileged := len(spec.InitContainers) > 0; privileged == slices.Contains([]string{"hardened", "confined", "kind"}, v) {
+				t.Errorf("init container for the settings of the node: %t", privileged)
+			}
+		})
+	}
+}
+
+// checkAccount has no token in a pod that does not ask for one.
+func checkAccount(t *testing.T, text []byte) {
+	t.Helper()
+	all := objects(t, text)
+	if len(all) != 3 {
+		t.Errorf("%d objects about rights", len(all))
+	}
+	for _, o := range all {
+		if a, ok := o.(*corev1.ServiceAccount); ok {
+			if a.AutomountServiceAccountToken == nil || *a.AutomountServiceAccountToken {
+				t.Error("the ServiceAccount mounts its token into every pod")
+			}
+			return
+		}
+	}
+	t.Error("no ServiceAccount")
+}
+
+// checkPod has what holds for all containers of a pod.
+func checkPod(t *testing.T, spec *corev1.PodSpec) {
+	t.Helper()
+	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+		t.Error("the kubelet mounts a token into every container")
+	}
+	if spec.PriorityClassName != "system-node-critical" {
+		t.Errorf("priority class %q", spec.PriorityClassName)
+	}
+	if !spec.HostNetwork || spec.HostPID || spec.HostIPC {
+		t.Errorf("namespaces of the node: network %t, processes %t, IPC %t", spec.HostNetwork, spec.HostPID, spec.HostIPC)
+	}
+	s := spec.SecurityContext
+	if s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("seccomp profile of the pod: %v", s.SeccompProfile)
+	}
+	// That of the pod is that of each container which has none.
+	if s.SELinuxOptions == nil || s.SELinuxOptions.Type != "spc_t" {
+		t.Errorf("SELinux options of the pod: %v", s.SELinuxOptions)
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if c.SecurityContext.SELinuxOptions != nil {
+			t.Errorf("container %s: SELinux options %v", c.Name, c.SecurityContext.SELinuxOptions)
+		}
+		if ro := c.SecurityContext.ReadOnlyRootFilesystem; ro == nil || !*ro {
+			t.Errorf("container %s may write to its root", c.Name)
+		}
+		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
+			t.Errorf("container %s requests %v", c.Name, c.Resources.Requests)
+		}
+	}
+}
+
+// checkVolumes has each volume used, and no directory of the node but weft's own and NRI's.
+func checkVolumes(t *testing.T, spec *corev1.PodSpec) {
+	t.Helper()
+	mounted := map[string]bool{}
+	for _, v := range spec.Volumes {
+		mounted[v.Name] = false
+		if h := v.HostPath; h != nil && !slices.Contains([]string{"/run/weft", "/var/lib/weft", "/var/run/nri"}, h.Path) {
+			t.Errorf("volume %s is the node's %s", v.Name, h.Path)
+		}
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, m := range c.VolumeMounts {
+			if _, ok := mounted[m.Name]; !ok {
+				t.Errorf("container %s mounts %s, which is not a volume", c.Name, m.Name)
+			}
+			mounted[m.Name] = true
+			kernel := len(rights[c.Name].capabilities) > 0
+			if m.Name == "state" && !kernel || m.Name == "run" && !kernel && !m.ReadOnly {
+				t.Errorf("container %s may write to %s", c.Name, m.MountPath)
+			}
+		}
+	}
+	for name, used := range mounted {
+		if !used {
+			t.Errorf("no container mounts the volume %s", name)
+		}
+	}
+}
+
+// checkHostSettings has an init container that is privileged, and has nothing else: no token, no
+// directory of the node, and it ends.
+func checkHostSettings(t *testing.T, c *corev1.Container) {
+	t.Helper()
+	if p := c.SecurityContext.Privileged; p == nil || !*p || c.RestartPolicy != nil {
+		t.Errorf("init container %s: %+v", c.Name, c.SecurityContext)
+	}
+	if len(c.Args) < 2 || c.Args[0] != "run" || c.Args[1] != "--init-only" {
+		t.Errorf("init container %s runs %v", c.Name, c.Args)
+	}
+	for _, m := range c.VolumeMounts {
+		if m.Name != "kube-proxy" || !m.ReadOnly {
+			t.Errorf("init container %s mounts %s", c.Name, m.Name)
+		}
+	}
+}
+
+// checkContainer has the rights of a container.
+func checkContainer(t *testing.T, c *corev1.Container) {
+	t.Helper()
+	want, ok := rights[c.Name]
+	if !ok {
+		t.Errorf("container %s: its rights are in no table", c.Name)
+	}
+	s := c.SecurityContext
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Privileged != nil || s.ProcMount != nil || s.RunAsUser != nil {
+		t.Errorf("container %s: %+v", c.Name, s)
+	}
+	if !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(s.Capabilities.Add, want.capabilities) {
+		t.Errorf("container %s: capabilities %v, want %v", c.Name, s.Capabilities, want.capabilities)
+	}
+	token := false
+	for _, m := range c.VolumeMounts {
+		if m.Name == "api-access" {
+			token = true
+			if !m.ReadOnly {
+				t.Errorf("container %s may write to %s", c.Name, m.MountPath)
+			}
+		}
+		if strings.Contains(m.MountPath, "secrets") && m.Name != "api-access" {
+			t.Errorf("container %s mounts %s at %s", c.Name, m.Name, m.MountPath)
+		}
+	}
+	if token != want.token {
+		t.Errorf("container %s: API credentials %t", c.Name, token)
+	}
+}
+
+// checkProbes has the probes of a container where it listens.
+func checkProbes(t *testing.T, variant string, c *corev1.Container) {
+	t.Helper()
+	args := strings.Join(c.Args, " ")
+	probes := map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe}
+	if variant == "migration" {
+		// Beside kube-proxy the port is kube-proxy's, which is alive too.
+		delete(probes, "/readyz")
+		if p := c.ReadinessProbe; p == nil || p.Exec == nil || strings.Join(p.Exec.Command, " ") != "/weft get status --ready" {
+			t.Errorf("container %s: readiness probe is %v", c.Name, p)
+		}
+	}
+	for name, p := range probes {
+		if p == nil || p.HTTPGet.Path != name {
+			t.Fatalf("container %s: probe of %s is %v", c.Name, name, p)
+		}
+		want := map[bool]string{true: "::1", false: "127.0.0.1"}[variant == "ipv6-only"]
+		if p.HTTPGet.Host != want {
+			t.Errorf("container %s is probed at %s, want %s", c.Name, p.HTTPGet.Host, want)
+		}
+		// With kube-proxy's file the port is its default.
+		if port := p.HTTPGet.Port.IntValue(); !strings.Contains(args, fmt.Sprintf(":%d", port)) && !(strings.Contains(args, "config.conf") && port == 10256) {
+			t.Errorf("container %s is probed on port %d, and listens with %s", c.Name, port, args)
+		}
+	}
+}
+
+// TestProfiles names for each container a file of deploy/security, and a profile in it.
+func TestProfiles(t *testing.T) {
+	appArmor, err := os.ReadFile("../security/apparmor/weft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"split", "single"} {
+		files, err := Render(map[string]any{
+			"mode": mode, "apiServer": map[string]any{"host": "192.0.2.10"}, "networkPolicy": map[string]any{"enabled": true},
+			"seccomp": map[string]any{"type": "Localhost", "localhostProfile": "security/seccomp/NAME.json"}, "appArmor": map[string]any{"enabled": true},
+		}, engine.Engine{Strict: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range daemonSet(t, files[WeftFile]).Spec.Template.Spec.Containers {
+			if p := c.SecurityContext.SeccompProfile; p == nil || p.Type != corev1.SeccompProfileTypeLocalhost {
+				t.Errorf("container %s: seccomp profile %v", c.Name, p)
+			} else if _, err := os.Stat("../" + *p.LocalhostProfile); err != nil {
+				t.Errorf("container %s: %v", c.Name, err)
+			}
+			if p := c.SecurityContext.AppArmorProfile; p == nil || p.Type != corev1.AppArmorProfileTypeLocalhost {
+				t.Errorf("container %s: AppArmor profile %v", c.Name, p)
+			} else if !strings.Contains(string(appArmor), "\nprofile "+*p.LocalhostProfile+" ") {
+				t.Errorf("container %s: no profile %s in deploy/security/apparmor/weft", c.Name, *p.LocalhostProfile)
+			}
+		}
+	}
+}

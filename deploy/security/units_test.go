@@ -1,0 +1,120 @@
+package security
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unitLines returns the values of a setting of a unit, in their order.
+func unitLines(t *testing.T, path, setting string) (values []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), setting+"="); ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// unitKinds are the units, and what each of them runs.
+func unitKinds() map[string]Kind {
+	return map[string]Kind{"weft": Single, "weft-aggregator": Aggregator, "weft-services": Services, "weft-policy": Policy}
+}
+
+// TestUnitSettings: the filters of the units allow all that the containers' profiles allow, and
+// the units have what is to hold for each of them.
+func TestUnitSettings(t *testing.T) {
+	found, err := filepath.Glob("../systemd/*.service")
+	if err != nil || len(found) != len(unitKinds()) {
+		t.Fatalf("units: %v, %v, want %v", found, err, unitKinds())
+	}
+	for unit, kind := range unitKinds() {
+		path := "../systemd/" + unit + ".service"
+		one := func(setting string) string {
+			v := unitLines(t, path, setting)
+			if len(v) != 1 {
+				t.Errorf("%s has %d lines of %s", unit, len(v), setting)
+			}
+			return strings.Join(v, " ")
+		}
+		allowed := systemCalls(t, one("SystemCallFilter"))
+		calls, rare := kind.Calls()
+		for _, c := range calls {
+			// What the container runtime does before it starts weft is not systemd's to do.
+			if !allowed[c] && !strings.Contains(rare[c], "container runtime") {
+				t.Errorf("%s: the filter refuses %s", unit, c)
+			}
+		}
+		for _, refused := range []string{"bpf", "ptrace", "mount", "init_module", "perf_event_open"} {
+			if allowed[refused] {
+				t.Errorf("%s: the filter allows %s", unit, refused)
+			}
+		}
+		families := strings.Fields(one("RestrictAddressFamilies"))
+		slices.Sort(families)
+		if want := []string{"AF_INET", "AF_INET6", "AF_NETLINK", "AF_UNIX"}; !slices.Equal(families, want) {
+			t.Errorf("%s: families %v, want %v", unit, families, want)
+		}
+		capabilities := ""
+		if kind.programsKernel() {
+			capabilities = "CAP_NET_ADMIN"
+		}
+		for setting, want := range map[string]string{
+			"CapabilityBoundingSet": capabilities, "StartLimitIntervalSec": "0", "Restart": "always", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "OOMScoreAdjust": "-999",
+		} {
+			if have := one(setting); have != want {
+				t.Errorf("%s: %s=%s, want %s", unit, setting, have, want)
+			}
+		}
+	}
+}
+
+// systemCalls returns the calls of a filter of systemd, with those of its sets.
+func systemCalls(t *testing.T, filter string) map[string]bool {
+	t.Helper()
+	all := make(map[string]bool)
+	for _, name := range strings.Fields(filter) {
+		if !strings.HasPrefix(name, "@") {
+			all[name] = true
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "syscall-filter", name).CombinedOutput() //nolint:gosec // of the unit
+		if err != nil {
+			if os.Getenv("CI") != "true" {
+				t.Skipf("systemd-analyze: %v", err)
+			}
+			t.Fatalf("systemd-analyze: %v\n%s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			line = strings.TrimSpace(line)
+			if line == name || line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			for call := range systemCalls(t, line) {
+				all[call] = true
+			}
+		}
+	}
+	return all
+}
+
+// TestModules: the modules that are loaded at boot are those that weft's first tables need.
+func TestModules(t *testing.T) {
+	text, err := os.ReadFile("../systemd/modules-load.d/weft.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"nf_tables", "nf_conntrack", "nf_conntrack_netlink", "nft_chain_nat", "nft_ct"} {
+		if !strings.Contains(string(text), "\n"+name+"\n") {
+			t.Errorf("%s is not loaded at boot", name)
+		}
+	}
+}
