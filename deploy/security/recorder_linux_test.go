@@ -103,7 +103,7 @@ func readLines(path string) (out []string, err error) {
 
 // line adds a call.
 func (r *record) line(line string) {
-	name, args, result := line, "", ""
+	var name, args, result string
 	if m := callLine.FindStringSubmatch(line); m != nil {
 		name, args, result = m[1], m[2], m[3]
 	} else if n, _, ok := strings.Cut(line, "("); ok && nameLine.MatchString(n) {

@@ -22,7 +22,8 @@
 // process try in turn, one at a time, with the same waits. Once it answers one of them, the
 // others try again, each at a random time within half of the outage (1 s at least, 30 s at most). If
 // the server has started anew it knows no resource version of before: the first watch finds
-// that out, and the others list at once. There is no periodic resync.
+// that out, and the others list at once. A restarted process whose rules are in force begins at
+// a random moment within StartSpread. There is no periodic resync.
 //
 // A user of a kind with many fields that it does not read can read the encoded object itself
 // (Kind.Unmarshal): see message.go.

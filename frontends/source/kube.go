@@ -42,6 +42,9 @@ type KubeConfig struct {
 	// Dial opens a connection to the API server, as DialContext of net.Dialer; nil means over
 	// TCP, and connections that do not answer are closed within seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Restarted reports whether the rules of an earlier process are in force, so that the node
+	// can wait for its lists; nil means they are not. See StartSpread.
+	Restarted func(ctx context.Context) bool
 	// Logger also receives the log of client-go, except what that writes to klog's
 	// global logger; nil discards.
 	Logger *slog.Logger
@@ -49,10 +52,11 @@ type KubeConfig struct {
 
 // Kube is the Kubernetes API as a Source.
 type Kube struct {
-	client  *client
-	log     *slog.Logger
-	users   []*user
-	watches []*resourceWatch
+	client    *client
+	restarted func(ctx context.Context) bool
+	log       *slog.Logger
+	users     []*user
+	watches   []*resourceWatch
 	// retryFirst, retryAbsent and grace are the constants, and shorter in tests.
 	retryFirst, retryAbsent, grace time.Duration
 }
@@ -68,7 +72,7 @@ func NewKube(cfg KubeConfig) (*Kube, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Kube{client: c, log: cfg.Logger, retryFirst: retryFirst, retryAbsent: retryAbsent, grace: optionalGrace}, nil
+	return &Kube{client: c, restarted: cfg.Restarted, log: cfg.Logger, retryFirst: retryFirst, retryAbsent: retryAbsent, grace: optionalGrace}, nil
 }
 
 // Client returns a client for the same API server. It shares the limits of QPS and Burst.
@@ -137,6 +141,9 @@ func (k *Kube) Run(ctx context.Context) error {
 	// global logger, which belongs to the program.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
 	k.client.reach.first = k.retryFirst
+	if !k.awaitStart(ctx) {
+		return nil
+	}
 	var all sync.WaitGroup
 	for _, w := range k.watches {
 		w.retryFirst, w.retryAbsent = k.retryFirst, k.retryAbsent

@@ -119,7 +119,8 @@ func (d *daemon) newCluster() (*cluster, error) {
 		c.nodeName = strings.ToLower(strings.TrimSpace(name))
 	}
 	log := d.log.With("component", d.sourceComponent())
-	src, api, err := d.frontend.source(d.settings.Settings, d.version, log)
+	before := func(ctx context.Context) bool { return restarted(ctx, c.socket, d.publishers()) }
+	src, api, err := d.frontend.source(d.settings.Settings, d.version, before, log)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +140,8 @@ func (d *daemon) sourceComponent() string {
 }
 
 // source returns the objects to follow, and a client of the API server if they come
-// from one.
-func (f *frontendFlags) source(set *kubeproxy.Settings, version string, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
+// from one. restarted says whether rules of an earlier process are in force.
+func (f *frontendFlags) source(set *kubeproxy.Settings, version string, restarted func(context.Context) bool, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
 	if f.manifests != "" {
 		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
 			return nil, nil, cli.Usagef("--manifests and --kubeconfig: give one of them")
@@ -152,6 +153,7 @@ func (f *frontendFlags) source(set *kubeproxy.Settings, version string, log *slo
 	klog.SetSlogLogger(log.With("component", "client-go"))
 	cfg := kubeConfig(set, version)
 	cfg.Logger = log
+	cfg.Restarted = restarted
 	src, err := source.NewKube(cfg)
 	if err != nil {
 		return nil, nil, err

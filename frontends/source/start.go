@@ -1,0 +1,30 @@
+package source
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// StartSpread is the time within which a restarted process begins its first lists, at a random
+// moment. When a DaemonSet is rolled, or a process on each node is restarted at once, the nodes
+// do not ask the API server at the same moment. Meanwhile the rules of the earlier process
+// forward. A node without rules begins at once.
+const StartSpread = 2 * time.Second
+
+// awaitStart waits until the first lists may begin. It returns false if ctx ends before.
+func (k *Kube) awaitStart(ctx context.Context) bool {
+	if k.restarted == nil || !k.restarted(ctx) {
+		return ctx.Err() == nil
+	}
+	pause := rand.N(StartSpread) //nolint:gosec // not a secret
+	k.log.Debug("the rules of an earlier process are in force: waiting before the first lists", "wait", pause)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
