@@ -4,7 +4,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
 var write = flag.Bool("write", false, "write the files anew")
@@ -27,5 +31,36 @@ func TestFiles(t *testing.T) {
 		if have, err := os.ReadFile(path); err != nil || string(have) != text {
 			t.Errorf("%s is not what the package makes (%v): run make profiles", path, err)
 		}
+	}
+}
+
+// TestSmaller: a profile allows less than a third of what containerd's default allows to the same container.
+func TestSmaller(t *testing.T) {
+	for _, k := range Kinds() {
+		var capabilities []string
+		if k.programsKernel() {
+			capabilities = []string{"CAP_NET_ADMIN"}
+		}
+		byDefault := make(map[string]bool)
+		for _, s := range seccomp.DefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: capabilities}}}).Syscalls {
+			if s.Action == specs.ActAllow {
+				for _, n := range s.Names {
+					byDefault[n] = true
+				}
+			}
+		}
+		calls, _ := k.Calls()
+		for _, n := range calls {
+			if !byDefault[n] {
+				t.Errorf("%s: containerd's default does not allow %s", k, n)
+			}
+		}
+		if 3*len(calls) > len(byDefault) {
+			t.Errorf("%s: %d system calls of %d", k, len(calls), len(byDefault))
+		}
+		if slices.Contains(calls, "fork") || slices.Contains(calls, "vfork") {
+			t.Errorf("%s may create processes", k)
+		}
+		t.Logf("%s: %d system calls allowed, %d by containerd's default", k, len(calls), len(byDefault))
 	}
 }

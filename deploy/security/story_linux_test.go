@@ -108,7 +108,7 @@ func (p *pod) verbs(t *testing.T) {
 	}
 	// plan exits with 3 if there is something to do.
 	kernel.exec(t, []int{3}, "plan", "-f", "/run/weft/deny.nft")
-	// doctor may find something in a network namespace that is no node.
+	// doctor may find something in a network namespace that is not a node.
 	kernel.exec(t, []int{1}, "doctor", "--bundle", "/run/weft/bundle.tar.gz")
 	if _, err := os.Stat(filepath.Join(p.volumes["run"], "bundle.tar.gz")); err != nil {
 		t.Error(err)
