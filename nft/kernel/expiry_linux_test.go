@@ -14,6 +14,7 @@ import (
 )
 
 func TestDeleteOfAnElementThatRanOut(t *testing.T) {
+	nfttest.RequireKernel(t, 6, 3) // NFT_MSG_DESTROYSETELEM
 	for _, decl := range []nft.Set{
 		{Name: "hash", Type: "ipv4_addr", Flags: []string{"timeout"}},
 		{Name: "ranges", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}},

@@ -34,3 +34,19 @@ func TestUserDataIsProbed(t *testing.T) {
 		}
 	}
 }
+
+// TestFeatures tests that what a version of Linux brought is found. A distribution may have it in an
+// older one.
+func TestFeatures(t *testing.T) {
+	c := open(t, nfttest.New(t), Config{})
+	for _, f := range []struct {
+		name         string
+		found        bool
+		major, minor int
+	}{{"owner", c.owner, 6, 9}, {"destroy", c.destroy, 6, 3}, {"ackEnd", c.ackEnd, 6, 10}} {
+		t.Logf("feature %s: %t", f.name, f.found)
+		if !f.found && nfttest.KernelIs(t, f.major, f.minor) {
+			t.Errorf("Open did not find the feature %s, which Linux %d.%d has", f.name, f.major, f.minor)
+		}
+	}
+}

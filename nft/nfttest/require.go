@@ -88,6 +88,14 @@ func Require(t testing.TB, wanted ...Need) {
 // RequireKernel skips the test if the kernel is older than a version of Linux, in CI too.
 func RequireKernel(t testing.TB, major, minor int) {
 	t.Helper()
+	if !KernelIs(t, major, minor) {
+		t.Skipf("this kernel is older than %d.%d", major, minor)
+	}
+}
+
+// KernelIs reports whether the kernel has at least a version of Linux.
+func KernelIs(t testing.TB, major, minor int) bool {
+	t.Helper()
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		t.Fatal(err)
@@ -97,7 +105,5 @@ func RequireKernel(t testing.TB, major, minor int) {
 	if _, err := fmt.Sscanf(release, "%d.%d", &a, &b); err != nil {
 		t.Fatalf("kernel %q: %v", release, err)
 	}
-	if a < major || a == major && b < minor {
-		t.Skipf("kernel %s is older than %d.%d", release, major, minor)
-	}
+	return a > major || a == major && b >= minor
 }

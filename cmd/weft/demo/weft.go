@@ -10,6 +10,8 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy"
+	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -64,19 +66,21 @@ func (w *weft) await(ctx context.Context, what string, condition func(context.Co
 const readyTimeout = 10 * time.Second
 
 // ready waits until every fragment that a publisher of this weft holds is
-// committed, at least one of them, and returns the list.
+// committed, those of both frontends among them, and returns the list.
 func (w *weft) ready(ctx context.Context) (list *weftv1.ListFragmentsResponse, err error) {
 	err = w.await(ctx, "commit its fragments", func(ctx context.Context) (err error) {
 		if list, err = w.client.List(ctx); err != nil {
 			return err
 		}
-		if len(list.GetFragments()) == 0 {
-			return fmt.Errorf("no fragment has been published")
-		}
+		missing := map[string]bool{services.Publisher: true, policy.Publisher: true}
 		for _, f := range list.GetFragments() {
+			delete(missing, f.GetFragment().GetPublisher())
 			if f.GetState() != weftv1.FragmentStatus_STATE_COMMITTED {
 				return fmt.Errorf("fragment %s is %s", f.GetFragment().Text(), f.GetState())
 			}
+		}
+		for name := range missing {
+			return fmt.Errorf("%s has not published a fragment", name)
 		}
 		return nil
 	})
