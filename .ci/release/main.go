@@ -11,9 +11,10 @@
 // commit's, owners are root, and entries are sorted.
 //
 //	release [-C REPOSITORY] [-o DIRECTORY]
+//	release [-C REPOSITORY] [-o DIRECTORY] -debian ARCHITECTURE
 //	release [-C REPOSITORY] -licences
 //
-// With -licences it builds nothing: it fails unless the licence of each module of weft is known
+// With -debian it builds one Debian package and nothing else. With -licences it builds nothing: it fails unless the licence of each module of weft is known
 // and allowed.
 package main
 
@@ -23,6 +24,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 var architectures = []string{"amd64", "arm64"}
@@ -30,10 +33,14 @@ var architectures = []string{"amd64", "arm64"}
 func main() {
 	repository := flag.String("C", ".", "the repository's top directory")
 	out := flag.String("o", "dist", "the directory to write; it must be absent or empty")
+	debian := flag.String("debian", "", "only the Debian package of this architecture")
 	check := flag.Bool("licences", false, "only check the licences of the modules")
 	flag.Parse()
 	do := func() error { return release(*repository, *out) }
-	if *check {
+	switch {
+	case *debian != "":
+		do = func() error { return releaseDebian(*repository, *out, *debian) }
+	case *check:
 		do = func() error { return printLicences(os.Stdout, *repository) }
 	}
 	if err := do(); err != nil {
@@ -47,15 +54,7 @@ func release(repository, out string) error {
 	if err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
-		return fmt.Errorf("%s is not empty: remove it, or name another directory with -o", out)
-	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.MkdirTemp("", "weft-release-")
+	tmp, err := prepare(out)
 	if err != nil {
 		return err
 	}
@@ -93,4 +92,42 @@ func release(repository, out string) error {
 		return fmt.Errorf("provenance: %w", err)
 	}
 	return writeSums(out)
+}
+
+// releaseDebian builds the Debian package of an architecture.
+func releaseDebian(repository, out, arch string) error {
+	if !slices.Contains(architectures, arch) {
+		return fmt.Errorf("no package is built for %q: name one of %s", arch, strings.Join(architectures, ", "))
+	}
+	src, err := openSource(repository)
+	if err != nil {
+		return err
+	}
+	tmp, err := prepare(out)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	manual, err := src.manual(filepath.Join(tmp, "man"))
+	if err != nil {
+		return err
+	}
+	binary := filepath.Join(tmp, "weft-"+arch)
+	if err := src.build(arch, binary); err != nil {
+		return err
+	}
+	return writeDebian(src, arch, binary, manual, out)
+}
+
+// prepare creates the directory of the release, which must be empty, and one for what is not part of it.
+func prepare(out string) (tmp string, err error) {
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		return "", fmt.Errorf("%s is not empty: remove it, or name another directory with -o", out)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp("", "weft-release-")
 }
