@@ -22,29 +22,41 @@ type outcome struct {
 	wrong []string
 }
 
+// cannot are the tables that a version does not list as text and as JSON, with the reason in
+// compatibility.md: of weft's own, and of corpora. More is a failure, and less, so that the document stays
+// true. A version that is not here lists everything.
+var cannot = map[string]struct{ own, corpora int }{}
+
 // TestVersions has each version list everything that weft commits.
 func TestVersions(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	all := versions(t)
 	d := start(t)
 	tables, rules := d.corpora(t)
-	own := []string{"ip weft", "ip6 weft"}
-	tables = append(own, tables...)
-	rows := [][]string{{"nft", "from", "text", "JSON", "loads its own text", "and lists the same", "same text as " + all[0].name}}
+	own := []string{"ip weft", "ip6 weft", "ip weft-policy", "ip6 weft-policy"}
+	rows := [][]string{{"nft", "from", "weft's tables", "of corpora as text", "as JSON", "loads its own text", "and lists the same", "same text as " + all[0].name}}
 	reference := map[string]string{}
 	for i, v := range all {
 		t.Run(v.name, func(t *testing.T) {
+			mine := list(t, d, v, own, reference, i == 0)
 			o := list(t, d, v, tables, reference, i == 0)
-			for _, w := range o.wrong {
+			for _, w := range append(mine.wrong, o.wrong...) {
 				t.Log(w)
 			}
-			// What weft itself publishes must be right everywhere, a rule of a corpus where
-			// weft promises it: with the machine's version.
-			if o.tables != o.text || o.tables != o.json {
-				t.Errorf("nft %s lists %d of %d tables as text, %d as JSON", v.name, o.text, o.tables, o.json)
+			bad := cannot[v.name]
+			if own, corpora := mine.tables-min(mine.text, mine.json), o.tables-min(o.text, o.json); own != bad.own || corpora != bad.corpora {
+				t.Errorf("nft %s does not list %d of weft's tables and %d of the corpora, want %d and %d", v.name, own, corpora, bad.own, bad.corpora)
+			}
+			_, err := d.ns.Output("", v.program, append(v.args, "list", "ruleset")...)
+			if (err == nil) != (bad == struct{ own, corpora int }{}) {
+				t.Errorf("list ruleset: %v", err)
 			}
 			of := func(n int) string { return fmt.Sprintf("%d of %d", n, o.tables) }
-			rows = append(rows, []string{v.name, v.source, of(o.text), of(o.json), of(o.reload), of(o.same), of(o.like)})
+			verdict := "yes"
+			if bad.own > 0 {
+				verdict = fmt.Sprintf("**%d of %d**", mine.tables-bad.own, mine.tables)
+			}
+			rows = append(rows, []string{v.name, v.source, verdict, of(o.text), of(o.json), of(o.reload), of(o.same), of(o.like)})
 		})
 	}
 	text := report.Table(rows)
@@ -107,12 +119,6 @@ func list(t *testing.T, d *daemon, v version, tables []string, reference map[str
 			fail(table, "list again", err)
 		}
 	}
-	if _, err := nft(d.ns, "", "list", "ruleset"); err != nil {
-		t.Errorf("list ruleset: %v", err)
-	}
-	if _, err := nft(d.ns, "", "-j", "list", "ruleset"); err != nil {
-		t.Errorf("-j list ruleset: %v", err)
-	}
 	return o
 }
 
@@ -120,7 +126,9 @@ func list(t *testing.T, d *daemon, v version, tables []string, reference map[str
 // would take the table with it when it ends.
 var changing = regexp.MustCompile(`(?m) expires [0-9a-z]+|packets \d+ bytes \d+|used \d+ bytes| # progname .*$|^\s*flags owner.*\n`)
 
-func steady(text string) string { return changing.ReplaceAllString(text, "") }
+func steady(text string) string {
+	return strings.ReplaceAll(changing.ReplaceAllString(text, ""), "\n\n", "\n")
+}
 
 // difference returns the first line that differs.
 func difference(a, b string) string {

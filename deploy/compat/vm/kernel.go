@@ -58,7 +58,7 @@ func (k Kernel) prepare(root string) error {
 			return os.Remove(path)
 		}
 		if strings.HasSuffix(path, ".xz") {
-			return run("xz", "-d", path)
+			return run("xz", "-d", "-f", path)
 		}
 		return nil
 	})
