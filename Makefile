@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade manifests profiles monitoring incidents conformance cyclonus man image release release-again clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -108,7 +108,7 @@ faults: ## faults, seeded one after the other: how soon weft doctor finds each, 
 	$(GO) test -count=1 -v -timeout 1h ./cmd/weft/doctor/faults $(if $(TABLE),-faults.transcript $(abspath $(TABLE)))
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
-	@.ci/need nft ip iptables ip6tables conntrack curl chromium runc strace apparmor_parser systemd-analyze
+	@.ci/need nft ip iptables ip6tables conntrack curl chromium runc strace apparmor_parser systemd-analyze systemctl
 	cd deploy/helm && $(GO) test -count=1 ./...
 	cd deploy/security && $(GO) test -count=1 -v -timeout 30m .
 	cd deploy/monitoring && $(GO) test -count=1 -parallel 9 -timeout 20m ./...
@@ -123,6 +123,10 @@ migration: ## nodes from kube-proxy to weft and back under traffic, from each mo
 upgrade: ## from an earlier commit's weft to this one and back under traffic, one node after the other, and what each update writes (root)
 	@.ci/need nft ip iptables ip6tables conntrack
 	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestUpgrade' ./migration -migration.unavailable 10%
+
+install-try: ## install on a cluster of each kind as a new user does: commands, seconds, and what wrong turns say; RUNS=N, TABLE=FILE (root)
+	@.ci/need nft ip iptables ip6tables conntrack systemctl
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 2h ./install -install.kinds all -install.slow -install.times $(RUNS) $(if $(TABLE),-install.table $(abspath $(TABLE)))
 
 manifests: ## write deploy/kubernetes anew, from the chart in deploy/helm
 	cd deploy/helm && $(GO) test -count=1 . -args -write

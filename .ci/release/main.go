@@ -11,10 +11,13 @@
 // commit's, owners are root, and entries are sorted.
 //
 //	release [-C REPOSITORY] [-o DIRECTORY]
-//	release [-C REPOSITORY] [-o DIRECTORY] -debian ARCHITECTURE
+//	release [-C REPOSITORY] [-o DIRECTORY] -debian ARCHITECTURE [-binary FILE]
 //	release [-C REPOSITORY] -licences
 //
-// With -debian it builds one Debian package and nothing else. With -licences it builds nothing: it fails unless the licence of each module of weft is known
+// With -debian it builds one Debian package and nothing else; with -binary too, that of a program that was
+// built before, without manual pages, and the repository may differ from its commit: for tests.
+//
+// With -licences it builds nothing: it fails unless the licence of each module of weft is known
 // and allowed.
 package main
 
@@ -34,12 +37,13 @@ func main() {
 	repository := flag.String("C", ".", "the repository's top directory")
 	out := flag.String("o", "dist", "the directory to write; it must be absent or empty")
 	debian := flag.String("debian", "", "only the Debian package of this architecture")
+	binary := flag.String("binary", "", "with -debian: the program of the package")
 	check := flag.Bool("licences", false, "only check the licences of the modules")
 	flag.Parse()
 	do := func() error { return release(*repository, *out) }
 	switch {
 	case *debian != "":
-		do = func() error { return releaseDebian(*repository, *out, *debian) }
+		do = func() error { return releaseDebian(*repository, *out, *debian, *binary) }
 	case *check:
 		do = func() error { return printLicences(os.Stdout, *repository) }
 	}
@@ -94,12 +98,16 @@ func release(repository, out string) error {
 	return writeSums(out)
 }
 
-// releaseDebian builds the Debian package of an architecture.
-func releaseDebian(repository, out, arch string) error {
+// releaseDebian builds the Debian package of an architecture, around a binary if there is one.
+func releaseDebian(repository, out, arch, binary string) error {
 	if !slices.Contains(architectures, arch) {
 		return fmt.Errorf("no package is built for %q: name one of %s", arch, strings.Join(architectures, ", "))
 	}
-	src, err := openSource(repository)
+	read := openSource
+	if binary != "" {
+		read = readSource
+	}
+	src, err := read(repository)
 	if err != nil {
 		return err
 	}
@@ -108,11 +116,14 @@ func releaseDebian(repository, out, arch string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
+	if binary != "" {
+		return writeDebian(src, arch, binary, nil, out)
+	}
 	manual, err := src.manual(filepath.Join(tmp, "man"))
 	if err != nil {
 		return err
 	}
-	binary := filepath.Join(tmp, "weft-"+arch)
+	binary = filepath.Join(tmp, "weft-"+arch)
 	if err := src.build(arch, binary); err != nil {
 		return err
 	}

@@ -20,19 +20,29 @@ type source struct {
 	time    time.Time
 }
 
+// openSource returns the commit of a repository that does not differ from it.
 func openSource(dir string) (*source, error) {
-	dir, err := filepath.Abs(dir)
+	s, err := readSource(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{dir: dir}
 	changed, err := s.output("git", "status", "--porcelain")
 	if err != nil {
 		return nil, err
 	}
 	if changed != "" {
-		return nil, fmt.Errorf("%s differs from its commit: commit or remove\n%s", dir, changed)
+		return nil, fmt.Errorf("%s differs from its commit: commit or remove\n%s", s.dir, changed)
 	}
+	return s, nil
+}
+
+// readSource returns the commit of a repository.
+func readSource(dir string) (*source, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{dir: dir}
 	if s.commit, err = s.output("git", "rev-parse", "HEAD"); err != nil {
 		return nil, err
 	}

@@ -76,18 +76,24 @@ func (e *env) understood(t *testing.T, where string, args []string) {
 	}
 }
 
-// execStart are the arguments of a unit's command, without those that come from variables.
+// execStart are the arguments of a unit's command, with those of variables that the unit itself sets, and without those that
+// only an administrator sets.
 func execStart(path string) ([]string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+	var variables []string
 	for line := range strings.Lines(string(b)) {
+		if setting, ok := strings.CutPrefix(strings.TrimSpace(line), "Environment="); ok {
+			name, value, _ := strings.Cut(setting, "=")
+			variables = append(variables, "$"+name, value)
+		}
 		command, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart=")
 		if !ok {
 			continue
 		}
-		args := strings.Fields(command)[1:]
+		args := strings.Fields(strings.NewReplacer(variables...).Replace(command))[1:]
 		return slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "$") }), nil
 	}
 	return nil, fmt.Errorf("read %s: no ExecStart", path)

@@ -211,8 +211,10 @@ func cluster(t *testing.T, maps map[string]map[string]string) engine.Engine {
 		reply(w, &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1",
 			APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}})
 	})
-	mux.HandleFunc("GET /api/v1/namespaces/kube-system/configmaps/{name}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/configmaps/{name}", func(w http.ResponseWriter, r *http.Request) {
 		data, ok := maps[r.PathValue("name")]
+		// The one that nodes may read before they have joined.
+		ok = ok && (r.PathValue("namespace") == "kube-public") == (r.PathValue("name") == "cluster-info")
 		if !ok {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
@@ -243,6 +245,11 @@ func TestDiscovery(t *testing.T) {
 			[]string{`api-server-host: "lb.example"`, `api-server-port: "8443"`, "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56"}, []string{"kube-proxy"}},
 		"kubeadm, IPv6": {map[string]map[string]string{"kubeadm-config": {"ClusterConfiguration": "controlPlaneEndpoint: \"[fd00::1]:6443\"\n"}}, nil,
 			[]string{`api-server-host: "fd00::1"`, `api-server-port: "6443"`, "--detect-local-mode=NodeCIDR"}, nil},
+		"kubeadm, without an endpoint": {map[string]map[string]string{"kubeadm-config": {"ClusterConfiguration": "networking: {podSubnet: 10.244.0.0/16}\n"},
+			"cluster-info": {"kubeconfig": "apiVersion: v1\nclusters:\n- cluster: {server: \"https://192.0.2.9:6443\"}\n  name: \"\"\nkind: Config\nusers: null\n"}}, nil,
+			[]string{`api-server-host: "192.0.2.9"`, `api-server-port: "6443"`, "--cluster-cidr=10.244.0.0/16"}, []string{"kube-proxy"}},
+		"cluster-info, IPv6": {map[string]map[string]string{"cluster-info": {"kubeconfig": "clusters: [{cluster: {server: \"https://[fd00::9]:443\"}}]"}}, nil,
+			[]string{`api-server-host: "fd00::9"`, `api-server-port: "443"`, "--detect-local-mode=NodeCIDR"}, nil},
 		"kubeadm, a name": {map[string]map[string]string{"kubeadm-config": {"ClusterConfiguration": "controlPlaneEndpoint: lb.example\n"}}, nil,
 			[]string{`api-server-host: "lb.example"`, `api-server-port: "6443"`}, nil},
 		"values first": {map[string]map[string]string{"kube-proxy": {}, "kubeadm-config": kubeadm}, map[string]any{"apiServer": map[string]any{"host": "192.0.2.7"}, "clusterCIDR": "10.0.0.0/8"},

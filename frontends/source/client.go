@@ -122,6 +122,9 @@ func (c *client) group(key groupKey) (rest.Interface, error) {
 func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 	if cfg.Kubeconfig != "" {
 		rc, err := clientcmd.BuildConfigFromFlags(cfg.Server, cfg.Kubeconfig)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read kubeconfig %s: %w: write a file with the server and the credentials there, or use --manifests", cfg.Kubeconfig, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read kubeconfig %s: %w", cfg.Kubeconfig, err)
 		}

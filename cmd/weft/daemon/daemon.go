@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -190,6 +191,14 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	}
 	d.tune(ctx, g)
 	d.follow(ctx, g)
+	if socket := os.Getenv(notifySocket); socket != "" {
+		g.Go(func() error {
+			if err := notifyStarted(ctx, socket, d.monitor.Ready, notifyPatience); err != nil {
+				d.log.Warn("cannot report the start", "error", err)
+			}
+			return nil
+		})
+	}
 	return nil
 }
 

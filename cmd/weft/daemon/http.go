@@ -12,6 +12,7 @@ import (
 	"net/http/pprof"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -251,6 +252,9 @@ func (e *serverErrors) set(flag string, err error) {
 	if e.byFlag == nil {
 		e.byFlag = make(map[string]error)
 	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: another program has it; if it is kube-proxy, take that off this node", err)
+	}
 	if err != nil {
 		err = fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -268,11 +272,15 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// err returns the errors of all servers.
+// err returns the errors of all servers, in the order of their flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(slices.Collect(maps.Values(e.byFlag))...)
+	var errs []error
+	for _, flag := range slices.Sorted(maps.Keys(e.byFlag)) {
+		errs = append(errs, e.byFlag[flag])
+	}
+	return errors.Join(errs...)
 }
 
 // healthHandler answers load balancers and the kubelet.

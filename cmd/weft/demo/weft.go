@@ -163,8 +163,12 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 	})
 }
 
+// rechecked is the set of addresses whose connections the NetworkPolicy frontend judges again after a change. It
+// removes each by itself, when no connection is left to judge.
+const rechecked = "recheck"
+
 // lines lists what the tables hold, sorted: every chain, every rule with its
-// handle, every set and every element.
+// handle, every set, and every element except those of rechecked.
 func (r ruleset) lines() []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -178,6 +182,9 @@ func (r ruleset) lines() []string {
 		}
 		for _, s := range t.Sets {
 			add("table %s set %s", t.ID, s.Decl.Name)
+			if s.Decl.Name == rechecked {
+				continue
+			}
 			for _, e := range s.Elements {
 				add("table %s set %s element %x-%x : %x %q", t.ID, s.Decl.Name, e.Key, e.KeyEnd, e.Data, e.Comment)
 			}

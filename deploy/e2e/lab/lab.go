@@ -30,6 +30,8 @@ type Lab struct {
 	Nodes   []*Node
 
 	pods []*Pod
+	// podCIDRs are the prefixes of all pods.
+	podCIDRs []netip.Prefix
 	// links are those in Control.
 	links []string
 }
@@ -56,6 +58,8 @@ type Config struct {
 	Nodes int // 1 to 9
 	// Routed are prefixes that Outside sends to the first node: the Services'.
 	Routed []netip.Prefix
+	// PodCIDRs are the prefixes of all pods, IPv4 (/16) first and IPv6 (/48); by default ClusterCIDRs.
+	PodCIDRs []netip.Prefix
 }
 
 // ClusterCIDRs are the prefixes of all pods, IPv4 first.
@@ -77,7 +81,10 @@ func New(cfg Config) (*Lab, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > 9 {
 		return nil, fmt.Errorf("make lab: %d nodes, want 1 to 9", cfg.Nodes)
 	}
-	l := &Lab{}
+	l := &Lab{podCIDRs: cfg.PodCIDRs}
+	if l.podCIDRs == nil {
+		l.podCIDRs = ClusterCIDRs()
+	}
 	if err := l.build(cfg); err != nil {
 		l.Close()
 		return nil, err
@@ -106,7 +113,7 @@ func (l *Lab) build(cfg Config) error {
 		if err != nil {
 			return err
 		}
-		l.Nodes = append(l.Nodes, &Node{Host: *h, PodCIDRs: podCIDRs(i), lab: l, number: i})
+		l.Nodes = append(l.Nodes, &Node{Host: *h, PodCIDRs: l.podCIDRsOf(i), lab: l, number: i})
 	}
 	return l.route(cfg.Routed)
 }
@@ -208,16 +215,17 @@ func underlayAddresses(n int) Addresses {
 	}
 }
 
-func podCIDRs(node int) []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", node)),
-		netip.MustParsePrefix(fmt.Sprintf("fd00:10:244:%x::/64", node)),
-	}
+// podCIDRsOf returns the prefixes of the pods of a node.
+func (l *Lab) podCIDRsOf(node int) []netip.Prefix {
+	v4, v6 := l.podCIDRs[0].Addr().As4(), l.podCIDRs[1].Addr().As16()
+	v4[2], v6[7] = byte(node), byte(node)
+	return []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4(v4), 24), netip.PrefixFrom(netip.AddrFrom16(v6), 64)}
 }
 
-func podAddresses(node, pod int) Addresses {
-	return Addresses{
-		V4: netip.AddrFrom4([4]byte{10, 244, byte(node), byte(pod)}),
-		V6: netip.MustParseAddr(fmt.Sprintf("fd00:10:244:%x::%x", node, pod)),
-	}
+// podAddresses returns those with a number in the prefixes of a node.
+func (l *Lab) podAddresses(node, pod int) Addresses {
+	cidrs := l.podCIDRsOf(node)
+	v4, v6 := cidrs[0].Addr().As4(), cidrs[1].Addr().As16()
+	v4[3], v6[15] = byte(pod), byte(pod)
+	return Addresses{V4: netip.AddrFrom4(v4), V6: netip.AddrFrom16(v6)}
 }

@@ -40,10 +40,10 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 		return nil, err
 	}
 	link := "pod" + strconv.Itoa(number)
-	p := &Pod{Namespace: ns, Addresses: podAddresses(n.number, number), node: n, link: link, open: map[io.Closer]struct{}{}}
+	p := &Pod{Namespace: ns, Addresses: n.lab.podAddresses(n.number, number), node: n, link: link, open: map[io.Closer]struct{}{}}
 	n.lab.pods = append(n.lab.pods, p)
 	errs := []error{veth(n.Namespace, link, ns, uplink)}
-	gw := podAddresses(n.number, gateway)
+	gw := n.lab.podAddresses(n.number, gateway)
 	for i, addr := range p.Addresses.All() {
 		via := gw.All()[i]
 		errs = append(errs,

@@ -4,16 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -102,29 +96,15 @@ func (w *world) weft(ctx context.Context, args ...string) (string, error) {
 	return w.lab.Control.Run(ctx, program("weft"), append(args, "--kubeconfig", w.kubeconfig())...)
 }
 
-// createNodes writes the Node objects with the prefixes of their pods. The kubelets write the rest.
+// createNodes writes the Node objects.
 func (w *world) createNodes(ctx context.Context) error {
-	for _, n := range w.lab.Nodes {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name(), Labels: map[string]string{corev1.LabelHostname: n.Name()}}}
-		for _, p := range n.PodCIDRs {
-			node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, p.String())
-		}
-		node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
-		if _, err := w.cluster.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create node %s: %w", n.Name(), err)
-		}
-	}
-	return nil
+	return w.cluster.CreateNodes(ctx, w.lab.Nodes)
 }
 
-// startKubelets runs a kubelet on every node. The directories of weft are the node's own, and not the machine's.
+// startKubelets runs a kubelet on every node.
 func (w *world) startKubelets(context.Context) error {
-	const own = `mount -t tmpfs -o mode=755 weft /var/lib && mkdir -p /run/weft && mount -t tmpfs -o mode=755 weft /run/weft && exec "$@"`
 	for _, n := range w.lab.Nodes {
-		p, err := n.Start(n.Name()+"-kubelet", filepath.Join(w.logs, n.Name()+"-kubelet.log"), nil,
-			"unshare", "--mount", "sh", "-c", own, "sh",
-			program("node"), "kubelet", "--name", n.Name(), "--node-ips", join(n.Addresses.All()),
-			"--kubeconfig", w.kubeconfig(), "--root", filepath.Join(runDir, n.Name()), "--cluster-dns", cluster.DNSAddresses()[0].String())
+		p, err := w.cluster.StartKubelet(n, program("node"), w.kubeconfig())
 		if err != nil {
 			return err
 		}
@@ -154,49 +134,12 @@ func (w *world) addPods(context.Context) error {
 	return nil
 }
 
-// installKubeProxy applies kubeproxy.yaml, and waits until kube-proxy runs on every node.
+// installKubeProxy creates kube-proxy, and waits until it runs on every node.
 func (w *world) installKubeProxy(ctx context.Context) error {
-	programs, err := w.programs()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile("kubeproxy.yaml")
-	if err != nil {
-		return fmt.Errorf("read manifest: %w", err)
-	}
-	mode, _, _ := strings.Cut(w.mode, "-")
-	manifest := filepath.Join(runDir, "kubeproxy.yaml")
-	replaced := strings.NewReplacer("MODE", mode, "SERVER", w.cluster.URL(), "CLUSTER_CIDR", join(lab.ClusterCIDRs()), "PROGRAMS", programs).Replace(string(text))
-	if err := os.WriteFile(manifest, []byte(replaced), 0o600); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	if _, err := w.kubectl(ctx, "apply", "-f", manifest); err != nil {
+	if err := w.cluster.CreateKubeProxy(ctx, cluster.KubeProxy{Mode: w.mode, ClusterCIDRs: lab.ClusterCIDRs()}); err != nil {
 		return err
 	}
 	return w.rollout(ctx, "kube-proxy", len(w.lab.Nodes))
-}
-
-// programs makes a directory with the iptables of the mode, and returns its path. It is empty in mode nftables.
-func (w *world) programs() (string, error) {
-	dir := filepath.Join(runDir, "programs")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make directory: %w", err)
-	}
-	if w.mode == "nftables" {
-		return dir, nil
-	}
-	for _, family := range []string{"ip", "ip6"} {
-		for _, verb := range []string{"", "-save", "-restore"} {
-			target, err := exec.LookPath(strings.Replace(w.mode, "ip", family, 1) + verb)
-			if err != nil {
-				return "", fmt.Errorf("find programs of %s: %w", w.mode, err)
-			}
-			if err := os.Symlink(target, filepath.Join(dir, family+"tables"+verb)); err != nil {
-				return "", fmt.Errorf("link programs of %s: %w", w.mode, err)
-			}
-		}
-	}
-	return dir, nil
 }
 
 // rollout waits until a DaemonSet has ready pods of its newest template on n nodes.
@@ -207,14 +150,7 @@ func (w *world) rollout(ctx context.Context, name string, n int) error {
 				return err
 			}
 		}
-		d, err := w.cluster.Client().AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if s := d.Status; s.ObservedGeneration < d.Generation || int(s.DesiredNumberScheduled) != n || int(s.UpdatedNumberScheduled) != n || int(s.NumberAvailable) != n {
-			return fmt.Errorf("DaemonSet %s: %d pods wanted, %d updated, %d available, not %d", name, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.NumberAvailable, n)
-		}
-		return nil
+		return w.cluster.RolledOut(ctx, name, n)
 	})
 }
 
@@ -249,12 +185,4 @@ func within(ctx context.Context, d time.Duration, f func() error) error {
 		case <-tick.C:
 		}
 	}
-}
-
-func join[T netip.Prefix | netip.Addr](values []T) string {
-	var all []string
-	for _, v := range values {
-		all = append(all, fmt.Sprint(v))
-	}
-	return strings.Join(all, ",")
 }

@@ -8,6 +8,13 @@
 {{- with lookup "v1" "ConfigMap" "kube-system" "kubeadm-config" }}{{ index .data "ClusterConfiguration" }}{{ end }}
 {{- end }}
 
+{{/* HOST:PORT of the API server, as kubeadm tells new nodes; empty without kubeadm, or without a cluster. */}}
+{{- define "weft.clusterInfo" -}}
+{{- with lookup "v1" "ConfigMap" "kube-public" "cluster-info" }}
+{{- range (index .data "kubeconfig" | fromYaml | dig "clusters" list) }}{{ (urlParse .cluster.server).host }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{/* The name of kube-proxy's ConfigMap if weft reads its settings there. */}}
 {{- define "weft.kubeProxy" -}}
 {{- if ne .Values.kubeProxyConfigMap "auto" }}{{ .Values.kubeProxyConfigMap }}
@@ -17,11 +24,12 @@
 
 {{/* HOST:PORT of the API server; empty if kube-proxy's ConfigMap says it. */}}
 {{- define "weft.apiServer" -}}
-{{- $endpoint := include "weft.kubeadm" . | fromYaml | dig "controlPlaneEndpoint" "" }}
+{{- /* kubeadm has an endpoint in its configuration only where --control-plane-endpoint was given. */}}
+{{- $endpoint := include "weft.kubeadm" . | fromYaml | dig "controlPlaneEndpoint" "" | default (include "weft.clusterInfo" . | trim) }}
 {{- if .Values.apiServer.host }}{{ .Values.apiServer.host }} {{ .Values.apiServer.port }}
 {{- else if include "weft.kubeProxy" . }}
 {{- else if $endpoint }}{{ regexReplaceAll ":[0-9]+$" $endpoint "" | trimAll "[]" }} {{ regexFind "[0-9]+$" (regexFind ":[0-9]+$" $endpoint) | default "6443" }}
-{{- else }}{{ fail "apiServer.host is empty, and the cluster has neither kube-proxy's ConfigMap nor a controlPlaneEndpoint in kubeadm's: set apiServer.host to an address of the API server that every node reaches without a Service" }}
+{{- else }}{{ fail "apiServer.host is empty, and the cluster has neither kube-proxy's ConfigMap nor one of kubeadm that names an endpoint: set apiServer.host to an address of the API server that every node reaches without a Service (on k3s: --set apiServer.host=127.0.0.1 --set apiServer.port=6444)" }}
 {{- end }}
 {{- end }}
 

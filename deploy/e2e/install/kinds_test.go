@@ -1,0 +1,136 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/weft-proxy/weft/deploy/e2e/cluster"
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// kind is a kind of cluster.
+type kind struct {
+	name string
+	// about is what the document says of it.
+	about string
+	// document has the commands.
+	document string
+	// members is how many nodes the cluster has, podCIDRs the prefixes of its pods.
+	members  int
+	podCIDRs []netip.Prefix
+	// prepare makes what the kind has before the user begins.
+	prepare func(context.Context, *world) error
+	// wrong are the wrong turns, after the user has left the right way again.
+	wrong []wrongTurn
+}
+
+// The documents with commands.
+const (
+	readme        = "README.md"
+	clusterReadme = "deploy/kubernetes/README.md"
+	systemdReadme = "deploy/systemd/README.md"
+)
+
+// kinds are those with kubelets on all nodes, in the order of the document.
+func kinds() []kind {
+	return []kind{
+		{
+			name: "kind", about: "kube-proxy runs as kind installs it, in mode iptables (nf_tables); ConfigMaps of kube-proxy and kubeadm",
+			document: readme, members: 2, podCIDRs: lab.ClusterCIDRs(), prepare: likeKind, wrong: wrongOnKind(),
+		},
+		{
+			name: "kubeadm", about: "kube-proxy runs as kubeadm installs it; split containers",
+			document: clusterReadme, members: 2, podCIDRs: lab.ClusterCIDRs(), prepare: likeKind,
+		},
+		{
+			name: "kubeadm without kube-proxy", about: "`--skip-phases=addon/kube-proxy`, without a control plane endpoint: no ConfigMap of kube-proxy; helm finds the address in `cluster-info`",
+			document: clusterReadme, members: 2, podCIDRs: lab.ClusterCIDRs(), prepare: likeKubeadm, wrong: wrongOnKubeadm(),
+		},
+		{
+			name: "k3s", about: "`--disable-kube-proxy`: no ConfigMaps; each node reaches the API server at 127.0.0.1:6444; pods in 10.42.0.0/16",
+			document: clusterReadme, members: 2, podCIDRs: []netip.Prefix{netip.MustParsePrefix("10.42.0.0/16"), netip.MustParsePrefix("fd00:10:42::/48")},
+			prepare: likeK3s, wrong: wrongOnK3s(),
+		},
+		{
+			name: "any", about: "no ConfigMap says anything; helm is given the address of the API server",
+			document: clusterReadme, members: 2, podCIDRs: lab.ClusterCIDRs(), prepare: likeNothing,
+		},
+		{
+			name: "any without helm", about: "the same, with `sed`",
+			document: clusterReadme, members: 2, podCIDRs: lab.ClusterCIDRs(), prepare: likeNothing,
+		},
+	}
+}
+
+// likeKind has kube-proxy run on all nodes.
+func likeKind(ctx context.Context, w *world) error {
+	if err := likeKubeadm(ctx, w); err != nil {
+		return err
+	}
+	if err := w.cluster.CreateKubeProxy(ctx, cluster.KubeProxy{Mode: "iptables-nft", ClusterCIDRs: lab.ClusterCIDRs()}); err != nil {
+		return err
+	}
+	return w.within(ctx, patience, func() error { return w.cluster.RolledOut(ctx, "kube-proxy", len(w.members)) })
+}
+
+// likeKubeadm has the ConfigMaps of kubeadm.
+func likeKubeadm(ctx context.Context, w *world) error {
+	text, err := os.ReadFile("testdata/kubeadm.yaml")
+	if err != nil {
+		return fmt.Errorf("read manifest: %w", err)
+	}
+	var subnets []string
+	for _, p := range lab.ClusterCIDRs() {
+		subnets = append(subnets, p.String())
+	}
+	return w.cluster.CreateObjects(ctx, []byte(strings.NewReplacer("SERVER", w.cluster.URL(), "POD_SUBNET", strings.Join(subnets, ",")).Replace(string(text))))
+}
+
+// likeNothing has nothing beside the API server and the kubelets.
+func likeNothing(context.Context, *world) error { return nil }
+
+// likeK3s has a load balancer to the API server on each node.
+func likeK3s(_ context.Context, w *world) error {
+	server := strings.TrimPrefix(w.cluster.URL(), "https://")
+	for _, n := range w.members {
+		var listener net.Listener
+		err := n.Do(func() (err error) {
+			listener, err = net.Listen("tcp", "127.0.0.1:6444")
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("start load balancer: %w", err)
+		}
+		w.stops = append(w.stops, listener.Close)
+		go balance(listener, n, server)
+	}
+	return nil
+}
+
+// balance connects all clients of a listener to a server, as seen from a node.
+func balance(listener net.Listener, n *lab.Node, server string) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return // it is closed
+		}
+		go func() {
+			defer client.Close()
+			conn, err := n.Dial(context.Background(), "tcp", server)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			go func() {
+				_, _ = io.Copy(conn, client) // the other copy ends with it
+				conn.Close()
+			}()
+			_, _ = io.Copy(client, conn) // one of the two has closed
+		}()
+	}
+}

@@ -1,0 +1,47 @@
+package install
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/e2e/suite"
+)
+
+// What the tests are asked for.
+var (
+	kindsFlag  = flag.String("install.kinds", "kind,kubeadm without kube-proxy,k3s,bare", "the kinds of clusters to install on; all means all of them")
+	slowFlag   = flag.Bool("install.slow", false, "also take the wrong turns of which the user is told late")
+	tableFlag  = flag.String("install.table", "", "the document to write")
+	timesFlag  = flag.Int("install.times", 1, "how often to install on each kind")
+	repository = "../../.."
+)
+
+// What the run needs and leaves behind. The programs are mostly those of package migration, so nothing is linked
+// twice.
+const (
+	binDir = "../bin/migration"
+	logDir = "../bin/install/logs"
+	runDir = "/run/install"
+)
+
+// tests are the programs that the tests run, and how they get their namespaces.
+var tests = suite.Suite{
+	Name: "install", Bin: binDir, Root: true,
+	Tools: []string{"nft", "iptables", "ip", "systemctl", "dpkg"}, Packages: "nftables, iptables, iproute2, systemd and dpkg",
+	Programs: []suite.Program{
+		suite.Kubernetes("controlplane", "(all of the control plane: minutes when the build cache is cold)", "..", "./cmd/controlplane"),
+		suite.Kubernetes("node", "(the kubelet: minutes when the build cache is cold)", "..", "./cmd/node"),
+		{Name: "container", Dir: "..", Package: "./cmd/container", Flags: []string{"-ldflags", "-s -w"}, Env: []string{"CGO_ENABLED=0"}},
+		suite.Kubernetes("agnhost", "", "..", "k8s.io/kubernetes/test/images/agnhost"),
+		suite.Kubernetes("kube-proxy", "", "..", "./differential/kubeproxy"),
+		{Name: "coredns", Dir: "../coredns", Package: "."},
+		{Name: "helm", Dir: "../../helm", Package: "helm.sh/helm/v3/cmd/helm"},
+		{Name: "release", Dir: "../../../.ci/release", Package: "."},
+		suite.Weft("../../.."),
+	},
+}
+
+func TestMain(m *testing.M) { tests.Main(m) }
+
+// program is the path of a program.
+func program(name string) string { return tests.Path(name) }
