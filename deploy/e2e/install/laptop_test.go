@@ -2,7 +2,7 @@ package install
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,8 +34,8 @@ func tryOnLaptop(t *testing.T) []result {
 		t.Fatal(err)
 	}
 	return []result{
-		typeOnLaptop(t, ctx, host, clone, "see it run: `weft demo`, with real traffic", see),
-		typeOnLaptop(t, ctx, host, clone, "a first rule: the binary is built, weft runs in a namespace, and a fragment is published and withdrawn", first),
+		typeOnLaptop(t, ctx, host, clone, "see it run: `weft demo`, with real traffic; the cache of Go's builds is warm", see),
+		typeOnLaptop(t, ctx, host, clone, "a first rule, when the program is built: weft runs in a namespace, and a fragment is published and withdrawn", first),
 	}
 }
 
@@ -47,13 +47,13 @@ func typeOnLaptop(t *testing.T, ctx context.Context, host *lab.Namespace, clone,
 		text = append(text, s.String())
 	}
 	log := filepath.Join(runDir, laptop+".log")
-	const enter = `mount -t tmpfs tmpfs /tmp; trap 'ip netns pids weft-try 2>/dev/null | xargs -r kill; ip netns delete weft-try 2>/dev/null || true' EXIT; cd "$1"; exec >"$2" 2>&1; `
+	const enter = `mount -t tmpfs tmpfs /tmp; trap 'set +e; ip netns pids weft-try 2>/dev/null | xargs -r kill; ip netns delete weft-try 2>/dev/null' EXIT; cd "$1"; exec >"$2" 2>&1; `
 	start := time.Now()
 	_, err := host.Run(ctx, "unshare", "--mount", "bash", "-euo", "pipefail", "-c", enter+strings.Join(text, "\n"), "bash", clone, log)
 	r := result{kind: laptop, about: about, scripts: scripts, returned: time.Since(start)}
 	out, readErr := os.ReadFile(log)
 	if err != nil || readErr != nil {
-		t.Fatal(fmt.Errorf("%s: %w, %w\n%s", about, err, readErr, out))
+		t.Fatalf("%s: %v\n%s", about, errors.Join(err, readErr), out)
 	}
 	t.Logf("%s: after %v:\n%s", about, r.returned.Round(time.Millisecond), out)
 	return r

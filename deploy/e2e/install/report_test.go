@@ -14,7 +14,7 @@ func report(results []result) string {
 
 Made by ` + "`make install-try TABLE=deploy/docs/install.md`" + `, which types the commands of the documents ([deploy/e2e/install](../e2e/install/doc.go)); do not edit. The clusters are a real
 kube-apiserver, etcd and controllers, with CoreDNS and two nodes of network namespaces, on which real kubelets run the DaemonSets; the bare node has a real systemd. All of it shares
-the two cores of one machine. The seconds begin with the first command. The tree and the image are on the machine: cloning and pulling come on top.
+the two cores of one machine. The seconds begin with the first command. The tree and the image are on the machine: cloning and pulling come on top. Commands that are joined count each.
 
 | where | commands | they return after | Services answer after | DNS answers after |
 | --- | --- | --- | --- | --- |
