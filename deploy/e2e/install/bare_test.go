@@ -156,7 +156,7 @@ func installBare(t *testing.T) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := result{kind: bare, about: "a machine with systemd and no kubelet, in the network of a cluster; the Debian package", scripts: []script{credentials, onNode}}
+	r := result{kind: bare, about: "a machine with systemd and no kubelet, in the network of a cluster; the Debian package; two files are copied to it between the commands", scripts: []script{credentials, onNode}}
 	r.returned, r.answered = measure(t, ctx, w.checks(m.node, w.web), func(ctx context.Context) (string, error) {
 		out, err := w.user.types(ctx, "trap 'mv weft.kubeconfig "+w.user.dir+" 2>/dev/null || true' EXIT; "+credentials.String())
 		if err != nil {
