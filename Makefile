@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -166,6 +166,19 @@ release: ## binaries, Debian packages, image, SPDX, provenance and SHA256SUMS of
 
 release-again: ## build the release twice, with other directories and caches, and compare the checksums
 	.ci/release/again
+
+package: ## build the Debian package of this machine's architecture, and install, upgrade, run and purge it on a copy of the root (root)
+	rm -rf bin/package
+	cd .ci/release && $(GO) run . -C ../.. -o ../../bin/package -debian $$(dpkg --print-architecture)
+	.ci/package-install bin/package/*.deb
+
+nft-versions: ## other versions of nft on what weft commits: Debian's, and those of BUILT=DIRECTORY; TABLE=FILE (root)
+	@.ci/need nft
+	cd deploy/compat && $(GO) test -count=1 -v -timeout 1h ./nft $(if $(BUILT),-nft.built $(abspath $(BUILT))) $(if $(TABLE),-nft.table $(abspath $(TABLE)))
+
+kernels: ## kernel tests and weft demo on Debian's kernels, in software emulation; SUITES=a,b, SHORT=1, TABLE=FILE (half an hour)
+	@.ci/need nft ip conntrack qemu-system-x86_64 busybox depmod xz
+	cd deploy/compat && $(GO) test -count=1 -v -timeout 2h ./kernels $(if $(SHORT),-short) -args $(if $(SUITES),-kernels.suites $(SUITES)) $(if $(TABLE),-kernels.table $(abspath $(TABLE)))
 
 clean: ## remove what the targets made
 	rm -rf bin .cache dist

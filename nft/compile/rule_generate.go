@@ -130,9 +130,13 @@ func (g *generator) shift(t *binaryTerm, dst register) {
 	g.emitOwn(&expr.Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
 }
 
-// swap loads a value in the other byte order.
+// swap loads a value in the other byte order. A single byte has none: nft before 1.1.2 swaps it in twos all
+// the same, which newer kernels (6.12.117, 7.3) refuse with EOPNOTSUPP.
 func (g *generator) swap(t *swapTerm, dst register) {
 	g.load(t.x, dst)
+	if t.bits <= 8 {
+		return
+	}
 	size := uint32(2)
 	switch {
 	case t.bits%64 == 0:

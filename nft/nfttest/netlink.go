@@ -146,6 +146,10 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 // follows.
 const ruleChain = "nfttest-rule-"
 
+// swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of
+// single bytes. Newer kernels refuse it, so weft does not write it.
+var swappedByte = regexp.MustCompile(`^  \[ byteorder reg \d+ = (hton|ntoh)\(reg \d+, 2, 1\) \]`)
+
 // SplitDebug splits the output of "nft --debug=netlink" for a Script into the compiled
 // form of each rule, by the rule's index.
 func SplitDebug(text string) map[int]string {
@@ -168,6 +172,7 @@ func SplitDebug(text string) map[int]string {
 			if anonymous {
 				sets = append(sets, debugElements(line)...)
 			}
+		case swappedByte.MatchString(line):
 		case strings.HasPrefix(line, "  [ "):
 			if cur >= 0 {
 				out[cur] += line + "\n"

@@ -25,7 +25,9 @@ type outcome struct {
 // cannot are the tables that a version does not list as text and as JSON, with the reason in
 // compatibility.md: of weft's own, and of corpora. More is a failure, and less, so that the document stays
 // true. A version that is not here lists everything.
-var cannot = map[string]struct{ own, corpora int }{}
+var cannot = map[string]struct{ own, corpora int }{
+	"1.0.2": {2, 19}, "1.0.3": {2, 10}, "1.0.4": {2, 10}, "1.0.5": {2, 3}, "1.1.6": {0, 1}, "1.1.7": {0, 1},
+}
 
 // TestVersions has each version list everything that weft commits.
 func TestVersions(t *testing.T) {
