@@ -149,18 +149,3 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
-
-// TestUnknownRules finds nothing about sets where the expressions of a rule are not known, as those of rules from before a restart.
-func TestUnknownRules(t *testing.T) {
-	rules := parse(t, "t", "table inet t {\nset s { type ipv4_addr; elements = { 10.0.0.1 }; }\nchain c { ip saddr @s accept; }\n}\n")
-	for _, table := range rules.Tables {
-		for _, chain := range table.Chains {
-			for i := range chain.Rules {
-				chain.Rules[i].Exprs = nil
-			}
-		}
-	}
-	for _, f := range lint.Run(rules, lint.Options{}) {
-		t.Errorf("found %s", f.String())
-	}
-}

@@ -103,12 +103,8 @@ func endsChain(r *eval.Rule) bool {
 	}
 }
 
-// uses notes the names of the sets to which a rule refers. A rule whose expressions are not known may refer to any set: such are the
-// adopted rules of an aggregator after a restart, until their publishers are back.
+// uses notes the names of the sets to which a rule refers.
 func uses(r *eval.Rule, read map[string]bool) {
-	if len(r.Exprs) == 0 {
-		read[""] = true
-	}
 	for _, e := range r.Exprs {
 		switch k := e.(type) {
 		case *expr.Dynset:
