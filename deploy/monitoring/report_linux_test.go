@@ -264,7 +264,7 @@ func runIncident(t *testing.T, i *incident) {
 		find("log", i.log, l.log)
 	case strings.HasPrefix(i.event, "WeftRecovered"):
 		// Of what has not been reported the end is not reported either.
-		find("log", lasting, l.log)
+		find("log", lasting+"api-server", l.log)
 		find("log", i.log, l.log)
 	}
 	if i.during != nil {
