@@ -95,6 +95,14 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 	if len(m.Sets) != 1 || len(slices.Collect(m.Sets[0].Elements.Sorted())) != 2 || fmt.Sprint(m.Sets[0].Fragments) != fmt.Sprint([]Key{mine}) {
 		t.Errorf("sets are %+v: want the reader's own elements", m.Sets)
 	}
+	whole, _ := h.Merged(ipWeft, DetailObjects, everything, map[string]struct{}{"s": {}, "none": {}})
+	if len(whole.Chains) != 0 || len(whole.Sets) != 1 {
+		t.Fatalf("by name there are %d chains and the sets %+v: want the set alone", len(whole.Chains), whole.Sets)
+	}
+	all := slices.Collect(whole.Sets[0].Elements.Sorted())
+	if seen, others := m.Sets[0].Elements.Divide(m.Sets[0].Decl, all); !slices.Equal(seen, all[:2]) || !slices.Equal(others, all[2:]) {
+		t.Errorf("the reader sees %v and not %v: want its own two of %v", seen, others, all)
+	}
 	if m, exists := h.Merged(ipDeny, DetailElements, reader, nil); m != nil || !exists {
 		t.Errorf("another's table: %+v, exists %t; want nothing of a table that exists", m, exists)
 	}

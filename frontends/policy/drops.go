@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -110,23 +109,9 @@ func (d *drops) close() {
 func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	for _, o := range t.GetObjects() {
 		if strings.HasPrefix(o.GetObject().GetName(), render.DropCounter+"-") {
-			to[dropOf(o.GetObject().GetComment())] += packets(o.GetObject().GetText())
+			to[dropOf(o.GetObject().GetComment())] += weftv1.Packets(o.GetObject().GetText())
 		}
 	}
-}
-
-// packets returns the number in the text of a counter, such as "packets 3 bytes 180".
-func packets(text string) uint64 {
-	words := strings.Fields(text)
-	i := slices.Index(words, "packets")
-	if i < 0 || i+1 >= len(words) {
-		return 0
-	}
-	n, err := strconv.ParseUint(words[i+1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // dropOf returns what the comment of a counter says, such as "shop/db ingress" or

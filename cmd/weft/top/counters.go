@@ -29,7 +29,7 @@ func (x *index) count(ctx context.Context, c *client.Client, ports []*servicePor
 		for _, s := range t.GetSets() {
 			for _, e := range s.GetSet().GetElements() {
 				if n, ok := x.at[destinationOf(e.GetKey())]; ok {
-					ports[n].opened += packets(e.GetState().GetStateful())
+					ports[n].opened += e.GetState().Packets()
 				}
 			}
 		}
@@ -62,15 +62,4 @@ func destinationOf(key string) (d destination) {
 	}
 	d.port = uint16(n)
 	return d
-}
-
-// packets returns the number in statements such as "counter packets 3 bytes 180".
-func packets(statements []string) (n uint64) {
-	for _, s := range statements {
-		// What is not a counter of packets adds nothing.
-		var packets uint64
-		_, _ = fmt.Sscanf(s, "counter packets %d", &packets)
-		n += packets
-	}
-	return n
 }

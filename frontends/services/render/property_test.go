@@ -149,6 +149,7 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 	for seed := range uint64(16) {
 		w := &world{rng: rand.New(rand.NewPCG(seed, 1)), services: make(map[model.Key]*model.Service)}
 		cfg := testConfig()
+		cfg.Counters = CountEndpoints
 		if seed%3 == 0 {
 			cfg.Detect.Mode = DetectNode
 		}

@@ -75,7 +75,7 @@ func (c *counts) drop(family string, o *weftv1.Object) {
 	if !ok {
 		return
 	}
-	k, n := dropKey{family, reason}, packets(o.GetText())
+	k, n := dropKey{family, reason}, weftv1.Packets(o.GetText())
 	if !c.adopted {
 		c.dropped[reason] += since(c.drops[k], n)
 	}
@@ -95,12 +95,8 @@ func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 		addr, port, _ := strings.Cut(e.GetValue(), " . ")
 		to, endpoint = &c.endpoints, joinHostPort(addr, port)
 	}
-	n := uint64(0)
-	for _, text := range e.GetState().GetStateful() {
-		n += packets(text)
-	}
 	// The Service is part of the key: another one may get the address.
-	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), n, c.adopted)
+	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), e.GetState().Packets(), c.adopted)
 }
 
 // joinHostPort is net.JoinHostPort.
@@ -201,18 +197,4 @@ func since(before, now uint64) uint64 {
 		return now
 	}
 	return now - before
-}
-
-// packets returns the number in the text of a counter, such as "counter packets 3 bytes 180".
-func packets(text string) uint64 {
-	_, text, ok := strings.Cut(text, "packets ")
-	if !ok {
-		return 0
-	}
-	text, _, _ = strings.Cut(text, " ")
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

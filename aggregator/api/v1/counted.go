@@ -1,0 +1,30 @@
+package weftv1
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Packets returns the packets that a counter has counted, from its text: that of a named
+// counter, such as "packets 3 bytes 180", or a statement, such as "counter packets 3 bytes
+// 180". It returns 0 for other texts.
+func Packets(text string) uint64 {
+	text, ok := strings.CutPrefix(strings.TrimPrefix(text, "counter "), "packets ")
+	if !ok {
+		return 0
+	}
+	text, _, _ = strings.Cut(text, " ")
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Packets returns what the counters of an element have counted.
+func (s *ElementState) Packets() (n uint64) {
+	for _, text := range s.GetStateful() {
+		n += Packets(text)
+	}
+	return n
+}
