@@ -8,8 +8,6 @@
 // frontends/source and four watches. In the same run, on the same API server, nodes retry as
 // weft did at commit 238984c: each watch by itself, and every 1.5 s to 3 s in the end.
 //
-// TestRestart starts the nodes at once, as new ones and as restarted ones (source.StartSpread).
-//
 // # What is counted
 //
 // Requests that arrive at the server, and connections that are refused while it does not run,

@@ -8,7 +8,7 @@
 // server runs, and counts these attempts.
 //
 // With "-policy capped" the nodes retry as weft once did (commit 238984c): each watch by
-// itself, and after 3 s at most. With "-policy restarted" they are nodes whose rules are in force.
+// itself, and after 3 s at most.
 //
 // The lines "close" and "open" on the standard input close and open the front; its end ends
 // the command. The standard output has one line each second: the requests that arrived, the

@@ -16,10 +16,8 @@ import (
 
 // The retry policies of nodes.
 const (
-	policyWeft = "weft"
-	// policyRestarted is weft on nodes whose rules are in force.
-	policyRestarted = "restarted"
-	policyCapped    = "capped"
+	policyWeft   = "weft"
+	policyCapped = "capped"
 )
 
 // config has the flags.
@@ -38,7 +36,7 @@ func start(args []string, in io.Reader, out, errs io.Writer) int {
 	set.StringVar(&cfg.server, "server", "", "`URL` of the API server")
 	set.StringVar(&cfg.ca, "ca", "", "`file` with the certificate of the API server's authority")
 	set.StringVar(&cfg.token, "token", "", "bearer `token` for the API server")
-	set.StringVar(&cfg.policy, "policy", policyWeft, "how nodes start and retry: weft, restarted with rules in force, or capped as in commit 238984c")
+	set.StringVar(&cfg.policy, "policy", policyWeft, "how nodes retry: weft, or capped as in commit 238984c")
 	set.IntVar(&cfg.nodes, "nodes", 100, "`number` of nodes")
 	if err := set.Parse(args); err != nil {
 		return 2

@@ -28,13 +28,11 @@ const frontURL = "http://front"
 func (c config) node() (node, error) {
 	switch c.policy {
 	case policyWeft:
-		return follow(false), nil
-	case policyRestarted:
-		return follow(true), nil
+		return follow, nil
 	case policyCapped:
 		return followCapped, nil
 	default:
-		return nil, fmt.Errorf("-policy %q: want %s, %s or %s", c.policy, policyWeft, policyRestarted, policyCapped)
+		return nil, fmt.Errorf("-policy %q: want %s or %s", c.policy, policyWeft, policyCapped)
 	}
 }
 
@@ -46,15 +44,9 @@ const (
 	nodeField     = "metadata.name="
 )
 
-// follow returns a node of today, whose rules are in force or not. It keeps no objects.
-func follow(restarted bool) node {
-	return func(ctx context.Context, name string, dial dial) error {
-		return followToday(ctx, name, source.KubeConfig{Server: frontURL, Dial: dial, Restarted: func(context.Context) bool { return restarted }})
-	}
-}
-
-func followToday(ctx context.Context, name string, cfg source.KubeConfig) error {
-	k, err := source.NewKube(cfg)
+// follow is a node of today. It keeps no objects.
+func follow(ctx context.Context, name string, dial dial) error {
+	k, err := source.NewKube(source.KubeConfig{Server: frontURL, Dial: dial})
 	if err != nil {
 		return err
 	}
