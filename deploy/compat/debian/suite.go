@@ -75,7 +75,7 @@ func address(suite string) (string, error) {
 	return "", fmt.Errorf("no source of packages of this machine ends in %s: only Debian has suite %s", end, suite)
 }
 
-// Unpack makes root a directory with the files of packages and of those that they depend on and follow
+// Unpack makes root a directory with the files of packages and of the packages that they depend on and follow
 // accepts. A nil follow accepts all. It returns the version of the first package.
 func (s *Suite) Unpack(root string, follow func(name string) bool, packages ...string) (version string, err error) {
 	stamp := filepath.Join(root, "version")
