@@ -193,7 +193,7 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	d.follow(ctx, g)
 	if socket := os.Getenv(notifySocket); socket != "" {
 		g.Go(func() error {
-			if err := notifyStarted(ctx, socket, d.monitor.Ready, notifyPatience); err != nil {
+			if err := notifyStarted(ctx, socket, d.published, notifyPatience); err != nil {
 				d.log.Warn("cannot report the start", "error", err)
 			}
 			return nil

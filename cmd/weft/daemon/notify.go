@@ -16,8 +16,9 @@ const (
 	notifyInterval = 20 * time.Millisecond
 )
 
-// notifyStarted reports to systemd that the daemon has started: when it is ready, and at the latest after the patience. So
-// `systemctl start` fails if the daemon cannot start, and otherwise returns when the rules are in force.
+// notifyStarted reports to systemd that the daemon has started: when its own frontends have published, and at the latest after the
+// patience. So `systemctl start` fails if the daemon cannot start, and otherwise returns when the rules are in force. Publishers of
+// other units do not count, because these may wait for this one.
 func notifyStarted(ctx context.Context, socket string, ready check, patience time.Duration) error {
 	for end := time.Now().Add(patience); ready() != nil && time.Now().Before(end); {
 		if !pause(ctx, notifyInterval) {
