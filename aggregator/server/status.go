@@ -26,7 +26,7 @@ func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := err.(interface{ GRPCStatus() *status.Status }); ok { //nolint:errorlint // the text of one that wraps it says more
+	if _, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
 		return err
 	}
 	var later *retryError
