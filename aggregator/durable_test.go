@@ -105,7 +105,7 @@ func TestSessionFragmentsGoAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	aggregatortest.Eventually(t, "the fragment is gone", func() bool { return k.String() == "" })
+	aggregatortest.Eventually(t, "the fragment is gone", k.Empty)
 }
 
 // TestDurablesAreRestoredInOneCommit reboots with many fragments.

@@ -103,7 +103,7 @@ func TestStagingLeavesNothing(t *testing.T) {
 	}
 	empty := func(t *testing.T, k *stepping) {
 		t.Helper()
-		aggregatortest.Eventually(t, "the kernel is empty", func() bool { return k.String() == "" })
+		aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
 	}
 	t.Run("refused rule", func(t *testing.T) {
 		k := &stepping{}

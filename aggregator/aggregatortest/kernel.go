@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -264,24 +265,31 @@ func (k *Kernel) Adopt() ([]kernel.Table, error) {
 	return k.Dump()
 }
 
+// Empty reports whether there is no table.
+func (k *Kernel) Empty() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.tables) == 0
+}
+
 // String dumps the ruleset as sorted text.
 func (k *Kernel) String() string {
 	dump, _ := k.Dump()
-	s := ""
+	var b strings.Builder
 	for _, t := range dump {
-		s += fmt.Sprintf("table %s\n", t.ID)
+		fmt.Fprintf(&b, "table %s\n", t.ID)
 		for _, c := range t.Chains {
-			s += fmt.Sprintf("  chain %s\n", c.Decl.Name)
+			fmt.Fprintf(&b, "  chain %s\n", c.Decl.Name)
 			for _, r := range k.Rules(t.ID, c.Decl.Name) {
-				s += "    " + r + "\n"
+				b.WriteString("    " + r + "\n")
 			}
 		}
 		for _, d := range t.Sets {
-			s += fmt.Sprintf("  set %s\n", d.Decl.Name)
+			fmt.Fprintf(&b, "  set %s\n", d.Decl.Name)
 			for _, e := range k.Elements(t.ID, d.Decl.Name) {
-				s += "    " + e + "\n"
+				b.WriteString("    " + e + "\n")
 			}
 		}
 	}
-	return s
+	return b.String()
 }

@@ -241,12 +241,12 @@ func TestLifetimes(t *testing.T) {
 			must(t, nft, scenery)
 			stop()
 			if left {
-				if n.kernel.String() == "" {
+				if n.kernel.Empty() {
 					t.Error("nothing is left")
 				}
 				return
 			}
-			aggregatortest.Eventually(t, "nothing is left", func() bool { return n.kernel.String() == "" })
+			aggregatortest.Eventually(t, "nothing is left", n.kernel.Empty)
 		})
 	}
 }
