@@ -86,25 +86,20 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 	}
 }
 
-// returned checks whether the adopted fragments are back. When those with
-// watched flows are, all flows are compared with their backends, because
-// changes during the restart are not known. When all are back and the record
-// was complete, content without a fragment was left by a crash and is removed.
+// returned checks whether the adopted fragments are back. When those with watched flows are,
+// and there are watched flows, all flows are compared with their backends: changes during a
+// restart are not known, and before the first start another proxy may have led flows to
+// backends that have gone since. When all are back and the record was complete, content
+// without a fragment was left by a crash and is removed.
 func (w *writer) returned() {
-	if !w.returning {
-		return
+	flows := false
+	if w.returning {
+		w.returning, flows = w.state.Awaited()
+		w.sweep = w.sweep || !w.returning && w.intact
 	}
-	fragments, flows := w.state.Awaited()
-	if !flows && !w.reconciled {
+	if !w.reconciled && !flows && w.state.WatchesFlows() {
 		w.reconciled = true
 		w.flows.Reconcile(w.state.Live())
-	}
-	if fragments {
-		return
-	}
-	w.returning = false
-	if w.intact {
-		w.sweep = true
 	}
 }
 

@@ -288,11 +288,18 @@ func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Flows: flows}})
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	aggregatortest.Eventually(t, "flows are reconciled at the start", func() bool { _, live := flows.counts(); return live == 1 })
 	if _, err := c.Apply(ctx, services("10.1.0.1", "10.1.0.2")); err != nil {
 		t.Fatal(err)
 	}
-	aggregatortest.Eventually(t, "the new service's flows are flushed", func() bool { stale, _ := flows.counts(); return stale == 1 })
+	aggregatortest.Eventually(t, "the new service's flows are flushed, and compared with its backends: another proxy may have made them", func() bool {
+		stale, live := flows.counts()
+		return stale == 1 && live == 1
+	})
+	flows.mu.Lock()
+	if first := flows.live[0]; len(first) != 1 || len(first[0].Backends) != 2 {
+		t.Errorf("reconciled with %+v", first)
+	}
+	flows.mu.Unlock()
 	events := watch(t, d)
 	if _, err := c.Apply(ctx, services("10.1.0.1", "10.1.0.3")); err != nil {
 		t.Fatal(err)

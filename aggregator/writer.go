@@ -50,8 +50,8 @@ type writer struct {
 	// intact is true if the record of the last run was found and complete.
 	intact bool
 	// returning is true until all adopted fragments are back. reconciled is true
-	// after all flows were compared, once the fragments with watched flows are
-	// back.
+	// after all flows were compared, once there are fragments with watched flows, and those
+	// of before are back.
 	returning, reconciled bool
 	// sessions are those that have sent updates and have not ended.
 	sessions map[uint64]*Session

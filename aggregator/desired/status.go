@@ -82,6 +82,9 @@ func (s *State) Awaited() (fragments, flows bool) {
 	return fragments, flows
 }
 
+// WatchesFlows reports whether there is a map whose flows are watched.
+func (s *State) WatchesFlows() bool { return len(s.watched) > 0 }
+
 // Shadowed returns the number of shadowed elements of all fragments.
 func (s *State) Shadowed() int { return s.shadowed }
 

@@ -186,6 +186,32 @@ func TestPolicyKeepsFlows(t *testing.T) {
 	}
 }
 
+// TestFlowsOfAnotherProxy: when weft starts for the first time, UDP flows that another proxy led to an endpoint that
+// the Service does not have now move to one that it has. Those to an endpoint that it has stay.
+//
+// Behaviour: 106.
+func TestFlowsOfAnotherProxy(t *testing.T) {
+	c := newCluster(t)
+	held := make(map[string]func() (string, error))
+	for f, family := range map[model.Family]string{model.IPv4: "ip", model.IPv6: "ip6"} {
+		for i, pod := range []int{2, 3} {
+			name := fmt.Sprintf("cluster %d", i+1)
+			to := netip.MustParseAddrPort(place(f, name))
+			c.node.Nft(t, fmt.Sprintf(`table %s other { chain services { type nat hook prerouting priority dstnat; %s daddr %s udp dport %d dnat to %s; }; }`,
+				family, family, to.Addr(), to.Port(), netip.AddrPortFrom(podAddr(f, pod), 8080)))
+			held[to.String()] = keep(t, c.ext, "udp", to.String())
+			if got, err := held[to.String()](); got != fmt.Sprintf("pod%d", pod) {
+				t.Fatalf("before weft %q answers the flow to %s, %v", got, to, err)
+			}
+		}
+		c.node.Nft(t, "delete table "+family+" other")
+	}
+	c.start(t, []*model.Service{newService(1, "3"), newService(2, "3")})
+	for to, ask := range held {
+		await(t, "the flow to "+to+" to move", func() bool { pod, _ := ask(); return pod == "pod3" })
+	}
+}
+
 // TestRandomPick: each of the endpoints gets its share of new flows, and a flow stays
 // where it is.
 //
