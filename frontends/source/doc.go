@@ -20,7 +20,7 @@
 // attempts as in client-go, up to a minute, so that the nodes of a cluster do not ask a
 // server that comes back all at once. While the server does not answer, the watches of the
 // process try in turn, one at a time, with the same waits. Once it answers one of them, the
-// others try again, each at a random time within half of the outage (1 s at least, 30 s at most). If
+// others try again, each at a random time within as long as the outage took (1 s at least, a minute at most). If
 // the server has started anew it knows no resource version of before: the first watch finds
 // that out, and the others list at once. A restarted process whose rules are in force begins at
 // a random moment within StartSpread. There is no periodic resync.

@@ -13,8 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// maxTurnJitter is the largest random part of a wait for a turn.
-const maxTurnJitter = 0.1
+const (
+	// maxTurnJitter is the largest random part of a wait for a turn.
+	maxTurnJitter = 0.1
+	// maxSpread is how long the watches of a process take to come back at most: as long as one
+	// reflector of client-go waits.
+	maxSpread = 2 * retryMost
+)
 
 // reach notes when the API server stops answering and when it answers again. The
 // reflectors of client-go v0.36 do not: they retry a refused connection silently, each
@@ -94,7 +99,7 @@ func (r *reach) turn(back <-chan struct{}) time.Duration {
 }
 
 // spreading returns within which time the watches of the process come back after the last
-// return: half of the outage, and at least retryBack. All nodes of a cluster come back then.
+// return: as long as the outage took, from retryBack to maxSpread. All nodes of a cluster come back then.
 func (r *reach) spreading() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +127,7 @@ func (r *reach) lost(listed time.Time) bool {
 
 // backSince reports whether the server answers, and has returned after a time and not long ago.
 func (r *reach) backSince(t time.Time) bool {
-	return r.back == nil && t.Before(r.returned) && time.Since(r.returned) < 2*retryMost
+	return r.back == nil && t.Before(r.returned) && time.Since(r.returned) < 2*maxSpread
 }
 
 // current returns why the server does not answer, nil while it does.
@@ -160,7 +165,7 @@ func (r *reach) note(a *http.Response, err error) {
 	case err == nil && r.back != nil:
 		close(r.back)
 		r.back, r.expired, r.returned = nil, false, time.Now()
-		r.spread = min(max(time.Since(r.away)/2, retryBack), retryMost)
+		r.spread = min(max(time.Since(r.away), retryBack), maxSpread)
 		r.log.Info("the Kubernetes API answers again", "server", r.server)
 	case err != nil && r.back == nil:
 		r.back, r.away = make(chan struct{}), time.Now()

@@ -59,8 +59,8 @@ func TestReturnOfANewServer(t *testing.T) {
 }
 
 // TestReturn tells which watches cannot continue after the return of the API server: those that were
-// listed before, once one of them has ended that did continue. The time in which they come back is half of
-// the outage, from retryBack to retryMost.
+// listed before, once one of them has ended that did continue. The time in which they come back is that of
+// the outage, from retryBack to maxSpread.
 func TestReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReach("", slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func TestReturn(t *testing.T) {
 		if r.ended(old, time.Now()) || r.lost(old) {
 			t.Error("a watch that ends while the server answers counts as one after its return")
 		}
-		for _, test := range []struct{ away, want time.Duration }{{time.Second, retryBack}, {20 * time.Second, 10 * time.Second}, {time.Hour, retryMost}} {
+		for _, test := range []struct{ away, want time.Duration }{{time.Second, retryBack}, {20 * time.Second, 20 * time.Second}, {time.Hour, maxSpread}} {
 			outage(test.away)
 			if got := r.spreading(); got != test.want {
 				t.Errorf("away for %v: the watches come back within %v, want %v", test.away, got, test.want)
@@ -93,7 +93,7 @@ func TestReturn(t *testing.T) {
 		}
 		outage(time.Second)
 		r.ended(old, time.Now())
-		<-time.After(2 * retryMost)
+		<-time.After(2 * maxSpread)
 		if r.lost(old) {
 			t.Error("watches are lost for longer than they take to come back")
 		}
