@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"maps"
+	"net"
 	"strconv"
 	"strings"
 
@@ -93,18 +94,10 @@ func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 	endpoint := ""
 	if e.GetValue() != "" {
 		addr, port, _ := strings.Cut(e.GetValue(), " . ")
-		to, endpoint = &c.endpoints, joinHostPort(addr, port)
+		to, endpoint = &c.endpoints, net.JoinHostPort(addr, port)
 	}
 	// The Service is part of the key: another one may get the address.
 	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), e.GetState().Packets(), c.adopted)
-}
-
-// joinHostPort is net.JoinHostPort.
-func joinHostPort(addr, port string) string {
-	if strings.Contains(addr, ":") {
-		return "[" + addr + "]:" + port
-	}
-	return addr + ":" + port
 }
 
 // source is an element that counts.
