@@ -176,6 +176,16 @@ func (l *look) alert(t *testing.T, name string) (string, error) {
 	return "", fmt.Errorf("alert %s: %s has no result", name, a.Expr)
 }
 
+// queries runs every query of the rules and the dashboards on what was read from weft so far.
+func (l *look) queries(t *testing.T) {
+	t.Helper()
+	for where, expr := range source(t).Queries(metricsAddress) {
+		if _, err := l.server.query(t.Context(), expr); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+}
+
 // well returns an error while a condition or the alert reports something.
 func (l *look) well(t *testing.T, alert string) error {
 	for _, address := range l.p.healthAddresses() {
@@ -258,6 +268,7 @@ func runIncident(t *testing.T, i *incident) {
 	}
 	find("health", i.health, l.health)
 	find("alert", i.alert, func(name string) (string, error) { return l.alert(t, name) })
+	l.queries(t)
 	switch {
 	case !i.later:
 		find("event", i.event, l.event)
