@@ -103,7 +103,7 @@ func (p *pod) verbs(t *testing.T) {
 	put(t, p.volumes["run"], "deny.nft", "table inet deny {\n set blocked { type ipv4_addr; flags interval; elements = { 192.0.2.200 }; }\n chain input { type filter hook input priority filter; policy accept; ip saddr @blocked counter drop; }\n}\n")
 	for _, line := range []string{
 		"version", "check -f /run/weft/deny.nft", "apply -f /run/weft/deny.nft", "get", "get all", "get tables", "get publishers", "get status",
-		"get deny -o nft", "history", "explain --from node --to 10.96.0.10:80", "explain --from 10.244.1.2 --to 10.96.0.10:80 -o json", "delete deny",
+		"get deny -o nft", "history", "explain --from node --to 10.96.0.10:80", "explain --from node --to default/web:80", "get services", "get policies", "explain --from 10.244.1.2 --to 10.96.0.10:80 -o json", "delete deny",
 	} {
 		kernel.exec(t, nil, strings.Fields(line)...)
 	}

@@ -42,8 +42,15 @@ type NoFrontendError struct{ text string }
 // Error says which, and how to start it.
 func (e *NoFrontendError) Error() string { return e.text }
 
+// own returns where a frontend listens that is a process of its own: beside weft's socket, or, as
+// in the chart and with systemd, in a directory of its own such as /run/weft-services.
+func (f *frontend) own(socket string) []string {
+	dir := filepath.Dir(socket)
+	return []string{filepath.Join(dir, f.socket), filepath.Join(dir+"-"+strings.TrimSuffix(f.socket, filepath.Ext(f.socket)), f.socket)}
+}
+
 // readLocal asks a frontend for its state. It asks on weft's socket, on which "weft run"
-// serves it, and then on the frontend's own socket in the same directory.
+// serves it, and then on the frontend's own socket.
 func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read func(ctx context.Context, conn *client.Client) (T, error)) (T, error) {
 	ask := func(socket, publisher string) (answer T, err error) {
 		conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
@@ -57,14 +64,16 @@ func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read 
 	if status.Code(err) != codes.Unimplemented && !errors.Is(err, client.ErrUnavailable) {
 		return state, of.explain(err)
 	}
-	own := filepath.Join(filepath.Dir(c.Socket), of.socket)
-	if state, otherErr := ask(own, ""); !errors.Is(otherErr, client.ErrUnavailable) {
-		return state, of.explain(otherErr)
+	sockets := of.own(c.Socket)
+	for _, own := range sockets {
+		if state, otherErr := ask(own, ""); !errors.Is(otherErr, client.ErrUnavailable) {
+			return state, of.explain(otherErr)
+		}
 	}
 	if errors.Is(err, client.ErrUnavailable) {
 		return state, err
 	}
-	return state, &NoFrontendError{fmt.Sprintf("read %s: the weft on %s has no %s frontend, and none listens on %s: start %s", of.about, c.Socket, of.kind, own, of.start)}
+	return state, &NoFrontendError{fmt.Sprintf("read %s: the weft on %s has no %s frontend, and none listens on %s: start %s", of.about, c.Socket, of.kind, strings.Join(sockets, " or "), of.start)}
 }
 
 // explain returns the message of a gRPC error without its code.
