@@ -16,7 +16,7 @@ func newPodsCmd() *cobra.Command {
 	return policyQuery(&cobra.Command{
 		Use:     "pods [[NAMESPACE/]NAME]",
 		Short:   "Show the pods of this node, and the network policies that apply to each",
-		Example: "  weft get pods\n  weft get pods shop/db\n  weft get pods -w",
+		Example: "  weft get pods\n  weft get pods shop/client\n  weft get pods -w",
 		Long: `Show the pods of this node that have addresses of their own, and the policies
 that apply to each, in the order in which they decide. ISOLATED are the
 directions in which only what a policy accepts passes.`,

@@ -13,7 +13,7 @@ func newPoliciesCmd() *cobra.Command {
 	return policyQuery(&cobra.Command{
 		Use:     "policies [[NAMESPACE/]NAME]",
 		Short:   "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
-		Example: "  weft get policies\n  weft get policies shop/db -o yaml\n  weft get policies -w",
+		Example: "  weft get policies\n  weft get policies shop/client -o yaml\n  weft get policies -w",
 		Long: `Show the NetworkPolicies and ClusterNetworkPolicies that apply to pods of this
 node, in the order in which they decide. INGRESS and EGRESS are the numbers of
 rules, or "-" if the policy does not apply in that direction. STATE is "in force";
