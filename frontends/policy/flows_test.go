@@ -167,11 +167,11 @@ func TestFlows(t *testing.T) {
 		table.flows = []client.Flow{entry(flowClient, 6, weftv1.TCPState_TCP_STATE_ESTABLISHED)}
 		table.narrow(flowServer)
 		f.notify()
-		pass(commitAge - time.Millisecond)
+		table.pass(commitAge - time.Millisecond)
 		if table.String() == "" {
 			t.Error("listed less than a second after the commit")
 		}
-		pass(time.Second)
+		table.pass(time.Second)
 		if table.String() != "" || len(table.flows) != 1 || testutil.ToFloat64(f.metrics.judged) != 1 {
 			t.Errorf("rechecked: %s; %d connections", table, len(table.flows))
 		}
@@ -184,13 +184,13 @@ func TestFlows(t *testing.T) {
 		}
 		table.narrow(flowServer)
 		f.notify()
-		pass(answerTime - time.Millisecond)
+		table.pass(answerTime - time.Millisecond)
 		// The closed one alone is deleted while answers may be on their way.
 		if table.String() != flowServer.String() || len(table.flows) != 3 || testutil.ToFloat64(f.metrics.deleted) != 1 {
 			t.Errorf("before the answers have come, rechecked: %s; %v", table, table.flows)
 		}
-		pass(answerTime)
-		pass(answerTime)
+		table.pass(answerTime)
+		table.pass(answerTime)
 		if table.String() != "" || len(table.flows) != 1 || testutil.ToFloat64(f.metrics.deleted) != 3 {
 			t.Errorf("rechecked: %s; %v", table, table.flows)
 		}
@@ -200,21 +200,21 @@ func TestFlows(t *testing.T) {
 		table.flows = []client.Flow{entry(flowClient, 6, weftv1.TCPState_TCP_STATE_ESTABLISHED), entry(flowClient, 132, 0), {}}
 		table.narrow(flowServer, flowClient)
 		f.notify()
-		pass(time.Hour)
+		table.pass(time.Hour)
 		if n := len(table.listings); n < 60 || n > 66 {
 			t.Errorf("%d listings in an hour", n)
 		}
 		other := netip.MustParseAddr("fd00::9")
 		table.narrow(other)
 		f.notify()
-		pass(2 * time.Second)
+		table.pass(2 * time.Second)
 		if table.String() != "10.0.0.1 10.0.0.2" || len(table.flows) != 3 || !slices.Contains(table.asked, other) {
 			t.Errorf("rechecked: %s; asked for %s", table, table.asked)
 		}
 		table.mu.Lock()
 		table.flows = nil
 		table.mu.Unlock()
-		pass(time.Minute)
+		table.pass(time.Minute)
 		if table.String() != "" {
 			t.Errorf("after the connection: %s", table)
 		}
@@ -224,7 +224,7 @@ func TestFlows(t *testing.T) {
 		table.flows = []client.Flow{entry(flowClient, 6, weftv1.TCPState_TCP_STATE_ESTABLISHED)}
 		table.narrow(netip.IPv4Unspecified(), netip.IPv6Unspecified())
 		f.notify()
-		pass(2 * time.Second)
+		table.pass(2 * time.Second)
 		if table.String() != "10.0.0.2" {
 			t.Errorf("rechecked: %s; asked for %s", table, table.asked)
 		}
@@ -233,7 +233,7 @@ func TestFlows(t *testing.T) {
 		for i := range 1000 {
 			table.narrow(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
 			f.notify()
-			pass(10 * time.Millisecond)
+			table.pass(10 * time.Millisecond)
 		}
 		if n := len(table.listings); n > 10 {
 			t.Errorf("%d listings in 10 seconds", n)
@@ -247,14 +247,14 @@ func TestFlowsErrors(t *testing.T) {
 		table.err = client.ErrPermission
 		table.narrow(flowServer)
 		f.notify()
-		pass(10 * time.Minute)
+		table.pass(10 * time.Minute)
 		if !table.limited || len(table.listings) > 12 || strings.Count(table.log.String(), "flows: true") != 1 {
 			t.Errorf("limited %v, %d listings, log: %s", table.limited, len(table.listings), table.log.String())
 		}
 		table.mu.Lock()
 		table.err = nil
 		table.mu.Unlock()
-		pass(2 * time.Minute)
+		table.pass(2 * time.Minute)
 		if table.limited || table.String() != "" || !strings.Contains(table.log.String(), "can be listed") {
 			t.Errorf("with the right: limited %v, rechecked %s, log: %s", table.limited, table, table.log.String())
 		}
@@ -263,7 +263,7 @@ func TestFlowsErrors(t *testing.T) {
 		table.err = errors.ErrUnsupported
 		table.narrow(flowServer)
 		f.notify()
-		pass(2 * time.Second)
+		table.pass(2 * time.Second)
 		if !table.limited {
 			t.Error("the recheck has no time limit")
 		}
@@ -272,7 +272,7 @@ func TestFlowsErrors(t *testing.T) {
 		table.err = client.ErrUnavailable
 		table.narrow(flowServer)
 		f.notify()
-		pass(10 * time.Minute)
+		table.pass(10 * time.Minute)
 		if n := len(table.listings); table.limited || n < 10 || n > 16 {
 			t.Errorf("limited %v, %d listings in 10 minutes", table.limited, n)
 		}
@@ -291,8 +291,10 @@ func inBubble(t *testing.T, name string, test func(*testing.T, *flows, *tracked)
 	})
 }
 
-// pass lets time pass.
-func pass(d time.Duration) {
+// pass lets time pass. The lock orders what the test has read and written before what flows do then.
+func (f *tracked) pass(d time.Duration) {
+	f.mu.Lock()
+	f.mu.Unlock() //nolint:staticcheck // for its order
 	<-time.After(d)
 	synctest.Wait()
 }
