@@ -115,13 +115,22 @@ func (u *upgrade) apply(ctx context.Context, file string, replace ...string) (st
 		return "", err
 	}
 	text := strings.NewReplacer(append(replace,
-		"192.0.2.10", server.Hostname(), `"6443"`, `"`+server.Port()+`"`, "10.244.0.0/16", join(lab.ClusterCIDRs()),
+		"192.0.2.10", server.Hostname(), `"6443"`, `"`+server.Port()+`"`, "10.244.0.0/16", clusterCIDRs(),
 		"maxUnavailable: 10%", "maxUnavailable: "+*unavailableFlag)...).Replace(string(b))
 	out := filepath.Join(runDir, "manifest.yaml")
 	if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write manifest: %w", err)
 	}
 	return u.kubectl(ctx, "apply", "-f", out)
+}
+
+// clusterCIDRs are the prefixes of all pods, as weft's flag has them.
+func clusterCIDRs() string {
+	var all []string
+	for _, c := range lab.ClusterCIDRs() {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, ",")
 }
 
 const manifestImage = "ghcr.io/weft-proxy/weft:v0.1.0"
@@ -235,7 +244,7 @@ func (s split) processes(u *upgrade, n *lab.Node) []process {
 // proxyArgs are those of a Service frontend.
 func (u *upgrade) proxyArgs(n *lab.Node) []string {
 	return []string{
-		"--socket", socket, "--kubeconfig", u.kubeconfig(), "--hostname-override", n.Name(), "--cluster-cidr", join(lab.ClusterCIDRs()),
+		"--socket", socket, "--kubeconfig", u.kubeconfig(), "--hostname-override", n.Name(), "--cluster-cidr", clusterCIDRs(),
 		"--metrics-bind-address=", "--healthz-bind-address=0.0.0.0:10256",
 	}
 }
