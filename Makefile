@@ -42,7 +42,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
+.PHONY: help build run test lint generate check lines bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ check: ## layout and import rules; generated code and protocol; plain English; l
 	.ci/words
 	.ci/links
 	cd .ci/release && $(GO) test ./... && $(GO) run . -C ../.. -licences
+
+lines: ## product lines by package, and those of tests, test kits and generated code; words of comments and documents
+	@.ci/lines
 
 bench: ## benchmarks BENCH but not SKIP, against floors of the same run (root)
 	@.ci/need nft ip
