@@ -1,13 +1,14 @@
 package aggregator_test
 
 import (
+	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -26,7 +27,11 @@ func TestRecordOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, os.Remove(database(dir)))
-	must(t, os.WriteFile(filepath.Join(dir, "record.json"), sealed("weft-record", 2, []byte(`{"version":2,"books":[{}],"desired":{}}`)), 0o600))
+	empty := statedir.New(statedir.Config{Path: dir, Retry: 1, Logger: slog.New(slog.DiscardHandler), Failed: func(statedir.Kind) {}})
+	_, err := empty.Load()
+	must(t, err)
+	must(t, empty.SaveRecord(statedir.Record{}, 1))
+	must(t, empty.Close())
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	c := d.Dial(t, "other")
 	if _, err := c.Apply(ctx, blocklist("other", "10.0.0.9")); err != nil {

@@ -2,8 +2,6 @@ package aggregator_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -58,19 +56,11 @@ func TestDurableSurvivesReboot(t *testing.T) {
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	legacyState(t, dir)
-	if err := os.WriteFile(filepath.Join(dir, "durable", "tester", "broken.pb"), []byte("\xff\xff"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
 	k = &aggregatortest.Kernel{}
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
 	wantElements(t, k, "10.0.0.2")
 	if got := k.Rules(demo, "source"); !slices.Equal(got, []string{"ip saddr @blocked jump target"}) {
 		t.Fatalf("rules %v", got)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "durable", "tester", "broken.pb.damaged")); err != nil {
-		t.Fatal(err)
 	}
 	list, err := d.Dial(t, "tester").List(ctx)
 	if err != nil || len(list.GetFragments()) != 3 {

@@ -1,17 +1,12 @@
 package aggregator_test
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/statedir"
@@ -52,27 +47,4 @@ func stored(t *testing.T, dir, name string) *weftv1.Fragment {
 		}
 	}
 	return nil
-}
-
-// sealed returns a file as versions of weft before the database wrote them.
-func sealed(kind string, version int, payload []byte) []byte {
-	return fmt.Appendf(nil, "%s %d sha256:%x\n%s", kind, version, sha256.Sum256(payload), payload)
-}
-
-// legacyState replaces the database of a state directory by the files that
-// versions of weft before it wrote.
-func legacyState(t *testing.T, dir string) {
-	t.Helper()
-	c, _ := state(t, dir)
-	must(t, os.Remove(database(dir)))
-	text, err := json.Marshal(map[string]any{"version": 2, "revision": c.Revision, "desired": c.Record.Desired})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "record.json"), sealed("weft-record", 2, text), 0o600))
-	for _, f := range c.Fragments {
-		b, err := proto.Marshal(f.Content)
-		must(t, err)
-		path := filepath.Join(dir, "durable", f.Key.Publisher, f.Key.Name+".pb")
-		must(t, os.MkdirAll(filepath.Dir(path), 0o750))
-		must(t, os.WriteFile(path, sealed("weft-fragment", 1, b), 0o600))
-	}
 }

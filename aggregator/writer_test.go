@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -323,13 +322,12 @@ func TestDamagedRecordIsMoved(t *testing.T) {
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	legacyState(t, dir)
-	path := filepath.Join(dir, "record.json")
+	path := database(dir)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, b[:len(b)/2], 0o600); err != nil {
+	if err := os.WriteFile(path, b[:100], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})

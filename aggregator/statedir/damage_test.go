@@ -2,19 +2,16 @@ package statedir
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/entries"
@@ -141,184 +138,31 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
-// legacy writes the files that versions of weft before the database wrote.
-func legacy(t testing.TB, dir string, fragments ...*weftv1.Fragment) {
-	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, legacyRecord), recordSeal.seal([]byte(legacyText)), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, legacyFlows), flowsSeal.seal([]byte(`[{"Port":53}]`)), 0o600))
-	for _, f := range fragments {
-		b, err := proto.Marshal(f)
-		must(t, err)
-		path := filepath.Join(dir, legacyDurable, "p", f.GetName()+legacyExt)
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must(t, os.WriteFile(path, fragmentSeal.seal(b), 0o600))
-	}
-}
-
-const legacyText = `{"version":2,"revision":7,"books":[{"publisher":"p","name":"f","lifetime":"LIFETIME_DURABLE"}],"desired":{"fragments":[
-{"publisher":"p","name":"f","priority":-1,"tables":[{"family":"ip","name":"t","chains":[{"name":"c","sets":["s"],"chains":["d"]}],"sets":[{"name":"s","conntrack":true}]}]}]}}`
-
-// TestConvert reads the former files once.
-func TestConvert(t *testing.T) {
+// TestFormerFilesAreRenamed finds the files of versions before the database: they are renamed, named in the log and
+// counted, and the next start finds nothing to rename.
+func TestFormerFilesAreRenamed(t *testing.T) {
 	dir := t.TempDir()
-	legacy(t, dir, fragment("f", 3), fragment("g", 0))
-	for i := range 2 {
-		d, c := load(t, dir)
-		if !c.Trusted || c.Revision != 7 || len(c.Record.Desired.Fragments) != 1 || len(c.Flows) != 1 || c.Flows[0].Port != 53 {
-			t.Fatalf("start %d: contents %+v", i, c)
-		}
-		if f := c.Record.Desired.Fragments[0]; f.Lifetime != "durable" || len(f.Tables) != 1 {
-			t.Fatalf("start %d: fragment %+v", i, f)
-		}
-		wantFragments(t, c, fragment("f", 3), fragment("g", 0))
-		must(t, d.Close())
-		if got := files(t, dir); got != databaseName {
-			t.Fatalf("start %d: files %q", i, got)
-		}
+	must(t, os.MkdirAll(filepath.Join(dir, "durable", "p"), 0o700))
+	for _, name := range []string{"durable/p/f.pb", "flows.json", "record.json"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
 	}
-}
-
-// TestConvertDistrustsAStaleRecord reads a record that is older than the kernel.
-func TestConvertDistrustsAStaleRecord(t *testing.T) {
-	dir := t.TempDir()
-	legacy(t, dir)
-	must(t, os.Rename(filepath.Join(dir, legacyRecord), filepath.Join(dir, legacyStale)))
 	w := watch(dir)
 	c, err := w.Load()
 	must(t, err)
-	defer func() { _ = w.Close() }()
-	if c.Trusted || !reflect.DeepEqual(c.Record.Desired.Fragments, []desired.FragmentRecord{{Publisher: "p", Name: "f", Lifetime: "durable"}}) || c.Revision != 7 || w.failed[KindRecord] != 1 {
-		t.Errorf("contents %+v, failures %v", c, w.failed)
+	if c.Trusted || len(c.Fragments)+len(c.Flows) > 0 {
+		t.Errorf("contents %+v", c)
 	}
-}
-
-// TestConvertMovesDamagedFiles converts what is left of damaged files.
-func TestConvertMovesDamagedFiles(t *testing.T) {
-	dir := t.TempDir()
-	legacy(t, dir, fragment("f", 3), fragment("g", 0))
-	bad := filepath.Join(dir, legacyDurable, "p", "g.pb")
-	must(t, os.Truncate(bad, 50))
-	must(t, os.WriteFile(filepath.Join(dir, legacyFlows), []byte("x"), 0o600))
-	w := watch(dir)
-	c, err := w.Load()
-	must(t, err)
-	wantFragments(t, c, fragment("f", 3))
-	if !c.Trusted || w.failed[KindDurable] != 1 || w.failed[KindFlows] != 1 || !strings.Contains(w.log.String(), bad+damagedSuffix) {
-		t.Errorf("trusted %v, failures %v, log %s", c.Trusted, w.failed, w.log.String())
+	for name, kind := range map[string]Kind{"record.json": KindRecord, "flows.json": KindFlows, "durable": KindDurable} {
+		path := filepath.Join(dir, name)
+		if log := w.log.String(); w.failed[kind] != 1 || !strings.Contains(log, errFormer.Error()) || !strings.Contains(log, "renamed to "+path+damagedSuffix) {
+			t.Errorf("%s: failures %v, log %s", name, w.failed, log)
+		}
 	}
 	must(t, w.Close())
-	if got := files(t, dir); got != "durable durable/p durable/p/g.pb.damaged flows.json.damaged weft.db" {
+	if got := files(t, dir); got != "durable.damaged durable.damaged/p durable.damaged/p/f.pb flows.json.damaged record.json.damaged weft.db" {
 		t.Errorf("files %q", got)
 	}
 	load(t, dir)
-}
-
-// TestConvertRefusesOtherVersions names both versions, and changes nothing.
-func TestConvertRefusesOtherVersions(t *testing.T) {
-	for name, s := range map[string]seal{
-		legacyRecord: recordSeal, legacyFlows: flowsSeal, filepath.Join(legacyDurable, "p", "f.pb"): fragmentSeal,
-	} {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			dir := t.TempDir()
-			legacy(t, dir, fragment("f", 1))
-			// Damage is not renamed either.
-			must(t, os.WriteFile(filepath.Join(dir, legacyDurable, "p", "bad.pb"), nil, 0o600))
-			must(t, os.WriteFile(filepath.Join(dir, name), seal{s.kind, 99}.seal([]byte("{}")), 0o600))
-			before := files(t, dir)
-			_, err := watch(dir).Load()
-			if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), name) {
-				t.Errorf("load: %v", err)
-			}
-			if got := files(t, dir); got != before {
-				t.Errorf("files %q, before %q", got, before)
-			}
-		})
-	}
-}
-
-// TestSealTellsEveryDamage flips every bit of a sealed file, and cuts it at every
-// byte.
-func TestSealTellsEveryDamage(t *testing.T) {
-	sealed := recordSeal.seal([]byte(`{"version":2,"desired":{}}`))
-	if b, err := recordSeal.open(sealed); err != nil || string(b) != `{"version":2,"desired":{}}` {
-		t.Fatalf("open: %q, %v", b, err)
-	}
-	for n := range sealed {
-		if b, err := recordSeal.open(sealed[:n]); err == nil {
-			t.Fatalf("cut after %d bytes: read as %q", n, b)
-		}
-		for bit := range 8 {
-			damaged := bytes.Clone(sealed)
-			damaged[n] ^= 1 << bit
-			if b, err := recordSeal.open(damaged); err == nil && !bytes.EqualFold(damaged, sealed) {
-				t.Fatalf("bit %d of byte %d flipped: read as %q", bit, n, b)
-			}
-		}
-	}
-	if _, err := fragmentSeal.open(sealed); !errors.Is(err, errUnsealed) {
-		t.Fatalf("file of another kind: %v", err)
-	}
-	if _, err := (seal{recordSeal.kind, recordSeal.version + 1}).open(sealed); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 2, and this weft reads version 3") {
-		t.Fatalf("file of another version: %v", err)
-	}
-}
-
-// FuzzRecordFile reads arbitrary bytes in the place of the former record: no
-// panic, and an error or a record that can be adopted by a kernel that has
-// nothing.
-func FuzzRecordFile(f *testing.F) {
-	f.Add([]byte(legacyText), true)
-	f.Add(recordSeal.seal([]byte(legacyText)), false)
-	f.Add([]byte("weft-record 2 sha256:\n"), false)
-	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
-		if sealed {
-			b = recordSeal.seal(b)
-		}
-		payload, err := recordSeal.open(b)
-		if err != nil {
-			return
-		}
-		c := &Contents{}
-		if c.decodeRecord(payload) != nil {
-			return
-		}
-		if _, err := json.Marshal(c.Record); err != nil {
-			t.Fatal(err)
-		}
-		state := desired.New()
-		state.Adopt(nil, c.Record.Desired)
-		if plan := state.Plan(); len(plan.Ops) > 0 {
-			t.Fatalf("adopting a record alone plans %v", plan.Ops)
-		}
-	})
-}
-
-// FuzzFragmentFile reads arbitrary bytes in the place of a former fragment: no
-// panic, and an update or a rejection.
-func FuzzFragmentFile(f *testing.F) {
-	for _, m := range []*weftv1.Fragment{{Name: "f", Nft: "table ip t { chain c { drop; }; }"}, fragment("f", 1)} {
-		b, err := proto.Marshal(m)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b, true)
-		f.Add(fragmentSeal.seal(b), false)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
-		if sealed {
-			b = fragmentSeal.seal(b)
-		}
-		payload, err := fragmentSeal.open(b)
-		m := Fragment{Key: key("f"), Content: &weftv1.Fragment{}}
-		if err != nil || m.decode(payload) != nil {
-			return
-		}
-		adm := admission.NewSnapshot(admission.Config{Durable: true}, m.Key, desired.New().Scope())
-		adm.AddFragment(m.Content)
-		if u, err := adm.Finish(); (u == nil) == (err == nil) {
-			t.Fatalf("update %v, error %v", u, err)
-		}
-	})
 }
 
 // FuzzEntry reads arbitrary entries of a fragment: no panic.

@@ -74,8 +74,8 @@
 // "lineage" is another one after a version of before it has started, and the history knows that it
 // may lack commits.
 //
-// Versions of weft before the database wrote sealed files (legacy.go). They are
-// read once, and removed after the database has their contents.
+// Versions of weft before the database wrote record.json, flows.json and a directory
+// named durable. Load renames them as it renames a damaged file, and does not read them.
 //
 // # Durability
 //

@@ -3,7 +3,6 @@ package statedir
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,11 +26,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// seal makes a sealed file.
-func (s seal) seal(payload []byte) []byte {
-	return fmt.Appendf(nil, "%s %d sha256:%x\n%s", s.kind, s.version, sha256.Sum256(payload), payload)
 }
 
 // watched is a Dir whose log and failures a test reads.

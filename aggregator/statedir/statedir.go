@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -60,8 +61,6 @@ type Dir struct {
 	outdated bool
 	// initial is what Load read, until the database is created with it.
 	initial *Contents
-	// converted are the former files that it replaces.
-	converted []string
 
 	// record is the text of the record that is stored; nil if that is unknown.
 	// Only the goroutine that saves records uses it, and reserved.
@@ -165,8 +164,8 @@ func (d *Dir) Load() (*Contents, error) {
 	return c, nil
 }
 
-// read returns what the directory holds, from the database or from the files
-// that versions of weft before it wrote.
+// read returns the content of the database. Without one it renames the files of versions
+// before the database.
 func (d *Dir) read() (*Contents, error) {
 	for _, outdated := range []bool{false, true} {
 		d.outdated = outdated
@@ -185,8 +184,28 @@ func (d *Dir) read() (*Contents, error) {
 		return c, nil
 	}
 	d.outdated = false
-	return d.convert()
+	for _, f := range formerFiles {
+		path := filepath.Join(d.path, f.name)
+		if _, err := os.Lstat(path); err == nil {
+			d.moveDamaged(path, []damage{{f.kind, fmt.Errorf("%s: %w", path, errFormer)}})
+		}
+	}
+	return &Contents{}, nil
 }
+
+// formerFiles lists the files and the directory of versions of weft before the database.
+var formerFiles = []struct {
+	name string
+	kind Kind
+}{
+	{"record.json", KindRecord},
+	{"record.json.stale", KindRecord},
+	{"flows.json", KindFlows},
+	{"durable", KindDurable},
+}
+
+// errFormer means that a version of weft before the database wrote a file.
+var errFormer = errors.New("the file has the format of a weft before 7feed53, which this version does not read")
 
 // moveDamaged renames a file if it is damaged, and reports what is lost.
 func (d *Dir) moveDamaged(path string, damaged []damage) {
@@ -270,7 +289,6 @@ func (d *Dir) open() error {
 		return err
 	}
 	d.db, d.initial = db, nil
-	d.removeConverted()
 	return nil
 }
 
