@@ -6,13 +6,13 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/get"
-	"github.com/weft-proxy/weft/cmd/weft/linediff"
 )
 
 func newDiffCmd() *cobra.Command {
@@ -119,7 +119,9 @@ func comparisonText(f *weftv1.FragmentComparison) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.String() + linediff.Unified(before, after), nil
+	// The names of files, in the first three lines, say nothing here.
+	parts := strings.SplitN(string(diff.Diff("before", []byte(before), "after", []byte(after))), "\n", 4)
+	return b.String() + parts[len(parts)-1], nil
 }
 
 // contentText returns a fragment as a .nft file, with a line of comment for what such a file
