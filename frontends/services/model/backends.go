@@ -76,7 +76,7 @@ func (m *Model) partition(s *service, p *servicePort, all []packedEndpoint, c ch
 }
 
 // filter returns the endpoints that want accepts.
-func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want func(flags) bool, width int) *tree {
+func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want func(flags) bool, width int) *packedList {
 	packed, n := m.merger.packed[:0], 0
 	for i := range all {
 		t := flags(all[i][width-1])
@@ -91,7 +91,7 @@ func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want fu
 	if n > MaxEndpoints {
 		m.reportTooMany(s, p, n)
 	}
-	return rooted(inLeaves(packed, width))
+	return packList(appendLeaves(nil, packed, width), width)
 }
 
 // localFlag returns the flags of an endpoint in a list.

@@ -23,8 +23,8 @@
 // # Cost
 //
 // The cost of an event is that of its object, and the cost of Refresh is that of what
-// changed: neither depends on the number of Services, and only logarithmically on the
-// number of a Service's endpoints. For a Service with many endpoints (largeSize), the
+// changed: neither depends on the number of Services, and little on the number of a
+// Service's endpoints (a word is copied for every few hundred). For a Service with many endpoints (largeSize), the
 // endpoints of all its slices are kept merged for each port and family, with the counts
 // that decide which of them are used. While that decision stays the same, only the
 // changed endpoints are applied to the lists. Two versions of a list share what is equal,

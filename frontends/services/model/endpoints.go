@@ -19,7 +19,7 @@ type Endpoint struct {
 // comparing them costs only the difference.
 type Endpoints struct {
 	// all has the flag flagLocal or none. It has widthIPv4 if all are IPv4.
-	all *tree
+	all *packedList
 }
 
 // flagLocal is the flag of an endpoint on this node.
@@ -42,7 +42,7 @@ func MakeEndpoints(in ...Endpoint) Endpoints {
 	for i, e := range list {
 		all[i] = e.pack(width)
 	}
-	return Endpoints{buildTree(all, width)}
+	return Endpoints{newList(all, width)}
 }
 
 func (e Endpoint) pack(width int) packedEndpoint {
@@ -87,7 +87,7 @@ func (e Endpoints) equal(o Endpoints, work *uint64) bool {
 		return false
 	}
 	same := true
-	diffTrees(o.all, e.all, func(string, bool) bool { same = false; return false }, work)
+	e.all.diff(o.all, func(string, bool) bool { same = false; return false }, work)
 	return same
 }
 
@@ -99,7 +99,7 @@ func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 		was, now = was.widened(), now.widened()
 	}
 	var work uint64
-	diffTrees(was, now, func(s string, isNew bool) bool {
+	now.diff(was, func(s string, isNew bool) bool {
 		if isNew {
 			came(unpackEndpoint(s))
 		} else {
@@ -110,7 +110,7 @@ func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 }
 
 // widened returns the same endpoints with widthIPv6.
-func (t *tree) widened() *tree {
+func (t *packedList) widened() *packedList {
 	if t.width == widthIPv6 {
 		return t
 	}
@@ -119,7 +119,7 @@ func (t *tree) widened() *tree {
 		all = append(all, unpackEndpoint(s).pack(widthIPv6))
 		return true
 	})
-	return buildTree(all, widthIPv6)
+	return newList(all, widthIPv6)
 }
 
 // Equal reports whether both have the same endpoints in each list.

@@ -24,9 +24,9 @@ type incremental struct {
 type pool struct {
 	width int
 	// all has the endpoints of all slices, with duplicates.
-	all *tree
+	all *packedList
 	// seen is the value of all from which the fields below were computed.
-	seen        *tree
+	seen        *packedList
 	readyCounts readyCounts
 	// chosen is true if changes can be applied to backends.
 	chosen   bool
@@ -62,7 +62,7 @@ func (m *Model) pool(r *record, of source) *pool {
 	p := r.incremental.before[of]
 	if p == nil {
 		all, width := m.merged(r, of), widths[of.family]
-		p = &pool{width: width, all: buildTree(all, width)}
+		p = &pool{width: width, all: newList(all, width)}
 		p.seen, p.readyCounts = p.all, count(withoutRepeats(all, width), width)
 	}
 	r.incremental.pools[of] = p
@@ -120,7 +120,7 @@ func editsBetween(was, now []packedEndpoint) (out []edit) {
 func (p *pool) countChanged(work *uint64) (changed []endpointChange) {
 	key := p.width - 1
 	last := ""
-	diffTrees(p.seen, p.all, func(s string, _ bool) bool {
+	p.all.diff(p.seen, func(s string, _ bool) bool {
 		if s[:key] == last {
 			return true
 		}

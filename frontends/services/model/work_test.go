@@ -35,14 +35,13 @@ func workOf(t *testing.T, s size, forms func(*discoveryv1.EndpointSlice) [2]*dis
 
 // TestWorkIsWhatChanges: an endpoint that changes costs as much among 10,000 Services
 // as among 100, and of 100,000 endpoints of one Service at most twice as much as of
-// 1,000: by the height of a tree.
+// 1,000: by the number of leaves.
 func TestWorkIsWhatChanges(t *testing.T) {
 	for name, forms := range map[string]func(*discoveryv1.EndpointSlice) [2]*discoveryv1.EndpointSlice{"replace": replaced, "add and remove": shorter} {
 		t.Run(name, func(t *testing.T) {
 			if few, many := workOf(t, size{100, 10}, forms), workOf(t, size{10_000, 10}, forms); few != many {
 				t.Errorf("work %d at 100 Services, %d at 10,000", few, many)
 			}
-			// log 100,000 / log 1,000 is 5/3; nodes are not all as full.
 			if few, many := workOf(t, size{1, 1000}, forms), workOf(t, size{1, 100_000}, forms); many > 2*few {
 				t.Errorf("work %d at 1,000 endpoints, %d at 100,000, want at most twice as much", few, many)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -17,35 +18,26 @@ func entryOf(n uint32, marks byte) (e packedEndpoint) {
 	return e
 }
 
-// sound fails unless a tree is built as it should be.
-func sound(t *rapid.T, n *tree, root bool) {
-	if n == nil {
+// sound fails unless a list is built as it should be.
+func sound(t *rapid.T, l *packedList) {
+	if l == nil {
 		return
 	}
-	if n.fan() > maxFan || n.fan() == 0 || root && n.children != nil && n.fan() == 1 {
-		t.Fatalf("a node has %d parts", n.fan())
-	}
-	if n.children == nil {
-		if n.height != 0 || int(n.count) != n.fan() {
-			t.Fatalf("leaf %+v", n)
+	n := 0
+	for i, leaf := range l.leaves {
+		fan := len(leaf) / widthIPv4
+		if fan > maxLeaf || fan == 0 {
+			t.Fatalf("leaf %d of %d has %d entries", i, len(l.leaves), fan)
 		}
-		return
+		n += fan
 	}
-	count := uint32(0)
-	for i, k := range n.kids() {
-		count += k.count
-		if k.height != n.height-1 || k.at(0) != n.at(i) {
-			t.Fatalf("child %d of %+v: %+v", i, n, k)
-		}
-		sound(t, k, false)
-	}
-	if count != n.count {
-		t.Fatalf("%d entries, but the node says %d", count, n.count)
+	if n != l.len() {
+		t.Fatalf("%d entries, but the list says %d", n, l.len())
 	}
 }
 
-// entries lists a tree.
-func entries(n *tree) (out []packedEndpoint) {
+// entries returns what a list has.
+func entries(n *packedList) (out []packedEndpoint) {
 	n.each(func(s string) bool {
 		var e packedEndpoint
 		copy(e[:], s)
@@ -87,36 +79,36 @@ func apply(all []packedEndpoint, edits []edit) []packedEndpoint {
 	return all
 }
 
-// TestTreeIsAList: after any history a tree has what a plain list has, and so
-// have all of its versions; two of them differ as the lists do.
-func TestTreeIsAList(t *testing.T) {
+// TestListIsPlain: after any history a list has what a plain one has, and so
+// have all of its versions; two of them differ as the plain ones do.
+func TestListIsPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		noExtras, trees := [][]packedEndpoint{nil}, []*tree{nil}
+		noExtras, lists := [][]packedEndpoint{nil}, []*packedList{nil}
 		var work uint64
 		for range rapid.IntRange(1, 15).Draw(t, "steps") {
-			at := len(trees) - 1
+			at := len(lists) - 1
 			edits := drawEdits(t, noExtras[at])
-			noExtras, trees = append(noExtras, apply(noExtras[at], edits)), append(trees, trees[at].apply(edits, widthIPv4, &work))
-			sound(t, trees[at+1], true)
+			noExtras, lists = append(noExtras, apply(noExtras[at], edits)), append(lists, lists[at].apply(edits, widthIPv4, &work))
+			sound(t, lists[at+1])
 		}
-		for i := range trees {
-			if got := entries(trees[i]); !slices.Equal(got, noExtras[i]) || trees[i].len() != len(noExtras[i]) {
+		for i := range lists {
+			if got := entries(lists[i]); !slices.Equal(got, noExtras[i]) || lists[i].len() != len(noExtras[i]) {
 				t.Fatalf("version %d: %v, want %v", i, got, noExtras[i])
 			}
 		}
-		i, j := rapid.IntRange(0, len(trees)-1).Draw(t, "one"), rapid.IntRange(0, len(trees)-1).Draw(t, "other")
-		checkDiff(t, noExtras[i], noExtras[j], trees[i], trees[j])
-		checkDiff(t, noExtras[i], noExtras[j], trees[i], buildTree(noExtras[j], widthIPv4))
-		checkFirst(t, noExtras[i], trees[i])
+		i, j := rapid.IntRange(0, len(lists)-1).Draw(t, "one"), rapid.IntRange(0, len(lists)-1).Draw(t, "other")
+		checkDiff(t, noExtras[i], noExtras[j], lists[i], lists[j])
+		checkDiff(t, noExtras[i], noExtras[j], lists[i], newList(noExtras[j], widthIPv4))
+		checkFirst(t, noExtras[i], lists[i])
 	})
 }
 
 // checkDiff: what left and what came lead from one list to the other.
-func checkDiff(t *rapid.T, was, now []packedEndpoint, a, b *tree) {
+func checkDiff(t *rapid.T, was, now []packedEndpoint, a, b *packedList) {
 	var work uint64
 	out, equal := slices.Clone(was), true
 	last := ""
-	diffTrees(a, b, func(s string, came bool) bool {
+	b.diff(a, func(s string, came bool) bool {
 		var e packedEndpoint
 		copy(e[:], s)
 		if equal = false; s[:widthIPv4-1] < last {
@@ -130,13 +122,13 @@ func checkDiff(t *rapid.T, was, now []packedEndpoint, a, b *tree) {
 		t.Fatalf("from %v: %v, want %v", was, out, now)
 	}
 	stopped := 0
-	diffTrees(a, b, func(string, bool) bool { stopped++; return false }, &work)
+	b.diff(a, func(string, bool) bool { stopped++; return false }, &work)
 	if equal && stopped != 0 || !equal && stopped != 1 {
 		t.Fatalf("%d calls after the first said stop", stopped)
 	}
 }
 
-func checkFirst(t *rapid.T, all []packedEndpoint, n *tree) {
+func checkFirst(t *rapid.T, all []packedEndpoint, n *packedList) {
 	var work uint64
 	for i := range uint32(3100) {
 		e := entryOf(i, 0)
@@ -151,7 +143,7 @@ func checkFirst(t *rapid.T, all []packedEndpoint, n *tree) {
 	}
 }
 
-// TestVersionsShare: one edit of many entries makes and visits few nodes, and so
+// TestVersionsShare: one edit of many entries makes and visits few leaves, and so
 // does the comparison of the versions before and after it.
 func TestVersionsShare(t *testing.T) {
 	for _, n := range []int{100, 10_000, 250_000} {
@@ -159,55 +151,40 @@ func TestVersionsShare(t *testing.T) {
 		for i := range all {
 			all[i] = entryOf(uint32(2*i), 0)
 		}
-		whole := buildTree(all, widthIPv4)
-		nodes := make(map[*tree]bool)
-		mark(whole, nodes, func(*tree) {})
+		whole := newList(all, widthIPv4)
 		var work uint64
-		// A path of at most 4 nodes, each with maxFan parts, once to change it and
-		// twice to compare.
-		const most = 4 * maxFan * 3
+		// The leaves, once to change and once to compare, and the entries of one or two, once to change and twice to compare.
+		most := uint64(2*len(whole.leaves) + 6*maxLeaf)
 		now := whole.apply([]edit{{entryOf(uint32(n/2*2), 0), false}, {entryOf(uint32(n/2*2+1), 0), true}}, widthIPv4, &work)
 		made, moved := 0, 0
-		mark(now, nodes, func(*tree) { made++ })
-		diffTrees(whole, now, func(string, bool) bool { moved++; return true }, &work)
+		for i, leaf := range now.leaves {
+			if unsafe.StringData(leaf) != unsafe.StringData(whole.leaves[i]) {
+				made++
+			}
+		}
+		now.diff(whole, func(string, bool) bool { moved++; return true }, &work)
 		now.first(string(all[n/2][:widthIPv4-1]), &work)
-		if moved != 2 || made > 5 || work > most || int(whole.height) > 3 {
-			t.Errorf("%d entries: %d differ, %d of %d nodes are new, work %d, height %d", n, moved, made, len(nodes), work, whole.height)
+		if moved != 2 || made < 1 || made > 2 || work > most {
+			t.Errorf("%d entries: %d differ, %d of %d leaves are new, work %d", n, moved, made, len(now.leaves), work)
 		}
-		t.Logf("%d entries: %d of %d nodes are new, work %d", n, made, len(nodes), work)
+		t.Logf("%d entries: %d of %d leaves are new, work %d", n, made, len(now.leaves), work)
 	}
 }
 
-// mark adds the nodes of a tree, and calls f for those that are not known.
-func mark(t *tree, known map[*tree]bool, f func(*tree)) {
-	if known[t] {
-		return
-	}
-	known[t] = true
-	f(t)
-	if t.children != nil {
-		for _, k := range t.kids() {
-			mark(k, known, f)
-		}
-	}
-}
-
-// TestSmallNodesAreJoined: a tree that shrinks and moves does not keep a node for
+// TestSmallLeavesAreJoined: a list that shrinks and moves does not keep a leaf for
 // each few entries.
-func TestSmallNodesAreJoined(t *testing.T) {
+func TestSmallLeavesAreJoined(t *testing.T) {
 	all := make([]packedEndpoint, 50_000)
 	for i := range all {
 		all[i] = entryOf(uint32(i), 0)
 	}
-	n := buildTree(all, widthIPv4)
+	l := newList(all, widthIPv4)
 	var work uint64
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, i := range r.Perm(len(all))[:49_000] {
-		n = n.apply([]edit{{packedEndpoint: all[i]}}, widthIPv4, &work)
+		l = l.apply([]edit{{packedEndpoint: all[i]}}, widthIPv4, &work)
 	}
-	nodes := 0
-	mark(n, make(map[*tree]bool), func(*tree) { nodes++ })
-	if most := 2 * n.len() / minFan; n.len() != 1000 || nodes > most {
-		t.Errorf("%d nodes for %d entries, want at most %d", nodes, n.len(), most)
+	if most := 2 * l.len() / minLeaf; l.len() != 1000 || len(l.leaves) > most {
+		t.Errorf("%d leaves for %d entries, want at most %d", len(l.leaves), l.len(), most)
 	}
 }
