@@ -2,6 +2,7 @@ package datatype
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,30 @@ func TestSymbols(t *testing.T) {
 			if again, err := typ.Parse(typ.Format(b)); err != nil || string(again) != string(b) {
 				t.Errorf("%s %s reads back as %q (%v)", typ, s.Name, again, err)
 			}
+		}
+	}
+}
+
+// TestSymbolTable reads each line of symbols.txt as text of its datatype.
+func TestSymbolTable(t *testing.T) {
+	types := make(map[string]*Type)
+	for id := uint32(1); id < 47; id++ {
+		typ, _ := ByID(id)
+		types[typ.Name] = typ
+	}
+	for line := range strings.Lines(symbolText) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		typ := types[strings.TrimSuffix(fields[0], "_alias")]
+		if typ == nil || len(fields) != 3 {
+			t.Errorf("line %q", line)
+			continue
+		}
+		want, err := strconv.ParseUint(fields[2], 0, 64)
+		if got, parseErr := typ.ParseUint(fields[1]); err != nil || parseErr != nil || got != want {
+			t.Errorf("%s %s is %d (%v, %v), want %s", typ, fields[1], got, err, parseErr, fields[2])
 		}
 	}
 }

@@ -177,23 +177,12 @@ func rawHex(b []byte) string { return fmt.Sprintf("0x%x", b) }
 
 // symbolValue returns the value of a name.
 func (t *Type) symbolValue(name string) (uint64, bool) {
-	if t == InetService {
-		port, ok := services[name]
-		return port, ok
+	for _, table := range [][]Symbol{t.Symbols, symbols[t.Name], symbols[t.Name+"_alias"]} {
+		if v, ok := lookupName(table, name); ok {
+			return v, true
+		}
 	}
-	if v, ok := lookupName(t.Symbols, name); ok {
-		return v, true
-	}
-	switch t {
-	case InetProto:
-		return protocolAlias(name)
-	case UID:
-		return lookupName(users[:], name)
-	case GID:
-		return lookupName(groups[:], name)
-	default:
-		return 0, false
-	}
+	return 0, false
 }
 
 // lookupName returns the value of a name in a table.
