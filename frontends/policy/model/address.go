@@ -7,50 +7,19 @@ import (
 	"slices"
 	"strings"
 
-	netutils "k8s.io/utils/net"
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // errSpecial means that no pod can have an address.
 var errSpecial = errors.New("unspecified, loopback, link-local and multicast addresses are not those of a pod")
 
-// parseAddr parses an address in a Kubernetes object. Old objects may have leading zeros
-// (rule 20), and space around the address.
-func parseAddr(s string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(s)
-	if err != nil {
-		var ok bool
-		if a, ok = netip.AddrFromSlice(netutils.ParseIPSloppy(strings.TrimSpace(s))); !ok {
-			return netip.Addr{}, fmt.Errorf("parse address %q: want an IPv4 or IPv6 address", s)
-		}
-	}
-	if a.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("parse address %q: an address with a zone cannot be used", s)
-	}
-	return a.Unmap(), nil
-}
-
-// parsePodAddr is parseAddr for the address of a pod.
+// parsePodAddr is network.ParseAddr for the address of a pod.
 func parsePodAddr(s string) (netip.Addr, error) {
-	a, err := parseAddr(s)
+	a, err := network.ParseAddr(s)
 	if err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast()) {
 		return netip.Addr{}, fmt.Errorf("parse address %q: %w", s, errSpecial)
 	}
 	return a, err
-}
-
-// parsePrefix parses a prefix with the same tolerance, and clears the bits beyond its
-// length.
-func parsePrefix(s string) (netip.Prefix, error) {
-	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("parse prefix %q: want an address, a slash and a number of bits", s)
-	}
-	a, _ := netip.AddrFromSlice(n.IP)
-	ones, bits := n.Mask.Size()
-	if a.Is4In6() && bits == 128 && ones >= 96 {
-		a, ones = a.Unmap(), ones-96
-	}
-	return netip.PrefixFrom(a, ones), nil
 }
 
 // parsePrefixes returns the valid prefixes, sorted, without duplicates. It adds the others to
@@ -61,7 +30,7 @@ func parsePrefixes(field string, in []string, bad *findings) []netip.Prefix {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		p, err := parsePrefix(text)
+		p, err := network.ParsePrefix(text)
 		if err != nil {
 			bad.add(index(field, i), err)
 			continue

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // ParseClusterPolicy returns what the model keeps of a ClusterNetworkPolicy.
@@ -176,7 +178,7 @@ func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.Cl
 		return err
 	}
 	for _, text := range in.Networks {
-		p, err := parsePrefix(string(text))
+		p, err := network.ParsePrefix(string(text))
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // ParsePolicy returns what the model keeps of a NetworkPolicy.
@@ -139,13 +141,13 @@ func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.Network
 // parseBlock returns the addresses of an IPBlock. An invalid exception makes the block
 // invalid: it is not known what the block may match.
 func parseBlock(cidr string, except []string) ([]Range, error) {
-	whole, err := parsePrefix(cidr)
+	whole, err := network.ParsePrefix(cidr)
 	if err != nil {
 		return nil, err
 	}
 	var out []Range
 	for _, text := range except {
-		e, err := parsePrefix(text)
+		e, err := network.ParsePrefix(text)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +167,7 @@ func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) er
 	protocol := TCP
 	if in.Protocol != nil {
 		var err error
-		if protocol, err = parseProtocol(*in.Protocol); err != nil {
+		if protocol, err = network.ParseProtocol(*in.Protocol); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // PodObject is what the model keeps of a Pod. It is immutable, and refers to nothing of the
@@ -141,8 +143,8 @@ func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
 }
 
 func (p *PodObject) addPort(name string, protocol corev1.Protocol, number int32) {
-	proto, err := parseProtocol(protocol)
-	port, err2 := parsePort(number)
+	proto, err := network.ParseProtocol(protocol)
+	port, err2 := network.ParsePort(number)
 	if name == "" || err != nil || err2 != nil || len(p.ports) == maxNamedPorts {
 		return
 	}
@@ -188,7 +190,7 @@ type NodeObject struct {
 func ParseNode(o *corev1.Node) *NodeObject {
 	out := &NodeObject{node: Node{Name: strings.Clone(o.Name)}}
 	for i, a := range o.Status.Addresses {
-		addr, err := parseAddr(a.Address)
+		addr, err := network.ParseAddr(a.Address)
 		switch {
 		case err == nil:
 			out.node.Addresses = append(out.node.Addresses, addr)

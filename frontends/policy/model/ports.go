@@ -3,44 +3,21 @@ package model
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
-
-// parseProtocol returns the protocol of a port; the empty string means TCP (rule 22).
-func parseProtocol(p corev1.Protocol) (Protocol, error) {
-	switch p {
-	case corev1.ProtocolTCP, "":
-		return TCP, nil
-	case corev1.ProtocolUDP:
-		return UDP, nil
-	case corev1.ProtocolSCTP:
-		return SCTP, nil
-	default:
-		return 0, fmt.Errorf("unknown protocol %q: want TCP, UDP or SCTP", p)
-	}
-}
-
-// parsePort validates a port number.
-func parsePort(n int32) (uint16, error) {
-	if n < 1 || n > 65535 {
-		return 0, fmt.Errorf("port %d is not in 1 to 65535", n)
-	}
-	return uint16(n), nil
-}
 
 // errPortOrder means that a range of ports ends before it begins.
 var errPortOrder = errors.New("the last port is lower than the first")
 
 // parsePortRange validates a range of ports.
 func parsePortRange(p Protocol, first, last int32) (PortRange, error) {
-	from, err := parsePort(first)
+	from, err := network.ParsePort(first)
 	if err != nil {
 		return PortRange{}, err
 	}
-	to, err := parsePort(last)
+	to, err := network.ParsePort(last)
 	if err != nil {
 		return PortRange{}, err
 	}

@@ -1,10 +1,11 @@
 package model
 
 import (
-	"fmt"
 	"net/netip"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // Direction is that of traffic as its pod sees it, usable as an index.
@@ -27,28 +28,14 @@ func (d Direction) String() string {
 }
 
 // Protocol is an IP protocol number.
-type Protocol uint8
+type Protocol = network.Protocol
 
 // The protocols of policies.
 const (
-	TCP  Protocol = 6
-	UDP  Protocol = 17
-	SCTP Protocol = 132
+	TCP  = network.TCP
+	UDP  = network.UDP
+	SCTP = network.SCTP
 )
-
-// String returns the name that nft uses, in lower case.
-func (p Protocol) String() string {
-	switch p {
-	case TCP:
-		return "tcp"
-	case UDP:
-		return "udp"
-	case SCTP:
-		return "sctp"
-	default:
-		return fmt.Sprintf("protocol(%d)", uint8(p))
-	}
-}
 
 // Tier orders policies: those of a lower tier decide first.
 type Tier uint8

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // defaultAffinity is how long a client keeps its endpoint if the Service does not
@@ -134,7 +136,7 @@ func (s *service) parseHealthPort(o *corev1.Service) {
 		return
 	}
 	var err error
-	if s.healthPort, err = parsePort(o.Spec.HealthCheckNodePort); err != nil {
+	if s.healthPort, err = network.ParsePort(o.Spec.HealthCheckNodePort); err != nil {
 		s.bad.add("spec.healthCheckNodePort", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // proxyNameLabel means that another proxy implements the Service.
@@ -149,14 +151,14 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 // if the port cannot be used.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
 	p.name = unique.Make(o.Name)
-	if p.protocol, err = parseProtocol(o.Protocol); err != nil {
+	if p.protocol, err = network.ParseProtocol(o.Protocol); err != nil {
 		return p, ".protocol", err
 	}
-	if p.number, err = parsePort(o.Port); err != nil {
+	if p.number, err = network.ParsePort(o.Port); err != nil {
 		return p, ".port", err
 	}
 	if o.NodePort != 0 {
-		if p.nodePort, err = parsePort(o.NodePort); err != nil {
+		if p.nodePort, err = network.ParsePort(o.NodePort); err != nil {
 			return p, ".nodePort", err
 		}
 	}

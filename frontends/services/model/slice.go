@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // slice is an EndpointSlice in parsed form. It does not refer to the API object.
@@ -198,13 +200,13 @@ func parseSlicePort(o *discoveryv1.EndpointPort) (p slicePort, field string, err
 	if o.Protocol != nil {
 		protocol = *o.Protocol
 	}
-	if p.protocol, err = parseProtocol(protocol); err != nil {
+	if p.protocol, err = network.ParseProtocol(protocol); err != nil {
 		return p, ".protocol", err
 	}
 	if o.Port == nil {
 		return p, ".port", errNoPort
 	}
-	if p.number, err = parsePort(*o.Port); err != nil {
+	if p.number, err = network.ParsePort(*o.Port); err != nil {
 		return p, ".port", err
 	}
 	return p, "", nil

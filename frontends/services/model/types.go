@@ -1,12 +1,12 @@
 package model
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // Key names a Service.
@@ -40,42 +40,14 @@ func FamilyOf(a netip.Addr) Family {
 }
 
 // Protocol is an IP protocol number.
-type Protocol uint8
+type Protocol = network.Protocol
 
 // The protocols of Services.
 const (
-	TCP  Protocol = 6
-	UDP  Protocol = 17
-	SCTP Protocol = 132
+	TCP  = network.TCP
+	UDP  = network.UDP
+	SCTP = network.SCTP
 )
-
-// String returns the name that nft uses, in lower case.
-func (p Protocol) String() string {
-	switch p {
-	case TCP:
-		return "tcp"
-	case UDP:
-		return "udp"
-	case SCTP:
-		return "sctp"
-	default:
-		return fmt.Sprintf("protocol(%d)", uint8(p))
-	}
-}
-
-// parseProtocol returns the protocol of a port; the empty string means TCP.
-func parseProtocol(p corev1.Protocol) (Protocol, error) {
-	switch p {
-	case corev1.ProtocolTCP, "":
-		return TCP, nil
-	case corev1.ProtocolUDP:
-		return UDP, nil
-	case corev1.ProtocolSCTP:
-		return SCTP, nil
-	default:
-		return 0, fmt.Errorf("unknown protocol %q: want TCP, UDP or SCTP", p)
-	}
-}
 
 // MaxEndpoints is the number of endpoints of one port that are used. It bounds the load
 // that one Service can cause on a node.
