@@ -70,9 +70,7 @@ func kernelCalls() []call {
 		// The state directory.
 		always("fallocate", "fdatasync", "fsync", "ftruncate", "pread64", "pwrite64", "renameat"),
 		rarely("a directory is missing", "mkdirat"),
-		// The configuration.
-		always("inotify_add_watch", "inotify_init1"),
-		rarely("the directory of the configuration is replaced", "inotify_rm_watch"),
+		rarely("weft run --manifests watches the directory", "inotify_add_watch", "inotify_init1", "inotify_rm_watch"),
 		// Verbs look at the terminal.
 		always("ioctl"),
 		rarely("weft run locks the directory of the frontends' sockets", "fchmod"))

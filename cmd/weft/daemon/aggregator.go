@@ -107,7 +107,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		signal.Notify(hangup, syscall.SIGHUP)
 		g.Go(func() error {
 			defer signal.Stop(hangup)
-			return control.Follow(ctx, hangup)
+			control.Follow(ctx, hangup)
+			return nil
 		})
 	}
 	conn, err := kernel.Open(kernel.Config{})
