@@ -92,7 +92,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("ask %s: %+v, %v", name, a, err)
 		}
 	}
-	if _, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP, webPort)); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := d.cluster.pod("app").ask(ctx, "tcp", netip.MustParseAddrPort("10.96.0.30:80")); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("ask an address that rejects: %v, want %v", err, syscall.ECONNREFUSED)
 	}
 }

@@ -2,18 +2,13 @@ package demo
 
 import (
 	"embed"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// The ClusterIPs in manifests/services.yaml.
-var (
-	webVIP    = at("10.96.0.10", "fd00:96::10")
-	soloVIP   = netip.MustParseAddr("10.96.0.20")
-	lonelyVIP = netip.MustParseAddr("10.96.0.30")
-)
+// webVIP has the ClusterIPs in manifests/services.yaml.
+var webVIP = at("10.96.0.10", "fd00:96::10")
 
 // The ports in manifests/services.yaml.
 const (

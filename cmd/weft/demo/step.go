@@ -91,16 +91,6 @@ var steps = []step{
 		run:    (*demo).nodePort,
 	},
 	{
-		name:   "a pod to a Service that leads back to itself",
-		expect: "it reaches itself, and sees an address of its node as the client",
-		run:    (*demo).hairpin,
-	},
-	{
-		name:   "a Service without endpoints",
-		expect: "the connection is refused at once",
-		run:    (*demo).noEndpoints,
-	},
-	{
 		name:   "a NetworkPolicy of the cluster lets shell-1 reach web, and not shell-2",
 		expect: "shell-1 reaches the pods of web on both nodes, shell-2 none",
 		run:    (*demo).isolateWeb,
@@ -109,11 +99,6 @@ var steps = []step{
 		name:   "the NetworkPolicy lets shell-2 reach web, too",
 		expect: "both get through; the policy stays in force until the end",
 		run:    (*demo).admitShell,
-	},
-	{
-		name:   "a Service without endpoints, from a pod that may send to web only",
-		expect: "the connection is refused at once, as without policies",
-		run:    (*demo).noEndpointsIsolated,
 	},
 	{
 		name:   "another process publishes a policy over the socket: a set of denied pods, with shell-1 in it",

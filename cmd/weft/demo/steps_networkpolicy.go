@@ -33,12 +33,6 @@ spec:
   egress: [{to: [{podSelector: {matchLabels: {app: web}}}]}]
 `
 
-// noEndpointsIsolated connects to the Service without endpoints from shell-1, which the
-// policy lets send to web only: a Service without endpoints is not a pod that it could allow.
-func (d *demo) noEndpointsIsolated(ctx context.Context) (string, error) {
-	return d.refused(ctx, "shell-1")
-}
-
 // isolateWeb applies the NetworkPolicy that lets shell-1 reach web, and not shell-2.
 func (d *demo) isolateWeb(ctx context.Context) (string, error) {
 	if _, err := d.reachWeb(ctx); err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -122,35 +121,6 @@ func (n *node) owns(t tally) error {
 		}
 	}
 	return nil
-}
-
-func (d *demo) hairpin(ctx context.Context) (string, error) {
-	pod := d.cluster.pod("web-1")
-	to := netip.AddrPortFrom(soloVIP, webPort)
-	t, err := pod.askMany(ctx, 5, "tcp", to)
-	observed := fmt.Sprintf("from %s to %s: %s; seen: %s", pod.Name, to, t, t.sources())
-	if err != nil {
-		return observed, err
-	}
-	if t.names() != pod.Name {
-		return observed, fmt.Errorf("answers should come from %s", pod.Name)
-	}
-	return observed, pod.node.owns(t)
-}
-
-func (d *demo) noEndpoints(ctx context.Context) (string, error) {
-	return d.refused(ctx, "app")
-}
-
-// refused connects to the Service without endpoints from a pod.
-func (d *demo) refused(ctx context.Context, pod string) (string, error) {
-	began := time.Now()
-	_, err := d.cluster.pod(pod).ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP, webPort))
-	took := time.Since(began).Round(time.Millisecond)
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Sprintf("after %s", took), errors.Join(errors.New("the connection should be refused"), err)
-	}
-	return fmt.Sprintf("connection refused after %s", took), nil
 }
 
 // removeEndpoint takes out the endpoint that a UDP client talks to. The server

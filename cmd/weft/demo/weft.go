@@ -225,19 +225,3 @@ func (r ruleset) size() (rules, elements int) {
 	}
 	return rules, elements
 }
-
-// printFragments shows the fragments as weft holds them.
-func (d *demo) printFragments(ctx context.Context, n *node) {
-	list, err := n.weft.client.List(ctx)
-	if err != nil {
-		fmt.Fprintf(d.out, "list fragments: %v\n", err)
-	}
-	for _, f := range list.GetFragments() {
-		name := f.GetFragment().Text()
-		text, stderr, err := n.output(ctx, n.weft.cmd.Path, "get", "fragment", "--socket", n.weft.socket, "-o", "nft", name)
-		if err != nil {
-			text = fmt.Sprintf("%v: %s", err, stderr)
-		}
-		fmt.Fprintf(d.out, "fragment %s on %s:\n%s", name, n.Name, text)
-	}
-}
