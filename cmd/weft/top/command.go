@@ -21,8 +21,6 @@ type options struct {
 	conn     cli.Connection
 	interval time.Duration
 	once     bool
-	// connections is true if connections are listed.
-	connections bool
 }
 
 // New returns the verb.
@@ -36,13 +34,9 @@ their updates per second, Services by their new connections per second, and the 
 commits with the times that they took. If the standard output is not a terminal, or with
 --once, it prints that one time, for one interval.
 
-New connections are what the rules count (--service-counters of weft run). With
---connections, or if the rules do not count, it lists the kernel's connection tracking
-table, which needs root, or a publisher with the right "flows". If the rules do not count,
-a connection that begins and is forgotten within an interval is not seen.`,
+New connections are what the rules count (--service-counters of weft run).`,
 		Example: `  weft top
-  weft top --once --interval 1s
-  weft top --connections`,
+  weft top --once --interval 1s`,
 		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.interval < minInterval {
@@ -58,14 +52,13 @@ a connection that begins and is forgotten within an interval is not seen.`,
 	}
 	o.conn.AddFlags(cmd)
 	cmd.Flags().DurationVar(&o.interval, "interval", 2*time.Second, "time between two samples")
-	cmd.Flags().BoolVar(&o.connections, "connections", false, "also show how many connections there are, which lists the connection tracking table")
 	cmd.Flags().BoolVar(&o.once, "once", false, "print once, and do not use the terminal")
 	return cmd
 }
 
 // print prints what happened in one interval.
 func (o *options) print(ctx context.Context, out io.Writer) error {
-	s := sampler{conn: &o.conn, list: o.connections}
+	s := sampler{conn: &o.conn}
 	before, err := s.sample(ctx)
 	if err != nil {
 		return err
@@ -87,7 +80,7 @@ func (o *options) print(ctx context.Context, out io.Writer) error {
 func (o *options) live(ctx context.Context, in, out *os.File) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := sampler{conn: &o.conn, list: o.connections}
+	s := sampler{conn: &o.conn}
 	before, err := s.sample(ctx)
 	if err != nil {
 		return err

@@ -52,7 +52,6 @@ func publisherRates(before, after *sample) []publisherRate {
 // serviceRate is how fast a port of a Service gets connections.
 type serviceRate struct {
 	*servicePort
-	connections  int
 	newPerSecond float64
 }
 
@@ -63,32 +62,18 @@ func serviceRates(before, after *sample) []serviceRate {
 	for _, p := range before.services {
 		old[name{p.service, p.port}] = p
 	}
-	d := after.flowsAt.Sub(before.flowsAt)
+	d := after.countedAt.Sub(before.countedAt)
 	out := make([]serviceRate, 0, len(after.services))
 	for _, p := range after.services {
-		r := serviceRate{servicePort: p, connections: len(p.flows)}
+		r := serviceRate{servicePort: p}
 		if was := old[name{p.service, p.port}]; was != nil {
-			if before.counted && after.counted {
-				r.newPerSecond = perSecond(was.opened, p.opened, d)
-			} else {
-				r.newPerSecond = perSecond(0, added(was.flows, p.flows), d)
-			}
+			r.newPerSecond = perSecond(was.opened, p.opened, d)
 		}
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b serviceRate) int {
-		return cmp.Or(cmp.Compare(b.newPerSecond, a.newPerSecond), cmp.Compare(b.connections, a.connections),
+		return cmp.Or(cmp.Compare(b.newPerSecond, a.newPerSecond),
 			cmp.Compare(a.service, b.service), cmp.Compare(a.port, b.port))
 	})
 	return out
-}
-
-// added returns how many connections are new.
-func added(before, after map[flowKey]struct{}) (n uint64) {
-	for k := range after {
-		if _, ok := before[k]; !ok {
-			n++
-		}
-	}
-	return n
 }

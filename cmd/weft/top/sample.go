@@ -3,7 +3,6 @@ package top
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -30,18 +29,14 @@ type sample struct {
 	commits    []*weftv1.Revision
 	// noCommits and noServices are why there are none, if that is known.
 	noCommits, noServices string
-	// flowsAt is when connections were counted or listed.
-	flowsAt time.Time
-	// counted is true if the rules count connections, and listed if those were listed.
-	counted, listed bool
-	services        []*servicePort
+	// countedAt is when the counters were read.
+	countedAt time.Time
+	services  []*servicePort
 }
 
 // sampler takes samples.
 type sampler struct {
 	conn *cli.Connection
-	// list is true if connections are listed even if the rules count them.
-	list bool
 	// index finds Services by their addresses, as of read.
 	index *index
 	read  time.Time
@@ -69,14 +64,14 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 		if out.noServices, err = s.connections(ctx, c, out); err != nil {
 			out.noServices = cli.Describe(err)
 		}
-		out.flowsAt = time.Now()
+		out.countedAt = time.Now()
 		return ctx.Err()
 	})
 	return out, err
 }
 
-// connections counts the connections of each port of a Service: by what the rules have counted,
-// or else by a listing. why is not empty if there are no Services here.
+// connections reads how many connections the rules have counted for each port of a Service. why
+// is not empty if there are no Services here, or the rules do not count.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, _, err := get.ReadServices(ctx, s.conn, model.Key{})
@@ -89,24 +84,13 @@ func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample
 		s.index, s.read = newIndex(state.Services), time.Now()
 	}
 	ports := s.index.empty()
-	if out.counted, err = s.index.count(ctx, c, ports); err != nil {
+	counted, err := s.index.count(ctx, c, ports)
+	if err != nil {
 		return "", err
 	}
-	out.services, out.listed = ports, s.list || !out.counted
-	if !out.listed {
-		return "", nil
+	if !counted && len(ports) > 0 {
+		return "the rules do not count connections: start weft with --service-counters service", nil
 	}
-	err = c.ListAllFlows(ctx, func(flows []client.Flow) error {
-		for i := range flows {
-			if n, ok := s.index.find(&flows[i]); ok {
-				ports[n].add(&flows[i])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		out.services = nil
-		return "", fmt.Errorf("connections: %w", err)
-	}
+	out.services = ports
 	return "", nil
 }

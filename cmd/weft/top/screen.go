@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Sequences of ECMA-48 that every terminal emulator has.
@@ -17,16 +17,18 @@ const (
 	clearBelow     = "\x1b[J"
 	highlight      = "\x1b[7m"
 	plain          = "\x1b[0m"
+
+	ctrlC = 3 // a key, in raw mode
 )
 
 // screen is a terminal that is drawn again and again.
 type screen struct {
 	in, out *os.File
 	// was is the mode of the terminal before; nil if keys are not read.
-	was *unix.Termios
+	was *term.State
 }
 
-// openScreen prepares a terminal, and calls quit when the user presses q. in may be nil.
+// openScreen prepares a terminal, and calls quit when the user presses q or Ctrl-C. in may be nil.
 func openScreen(in, out *os.File, quit func()) *screen {
 	s := &screen{in: in, out: out}
 	if in != nil {
@@ -36,17 +38,11 @@ func openScreen(in, out *os.File, quit func()) *screen {
 	return s
 }
 
-// readKeys makes the terminal pass each key at once, without showing it. Ctrl-C stays a signal.
+// readKeys has the terminal pass each key at once, without showing it: Ctrl-C too.
 func (s *screen) readKeys(quit func()) {
-	was, err := unix.IoctlGetTermios(int(s.in.Fd()), unix.TCGETS) //nolint:gosec // a file descriptor
+	was, err := term.MakeRaw(int(s.in.Fd())) //nolint:gosec // a file descriptor
 	if err != nil {
 		return // not a terminal
-	}
-	keys := *was
-	keys.Lflag &^= unix.ICANON | unix.ECHO
-	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, &keys); err != nil { //nolint:gosec // a file descriptor
-		return
 	}
 	s.was = was
 	// It ends with the process: a read from a terminal cannot be interrupted.
@@ -55,7 +51,7 @@ func (s *screen) readKeys(quit func()) {
 			if _, err := s.in.Read(key); err != nil {
 				return
 			}
-			if key[0] == 'q' || key[0] == 'Q' {
+			if key[0] == 'q' || key[0] == 'Q' || key[0] == ctrlC {
 				quit()
 			}
 		}
@@ -66,18 +62,18 @@ func (s *screen) readKeys(quit func()) {
 func (s *screen) close() {
 	_, _ = s.out.WriteString(closeAlternate)
 	if s.was != nil {
-		_ = unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, s.was) //nolint:gosec // a file descriptor
+		_ = term.Restore(int(s.in.Fd()), s.was) //nolint:gosec // a file descriptor
 	}
 }
 
 // size returns the width and height in characters, or those of old if the terminal does not
 // say.
 func (s *screen) size() (width, height int) {
-	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ) //nolint:gosec // a file descriptor
-	if err != nil || size.Col == 0 || size.Row == 0 {
+	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
+	if err != nil || width == 0 || height == 0 {
 		return 80, 24
 	}
-	return int(size.Col), int(size.Row)
+	return width, height
 }
 
 // height is that of size.

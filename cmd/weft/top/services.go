@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -13,22 +12,8 @@ type servicePort struct {
 	// service and port are names, such as "default/web" and "80/tcp".
 	service, port string
 	endpoints     int
-	flows         map[flowKey]struct{}
 	// opened is how many connections the rules have counted.
 	opened uint64
-}
-
-// flowKey tells connections apart.
-type flowKey struct {
-	id     uint32
-	source netip.AddrPort
-}
-
-func (p *servicePort) add(f *client.Flow) {
-	if p.flows == nil {
-		p.flows = make(map[flowKey]struct{})
-	}
-	p.flows[flowKey{f.ID, f.Source}] = struct{}{}
 }
 
 // index finds ports of Services by where connections are sent to.
@@ -71,18 +56,6 @@ func (x *index) add(s *model.Service, p *model.Port) {
 		x.at[destination{port: p.NodePort, protocol: protocol}] = n
 	}
 	x.ports = append(x.ports, out)
-}
-
-// find returns the place of the port that a connection was sent to. One to a NodePort is known
-// by the number and by its translated destination.
-func (x *index) find(f *client.Flow) (int, bool) {
-	to := destination{f.Destination.Addr().Unmap(), f.Destination.Port(), f.Protocol}
-	n, ok := x.at[to]
-	if !ok && f.Destination != f.ReplySource {
-		to.addr = netip.Addr{}
-		n, ok = x.at[to]
-	}
-	return n, ok
 }
 
 // empty returns the ports without connections.

@@ -2,7 +2,6 @@ package top
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -103,13 +102,9 @@ func publisherTable(before, after *sample) *get.Rows {
 }
 
 func serviceTable(before, after *sample) *get.Rows {
-	t := &get.Rows{Columns: []string{"SERVICE", "PORT", "NEW/S", "CONNECTIONS", "ENDPOINTS"}}
+	t := &get.Rows{Columns: []string{"SERVICE", "PORT", "NEW/S", "ENDPOINTS"}}
 	for _, s := range serviceRates(before, after) {
-		connections := "-"
-		if after.listed {
-			connections = strconv.Itoa(s.connections)
-		}
-		t.Add(s.service, s.port, rate(s.newPerSecond), connections, s.endpoints)
+		t.Add(s.service, s.port, rate(s.newPerSecond), s.endpoints)
 	}
 	return t
 }
