@@ -10,6 +10,7 @@ import (
 	"k8s.io/kube-proxy/config/v1alpha1"
 
 	"github.com/weft-proxy/weft/frontends/services"
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // kube-proxy's modes, and its ways to detect local traffic.
@@ -39,7 +40,7 @@ func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")
 	healthz, metrics := netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if a, err := parseAddr(c.BindAddress); err == nil && a.Is6() {
+	if a, err := network.ParseAddr(c.BindAddress); err == nil && a.Is6() {
 		healthz, metrics = netip.IPv6Unspecified(), netip.IPv6Loopback()
 	}
 	c.HealthzBindAddress = withPort(cmp.Or(c.HealthzBindAddress, healthz.String()), healthzPort)

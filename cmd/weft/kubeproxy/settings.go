@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // Settings are the settings of weft that a command line and a file say.
@@ -94,11 +95,11 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	if len(c.NodePortAddresses) == 0 {
 		s.Configuration.NodePortAddresses = []string{primary}
 	}
-	if a, err := parseAddr(c.BindAddress); err == nil && !a.IsUnspecified() {
+	if a, err := network.ParseAddr(c.BindAddress); err == nil && !a.IsUnspecified() {
 		s.NodeAddresses[model.FamilyOf(a)] = a
 	}
 	for _, text := range c.NodePortAddresses {
-		if p, err := parsePrefix(text); err == nil {
+		if p, err := network.ParsePrefix(text); err == nil {
 			s.NodePortAddresses = append(s.NodePortAddresses, p)
 		}
 	}
@@ -117,7 +118,7 @@ func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	}
 	d := render.Detect{Mode: render.DetectCIDRs}
 	for _, text := range splitList(c.ClusterCIDR) {
-		if p, err := parsePrefix(text); err == nil {
+		if p, err := network.ParsePrefix(text); err == nil {
 			d.CIDRs = append(d.CIDRs, p)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/kube-proxy/config/v1alpha1"
+
+	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
 // violation is an invalid value of the setting at path.
@@ -79,7 +81,7 @@ func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 
 // addresses checks addresses and CIDRs.
 func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
-	_, err := parseAddr(c.BindAddress)
+	_, err := network.ParseAddr(c.BindAddress)
 	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
 	for path, address := range map[string]string{"healthzBindAddress": c.HealthzBindAddress, "metricsBindAddress": c.MetricsBindAddress} {
 		k.check(address == "" || checkAddrPort(address) == nil, path, address, "an address, or an address and a port such as 0.0.0.0:10256")
@@ -90,7 +92,7 @@ func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 			k.check(len(c.NodePortAddresses) == 1, path, s, "primary alone, or CIDRs")
 			continue
 		}
-		_, err := parsePrefix(s)
+		_, err := network.ParsePrefix(s)
 		k.check(err == nil, path, s, wantPrefix)
 	}
 }
@@ -117,7 +119,7 @@ func (k *checker) clusterCIDR(text string) {
 	list := splitList(text)
 	var six []bool
 	for _, s := range list {
-		p, err := parsePrefix(s)
+		p, err := network.ParsePrefix(s)
 		k.check(err == nil, "clusterCIDR", s, wantPrefix)
 		if err == nil {
 			six = append(six, p.Addr().Is6())
