@@ -37,6 +37,10 @@ type Config[K comparable, V any] struct {
 	Ready <-chan struct{}
 	// Backlog has the events that wait for a commit. Required.
 	Backlog *Backlog
+	// Portion is the Renderer.Size of the items of an update at most, the smallest first, so that
+	// large items do not delay small ones; 0 means no bound. It is for items that do not take
+	// anything over from each other.
+	Portion int
 	// Keep is true if an item that a limit keeps out stays as it is in force. Otherwise nothing
 	// of a refused item stays.
 	Keep bool
@@ -179,12 +183,12 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 	if l.waiting() {
 		return nil
 	}
-	if changes := l.pending.take(l.cfg.Compare); l.snapshot || other || len(changes) > 0 || l.moreStages() {
+	if changes := l.portion(); l.snapshot || other || len(changes) > 0 || l.moreStages() {
 		if err := l.publish(ctx, changes); err != nil {
 			return err
 		}
 	}
-	if l.moreStages() {
+	if l.more() {
 		return nil
 	}
 	l.checkAnswered()
@@ -202,6 +206,18 @@ func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.r
 
 // moreStages reports whether the content that is rendered needs another update.
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
+
+// more reports whether another update follows at once: the next stage, or the next portion.
+func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
+
+// portion returns the changes of the next update.
+func (l *loop[K, V]) portion() []Change[K, V] {
+	most := l.cfg.Portion
+	if l.snapshot {
+		most = 0
+	}
+	return l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) })
+}
 
 // checkAnswered reports that everything known is in force, if that is so.
 func (l *loop[K, V]) checkAnswered() {
@@ -323,7 +339,7 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 
 // wait returns true if there may be something to publish, and false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
-	if l.moreStages() && !l.waiting() {
+	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
 	}
 	var timer <-chan time.Time

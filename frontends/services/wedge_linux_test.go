@@ -45,7 +45,9 @@ type wedge struct {
 	src     *script
 	f       *Frontend
 	stop    func()
-	waits   []time.Duration
+	// waits are the times until good Services were in force, starts those after a restart.
+	waits, starts []time.Duration
+	started       bool
 }
 
 // set makes objects what they are now. It does not keep them: a subscriber may modify what it gets.
@@ -71,6 +73,7 @@ func (w *wedge) start() {
 	}
 	w.src = newScript(first...)
 	w.f, w.stop = w.stack.frontend(w.t, w.src)
+	w.started = true
 }
 
 // address returns the n-th address of a network.
@@ -156,9 +159,14 @@ func (w *wedge) good(i int) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	w.waits = append(w.waits, time.Since(began))
-	if *wedgeLate > 0 && time.Since(began) > *wedgeLate {
+	if w.started {
+		w.started = false
+		w.starts = append(w.starts, time.Since(began))
+	} else if w.waits = append(w.waits, time.Since(began)); *wedgeLate > 0 && time.Since(began) > *wedgeLate {
 		w.t.Errorf("the good Service %s took %v", key, time.Since(began))
+	}
+	if time.Since(began) > time.Second {
+		w.t.Logf("%s took %v", key, time.Since(began))
 	}
 	ip, to := netip.MustParseAddr(s.Spec.ClusterIP).As4(), netip.MustParseAddr(endpoint).As4()
 	slot := string(ip[:]) + "\x06\x00\x00\x00" + "\x00\x01\x00\x00" + "\x00\x00\x00\x00"
@@ -274,5 +282,5 @@ func TestWedge(t *testing.T) {
 	for _, s := range w.f.Model().Services {
 		states[w.f.publisher.Outcome(s.Name).State]++
 	}
-	t.Logf("%d events of good Services: half in force within %v, all within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], states)
+	t.Logf("%d events of good Services: half in force within %v, all within %v; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], len(w.starts), slices.Max(w.starts), states)
 }
