@@ -133,7 +133,7 @@ type loop[K comparable, V any] struct {
 	client  *client.Client
 	session *client.Session
 	// parts, cleaner and staged are the Renderer, or nil if it is not one.
-	parts   Parts
+	parts   Parts[V]
 	cleaner Cleaner
 	staged  Staged
 	// snapshot is true if the next update must be a snapshot: the first one, and the
@@ -162,11 +162,13 @@ type loop[K comparable, V any] struct {
 	// freezeDelay grows with each rejection.
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
+	// partial are items that were committed while a part that they use was frozen.
+	partial map[K]struct{}
 }
 
 func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *client.Session) *loop[K, V] {
-	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), frozen: make(map[string]time.Time)}
-	l.parts, _ = p.cfg.Renderer.(Parts)
+	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), partial: make(map[K]struct{}), frozen: make(map[string]time.Time)}
+	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
 	l.staged, _ = p.cfg.Renderer.(Staged)
 	return l
