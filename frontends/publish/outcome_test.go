@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
@@ -172,17 +171,18 @@ func TestOthersDuringBisection(t *testing.T) {
 	}
 	n.want(all)
 	await(t, "the items", func() bool { return len(agg.Elements()) == 65 })
-	attempts, inForce := 0, 0
+	attempts, inForce, known := 0, 0, make(chan struct{})
 	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
 		attempts++
 		if attempts == 3 {
-			go n.want(map[string]string{"other": "2"})
+			go func() {
+				n.want(map[string]string{"other": "2"})
+				close(known)
+			}()
 		}
 		if attempts == 4 {
 			// Until the change is known.
-			for !n.arrived("other") && !n.has("other", "2") {
-				time.Sleep(time.Millisecond)
-			}
+			<-known
 		}
 		bad := rejectsAll(weftv1.Violation_REASON_KERNEL, "bad")(elements)
 		if inForce == 0 && bad == nil && elements[publishtest.Element(family, table, set, "other")] == "2" {

@@ -152,14 +152,6 @@ func (n *names) has(key, v string) bool {
 	return got != nil && *got == v
 }
 
-// arrived reports whether an item changed since the last Refresh.
-func (n *names) arrived(key string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, ok := n.changed[key]
-	return ok
-}
-
 // left returns the quarantined items.
 func (n *names) left() string { return strings.Join(n.p.Refused(), " ") }
 
