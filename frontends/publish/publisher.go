@@ -37,6 +37,13 @@ type Config[K comparable, V any] struct {
 	Ready <-chan struct{}
 	// Backlog has the events that wait for a commit. Required.
 	Backlog *Backlog
+	// Portion is the Renderer.Size of the items of an update at most, the smallest first, so that
+	// large items do not delay small ones; 0 means no bound. It is for items that do not take
+	// anything over from each other.
+	Portion int
+	// Keep is true if an item that a limit keeps out stays as it is in force. Otherwise nothing
+	// of a refused item stays.
+	Keep bool
 	// MinInterval is the least time between two updates; 0 means no wait.
 	MinInterval time.Duration
 	// MaxRetry bounds the wait after failed updates. Less than a second means a second.
@@ -63,7 +70,8 @@ type Publisher[K comparable, V any] struct {
 	cfg Config[K, V]
 	log *slog.Logger
 	// nudge has room for one: there may be something to publish.
-	nudge chan struct{}
+	nudge    chan struct{}
+	outcomes outcomes[K]
 
 	mu     sync.Mutex
 	status Status
@@ -76,7 +84,7 @@ func New[K comparable, V any](cfg Config[K, V]) (*Publisher[K, V], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Publisher[K, V]{cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1)}, nil
+	return &Publisher[K, V]{cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1), outcomes: newOutcomes[K]()}, nil
 }
 
 // Wake makes Run call Refresh soon.
@@ -125,7 +133,7 @@ type loop[K comparable, V any] struct {
 	client  *client.Client
 	session *client.Session
 	// parts, cleaner and staged are the Renderer, or nil if it is not one.
-	parts   Parts
+	parts   Parts[V]
 	cleaner Cleaner
 	staged  Staged
 	// snapshot is true if the next update must be a snapshot: the first one, and the
@@ -142,16 +150,25 @@ type loop[K comparable, V any] struct {
 	// pending are changes that are not rendered, uncommitted those that are rendered
 	// and not in force.
 	pending, uncommitted changeSet[K, V]
-	quarantine           map[K]*quarantined
+	quarantine           map[K]*quarantined[V]
+	// held are the items that are rendered as they are in force, although another value is
+	// wanted.
+	held map[K]struct{}
+	// leftOut are the items that the Renderer left out.
+	leftOut map[K]error
+	// total is the size of the values in force.
+	total int
 	// frozen are the parts that are rejected as a whole, and when each is tried again.
 	// freezeDelay grows with each rejection.
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
+	// partial are items that were committed while a part that they use was frozen.
+	partial map[K]struct{}
 }
 
 func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *client.Session) *loop[K, V] {
-	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined), frozen: make(map[string]time.Time)}
-	l.parts, _ = p.cfg.Renderer.(Parts)
+	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), partial: make(map[K]struct{}), frozen: make(map[string]time.Time)}
+	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
 	l.staged, _ = p.cfg.Renderer.(Staged)
 	return l
@@ -168,12 +185,12 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 	if l.waiting() {
 		return nil
 	}
-	if changes := l.pending.take(l.cfg.Compare); l.snapshot || other || len(changes) > 0 || l.moreStages() {
+	if changes := l.portion(); l.snapshot || other || len(changes) > 0 || l.moreStages() {
 		if err := l.publish(ctx, changes); err != nil {
 			return err
 		}
 	}
-	if l.moreStages() {
+	if l.more() {
 		return nil
 	}
 	l.checkAnswered()
@@ -191,6 +208,18 @@ func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.r
 
 // moreStages reports whether the content that is rendered needs another update.
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
+
+// more reports whether another update follows at once: the next stage, or the next portion.
+func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
+
+// portion returns the changes of the next update.
+func (l *loop[K, V]) portion() []Change[K, V] {
+	most := l.cfg.Portion
+	if l.snapshot {
+		most = 0
+	}
+	return l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) })
+}
 
 // checkAnswered reports that everything known is in force, if that is so.
 func (l *loop[K, V]) checkAnswered() {
@@ -249,7 +278,7 @@ func (l *loop[K, V]) cleanup(ctx context.Context) error {
 func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
 	l.uncommitted.add(changes)
-	u := l.cfg.Renderer.Render(changes, !l.snapshot)
+	u := l.render(changes, !l.snapshot)
 	if !l.snapshot && u.Empty() {
 		l.setCommitted()
 		return nil
@@ -294,14 +323,6 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	return sent.Err
 }
 
-// setCommitted reports that everything rendered is in force, unless another update of it
-// follows.
-func (l *loop[K, V]) setCommitted() {
-	if !l.moreStages() {
-		l.cfg.Observer.Committed(l.uncommitted.take(l.cfg.Compare))
-	}
-}
-
 // fail schedules a snapshot after an update that failed through no fault of an item. It
 // returns an error if that is useless.
 func (l *loop[K, V]) fail(ctx context.Context, err error) error {
@@ -320,7 +341,7 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 
 // wait returns true if there may be something to publish, and false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
-	if l.moreStages() && !l.waiting() {
+	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
 	}
 	var timer <-chan time.Time

@@ -102,6 +102,21 @@ func (f *Aggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishReque
 	}
 }
 
+// Plan implements the method of the API for one fragment. It counts as the update "plan".
+func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next, resp := make(map[string]string), &weftv1.PlanResponse{}
+	add(next, req.GetFragments()[0])
+	f.updates = append(f.updates, "plan")
+	if f.judge != nil {
+		if v := f.judge(next); v != nil {
+			resp.Rejections = []*weftv1.Rejection{{Violations: v}}
+		}
+	}
+	return stream.Send(resp)
+}
+
 // add adds the elements of a snapshot.
 func add(to map[string]string, s *weftv1.Fragment) {
 	for _, t := range s.GetTables() {
@@ -172,7 +187,7 @@ func (f *Aggregator) Clear() {
 	clear(f.elements)
 }
 
-// Updates returns "snapshot" and "patch" in the order in which they came.
+// Updates returns "snapshot", "patch" and "plan" in the order in which they came.
 func (f *Aggregator) Updates() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
