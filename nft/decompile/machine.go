@@ -32,8 +32,6 @@ type decompiler struct {
 	// elements are those of the anonymous sets, by name.
 	elements map[string][]set.Element
 	out      []syntax.Stmt
-	// implied are comparisons that the compiler may add by itself.
-	implied []syntax.Stmt
 }
 
 // slot returns the index of a register.
@@ -100,7 +98,7 @@ func (d *decompiler) xt(u *expr.Unknown) {
 func (d *decompiler) expr(e expr.Expr) {
 	switch e := e.(type) {
 	case expr.Library:
-		if !d.load(e.Any) && !d.libraryStmt(e.Any) {
+		if k := plain(e.Any); k != nil && !d.load(k) && !d.libraryStmt(k) {
 			fail(expr.Format(e), "the expression is not known")
 		}
 	case *expr.Bitwise:
@@ -141,6 +139,7 @@ func (d *decompiler) expr(e expr.Expr) {
 func (d *decompiler) load(e google.Any) bool {
 	switch e := e.(type) {
 	case *google.Payload:
+		checkPlace("payload", e.Offset, e.Len)
 		d.put("payload", e.DestRegister, &value{base: selector.Layer(e.Base) + 1, offset: 8 * e.Offset, bits: 8 * e.Len, order: datatype.BigEndian})
 	case *google.Immediate:
 		d.put("immediate", e.Register, &value{data: e.Data})
@@ -176,6 +175,13 @@ func (d *decompiler) load(e google.Any) bool {
 		return false
 	}
 	return true
+}
+
+// checkPlace fails for bytes that do not fit into the registers, or begin where no packet has them.
+func checkPlace(name string, offset, n uint32) {
+	if offset > 1<<16 || n > 4*registerSlots {
+		fail(name, "%d bytes at %d are out of range", n, offset)
+	}
 }
 
 // number is the value of a generator or a hash.
@@ -257,6 +263,7 @@ func fib(e *google.Fib) *value {
 
 // exthdr loads or sets a field of an extension, or removes it.
 func (d *decompiler) exthdr(e *expr.Exthdr) {
+	checkPlace("exthdr", e.Offset, e.Len)
 	v := &value{extension: true, op: e.Op, ext: e.Type, offset: 8 * e.Offset, bits: 8 * e.Len, order: datatype.BigEndian}
 	switch {
 	case e.Present:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -23,13 +24,16 @@ func (d *decompiler) match(v *value, op string, right func(*value) syntax.Expr) 
 	in := *v
 	d.resolve(&in)
 	m := &syntax.Match{Left: in.expr(), Op: op, Right: right(&in)}
-	if _, ok := m.Left.(*syntax.Binary); ok && op == "" {
-		if _, isSet := m.Right.(*syntax.Set); !isSet {
-			m.Op = "=="
-		}
-	}
+	requireEqual(m)
 	d.add(m)
 	return m
+}
+
+// requireEqual adds the operator that a comparison needs after an operation on bits.
+func requireEqual(m *syntax.Match) {
+	if _, ok := m.Left.(*syntax.Binary); ok && m.Op == "" {
+		m.Op = "=="
+	}
 }
 
 // between turns two comparisons with the ends of a range into one. It reports whether they are that.
@@ -80,8 +84,15 @@ func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
 		return
 	}
 	m := d.match(&in, word, func(v *value) syntax.Expr { return v.constant(data) })
-	if op == google.CmpOpEq && len(data) <= 8 && d.learn(&in, in.number(data).Uint64()) {
-		d.implied = append(d.implied, m)
+	if op == google.CmpOpEq && len(data) <= 8 {
+		d.imply(m, d.learn(&in, in.number(data).Uint64()))
+	}
+}
+
+// imply notes that the compiler may add a comparison by itself.
+func (d *decompiler) imply(m syntax.Stmt, h *selector.Header) {
+	if h != nil && !slices.ContainsFunc(d.implied, func(i *implied) bool { return i.match == m }) {
+		d.implied = append(d.implied, &implied{match: m, header: h})
 	}
 }
 
@@ -95,7 +106,7 @@ func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 		return false
 	case v.flags() && n.Sign() == 0 && op == google.CmpOpNeq:
 		d.match(&plain, "", func(p *value) syntax.Expr { return p.list(v.mask) })
-	case v.flags() && n.Sign() == 0 && op == google.CmpOpEq && several(mask) < 2:
+	case v.flags() && n.Sign() == 0 && op == google.CmpOpEq:
 		d.match(&plain, "!", func(p *value) syntax.Expr { return p.list(v.mask) })
 	case v.flags() && several(mask) > 1:
 		d.match(&plain, word, func(p *value) syntax.Expr { return &syntax.Masked{Value: p.list(data), Mask: p.list(v.mask)} })
@@ -147,6 +158,9 @@ func (d *decompiler) lookup(e *google.Lookup) {
 		if e.Invert {
 			m.Op = "!="
 		}
+		if s.Flags&(set.FlagAnonymous|set.FlagInterval) == set.FlagAnonymous {
+			requireEqual(m)
+		}
 		d.add(m)
 		d.learnSet(v, m, s)
 	case e.DestRegister == unix.NFT_REG_VERDICT:
@@ -167,9 +181,7 @@ func (d *decompiler) learnSet(v *value, m *syntax.Match, s *set.Set) {
 			return
 		}
 		// An echo and its reply have the same fields.
-		if d.learn(v, v.number([]byte(e.Key)).Uint64()) && !slices.Contains(d.implied, syntax.Stmt(m)) {
-			d.implied = append(d.implied, m)
-		}
+		d.imply(m, d.learn(v, v.number([]byte(e.Key)).Uint64()))
 	}
 }
 
@@ -184,7 +196,7 @@ func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	}
 	d.elements[s.Name] = elements
 	out := &syntax.Set{}
-	for _, e := range sorted(elements, key) {
+	for _, e := range sorted(elements, key, s.Flags&set.FlagInterval != 0) {
 		x := &syntax.Elem{Key: &syntax.Wildcard{}, Comment: e.Comment}
 		if e.Key != "" {
 			x.Key = &syntax.Const{Text: d.element(s, key, e)}
@@ -204,23 +216,25 @@ func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	return out
 }
 
-// sorted returns elements in the order of their numbers, as nft lists them.
-func sorted(elements []set.Element, key *value) []set.Element {
+// sorted returns elements in the order in which nft lists them: that of their numbers, of which those of
+// concatenations have the host's byte order.
+func sorted(elements []set.Element, key *value, interval bool) []set.Element {
+	order := value{order: datatype.HostEndian}
+	if len(key.parts) == 0 && (interval || key.order != datatype.HostEndian) {
+		order.order = datatype.BigEndian
+	}
 	return slices.SortedStableFunc(slices.Values(elements), func(a, b set.Element) int {
-		switch {
-		case a.Key == "" || b.Key == "":
+		if a.Key == "" || b.Key == "" {
 			return len(b.Key) - len(a.Key)
-		case len(key.parts) > 0:
-			return new(big.Int).SetBytes([]byte(a.Key)).Cmp(new(big.Int).SetBytes([]byte(b.Key)))
-		default:
-			return key.number([]byte(a.Key)).Cmp(key.number([]byte(b.Key)))
 		}
+		return order.number([]byte(a.Key)).Cmp(order.number([]byte(b.Key)))
 	})
 }
 
 // element returns the key of an element.
 func (d *decompiler) element(s *set.Set, key *value, e set.Element) string {
-	if key.width == 0 && !slices.ContainsFunc(key.parts, func(p *value) bool { return p.width != 0 }) {
+	own := func(v *value) bool { return v.width != 0 || v.raw || v.typ == datatype.Bitmask }
+	if !own(key) && !slices.ContainsFunc(key.parts, own) {
 		return s.FormatKey(e)
 	}
 	values, text, at := key.parts, "", 0

@@ -21,6 +21,24 @@ type protocols struct {
 	// icmpType is the type of the ICMP message, if icmp is true.
 	icmp     bool
 	icmpType uint64
+	// implied are comparisons that the compiler may add by itself.
+	implied []*implied
+}
+
+// implied is a comparison that says that the packet has a header.
+type implied struct {
+	match  syntax.Stmt
+	header *selector.Header
+	// used is true if the rule reads the header.
+	used bool
+}
+
+// use notes that the rule reads a header.
+func (p *protocols) use(h *selector.Header) {
+	for _, i := range p.implied {
+		icmp := i.header == &selector.HeaderIP && h == &selector.HeaderICMP || i.header == &selector.HeaderIP6 && h == &selector.HeaderICMPv6
+		i.used = i.used || i.header == h || icmp
+	}
 }
 
 // know sets what the family of a table says.
@@ -38,9 +56,9 @@ func (p *protocols) know(family nft.Family) {
 	}
 }
 
-// learn notes that a value is a number, and reports whether that names a protocol or a type of ICMP message.
-func (p *protocols) learn(v *value, n uint64) bool {
-	var h *selector.Header
+// learn notes that a value is a number. It returns the protocol that this names, or the one of whose messages it is
+// the type, nil for neither.
+func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	switch {
 	case v.mask != nil:
 	case v.key != nil && v.base == 0:
@@ -66,11 +84,11 @@ func (p *protocols) learn(v *value, n uint64) bool {
 			h = selector.HeaderService.Upper(n)
 		case p.transport == &selector.HeaderICMP, p.transport == &selector.HeaderICMPv6:
 			p.icmp, p.icmpType = true, n
-			return true
+			return p.transport
 		}
 	}
 	if h == nil {
-		return false
+		return nil
 	}
 	switch h.Layer {
 	case selector.LayerLink:
@@ -80,7 +98,7 @@ func (p *protocols) learn(v *value, n uint64) bool {
 	default:
 		p.transport = h
 	}
-	return true
+	return h
 }
 
 // place returns the header at a place of a layer, and where it begins, in bits.
@@ -130,12 +148,14 @@ func (d *decompiler) setField(v *value, offset, bits uint32) bool {
 			return false
 		}
 		v.typ = r.Type
+		d.use(map[selector.ExthdrOp]*selector.Header{selector.ExthdrIPv6: &selector.HeaderIP6, selector.ExthdrIPv4: &selector.HeaderIP}[v.op])
 		return true
 	}
 	h, f := d.fieldAt(v.base, offset, bits)
 	if f == nil || f.Bits != bits {
 		return false
 	}
+	d.use(h)
 	v.x, v.typ, v.field = &syntax.Payload{Proto: h.Name, Field: f.Name}, f.Type, f
 	return true
 }
@@ -143,7 +163,7 @@ func (d *decompiler) setField(v *value, offset, bits uint32) bool {
 // raw makes v raw payload.
 func (d *decompiler) raw(v *value, offset, bits uint32) {
 	x := &syntax.RawPayload{Base: word("payload", uint8(v.base), "", "ll", "nh", "th", "ih"), Offset: offset, Bits: bits}
-	if v.x, v.typ = x, datatype.Integer; x.Base == "" {
+	if v.x, v.typ, v.raw = x, datatype.Integer, true; x.Base == "" {
 		fail("payload", "the base is not known")
 	}
 }
@@ -169,7 +189,8 @@ func (d *decompiler) bitField(v *value) bool {
 	if m.Sign() == 0 || m.Cmp(new(big.Int).Lsh(ones(high-low), low)) != 0 || v.number(v.xor).Sign() != 0 || 8*len(v.mask) != int(v.bits) {
 		return false
 	}
-	if !d.setField(v, v.offset+v.bits-uint32(high), uint32(high-low)) {
+	ok := d.setField(v, v.offset+v.bits-uint32(high), uint32(high-low))
+	if x, isExtension := v.x.(*syntax.Exthdr); !ok || isExtension && x.Raw {
 		v.x = nil
 		return false
 	}
@@ -179,6 +200,7 @@ func (d *decompiler) bitField(v *value) bool {
 
 // payloadWrite adds an assignment to a field. Around the bits of a field the rule writes what it has read.
 func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
+	checkPlace("payload", offset, n)
 	v := &value{base: selector.Layer(base) + 1, offset: 8 * offset, bits: 8 * n, order: datatype.BigEndian}
 	in := d.get("payload", register)
 	if in.mask == nil || in.x != nil || in.base != v.base || in.offset != v.offset || in.bits != v.bits || in.extension {
@@ -209,6 +231,7 @@ func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool
 		return false
 	}
 	if h, f := d.fieldAt(v.base, v.offset, 1<<31); f != nil && f.Bits > v.bits && f.Bits%8 == 0 {
+		d.use(h)
 		part := &value{x: &syntax.Payload{Proto: h.Name, Field: f.Name}, typ: f.Type, bits: f.Bits, order: v.order}
 		full := append(slices.Clone(data), make([]byte, int(f.Bits-v.bits)/8)...)
 		d.match(part, compareWords[op], func(v *value) syntax.Expr { return &syntax.Prefix{X: v.constant(full), Len: 8 * len(data)} })
@@ -231,6 +254,7 @@ func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool
 	for _, part := range parts {
 		data := part.data
 		part.data = nil
+		d.use(selector.HeaderByName(part.x.(*syntax.Payload).Proto))
 		d.equal(part, op, data)
 	}
 	return true

@@ -26,11 +26,14 @@ type Scope interface {
 	Elements(s *set.Set) ([]set.Element, error)
 }
 
-// maxImplied bounds how many comparisons of a rule are tried without.
-const maxImplied = 8
+// maxImplied bounds how often a rule is tried without a comparison.
+const maxImplied = 16
 
 // Rule returns the rule that the expressions are, without a comment. The error wraps errors.ErrUnsupported.
 func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, error) {
+	if _, err := nft.ParseFamily(family.String()); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, errors.ErrUnsupported)
+	}
 	d := &decompiler{family: family, scope: scope, elements: map[string][]set.Element{}}
 	d.know(family)
 	if err := catch(func() { d.run(d.single(exprs)) }); err != nil {
@@ -39,15 +42,25 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 	if err := d.verify(d.out); err != nil {
 		return nil, err
 	}
-	for tries := 0; len(d.implied) > 0 && tries < maxImplied; tries++ {
-		last := d.implied[len(d.implied)-1]
-		d.implied = d.implied[:len(d.implied)-1]
-		without := slices.DeleteFunc(slices.Clone(d.out), func(s syntax.Stmt) bool { return s == last })
+	d.leaveOut()
+	return &syntax.Rule{Family: family, Stmts: d.out}, nil
+}
+
+// leaveOut leaves out the comparisons that the compiler adds by itself. One may be possible only after another.
+func (d *decompiler) leaveOut() {
+	tries := 0
+	for i := len(d.implied) - 1; i >= 0 && tries < maxImplied; i-- {
+		last := d.implied[i]
+		if !last.used {
+			continue
+		}
+		tries++
+		without := slices.DeleteFunc(slices.Clone(d.out), func(s syntax.Stmt) bool { return s == last.match })
 		if d.verify(without) == nil {
-			d.out = without
+			d.out, d.implied = without, slices.Delete(d.implied, i, i+1)
+			i = len(d.implied)
 		}
 	}
-	return &syntax.Rule{Family: family, Stmts: d.out}, nil
 }
 
 // single returns the expressions with a comparison in place of each lookup in an anonymous set of one element: the
@@ -60,7 +73,7 @@ func (d *decompiler) single(exprs []expr.Expr) (out []expr.Expr) {
 		if ok && !l.IsDestRegSet {
 			s, ok = d.scope.Set(l.SetName)
 		}
-		if !ok || s == nil || s.Flags&(set.FlagAnonymous|set.FlagEval) != set.FlagAnonymous || len(s.Key.Fields) > 1 || s.Key.Names[0] == datatype.IfName.Name {
+		if !ok || s == nil || s.Flags&(set.FlagAnonymous|set.FlagEval) != set.FlagAnonymous || len(s.Key.Names) != 1 || s.Key.Names[0] == datatype.IfName.Name {
 			out = append(out, e)
 			continue
 		}
@@ -126,7 +139,7 @@ func (known) Flowtable(string) bool              { return true }
 // verify compiles statements, and compares the result with the expressions.
 func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	native := slices.DeleteFunc(slices.Clone(stmts), func(s syntax.Stmt) bool { _, ok := s.(*syntax.XT); return ok })
-	if len(native) == 0 && len(d.exprs) == 0 {
+	if len(native) == 0 && len(d.exprs) == 0 && len(stmts) > 0 {
 		return nil // extensions of iptables alone
 	}
 	text := syntax.Print(&syntax.Rule{Stmts: native})
@@ -188,14 +201,19 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 	for _, e := range exprs {
 		switch x := e.(type) {
 		case expr.Library:
-			switch k := x.Any.(type) {
-			case *google.Lookup:
-				lookup := *k
-				anonymous(&lookup.SetName, &lookup.SetID)
-				e = expr.Library{Any: &lookup}
-			case *google.Log:
-				e = expr.Library{Any: plainLog(*k)}
+			if x.Any = plain(x.Any); x.Any == nil {
+				continue
 			}
+			if lookup, ok := x.Any.(*google.Lookup); ok {
+				c := *lookup
+				anonymous(&c.SetName, &c.SetID)
+				x.Any = &c
+			}
+			e = x
+		case *expr.Masq:
+			masq := *x
+			masq.MaxPort = end(masq.MinPort, masq.MaxPort)
+			e = &masq
 		case *expr.Dynset:
 			dynset := *x
 			anonymous(&dynset.SetName, &dynset.SetID)
@@ -210,14 +228,44 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 	return out, sets
 }
 
-// plainLog leaves out the options of a log that the kernel sends though they were not given.
-func plainLog(l google.Log) *google.Log {
-	if l.Level == google.LogLevelWarning {
-		l.Key &^= 1 << unix.NFTA_LOG_LEVEL
-		l.Level = 0
+// plain returns an expression without its state, and without what the kernel dumps though it was not given. It is
+// nil if nothing is left.
+func plain(e google.Any) google.Any {
+	switch e := e.(type) {
+	case *google.Counter:
+		return &google.Counter{}
+	case *google.Quota:
+		return &google.Quota{Bytes: e.Bytes, Over: e.Over}
+	case *google.Log:
+		l := *e
+		if l.Level == google.LogLevelWarning {
+			l.Key &^= 1 << unix.NFTA_LOG_LEVEL
+			l.Level = 0
+		}
+		if l.Flags == 0 {
+			l.Key &^= 1 << unix.NFTA_LOG_FLAGS
+		}
+		return &l
+	case *google.Byteorder:
+		if e.Len < e.Size {
+			return nil // nft before version 1.1.2 swaps single bytes
+		}
+	case *google.NAT:
+		n := *e
+		n.RegAddrMax, n.RegProtoMax, n.Specified = end(n.RegAddrMin, n.RegAddrMax), end(n.RegProtoMin, n.RegProtoMax), n.RegProtoMin != 0
+		return &n
+	case *google.Redir:
+		r := *e
+		r.RegisterProtoMax = end(r.RegisterProtoMin, r.RegisterProtoMax)
+		return &r
 	}
-	if l.Flags == 0 {
-		l.Key &^= 1 << unix.NFTA_LOG_FLAGS
+	return e
+}
+
+// end returns the register of the end of a range, 0 if that is its beginning.
+func end(from, to uint32) uint32 {
+	if from == to {
+		return 0
 	}
-	return &l
+	return to
 }

@@ -27,7 +27,7 @@ func (d *decompiler) libraryStmt(e google.Any) bool {
 		}
 		d.add(s)
 	case *google.Log:
-		d.log(plainLog(*e))
+		d.log(e)
 	case *google.Reject:
 		d.reject(e)
 	case *google.NAT:
@@ -63,7 +63,7 @@ func (d *decompiler) stmt(e expr.Expr) {
 	case *expr.PayloadWrite:
 		d.payloadWrite(e.Base, e.Offset, e.Len, e.Source)
 	case *expr.Masq:
-		d.add(&syntax.NAT{Kind: "masquerade", Port: d.span("masq", e.MinPort, e.MaxPort, port), Flags: natFlags(e.Flags)})
+		d.add(&syntax.NAT{Kind: "masquerade", Port: d.span("masq", e.MinPort, end(e.MinPort, e.MaxPort), port), Flags: natFlags(e.Flags)})
 	case *expr.FlowOffload:
 		d.add(&syntax.FlowAdd{Flowtable: e.Flowtable})
 	case *expr.Queue:
@@ -143,7 +143,7 @@ func (d *decompiler) nat(e *google.NAT) {
 			s.Flags = append(s.Flags, flag)
 		}
 	}
-	if e.RegAddrMin != 0 && d.family == nft.FamilyInet {
+	if e.RegAddrMin != 0 && (d.family == nft.FamilyInet || e.Prefix) {
 		s.Family = familyWord(e.Family)
 	}
 	if e.RegAddrMin == 0 {
@@ -158,7 +158,9 @@ func (d *decompiler) nat(e *google.NAT) {
 	case isMap:
 		// The registers after the address are those of the map's data.
 		s.Addr = first.expr()
-		if e.RegProtoMin != 0 && d.regs[slot("nat", e.RegProtoMin)] != nil {
+		if e.RegProtoMin != 0 && d.regs[slot("nat", e.RegProtoMin)] == nil {
+			s.Family = familyWord(e.Family)
+		} else {
 			s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
 		}
 	case e.RegProtoMin != 0 && slot("nat", e.RegProtoMin) == at && at%4 != 0:
@@ -166,7 +168,7 @@ func (d *decompiler) nat(e *google.NAT) {
 		s.Addr = &syntax.Concat{Parts: []syntax.Expr{d.argument("nat", e.RegAddrMin, address(e.Family)), d.argument("nat", e.RegProtoMin, port)}}
 	default:
 		s.Addr = d.span("nat", e.RegAddrMin, e.RegAddrMax, address(e.Family))
-		if e.Prefix && e.RegAddrMax != 0 {
+		if e.RegAddrMax != 0 {
 			s.Addr = prefixOf(address(e.Family), first.data, d.get("nat", e.RegAddrMax).data, s.Addr)
 		}
 		s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
@@ -238,7 +240,7 @@ func (d *decompiler) reject(e *google.Reject) {
 	case e.Type == unix.NFT_REJECT_TCP_RST:
 		s.With = "tcp reset"
 	case e.Type == unix.NFT_REJECT_ICMPX_UNREACH:
-		with("icmpx", datatype.ICMPxCode, e.Code == 1)
+		with("icmpx", datatype.ICMPxCode, e.Code == 1 && d.network == nil)
 	case e.Type == unix.NFT_REJECT_ICMP_UNREACH && (d.family == nft.FamilyIP6 || d.network != nil && d.network.Name == "ip6"):
 		with("icmpv6", datatype.ICMPv6Code, e.Code == 4 && d.family == nft.FamilyIP6)
 	case e.Type == unix.NFT_REJECT_ICMP_UNREACH:

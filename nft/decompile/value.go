@@ -30,6 +30,8 @@ type value struct {
 	extension bool
 	op        selector.ExthdrOp
 	ext       uint8
+	// raw is true for raw payload, whose constants are hexadecimal.
+	raw bool
 	// data is a constant.
 	data []byte
 	// mask and xor are an operation on the bits, (value & mask) ^ xor. They are nil if there is none.
@@ -133,12 +135,10 @@ func (v *value) formatNumber(n *big.Int, plain bool) string {
 		size = v.typ.Len()
 	}
 	switch {
-	case v.typ == datatype.Bitmask:
+	case v.typ == datatype.Bitmask || v.raw:
 		return "0x" + n.Text(16)
-	case size == 0:
+	case size == 0, n.BitLen() > 8*size, v.typ.Bits == 1 && n.BitLen() > 1:
 		return n.String()
-	case n.BitLen() > 8*size, v.typ.Bits == 1 && n.BitLen() > 1:
-		return "0x" + n.Text(16)
 	}
 	b := n.FillBytes(make([]byte, size))
 	if v.typ.Order == datatype.HostEndian && set.LittleHost {
