@@ -65,7 +65,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	if answer.Service, err = a.serviceOf(ctx, f, answer.Ways); err != nil {
 		return nil, err
 	}
-	answer.Sentence = sentence(answer)
+	answer.Sentence, answer.By = sentence(answer), by(answer)
 	if !a.saved {
 		answer.Sentence += fullTable("/")
 	}
