@@ -156,6 +156,39 @@ func TestListing(t *testing.T) {
 	}
 }
 
+// TestIptables decompiles what iptables-nft makes of its stock rulesets. nft translates its extensions, or lists them as
+// comments; here they have their names.
+func TestIptables(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	files, err := filepath.Glob(root + "/nft/eval/testdata/stock/*.iptables")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	c := &comparison{fell: tally{}, other: tally{}}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns := nfttest.New(t)
+		if _, err := ns.Output(string(text), "iptables-nft-restore"); err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		listing, err := ns.Output("", "nft", "-s", "-a", "list", "ruleset")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.compare(t, ns, listing)
+	}
+	fell := c.rules - c.same - len(c.other[""])
+	t.Logf("%d rules: %d fall back to a handle, %d are listed by nft with the same words", c.rules, fell, c.same)
+	c.fell.log(t)
+	c.other.log(t)
+	if c.rules < 50 || fell > c.rules/20 {
+		t.Errorf("%d of %d rules fall back to a handle, want a twentieth at most of 50", fell, c.rules)
+	}
+}
+
 // errorLine matches the position of an error of nft.
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):`)
 

@@ -91,7 +91,9 @@ func (d *decompiler) xt(u *expr.Unknown) {
 	if !ok || strings.ContainsAny(name, "\"\n") {
 		fail(u.Name, "the expression is not known")
 	}
-	d.add(&syntax.XT{Kind: u.Name, Name: name})
+	if name != commentMatch {
+		d.add(&syntax.XT{Kind: u.Name, Name: name})
+	}
 }
 
 // expr turns one expression into a value or statements.
@@ -145,7 +147,7 @@ func (d *decompiler) load(e google.Any) bool {
 		d.put("immediate", e.Register, &value{data: e.Data})
 	case *google.Byteorder:
 		v := *d.get("byteorder", e.SourceRegister)
-		d.settle(&v)
+		d.finish(&v)
 		v.order = datatype.HostEndian + datatype.BigEndian - v.order
 		d.put("byteorder", e.DestRegister, &v)
 	case *google.Meta:

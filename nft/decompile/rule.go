@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -36,7 +37,7 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 	}
 	d := &decompiler{family: family, scope: scope, elements: map[string][]set.Element{}}
 	d.know(family)
-	if err := catch(func() { d.run(d.single(exprs)) }); err != nil {
+	if err := catch(func() { d.run(d.reduce(exprs)) }); err != nil {
 		return nil, err
 	}
 	if err := d.verify(d.out); err != nil {
@@ -63,43 +64,83 @@ func (d *decompiler) leaveOut() {
 	}
 }
 
-// single returns the expressions with a comparison in place of each lookup in an anonymous set of one element: the
-// text of such a set means that to nft.
-func (d *decompiler) single(exprs []expr.Expr) (out []expr.Expr) {
-	for _, e := range exprs {
+// reduce returns the expressions that nft makes of the same conditions: a name that is compared up to its NUL, as
+// iptables-nft does, is compared as a whole, and a lookup in an anonymous set of one element is a comparison.
+func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
+	for i, e := range exprs {
 		k, _ := e.(expr.Library)
-		l, ok := k.Any.(*google.Lookup)
-		s := (*set.Set)(nil)
-		if ok && !l.IsDestRegSet {
-			s, ok = d.scope.Set(l.SetName)
+		switch k := k.Any.(type) {
+		case *google.Cmp:
+			if i > 0 && isName(exprs[i-1]) && len(k.Data) < datatype.IfNameSize && bytes.HasSuffix(k.Data, []byte{0}) {
+				whole := *k
+				whole.Data = append(slices.Clone(k.Data), make([]byte, datatype.IfNameSize-len(k.Data))...)
+				e = expr.Library{Any: &whole}
+			}
+		case *google.Lookup:
+			if one, ok := d.single(k); ok {
+				out = append(out, one...)
+				continue
+			}
 		}
-		if !ok || s == nil || s.Flags&(set.FlagAnonymous|set.FlagEval) != set.FlagAnonymous || len(s.Key.Names) != 1 || s.Key.Names[0] == datatype.IfName.Name {
-			out = append(out, e)
-			continue
-		}
-		elements, err := d.scope.Elements(s)
-		if err != nil || len(elements) != 1 || elements[0].Key == "" || elements[0].State != "" {
-			out = append(out, e)
-			continue
-		}
-		from, to := []byte(elements[0].Key), []byte(elements[0].KeyEnd)
-		compare := func(op google.CmpOp, data []byte) {
-			out = append(out, expr.Library{Any: &google.Cmp{Op: op, Register: l.SourceRegister, Data: data}})
-		}
-		switch isRange := len(to) > 0 && !bytes.Equal(from, to); {
-		case isRange && l.Invert:
-			out = append(out, expr.Library{Any: &google.Range{Op: google.CmpOpNeq, Register: l.SourceRegister, FromData: from, ToData: to}})
-		case isRange:
-			compare(google.CmpOpGte, from)
-			compare(google.CmpOpLte, to)
-		case l.Invert:
-			compare(google.CmpOpNeq, from)
-		default:
-			compare(google.CmpOpEq, from)
-		}
+		out = append(out, e)
 	}
 	return out
 }
+
+// isName reports whether an expression loads the name of an interface.
+func isName(e expr.Expr) bool {
+	k, _ := e.(expr.Library)
+	m, ok := k.Any.(*google.Meta)
+	if !ok {
+		return false
+	}
+	found := selector.MetaKeys.ByNumber(uint32(m.Key))
+	return found != nil && found.Type == datatype.IfName
+}
+
+// single returns the comparison with the only element of an anonymous set. ok is false for other sets.
+func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
+	s, ok := d.scope.Set(l.SetName)
+	if !ok || l.IsDestRegSet || s.Flags&(set.FlagAnonymous|set.FlagEval) != set.FlagAnonymous || len(s.Key.Names) != 1 || s.Key.Names[0] == datatype.IfName.Name {
+		return nil, false
+	}
+	elements, err := d.scope.Elements(s)
+	if err != nil || len(elements) != 1 || elements[0].Key == "" || elements[0].State != "" {
+		return nil, false
+	}
+	from, to := []byte(elements[0].Key), []byte(elements[0].KeyEnd)
+	compare := func(op google.CmpOp, data []byte) {
+		out = append(out, expr.Library{Any: &google.Cmp{Op: op, Register: l.SourceRegister, Data: data}})
+	}
+	switch isRange := len(to) > 0 && !bytes.Equal(from, to); {
+	case isRange && l.Invert:
+		out = append(out, expr.Library{Any: &google.Range{Op: google.CmpOpNeq, Register: l.SourceRegister, FromData: from, ToData: to}})
+	case isRange:
+		compare(google.CmpOpGte, from)
+		compare(google.CmpOpLte, to)
+	case l.Invert:
+		compare(google.CmpOpNeq, from)
+	default:
+		compare(google.CmpOpEq, from)
+	}
+	return out, true
+}
+
+// Comment returns the comment that iptables-nft has put into a rule, which is not in the rule's text.
+func Comment(exprs []expr.Expr) string {
+	for _, e := range exprs {
+		if u, ok := e.(*expr.Unknown); ok {
+			if name, _, info, ok := u.Extension(); ok && name == commentMatch {
+				text, _, _ := bytes.Cut(info, []byte{0})
+				return string(text)
+			}
+		}
+	}
+	return ""
+}
+
+// commentMatch is the match of iptables that is a comment.
+const commentMatch = "comment"
 
 // failure is the panic that ends a decompilation. It never leaves catch.
 type failure struct{ err error }

@@ -195,7 +195,7 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 		out.shift = 0
 		return &out
 	}
-	d.settle(&out)
+	d.finish(&out)
 	switch e.Op {
 	case expr.BitwiseBool:
 		fail("bitwise", "there are two operations")
@@ -212,8 +212,8 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	return &out
 }
 
-// settle makes the operation on the bits of a value a part of its selector.
-func (d *decompiler) settle(v *value) {
+// finish makes the operation on the bits of a value a part of its selector.
+func (d *decompiler) finish(v *value) {
 	if d.resolve(v); v.mask != nil {
 		v.x, v.mask, v.xor, v.field, v.key = v.expr(), nil, nil, nil, nil
 	}

@@ -247,7 +247,7 @@ func TestEveryNodeIsPrinted(t *testing.T) {
 		}
 		nodes(reflect.ValueOf(body), got)
 	}
-	// nft lists extensions of iptables, and nobody can load them.
+	// nft lists extensions of iptables, and cannot load them.
 	xt := &XT{Kind: "match", Name: "conntrack"}
 	if text := PrintStmt(xt); text != `xt match "conntrack"` {
 		t.Errorf("an extension of iptables is printed as %s", text)

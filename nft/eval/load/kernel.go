@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +51,7 @@ func rules(r *kernel.Reader, p *kernel.Program, chain string) ([]eval.Rule, erro
 			}
 			return syntax.Print(tree)
 		})
-		out[i] = eval.Rule{Handle: rule.Handle, Words: words, Comment: rule.Info.Comment, Owner: rule.Info.Owner, Exprs: rule.Exprs}
+		out[i] = eval.Rule{Handle: rule.Handle, Words: words, Comment: cmp.Or(rule.Info.Comment, decompile.Comment(rule.Exprs)), Owner: rule.Info.Owner, Exprs: rule.Exprs}
 	}
 	return out, nil
 }
