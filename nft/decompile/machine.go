@@ -2,7 +2,6 @@ package decompile
 
 import (
 	"strings"
-	"time"
 
 	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -88,7 +87,7 @@ func (d *decompiler) run(exprs []expr.Expr) {
 // xt adds an extension of iptables.
 func (d *decompiler) xt(u *expr.Unknown) {
 	name, _, _, ok := u.Extension()
-	if !ok || strings.ContainsAny(name, "\"\n") {
+	if !ok || strings.Contains(name, `"`) {
 		fail(u.Name, "the expression is not known")
 	}
 	if name != commentMatch {
@@ -284,7 +283,7 @@ func (d *decompiler) exthdr(e *expr.Exthdr) {
 // dynset adds a statement that changes a set.
 func (d *decompiler) dynset(e *expr.Dynset) {
 	s := d.set("dynset", e.SetName)
-	elem := &syntax.Elem{Key: d.keyOf("dynset", e.Key, s.Key).expr(), Timeout: e.Timeout.Truncate(time.Millisecond)}
+	elem := &syntax.Elem{Key: d.keyOf("dynset", e.Key, s.Key).expr(), Timeout: e.Timeout}
 	for _, x := range e.Exprs {
 		stmt, err := expr.StatefulStmt(x)
 		if err != nil {

@@ -29,15 +29,20 @@ type protocols struct {
 type implied struct {
 	match  syntax.Stmt
 	header *selector.Header
-	// used is true if the rule reads the header.
-	used bool
+	// used is true if the rule reads the header, and moved if there is a match of iptables before that: the compiler adds
+	// the comparison after it.
+	used, moved bool
 }
 
 // use notes that the rule reads a header.
-func (p *protocols) use(h *selector.Header) {
-	for _, i := range p.implied {
+func (d *decompiler) use(h *selector.Header) {
+	for _, i := range d.implied {
 		icmp := i.header == &selector.HeaderIP && h == &selector.HeaderICMP || i.header == &selector.HeaderIP6 && h == &selector.HeaderICMPv6
-		i.used = i.used || i.header == h || icmp
+		if i.used || i.header != h && !icmp {
+			continue
+		}
+		i.used = true
+		i.moved = slices.ContainsFunc(d.out[slices.Index(d.out, i.match):], func(s syntax.Stmt) bool { x, ok := s.(*syntax.XT); return ok && x.Kind == "match" })
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/printable"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -44,7 +45,11 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 		return nil, err
 	}
 	d.leaveOut()
-	return &syntax.Rule{Family: family, Stmts: d.out}, nil
+	out := &syntax.Rule{Family: family, Stmts: d.out}
+	if text := syntax.Print(out); text != printable.Escape(text) {
+		return nil, fmt.Errorf("a text in it has characters that cannot be printed: %w", errors.ErrUnsupported)
+	}
+	return out, nil
 }
 
 // leaveOut leaves out the comparisons that the compiler adds by itself. One may be possible only after another.
@@ -52,7 +57,7 @@ func (d *decompiler) leaveOut() {
 	tries := 0
 	for i := len(d.implied) - 1; i >= 0 && tries < maxImplied; i-- {
 		last := d.implied[i]
-		if !last.used {
+		if !last.used || last.moved {
 			continue
 		}
 		tries++
@@ -132,7 +137,7 @@ func Comment(exprs []expr.Expr) string {
 		if u, ok := e.(*expr.Unknown); ok {
 			if name, _, info, ok := u.Extension(); ok && name == commentMatch {
 				text, _, _ := bytes.Cut(info, []byte{0})
-				return string(text)
+				return printable.Escape(string(text))
 			}
 		}
 	}

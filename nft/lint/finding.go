@@ -74,10 +74,10 @@ func Format(id, sentence, example, remedy string, more int) string {
 	if more > 0 {
 		fmt.Fprintf(&b, " (and %d more like this)", more)
 	}
+	fmt.Fprintf(&b, "\n  remedy: %s", remedy)
 	if example != "" {
 		fmt.Fprintf(&b, "\n  for example: %s", example)
 	}
-	fmt.Fprintf(&b, "\n  remedy: %s", remedy)
 	return b.String()
 }
 
