@@ -7,8 +7,7 @@
 //
 // The ends of the packet are resolved in place.go, the kernel's routes in host.go. The Service
 // and its endpoints come from the Service frontend (service.go), also those that are not used.
-// Rules are described by step.go, with the text and the fragment that weft knows (owners.go), and else with the text that
-// package nft/decompile finds. Why a packet is stopped, and what to do, is one table for explain and trace (cause.go).
+// Rules are described by step.go, with the text that package nft/decompile finds and the fragment that their userdata names. Why a packet is stopped, and what to do, is one table for explain and trace (cause.go).
 //
 // # Traces
 //

@@ -124,8 +124,7 @@ func (t *tracing) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = reader.Close() }()
-	a := &asker{conn: t.conn, host: newHost(), owners: newOwners(&t.conn)}
-	defer a.owners.close()
+	a := &asker{conn: t.conn, host: newHost()}
 	fragment, err := t.fragment(ctx, a)
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 			if !ok {
 				return c.flush(func(*Traced) bool { return true })
 			}
-			if err := c.add(ctx, &e); err != nil {
+			if err := c.add(&e); err != nil {
 				return err
 			}
 		case now := <-tick.C:
@@ -129,7 +129,7 @@ func (c *collector) flush(over func(*Traced) bool) error {
 }
 
 // add adds an event to its packet.
-func (c *collector) add(ctx context.Context, e *kernel.TraceEvent) error {
+func (c *collector) add(e *kernel.TraceEvent) error {
 	switch e.Type {
 	case kernel.TraceOverrun:
 		c.lost++
@@ -160,7 +160,8 @@ func (c *collector) add(ctx context.Context, e *kernel.TraceEvent) error {
 		p.selected = append(p.selected, e.Chain)
 	}
 	p.seen = now
-	return c.step(ctx, p, e)
+	c.step(p, e)
+	return nil
 }
 
 // ended reports whether nothing more is heard of a packet.
@@ -169,7 +170,7 @@ func (p *Traced) ended(now time.Time) bool {
 }
 
 // step adds what an event says to a packet.
-func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) error {
+func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	if len(e.Network) > 0 {
 		// The first event in a base chain.
 		p.base = e.Chain
@@ -182,11 +183,11 @@ func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) e
 		}
 	}
 	if e.Type == kernel.TraceReturn || strings.HasPrefix(e.Table.Name, c.own) {
-		return nil
+		return
 	}
 	if len(p.Steps) >= maxSteps {
 		p.cut = true
-		return nil
+		return
 	}
 	s := eval.Step{Table: e.Table, Chain: e.Chain, Rule: e.Rule, Verdict: e.Verdict}
 	if e.Type == kernel.TracePolicy {
@@ -200,10 +201,7 @@ func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) e
 			s.Matched = &eval.Rule{Handle: e.Rule, Comment: "it is gone"}
 		}
 	}
-	step, err := c.describe(ctx, &s, p.base)
-	if err != nil {
-		return err
-	}
+	step := c.describe(&s, p.base)
 	step.Hook = "-"
 	if chain != nil && chain.Decl.Base != nil {
 		step.Hook = hookName(e.Table.Family, chain.Decl.Base.Hook)
@@ -215,7 +213,6 @@ func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) e
 	if s.Verdict.Code == datatype.VerdictDrop {
 		p.Verdict = step.Verdict
 	}
-	return nil
 }
 
 // hookName returns the name of a hook.

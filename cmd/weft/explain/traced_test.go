@@ -38,7 +38,7 @@ func startTracer(t *testing.T, ctx context.Context, count int) *tracer {
 	base := eval.Chain{Decl: &object.Chain{Name: "in", Base: &object.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN}}, Rules: []eval.Rule{{Handle: 4, Text: "tcp dport 22 drop", Comment: "no ssh"}}}
 	rules := &eval.Ruleset{Tables: []eval.Table{{ID: traceTable, Chains: []eval.Chain{base}}}}
 	r.collector = &collector{
-		asker: &asker{host: &host{links: map[int]eval.Interface{1: {Index: 1, Name: "lo"}}}, rules: rules, owners: &owners{absent: true}},
+		asker: &asker{host: &host{links: map[int]eval.Interface{1: {Index: 1, Name: "lo"}}}, rules: rules},
 		own:   "weft-trace-", left: count,
 		load:  func() (*eval.Ruleset, error) { r.loads++; return rules, nil },
 		print: func(p *Traced) error { r.got = append(r.got, p); return nil },
