@@ -200,8 +200,8 @@ func (c *comparison) load(t *testing.T, r *nfttest.Ruleset, skip map[int]bool) {
 		ns := nfttest.New(t)
 		script, lines := r.Script(skip)
 		_, err := ns.Output(script, "nft", "-f", "-")
-		listing := ""
 		if err == nil {
+			var listing string
 			if listing, err = ns.Output("", "nft", "-s", "-a", "list", "ruleset"); err == nil {
 				c.compare(t, ns, listing)
 				return

@@ -243,8 +243,7 @@ func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool
 		return true
 	}
 	var parts []*value
-	var fields protocols
-	fields = d.protocols
+	fields := d.protocols
 	for at := uint32(0); at < v.bits; {
 		h, f := fields.fieldAt(v.base, v.offset+at, v.bits-at)
 		if f == nil || f.Bits%8 != 0 || f.Bits == v.bits {
