@@ -2,14 +2,15 @@
 //
 // What comes in are the expressions of any program's rule, as package expr decodes them, and the sets that
 // they refer to; what goes out is a tree of package syntax, which prints as nft(8) 1.0.6 lists the rule without
-// the counts of its counters (`nft -s list ruleset`), apart from counts that are not 0. Read rule.go first, then
-// machine.go.
+// counts (`nft -s list ruleset`). Read rule.go first, then machine.go.
 //
 // The text is never wrong: [Rule] compiles it again, and compares the bytes of the expressions and the elements
-// of the anonymous sets. Comparisons that the compiler adds by itself are left out if the bytes stay the same,
-// such as "meta l4proto tcp" before "tcp dport 80". Matches and targets of iptables, which iptables-nft puts into
-// rules, are printed as newer versions of nft list them (xt match "conntrack"), without their data; all other
-// expressions of the rule are compared.
+// of the anonymous sets. Before that, an anonymous set of one element becomes a comparison, because its text means
+// that to nft, and names that iptables-nft compares up to their NUL are padded. Comparisons that the compiler adds by
+// itself are left out if the bytes stay the same, such as "meta l4proto tcp" before "tcp dport 80".
+//
+// Matches and targets of iptables, which iptables-nft puts into rules, are printed as newer versions of nft list
+// them (xt match "conntrack"), without their data. All other expressions of such a rule are compared.
 //
 // # Errors
 //
