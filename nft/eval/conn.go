@@ -202,6 +202,6 @@ func (m *machine) ctTuple(e *expr.CT) {
 	case unix.NFT_CT_L3PROTOCOL:
 		m.registers.store(e.Dest, []byte{uint8(m.headers.family)})
 	default:
-		undecided("expression %s is not known", expr.Format(e))
+		m.unknown(e)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // maxChoice is the greatest modulus of numgen and hash for which all results are listed.
@@ -36,11 +37,11 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 	case *expr.Unknown:
 		x, ok := readExtension(e)
 		if !ok {
-			undecided("expression %s is not known", expr.Format(e))
+			m.unknown(e)
 		}
 		m.extension(&x)
 	default:
-		undecided("expression %s is not known", expr.Format(e))
+		m.unknown(e)
 	}
 }
 
@@ -80,13 +81,13 @@ func (m *machine) library(r *Rule, k expr.Library) {
 		m.fib(k, e)
 	case *google.Objref:
 		if e.Type != unix.NFT_OBJECT_COUNTER {
-			undecided("expression %s is not known", expr.Format(k))
+			m.unknown(k)
 		}
 	case *google.Reject:
 		m.verdict = set.Verdict{Code: datatype.VerdictDrop}
 	case *google.Counter, *google.Log:
 	default:
-		undecided("expression %s is not known", expr.Format(k))
+		m.unknown(k)
 	}
 }
 
@@ -110,7 +111,11 @@ func compares(op google.CmpOp, c int) bool {
 
 // exceeds branches on whether a limit or quota is exceeded.
 func (m *machine) exceeds(e expr.Expr) bool {
-	return m.choose(expr.Format(e), 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
+	what := expr.Format(e)
+	if s, err := expr.StatefulStmt(e); err == nil {
+		what = syntax.PrintStmt(s)
+	}
+	return m.choose(what, 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
 }
 
 // random branches on a number from offset to offset + modulus - 1. If these are too many, it
@@ -151,7 +156,7 @@ func (m *machine) bitwise(e *expr.Bitwise) {
 			carry = w << (32 - e.Shift)
 		}
 	default:
-		undecided("expression %s is not known", expr.Format(e))
+		m.unknown(e)
 	}
 }
 

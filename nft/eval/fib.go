@@ -11,7 +11,7 @@ import (
 // fib loads the type of an address.
 func (m *machine) fib(k expr.Library, e *google.Fib) {
 	if !e.ResultADDRTYPE || e.FlagIIF || e.FlagOIF || e.FlagMARK || e.FlagPRESENT || e.FlagSADDR == e.FlagDADDR {
-		undecided("expression %s is not known", expr.Format(k))
+		m.unknown(k)
 	}
 	addr := m.out.Packet.Source()
 	if e.FlagDADDR {

@@ -54,7 +54,7 @@ func (m *machine) payloadWrite(e *expr.PayloadWrite) {
 		m.breakIf(true)
 		return
 	case e.CsumKind == 0 && (e.Base != unix.NFT_PAYLOAD_NETWORK_HEADER || m.headers.family != nft.FamilyIP6):
-		undecided("expression %s does not correct the checksum", expr.Format(e))
+		m.unknown(e) // it does not correct the checksum
 	}
 	p := &m.out.Packet
 	p.write(m.headers, at, m.registers.at(e.Source, e.Len), e.Pseudo)
@@ -201,7 +201,7 @@ func (m *machine) ct(e *expr.CT) {
 	case e.Source != 0 && e.Key == unix.NFT_CT_MARK:
 		conn.Mark = binary.NativeEndian.Uint32(m.registers.at(e.Source, 4))
 	case e.Source != 0:
-		undecided("expression %s is not known", expr.Format(e))
+		m.unknown(e)
 	case e.Direction != selector.NoDirection:
 		m.ctTuple(e)
 	case e.Key == unix.NFT_CT_STATUS:
@@ -217,6 +217,6 @@ func (m *machine) ct(e *expr.CT) {
 		}
 		m.registers.store(e.Dest, []byte{direction})
 	default:
-		undecided("expression %s is not known", expr.Format(e))
+		m.unknown(e)
 	}
 }

@@ -70,7 +70,7 @@ func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 				continue
 			}
 		}
-		undecided("expression %s is not known", expr.Format(e))
+		m.unknown(e)
 	}
 	key := string(m.registers.at(e.Key, s.Decl.Key.Len))
 	element, exists := m.find(s, key)

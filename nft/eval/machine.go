@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"strings"
+
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
@@ -35,8 +37,10 @@ type machine struct {
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
-	// rest are the expressions of the rule after the one that runs.
-	rest []expr.Expr
+	// running is the rule that runs, in the chain place, and rest are its expressions after the one that runs.
+	running *Rule
+	place   *Chain
+	rest    []expr.Expr
 	// changed has the elements that the packet has added, and nil for those that it has deleted.
 	changed  map[changedKey]*set.Element
 	executed int
@@ -125,6 +129,7 @@ func (m *machine) chain(c *Chain) set.Verdict {
 // rule runs a rule, and records it if it matched.
 func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
 	m.verdict, m.lookups = set.Verdict{Code: datatype.VerdictContinue}, nil
+	m.running, m.place = r, c
 	for i, e := range r.Exprs {
 		m.rest = r.Exprs[i+1:]
 		m.expr(r, e)
@@ -136,6 +141,18 @@ func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
 		m.step(Step{Chain: c.Decl.Name, Rule: r.Handle, Matched: r, Verdict: m.verdict, Lookups: m.lookups})
 	}
 	return m.verdict
+}
+
+// unknown ends the evaluation at an expression whose effect is not known.
+func (m *machine) unknown(e expr.Expr) {
+	name, _, _ := strings.Cut(expr.Format(e), " ")
+	if u, ok := e.(*expr.Unknown); ok {
+		name = u.Name
+		if x, ok := readExtension(u); ok {
+			name += " " + x.name
+		}
+	}
+	undecided("weft does not know what %s does, in %q of chain %s in table %s", name, m.running, m.place.Decl.Name, m.current.table.ID)
 }
 
 // breakIf ends the rule if it does not match.

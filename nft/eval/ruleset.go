@@ -2,8 +2,8 @@ package eval
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -44,8 +44,10 @@ type Chain struct {
 type Rule struct {
 	// Handle identifies the rule in its table. It is not 0.
 	Handle uint64
-	// Text is the rule in nft's words without its comment, empty if it is not known.
-	Text    string
+	// Text is the rule in nft's words without its comment. It is empty if only Words knows it.
+	Text string
+	// Words, if it is not nil, returns the text, empty if the expressions have none.
+	Words   func() string
 	Comment string
 	// Owner is who publishes the rule, as in userdata.RuleInfo. It is empty for a rule that
 	// weft did not make.
@@ -54,20 +56,16 @@ type Rule struct {
 	Anonymous []Set
 }
 
-// String returns the text of the rule. If it is not known, String returns the expressions in
-// libnftnl's notation.
+// HandleWord is how String begins if the rule has no text.
+const HandleWord = "handle "
+
+// String returns the text of the rule, or its handle if the rule has no text.
 func (r *Rule) String() string {
-	if r.Text != "" {
-		return r.Text
+	text := r.Text
+	if text == "" && r.Words != nil {
+		text = r.Words()
 	}
-	var b strings.Builder
-	for i, e := range r.Exprs {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString("[ " + expr.Format(e) + " ]")
-	}
-	return b.String()
+	return cmp.Or(text, fmt.Sprint(HandleWord, r.Handle))
 }
 
 // chain returns the chain of a name, or nil.

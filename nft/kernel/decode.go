@@ -75,7 +75,7 @@ func decodeRule(m reply) (ruleInfo, error) {
 			}
 			var err error
 			if r.writes, err = compile.ParseWrites(a.Bytes()); err != nil {
-				return r, fmt.Errorf("rule %d of chain %s: %w: %w", r.handle, r.chain, ErrMalformed, err)
+				return r, fmt.Errorf("handle %d of chain %s: %w: %w", r.handle, r.chain, ErrMalformed, err)
 			}
 		}
 	}

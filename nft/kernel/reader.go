@@ -111,7 +111,7 @@ func decodeProgramRule(m reply) (r ProgramRule, err error) {
 			r.Info, _ = userdata.ParseRule(a.Bytes()) // another program may have another format
 		case unix.NFTA_RULE_EXPRESSIONS:
 			if r.Exprs, err = expr.Decode(a.Bytes()); err != nil {
-				return r, fmt.Errorf("rule %d: %w", r.Handle, err)
+				return r, fmt.Errorf("handle %d: %w", r.Handle, err)
 			}
 		}
 	}

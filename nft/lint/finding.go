@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/eval"
 )
 
 // ID names a kind of finding.
@@ -73,10 +74,10 @@ func Format(id, sentence, example, remedy string, more int) string {
 	if more > 0 {
 		fmt.Fprintf(&b, " (and %d more like this)", more)
 	}
+	fmt.Fprintf(&b, "\n  remedy: %s", remedy)
 	if example != "" {
 		fmt.Fprintf(&b, "\n  for example: %s", example)
 	}
-	fmt.Fprintf(&b, "\n  remedy: %s", remedy)
 	return b.String()
 }
 
@@ -86,7 +87,7 @@ type Place struct {
 	Table nft.TableID
 	// Chain is the chain, or empty for a set; Set is the set.
 	Chain, Set string
-	// Rule is the rule's text, empty for a policy.
+	// Rule is the rule's text or its handle, see eval.Rule.String. It is empty for a policy.
 	Rule string
 }
 
@@ -97,6 +98,8 @@ func (p Place) String() string {
 		return fmt.Sprintf("set %s of table %s%s", p.Set, p.Table, p.by())
 	case p.Rule == "":
 		return fmt.Sprintf("the policy of chain %s of table %s%s", p.Chain, p.Table, p.by())
+	case strings.HasPrefix(p.Rule, eval.HandleWord):
+		return p.in(p.Rule)
 	default:
 		return p.in(strconv.Quote(p.Rule))
 	}

@@ -93,6 +93,42 @@ func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
 	return r, nil
 }
 
+// ExthdrAt returns the expression on a place of an extension, in bits, as nft lists it; of no bits the extension
+// itself. It is the inverse of ResolveExthdr, which fails for what it returns if the place has no name.
+func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
+	kind := [...]syntax.ExthdrKind{ExthdrIPv6: syntax.ExthdrIPv6, ExthdrTCP: syntax.ExthdrTCP, ExthdrIPv4: syntax.ExthdrIPv4, ExthdrSCTP: syntax.ExthdrSCTP}[op&3]
+	list, _ := ExtensionsOf(kind)
+	x := &syntax.Exthdr{Kind: kind}
+	for i := range list {
+		e := &list[i]
+		if e.Type != typ {
+			continue
+		}
+		if x.Name == "" {
+			x.Name = e.Name
+		}
+		f := find(e.Fields, func(f *ExtensionField) bool { return f.offset == offset && f.Bits == bits })
+		if f == nil {
+			continue
+		}
+		x.Name, x.Field = e.Name, f.Name
+		if name, index, ok := strings.Cut(strings.TrimSuffix(f.Name, "]"), "["); ok {
+			n, _ := datatype.ParseNumber(index, 32)
+			x.Field, x.Index = name, uint32(n)
+		}
+		return x
+	}
+	if x.Name == "" {
+		x.Name = strconv.Itoa(int(typ))
+	}
+	if kind == syntax.ExthdrTCP && bits > 0 {
+		x.Raw, x.Name, x.Offset, x.Length = true, strconv.Itoa(int(typ)), offset, bits
+	} else if bits > 0 {
+		x.Name, x.Field = "", "unknown"
+	}
+	return x
+}
+
 // fieldName is the field's name with the number in its brackets.
 func fieldName(x *syntax.Exthdr) string {
 	switch {

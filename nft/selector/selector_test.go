@@ -183,3 +183,25 @@ func TestResolveExthdr(t *testing.T) {
 		t.Errorf("raw bits = %+v, want no field", r)
 	}
 }
+
+// TestExthdrAt finds the expression of each field of each extension by its place.
+func TestExthdrAt(t *testing.T) {
+	for _, kind := range []syntax.ExthdrKind{syntax.ExthdrIPv6, syntax.ExthdrIPv4, syntax.ExthdrTCP, syntax.ExthdrSCTP} {
+		list, op := ExtensionsOf(kind)
+		for i := range list {
+			for _, f := range list[i].Fields {
+				x := ExthdrAt(op, list[i].Type, f.offset, f.Bits)
+				r, err := ResolveExthdr(x)
+				if err != nil || r.Op != op || r.Ext.Type != list[i].Type || r.Offset != f.offset || r.Bits != f.Bits {
+					t.Errorf("%s %s %s is %s: %+v, %v", kind, list[i].Name, f.Name, syntax.PrintExpr(x), r, err)
+				}
+			}
+		}
+	}
+	if x := ExthdrAt(ExthdrTCP, 254, 16, 8); syntax.PrintExpr(x) != "tcp option @254,16,8" {
+		t.Errorf("a place without a name is %s", syntax.PrintExpr(x))
+	}
+	if _, err := ResolveExthdr(ExthdrAt(ExthdrIPv6, 43, 8, 3)); err == nil {
+		t.Error("an IPv6 extension has a field without a name")
+	}
+}

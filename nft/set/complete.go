@@ -22,6 +22,7 @@ func (s *Set) Complete() {
 	}
 	s.Key.Names = typeNames(s.Key.ID)
 	s.Key.complete(s.keyParts())
+	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
 		// The kernel gives the size of its own structure.
@@ -31,6 +32,14 @@ func (s *Set) Complete() {
 	case s.Map:
 		s.Data.Names = typeNames(s.Data.ID)
 		s.Data.complete(s.dataParts())
+		s.Data.order(findUint32(s.UserData, udataSetDataOrder))
+	}
+}
+
+// order sets the byte order that nft has stored of a single number whose type has none of its own.
+func (t *Type) order(stored uint32) {
+	if len(t.parts) == 1 && t.parts[0].Type == datatype.Integer && stored != 0 {
+		t.parts[0].Order = datatype.Order(stored)
 	}
 }
 

@@ -247,6 +247,12 @@ func TestEveryNodeIsPrinted(t *testing.T) {
 		}
 		nodes(reflect.ValueOf(body), got)
 	}
+	// nft lists extensions of iptables, and cannot load them.
+	xt := &XT{Kind: "match", Name: "conntrack"}
+	if text := PrintStmt(xt); text != `xt match "conntrack"` {
+		t.Errorf("an extension of iptables is printed as %s", text)
+	}
+	got["XT"] = true
 	if len(want) < 40 {
 		t.Errorf("only %d types found in the source", len(want))
 	}

@@ -123,9 +123,3 @@ func ParseStateful(text string) ([]Stmt, error) {
 	}
 	return result(p, list, "")
 }
-
-// xt fails: nft(8) has the statement, but cannot load it.
-func (p *parser) xt() Stmt {
-	p.Fail(p.Tok, "xt statements are extensions of iptables, which nft(8) can list but not load: write the rule in nft's own words")
-	return &Notrack{}
-}

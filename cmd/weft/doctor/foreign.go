@@ -88,21 +88,14 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 
 // finding describes what stops packets, of so many that were followed.
 func (s *stop) finding(followed int) Finding {
-	what := fmt.Sprintf("rule %d", s.step.Handle)
-	if s.step.Handle == 0 {
-		what = "the " + s.step.Rule
-	}
-	if s.step.Comment != "" {
-		what += fmt.Sprintf(" (%s)", s.step.Comment)
-	}
 	packet := "packets"
 	if s.reply {
 		packet = "replies"
 	}
 	f := Finding{
 		Severity: Error,
-		Found: fmt.Sprintf("%s of chain %s of table %s, which is not weft's, stops %s of Services (%s): %s; %d of %d packets that were followed",
-			what, s.step.Chain, s.step.Table, packet, s.verdict, s.example, s.packets, followed),
+		Found: fmt.Sprintf("%s, stops %s of Services (%s): %s; %d of %d packets that were followed",
+			s.step.Place(), packet, s.verdict, s.example, s.packets, followed),
 		Meaning: "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table",
 		Remedy: fmt.Sprintf("`nft -a list chain %s %s` shows it: have the program that made it accept the pods' addresses as source and as destination, and established connections; `weft explain %s` has the whole way",
 			s.step.Table, s.step.Chain, s.example.flags()),

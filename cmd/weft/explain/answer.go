@@ -6,9 +6,12 @@ import (
 
 // Answer is what happens to a packet.
 type Answer struct {
-	// Sentence is the answer in short.
+	// Sentence is the answer in short: of a packet that does not arrive the cause, then the remedy. It has no full
+	// stop.
 	Sentence string `json:"answer"`
-	Packet   Packet `json:"packet"`
+	// By is the rule that ends the packet, empty if none does.
+	By     string `json:"by,omitempty"`
+	Packet Packet `json:"packet"`
 	// Service is the one whose address and port the packet has, nil if it is none's.
 	Service *Service `json:"service,omitempty"`
 	// Ways are what can happen, the most probable first.
@@ -93,7 +96,7 @@ type Step struct {
 	Chain    string `json:"chain"`
 	// Handle is 0 for the policy of a chain.
 	Handle uint64 `json:"handle,omitempty"`
-	// Rule is the text of the rule, or "policy accept" and the like.
+	// Rule is the text of the rule in nft's words, "handle 7" if it has none, or "policy accept" and the like.
 	Rule    string `json:"rule"`
 	Comment string `json:"comment,omitempty"`
 	// Owner is the fragment, as "publisher/name". It is empty for the policy of a chain, and if it

@@ -44,20 +44,17 @@ type asker struct {
 	rules *eval.Ruleset
 	// saved is true if the rules are those of a file, which does not say whose they are.
 	saved bool
-	// owners finds the text and the fragment of rules.
-	owners *owners
 }
 
 // Ask answers a question with the ruleset and the routes of this network namespace, unless the
-// question names another ruleset. It asks weft for the names of pods and Services, and for the owners of rules.
+// question names another ruleset. It asks weft for the names of pods and Services.
 func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) {
 	rules, closeRules, err := readRules(q.Ruleset)
 	if err != nil {
 		return nil, err
 	}
 	defer closeRules()
-	a := &asker{conn: conn, host: newHost(), rules: rules, saved: q.Ruleset != "", owners: newOwners(&conn)}
-	defer a.owners.close()
+	a := &asker{conn: conn, host: newHost(), rules: rules, saved: q.Ruleset != ""}
 	f, answer, err := a.follow(ctx, q)
 	if err != nil {
 		return nil, err
@@ -65,7 +62,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	if answer.Service, err = a.serviceOf(ctx, f, answer.Ways); err != nil {
 		return nil, err
 	}
-	answer.Sentence = sentence(answer)
+	answer.Sentence, answer.By = sentence(answer), by(answer)
 	if !a.saved {
 		answer.Sentence += fullTable("/")
 	}
@@ -79,7 +76,7 @@ func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer,
 		return f, nil, err
 	}
 	answer = &Answer{Packet: p}
-	answer.Ways, answer.Incomplete, err = a.ways(ctx, f, p, q)
+	answer.Ways, answer.Incomplete, err = a.ways(f, p, q)
 	return f, answer, err
 }
 
@@ -149,7 +146,7 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 }
 
 // ways evaluates the packet, and describes each outcome.
-func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []Way, incomplete bool, err error) {
+func (a *asker) ways(f flow, p Packet, q Question) (ways []Way, incomplete bool, err error) {
 	packet := eval.Packet{Data: f.packet(false), Mark: q.Mark, Conn: &eval.Conn{State: eval.StateNew}, Owner: eval.Owner{UID: q.UID}}
 	for _, i := range a.host.links {
 		if i.Name == p.In {
@@ -161,10 +158,7 @@ func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []
 		return nil, false, err
 	}
 	for i := range outcomes {
-		w, err := a.way(ctx, &outcomes[i])
-		if err != nil {
-			return nil, false, err
-		}
+		w := a.way(&outcomes[i])
 		if w.Verdict == wordAccept && w.To != p.To && w.To.Addr() == p.From.Addr() {
 			if w.Reason = a.host.noHairpin(packet.In, outcomes[i].Packet.Out, p.From.Addr()); w.Reason != "" {
 				w.Verdict, w.Out = wordDrop, ""
@@ -172,10 +166,9 @@ func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []
 		}
 		if w.Verdict == wordAccept && w.Out != "" {
 			w.Via = a.host.router(p.From.Addr(), w.To.Addr(), packet.In, w.Mark)
-			w.Reply, err = a.reply(ctx, f, &outcomes[i])
-		}
-		if err != nil {
-			return nil, false, err
+			if w.Reply, err = a.reply(f, &outcomes[i]); err != nil {
+				return nil, false, err
+			}
 		}
 		ways = append(ways, w)
 	}
@@ -184,28 +177,25 @@ func (a *asker) ways(ctx context.Context, f flow, p Packet, q Question) (ways []
 }
 
 // way describes an outcome.
-func (a *asker) way(ctx context.Context, o *eval.Outcome) (Way, error) {
+func (a *asker) way(o *eval.Outcome) Way {
 	now := flowOf(o.Packet.Data)
 	w := Way{Reason: o.Reason, From: now.source, To: now.destination, Mark: o.Packet.Mark}
-	var err error
-	if w.Verdict, w.Steps, err = a.steps(ctx, o); err != nil {
-		return w, err
-	}
+	w.Verdict, w.Steps = a.steps(o)
 	if o.Verdict == eval.Accept {
 		w.Out = o.Packet.Out.Name
 	}
 	if p, ok := o.Probability(); ok {
 		w.Probability = p
-		return w, nil
+		return w
 	}
 	for _, c := range o.Choices {
 		w.Choices = append(w.Choices, c.What+": "+c.Result)
 	}
-	return w, nil
+	return w
 }
 
 // reply evaluates the first reply to the first packet of f, which was accepted and left this node.
-func (a *asker) reply(ctx context.Context, f flow, o *eval.Outcome) (*Reply, error) {
+func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
 	back := flow{source: conn.Replies.Source, destination: conn.Replies.Destination, protocol: f.protocol}
@@ -223,9 +213,9 @@ func (a *asker) reply(ctx context.Context, f flow, o *eval.Outcome) (*Reply, err
 		}
 	}
 	r := &Reply{Reason: worst.Reason}
-	if r.Verdict, r.Steps, err = a.steps(ctx, worst); r.Verdict == wordAccept && worst.Packet.Out.Name != "" {
+	if r.Verdict, r.Steps = a.steps(worst); r.Verdict == wordAccept && worst.Packet.Out.Name != "" {
 		r.Out = worst.Packet.Out.Name
 		r.Via = a.host.router(back.source.Addr(), f.source.Addr(), packet.In, worst.Packet.Mark)
 	}
-	return r, err
+	return r, nil
 }

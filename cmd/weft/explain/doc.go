@@ -7,13 +7,13 @@
 //
 // The ends of the packet are resolved in place.go, the kernel's routes in host.go. The Service
 // and its endpoints come from the Service frontend (service.go), also those that are not used.
-// Rules are described by step.go, with the text and the fragment that weft knows (owners.go).
+// Rules are described by step.go, with the text that package nft/decompile finds and the fragment that their userdata names. Why a packet is stopped, and what to do, is one table for explain and trace (cause.go).
 //
 // # Traces
 //
 // "weft trace" publishes rules that set nftrace on the packets that it is asked for (selection.go),
 // as a session with a time to live, so that weft removes them whatever becomes of the command. It
-// reads the kernel's events (nft/kernel), puts those of a packet together (traced.go), and describes each
+// reads the kernel's events (nft/kernel), puts those of a packet that it has selected together (traced.go), and describes each
 // as a step of an answer. What it keeps is bounded: 256 packets of 512 steps. The kernel does not say
 // which event of a packet is its last: a packet that was not dropped is over after 200 ms
 // without an event.
@@ -23,5 +23,5 @@
 // The packet is the first of its connection, and no other connection has its addresses and
 // ports. Its reply is evaluated as a packet of an established connection; a source port that
 // the kernel chooses at random is taken to be the one from before. Without weft, or
-// without one of its frontends, the answer lacks names and the text of rules, and nothing else.
+// without one of its frontends, the answer lacks names, and nothing else.
 package explain

@@ -18,7 +18,7 @@ func OpenFollower() (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Follower{asker: asker{host: newHost(), rules: rules, owners: &owners{absent: true}}, close: closeRules}, nil
+	return &Follower{asker: asker{host: newHost(), rules: rules}, close: closeRules}, nil
 }
 
 // Close ends the access to the kernel.

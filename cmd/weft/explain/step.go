@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ const (
 var hooks = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
 
 // steps describes the steps of an outcome, and returns its verdict as a word.
-func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out []Step, err error) {
+func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	verdict = [...]string{eval.Accept: wordAccept, eval.Drop: wordDrop, eval.Undecided: wordUndecided}[o.Verdict]
 	base := ""
 	for i := range o.Steps {
@@ -33,10 +32,7 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 		if base == "" {
 			base = s.Chain
 		}
-		step, err := a.describe(ctx, s, base)
-		if err != nil {
-			return "", nil, err
-		}
+		step := a.describe(s, base)
 		step.Hook = hooks[s.Hook]
 		for _, l := range s.Lookups {
 			// The elements of anonymous sets are in the text of the rule.
@@ -52,12 +48,12 @@ func (a *asker) steps(ctx context.Context, o *eval.Outcome) (verdict string, out
 	if n := len(out); verdict == wordDrop && n > 0 && out[n-1].Verdict == wordReject {
 		verdict = wordReject
 	}
-	return verdict, out, nil
+	return verdict, out
 }
 
 // describe describes a rule that matched in a base chain, or its policy, but for the hook and the
 // elements that it found.
-func (a *asker) describe(ctx context.Context, s *eval.Step, base string) (Step, error) {
+func (a *asker) describe(s *eval.Step, base string) Step {
 	step := Step{Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
 	if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
 		step.Priority = c.Decl.Base.Priority
@@ -67,13 +63,13 @@ func (a *asker) describe(ctx context.Context, s *eval.Step, base string) (Step, 
 	}
 	if s.Matched == nil {
 		step.Rule = "policy " + step.Verdict
-		return step, nil
+		return step
 	}
 	step.Rule, step.Comment, step.Owner = s.Matched.String(), s.Matched.Comment, s.Matched.Owner
 	if rejects(s.Matched) && s.Verdict.Code == datatype.VerdictDrop {
 		step.Verdict = wordReject
 	}
-	return step, a.owners.describe(ctx, s, &step)
+	return step
 }
 
 // rejects reports whether a rule has a reject statement, or that of iptables.

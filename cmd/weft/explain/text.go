@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/weft-proxy/weft/nft/eval"
 )
 
 // sentence returns the answer in short.
@@ -20,8 +22,7 @@ func sentence(a *Answer) string {
 			accepted++
 		}
 	}
-	w := &a.Ways[0]
-	switch {
+	switch w := &a.Ways[0]; {
 	case accepted == len(a.Ways):
 		return "The packet is delivered" + destination(a) + unanswered(a)
 	case accepted > 0:
@@ -29,7 +30,11 @@ func sentence(a *Answer) string {
 	case w.Verdict == wordUndecided:
 		return "It cannot be decided: " + w.Reason
 	default:
-		return "The packet is " + w.stop() + hint(a)
+		text := w.ending(a.Service)
+		if more := unused(a.Service); more != "" && !strings.Contains(text, more) {
+			text += ". " + strings.ToUpper(more[:1]) + more[1:]
+		}
+		return text
 	}
 }
 
@@ -50,55 +55,63 @@ func destination(a *Answer) string {
 
 // unanswered says that no reply comes back.
 func unanswered(a *Answer) string {
-	for i := range a.Ways {
-		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
-			last := ""
-			if n := len(r.Steps); n > 0 && r.Reason == "" {
-				last = " " + r.Steps[n-1].where()
-			}
-			return fmt.Sprintf(", but its reply is not: %s%s%s", r.Verdict, last, prefixed(": ", r.Reason))
-		}
+	if r := a.lostReply(); r != nil {
+		return ", but its reply is not. " + r.ending(nil)
 	}
 	return ""
 }
 
-// hint adds why a Service cannot answer.
-func hint(a *Answer) string {
-	if a.Service == nil {
+// lostReply returns the way of the first reply that does not come back, nil if there is none.
+func (a *Answer) lostReply() *Way {
+	for i := range a.Ways {
+		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
+			return &Way{Verdict: r.Verdict, Reason: r.Reason, Steps: r.Steps}
+		}
+	}
+	return nil
+}
+
+// pasts are the words for the ends of packets.
+var pasts = map[string]string{wordDrop: "Dropped", wordReject: "Rejected", wordUndecided: "Not followed further"}
+
+// ending says what ends a packet: the cause, then the remedy.
+func (w *Way) ending(s *Service) string {
+	why, remedy := w.why(s)
+	return pasts[w.Verdict] + prefixed(": ", why) + prefixed(". ", remedy)
+}
+
+// by returns the rule that ends a packet, empty if none does.
+func (w *Way) by() string {
+	if len(w.Steps) == 0 || w.Reason != "" || w.Verdict == wordAccept {
 		return ""
 	}
-	if len(a.Service.Endpoints) == 0 {
-		return fmt.Sprintf("; Service %s has no endpoints", a.Service.Name)
-	}
-	var reasons []string
-	for _, e := range a.Service.Endpoints {
-		if e.Excluded == "" {
+	return w.Steps[len(w.Steps)-1].Place()
+}
+
+// by returns the rule that ends the packet, or its reply. It is empty if some packets arrive.
+func by(a *Answer) string {
+	for i := range a.Ways {
+		if a.Ways[i].Verdict == wordAccept {
+			if r := a.lostReply(); r != nil {
+				return r.by()
+			}
 			return ""
 		}
-		if !slices.Contains(reasons, e.Excluded) {
-			reasons = append(reasons, e.Excluded)
-		}
 	}
-	return fmt.Sprintf("; no endpoint of Service %s is used: %s", a.Service.Name, strings.Join(reasons, "; "))
+	if len(a.Ways) == 0 {
+		return ""
+	}
+	return a.Ways[0].by()
 }
 
-// stop says what stops a packet.
-func (w *Way) stop() string {
-	past := map[string]string{wordDrop: "dropped", wordReject: "rejected", wordUndecided: "not followed further"}[w.Verdict]
-	if w.Reason != "" {
-		return past + ": " + w.Reason
-	}
-	if len(w.Steps) == 0 {
-		return past
-	}
-	return past + " " + w.Steps[len(w.Steps)-1].where()
-}
-
-// where says which rule, and whose, a step is.
-func (s *Step) where() string {
-	what := fmt.Sprintf("by rule %q", s.Rule)
-	if s.Handle == 0 {
-		what = "by the " + s.Rule
+// Place says which rule, and whose, a step is.
+func (s *Step) Place() string {
+	what := fmt.Sprintf("rule %q", s.Rule)
+	switch {
+	case s.Handle == 0:
+		what = "the " + s.Rule
+	case strings.HasPrefix(s.Rule, eval.HandleWord):
+		what = s.Rule
 	}
 	if s.Comment != "" {
 		what += fmt.Sprintf(" (%s)", s.Comment)
@@ -124,6 +137,9 @@ func prefixed(prefix, text string) string {
 // Print prints an answer for a person.
 func Print(w io.Writer, a *Answer) error {
 	fmt.Fprintln(w, a.Sentence+".")
+	if a.By != "" {
+		fmt.Fprintf(w, "By %s.\n", a.By)
+	}
 	fmt.Fprintf(w, "\nPacket:  %s from %s to %s\n", a.Packet.Protocol, a.end(true), a.end(false))
 	if s := a.Service; s != nil {
 		policy := ""

@@ -124,8 +124,7 @@ func (t *tracing) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = reader.Close() }()
-	a := &asker{conn: t.conn, host: newHost(), owners: newOwners(&t.conn)}
-	defer a.owners.close()
+	a := &asker{conn: t.conn, host: newHost()}
 	fragment, err := t.fragment(ctx, a)
 	if err != nil {
 		return err
@@ -195,6 +194,6 @@ func (t *tracing) print(p *Traced) error {
 	}
 	fmt.Fprintf(t.out, "%s %s from %s to %s through %s%s\n", p.Time.Local().Format("15:04:05.000"), p.Protocol, p.From, p.To, in, prefixed(", ", p.Flags))
 	printSteps(t.out, p.Steps)
-	_, err := fmt.Fprintf(t.out, "  %s\n\n", p.Sentence)
+	_, err := fmt.Fprintf(t.out, "  %s%s\n\n", p.Sentence, prefixed("\n  By ", p.By))
 	return err
 }

@@ -31,8 +31,9 @@ const (
 // Traced is a packet that the kernel has traced.
 type Traced struct {
 	Time time.Time `json:"time"`
-	// Sentence is what became of it.
+	// Sentence is what became of it: if it was stopped the cause, then the remedy. By is the rule that stopped it.
 	Sentence string         `json:"answer"`
+	By       string         `json:"by,omitempty"`
 	Protocol string         `json:"protocol"`
 	From     netip.AddrPort `json:"from"`
 	To       netip.AddrPort `json:"to"`
@@ -49,9 +50,14 @@ type Traced struct {
 	LastTo   netip.AddrPort `json:"lastTo"`
 	Steps    []Step         `json:"steps"`
 
-	// seen is when the last event came, base the base chain that the packet is in.
+	// id is the packet's ID, seen is when the last event came, and base is the base chain that the packet is in.
+	id   uint32
 	seen time.Time
 	base string
+	// selected are the chains of weft trace that have selected the packet, and over is true if another packet has its
+	// ID now.
+	selected []string
+	over     bool
 	// cut is true if there were more steps than are kept.
 	cut bool
 }
@@ -66,10 +72,10 @@ type collector struct {
 	print func(*Traced) error
 	// left is how many packets are still to be printed.
 	left int
-	// open are the packets that are on their way, by ID, and order are these in the order of
+	// open are the packets that are on their way, by ID, and order are those that are not printed yet, in the order of
 	// their beginnings.
 	open  map[uint32]*Traced
-	order []uint32
+	order []*Traced
 	// reloaded is when the ruleset was last read again, lost counts events that were lost.
 	reloaded time.Time
 	lost     int
@@ -88,11 +94,11 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 			if !ok {
 				return c.flush(func(*Traced) bool { return true })
 			}
-			if err := c.add(ctx, &e); err != nil {
+			if err := c.add(&e); err != nil {
 				return err
 			}
 		case now := <-tick.C:
-			if err := c.flush(func(p *Traced) bool { return p.Verdict != wordAccept || now.Sub(p.seen) > quiet }); err != nil {
+			if err := c.flush(func(p *Traced) bool { return p.ended(now) }); err != nil {
 				return err
 			}
 		}
@@ -104,11 +110,13 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 // holds those that began after it.
 func (c *collector) flush(over func(*Traced) bool) error {
 	for len(c.order) > 0 && c.left > 0 {
-		p := c.open[c.order[0]]
+		p := c.order[0]
 		if !over(p) {
 			return nil
 		}
-		delete(c.open, c.order[0])
+		if c.open[p.id] == p {
+			delete(c.open, p.id)
+		}
 		c.order = c.order[1:]
 		c.left--
 		p.finish(c.lost)
@@ -121,7 +129,7 @@ func (c *collector) flush(over func(*Traced) bool) error {
 }
 
 // add adds an event to its packet.
-func (c *collector) add(ctx context.Context, e *kernel.TraceEvent) error {
+func (c *collector) add(e *kernel.TraceEvent) error {
 	switch e.Type {
 	case kernel.TraceOverrun:
 		c.lost++
@@ -129,30 +137,40 @@ func (c *collector) add(ctx context.Context, e *kernel.TraceEvent) error {
 	case kernel.TraceFailed:
 		return e.Err
 	}
-	now := time.Now()
-	p := c.open[e.ID]
-	if p != nil && (p.Verdict != wordAccept || now.Sub(p.seen) > quiet) {
+	now, p := time.Now(), c.open[e.ID]
+	// Other programs may trace too: the packets that count have matched a rule of weft trace.
+	selects := e.Type == kernel.TraceRule && strings.HasPrefix(e.Table.Name, c.own)
+	if p != nil && (p.ended(now) || selects && slices.Contains(p.selected, e.Chain)) {
 		// Another packet has the same ID.
-		if err := c.flush(func(*Traced) bool { return true }); err != nil {
-			return err
-		}
-		p = nil
+		p.over, p = true, nil
+		delete(c.open, e.ID)
 	}
-	if p == nil {
-		if len(c.open) >= maxOpen {
-			c.lost++
-			return nil
-		}
-		p = &Traced{Time: now, Verdict: wordAccept, Steps: []Step{}}
+	switch {
+	case p == nil && !selects:
+		return nil
+	case p == nil && len(c.order) >= maxOpen:
+		c.lost++
+		return nil
+	case p == nil:
+		p = &Traced{Time: now, Verdict: wordAccept, Steps: []Step{}, id: e.ID}
 		c.open[e.ID] = p
-		c.order = append(c.order, e.ID)
+		c.order = append(c.order, p)
+	}
+	if selects {
+		p.selected = append(p.selected, e.Chain)
 	}
 	p.seen = now
-	return c.step(ctx, p, e)
+	c.step(p, e)
+	return nil
+}
+
+// ended reports whether nothing more is heard of a packet.
+func (p *Traced) ended(now time.Time) bool {
+	return p.over || p.Verdict != wordAccept || now.Sub(p.seen) > quiet
 }
 
 // step adds what an event says to a packet.
-func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) error {
+func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	if len(e.Network) > 0 {
 		// The first event in a base chain.
 		p.base = e.Chain
@@ -165,11 +183,11 @@ func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) e
 		}
 	}
 	if e.Type == kernel.TraceReturn || strings.HasPrefix(e.Table.Name, c.own) {
-		return nil
+		return
 	}
 	if len(p.Steps) >= maxSteps {
 		p.cut = true
-		return nil
+		return
 	}
 	s := eval.Step{Table: e.Table, Chain: e.Chain, Rule: e.Rule, Verdict: e.Verdict}
 	if e.Type == kernel.TracePolicy {
@@ -180,13 +198,10 @@ func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) e
 		s.Matched = c.rule(e.Table, e.Chain, e.Rule)
 		if s.Matched == nil {
 			// It has gone since.
-			s.Matched = &eval.Rule{Handle: e.Rule, Text: fmt.Sprintf("rule with handle %d, which is gone", e.Rule)}
+			s.Matched = &eval.Rule{Handle: e.Rule, Comment: "it is gone"}
 		}
 	}
-	step, err := c.describe(ctx, &s, p.base)
-	if err != nil {
-		return err
-	}
+	step := c.describe(&s, p.base)
 	step.Hook = "-"
 	if chain != nil && chain.Decl.Base != nil {
 		step.Hook = hookName(e.Table.Family, chain.Decl.Base.Hook)
@@ -198,7 +213,6 @@ func (c *collector) step(ctx context.Context, p *Traced, e *kernel.TraceEvent) e
 	if s.Verdict.Code == datatype.VerdictDrop {
 		p.Verdict = step.Verdict
 	}
-	return nil
 }
 
 // hookName returns the name of a hook.
@@ -245,15 +259,15 @@ func (p *Traced) finish(lost int) {
 	if p.LastFrom != p.From {
 		changed += ", now from " + p.LastFrom.String()
 	}
-	switch n := len(p.Steps); {
+	switch end := (&Way{Verdict: p.Verdict, Steps: p.Steps}); {
 	case p.Verdict != wordAccept:
-		p.Sentence = (&Way{Verdict: p.Verdict, Steps: p.Steps[n-1:]}).stop()
+		p.Sentence, p.By = end.ending(nil), end.by()
 	case p.Out != "":
-		p.Sentence = "passed all rules" + changed + ", leaving through " + p.Out
+		p.Sentence = "The packet passed all rules" + changed + ", leaving through " + p.Out
 	default:
-		p.Sentence = "passed all rules" + changed
+		p.Sentence = "The packet passed all rules" + changed
 	}
-	p.Sentence = "The packet " + map[bool]string{true: "was ", false: ""}[p.Verdict != wordAccept] + p.Sentence + "."
+	p.Sentence += "."
 	if p.cut {
 		p.Sentence += fmt.Sprintf(" Only its first %d steps are shown.", maxSteps)
 	}

@@ -38,7 +38,7 @@ func startTracer(t *testing.T, ctx context.Context, count int) *tracer {
 	base := eval.Chain{Decl: &object.Chain{Name: "in", Base: &object.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN}}, Rules: []eval.Rule{{Handle: 4, Text: "tcp dport 22 drop", Comment: "no ssh"}}}
 	rules := &eval.Ruleset{Tables: []eval.Table{{ID: traceTable, Chains: []eval.Chain{base}}}}
 	r.collector = &collector{
-		asker: &asker{host: &host{links: map[int]eval.Interface{1: {Index: 1, Name: "lo"}}}, rules: rules, owners: &owners{absent: true}},
+		asker: &asker{host: &host{links: map[int]eval.Interface{1: {Index: 1, Name: "lo"}}}, rules: rules},
 		own:   "weft-trace-", left: count,
 		load:  func() (*eval.Ruleset, error) { r.loads++; return rules, nil },
 		print: func(p *Traced) error { r.got = append(r.got, p); return nil },
@@ -60,16 +60,21 @@ func event(id uint32, chain string, rule uint64, code int32, first bool) kernel.
 	return e
 }
 
+// selected is the event of the rule of weft trace that selects a packet.
+func selected(id uint32) kernel.TraceEvent {
+	e := event(id, "prerouting", 9, datatype.VerdictContinue, true)
+	e.Table.Name = "weft-trace-x"
+	return e
+}
+
 // TestTracedPackets has packets whose events are mixed: each is printed by itself, in the order of their
 // beginnings.
 func TestTracedPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startTracer(t, t.Context(), 3)
-		own := event(1, "prerouting", 9, datatype.VerdictContinue, true)
-		own.Table.Name = "weft-trace-x"
 		for _, e := range []kernel.TraceEvent{
-			own, event(2, "in", 4, datatype.VerdictDrop, true), event(1, "in", 0, datatype.VerdictAccept, true),
-			event(3, "in", 77, datatype.VerdictContinue, true),
+			selected(1), selected(2), event(2, "in", 4, datatype.VerdictDrop, true), event(1, "in", 0, datatype.VerdictAccept, true),
+			selected(3), event(3, "in", 77, datatype.VerdictContinue, true),
 		} {
 			r.events <- e
 		}
@@ -82,13 +87,16 @@ func TestTracedPackets(t *testing.T) {
 		}
 		want := []string{
 			"lo syn 10.0.0.2:1001 accept 1: The packet passed all rules.",
-			`lo syn 10.0.0.2:1002 drop 1: The packet was dropped by rule "tcp dport 22 drop" (no ssh) of chain in in table inet t, which is another program's.`,
+			"lo syn 10.0.0.2:1002 drop 1: Dropped: another program does not let it pass. Have that program accept it: an accept in weft's tables does not help.",
 			"lo syn 10.0.0.2:1003 accept 1: The packet passed all rules.",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("packets\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if s := r.got[2].Steps[0]; s.Rule != "rule with handle 77, which is gone" || s.Hook != "input" || r.loads != 1 {
+		if want := `rule "tcp dport 22 drop" (no ssh) of chain in in table inet t, which is another program's`; r.got[1].By != want {
+			t.Errorf("by %s, want %s", r.got[1].By, want)
+		}
+		if s := r.got[2].Steps[0]; s.Place() != "handle 77 (it is gone) of chain in in table inet t, which is another program's" || s.Hook != "input" || r.loads != 1 {
 			t.Errorf("a rule that is not known is %+v, after %d readings", s, r.loads)
 		}
 	})
@@ -101,11 +109,13 @@ func TestTracedBounds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		r := startTracer(t, ctx, 1000)
+		r.events <- selected(0)
 		for range maxSteps + 10 {
 			r.events <- event(0, "in", 4, datatype.VerdictContinue, false)
 		}
 		r.events <- kernel.TraceEvent{Type: kernel.TraceOverrun}
 		for id := range uint32(maxOpen + 10) {
+			r.events <- selected(id + 1)
 			r.events <- event(id+1, "in", 0, datatype.VerdictAccept, true)
 		}
 		<-time.After(2 * quiet)
@@ -116,14 +126,39 @@ func TestTracedBounds(t *testing.T) {
 		if p := r.got[0]; len(p.Steps) != maxSteps || !strings.Contains(p.Sentence, "Only its first 512 steps") || !strings.Contains(p.Sentence, "lower --rate") {
 			t.Errorf("%d steps: %s", len(p.Steps), p.Sentence)
 		}
-		r.events <- event(1, "in", 4, datatype.VerdictDrop, true)
-		r.events <- event(1, "in", 4, datatype.VerdictDrop, true)
+		for range 2 {
+			r.events <- selected(1)
+			r.events <- event(1, "in", 4, datatype.VerdictDrop, true)
+		}
 		close(r.events)
 		if err := <-r.done; err != nil {
 			t.Fatal(err)
 		}
 		if n := len(r.got) - maxOpen; n != 2 {
 			t.Errorf("%d packets of the same ID, want 2", n)
+		}
+	})
+}
+
+// TestTracedCount counts one packet among those that another program traces, and one that has its ID right after it:
+// it has its own steps and no others.
+func TestTracedCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := startTracer(t, t.Context(), 1)
+		for _, e := range []kernel.TraceEvent{
+			event(7, "in", 4, datatype.VerdictDrop, true), selected(1), event(8, "in", 0, datatype.VerdictAccept, true),
+			event(1, "in", 0, datatype.VerdictAccept, true), selected(1), event(1, "in", 4, datatype.VerdictDrop, true),
+		} {
+			r.events <- e
+		}
+		if err := <-r.done; err != nil {
+			t.Fatal(err)
+		}
+		if len(r.got) != 1 {
+			t.Fatalf("%d packets, want 1", len(r.got))
+		}
+		if p := r.got[0]; p.To.Port() != 1001 || p.Verdict != wordAccept || len(p.Steps) != 1 || p.Steps[0].Handle != 0 {
+			t.Errorf("got the packet to %s with %d steps: %s; want that to port 1001 with the policy alone", p.To, len(p.Steps), p.Sentence)
 		}
 	})
 }

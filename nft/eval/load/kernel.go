@@ -1,18 +1,21 @@
 package load
 
 import (
+	"cmp"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/decompile"
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // Kernel reads all tables of the Reader's network namespace, and the rules of a chain when they
-// are needed. The texts of rules are not known.
+// are needed. Package decompile finds the text of a rule when it is asked for.
 func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 	programs, err := r.Programs()
 	if err != nil {
@@ -23,7 +26,7 @@ func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 		p := &programs[i]
 		t := eval.Table{ID: p.ID, Ours: p.Ours, Dormant: p.Dormant}
 		for _, decl := range p.Chains {
-			t.Chains = append(t.Chains, eval.Chain{Decl: decl, Load: sync.OnceValues(func() ([]eval.Rule, error) { return rules(r, p.ID, decl.Name) })})
+			t.Chains = append(t.Chains, eval.Chain{Decl: decl, Load: sync.OnceValues(func() ([]eval.Rule, error) { return rules(r, p, decl.Name) })})
 		}
 		for _, s := range p.Sets {
 			t.Sets = append(t.Sets, eval.Set{Decl: s.Decl, Elements: &elements{reader: r, table: p.ID, set: s}})
@@ -34,16 +37,42 @@ func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 }
 
 // rules reads the rules of a chain.
-func rules(r *kernel.Reader, table nft.TableID, chain string) ([]eval.Rule, error) {
-	program, err := r.Rules(table, chain)
+func rules(r *kernel.Reader, p *kernel.Program, chain string) ([]eval.Rule, error) {
+	program, err := r.Rules(p.ID, chain)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]eval.Rule, len(program))
-	for i, p := range program {
-		out[i] = eval.Rule{Handle: p.Handle, Comment: p.Info.Comment, Owner: p.Info.Owner, Exprs: p.Exprs}
+	for i, rule := range program {
+		words := sync.OnceValue(func() string {
+			tree, err := decompile.Rule(p.ID.Family, rule.Exprs, sets{r, p})
+			if err != nil {
+				return ""
+			}
+			return syntax.Print(tree)
+		})
+		out[i] = eval.Rule{Handle: rule.Handle, Words: words, Comment: cmp.Or(rule.Info.Comment, decompile.Comment(rule.Exprs)), Owner: rule.Info.Owner, Exprs: rule.Exprs}
 	}
 	return out, nil
+}
+
+// sets are the sets of a table. They implement decompile.Scope.
+type sets struct {
+	reader  *kernel.Reader
+	program *kernel.Program
+}
+
+func (s sets) Set(name string) (*set.Set, bool) {
+	for i := range s.program.Sets {
+		if p := &s.program.Sets[i]; p.Decl.Name == name && p.Err == nil {
+			return p.Decl, true
+		}
+	}
+	return nil, false
+}
+
+func (s sets) Elements(decl *set.Set) ([]set.Element, error) {
+	return s.reader.Elements(s.program.ID, decl)
 }
 
 // elements asks the kernel for the elements of a set, and remembers the answers. It reads an

@@ -127,6 +127,41 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestWords reads rules of another program: they have the words that nft lists, without counts, and one that has none is
+// named by its handle.
+func TestWords(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	ns.Nft(t, `table inet f { set blocked { type ipv4_addr; flags interval; }; chain side { }; chain c {
+		type filter hook forward priority 0;
+		ip saddr 10.0.0.0/8 tcp dport { 22, 80 } counter packets 3 bytes 180 drop comment "no"
+		meta skuid 1000 ip daddr @blocked reject
+		iifname "eth*" ct state vmap { invalid : drop, new : jump side }
+		ip6 flowlabel 0x10000/5 accept
+	}; }`)
+	reader := openReader(t, ns)
+	for _, c := range read(t, reader).Tables[0].Chains {
+		if c.Decl.Name != "c" {
+			continue
+		}
+		rules, err := c.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range rules {
+			got = append(got, rules[i].String())
+		}
+		want := []string{
+			"ip saddr 10.0.0.0/8 tcp dport { 22, 80 } counter drop", "meta skuid 1000 ip daddr @blocked reject with icmp port-unreachable",
+			`iifname "eth*" ct state vmap { invalid : drop, new : jump side }`, fmt.Sprint("handle ", rules[3].Handle),
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("rules\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
 // TestRejectedRule evaluates a rule that weft does not compile: the outcome says so.
 func TestRejectedRule(t *testing.T) {
 	c := nft.Chain{Name: "c", Type: "filter", Hook: "forward", Priority: "filter", Rules: []nft.Rule{{Text: "counter"}, {Text: "ip daddr @none drop"}}}

@@ -40,11 +40,11 @@ var faults = []fault{
 		"cp $(command -v sleep) $W/kube-proxy; setsid $W/kube-proxy 1000 >/dev/null 2>&1 </dev/null & echo $! > $W/kube-proxy.pid; await kube-proxy cat /proc/$!/comm", "kill $(cat $W/kube-proxy.pid)",
 	},
 	{
-		"a firewall drops what is forwarded", "foreign-rules", "the policy drop of chain forwarded of table inet firewall", "nft -a list chain inet firewall forwarded",
+		"a firewall drops what is forwarded", "foreign-rules", "the policy drop of chain forwarded in table inet firewall", "nft -a list chain inet firewall forwarded",
 		"nft 'table inet firewall { chain forwarded { type filter hook forward priority 10; policy drop; ct state established accept; }; }'", "nft delete table inet firewall",
 	},
 	{
-		"a firewall drops packets of the node", "foreign-rules", "of chain sent of table inet firewall, which is not weft's, stops packets", "weft explain --from node",
+		"a firewall drops packets of the node", "foreign-rules", "of chain sent in table inet firewall, which is another program's, stops packets", "weft explain --from node",
 		"nft 'table inet firewall { chain sent { type filter hook output priority 10; ip daddr 10.244.0.0/16 tcp dport 8080 reject; }; }'", "nft delete table inet firewall",
 	},
 	{

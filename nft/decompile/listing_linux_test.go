@@ -1,0 +1,236 @@
+package decompile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// inKernel is a table of the kernel. It implements Scope.
+type inKernel struct {
+	reader  *kernel.Reader
+	program *kernel.Program
+}
+
+func (k inKernel) Set(name string) (*set.Set, bool) {
+	i := slices.IndexFunc(k.program.Sets, func(s kernel.ProgramSet) bool { return s.Decl.Name == name && s.Err == nil })
+	if i < 0 {
+		return nil, false
+	}
+	return k.program.Sets[i].Decl, true
+}
+
+func (k inKernel) Elements(s *set.Set) ([]set.Element, error) {
+	return k.reader.Elements(k.program.ID, s)
+}
+
+// comparison counts the rules of the kernel by what nft lists for them.
+type comparison struct {
+	rules, same int
+	fell, other tally
+}
+
+// compare lists the ruleset of a namespace, and decompiles its rules.
+func (c *comparison) compare(t testing.TB, ns *nfttest.NS, listing string) {
+	t.Helper()
+	reader, err := kernel.OpenReader(kernel.Config{NetNS: ns.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	programs, err := reader.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := rulesOf(listing)
+	for i := range programs {
+		p := &programs[i]
+		for _, chain := range p.Chains {
+			rules, err := reader.Rules(p.ID, chain.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rules {
+				want := listed[fmt.Sprintf("%s %d", p.ID, r.Handle)]
+				if want == "" {
+					t.Errorf("nft lists no rule %d of table %s", r.Handle, p.ID)
+				}
+				c.rules++
+				tree, err := Rule(p.ID.Family, r.Exprs, inKernel{reader, p})
+				if err != nil {
+					c.fell[reason(err)] = append(c.fell[reason(err)], want+"\n\t\t"+err.Error())
+					continue
+				}
+				tree.Comment = r.Info.Comment
+				if got := syntax.Print(tree); got == want {
+					c.same++
+				} else {
+					c.other[""] = append(c.other[""], want+"\n\t\t"+got)
+				}
+			}
+		}
+	}
+}
+
+// rulesOf returns the rules of a listing with handles, by table and handle.
+func rulesOf(listing string) map[string]string {
+	out, table, rule := map[string]string{}, "", ""
+	for line := range strings.Lines(listing) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 2 && words[0] == "table":
+			table, rule = words[1]+" "+words[2], ""
+			continue
+		case len(words) > 0 && strings.HasSuffix(line, ";\n"):
+			rule = ""
+			continue
+		}
+		rule = strings.TrimSpace(rule + " " + strings.Join(words, " "))
+		if text, handle, ok := strings.Cut(rule, " # handle "); ok {
+			out[table+" "+handle] = text
+			rule = ""
+		}
+	}
+	return out
+}
+
+// TestListing loads the rules of every corpus in the tree with nft, decompiles what the kernel has, and compares
+// the text with what nft lists without counts (nft -s list ruleset). It prints the shares, see TestRoundTrip.
+func TestListing(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	c := &comparison{fell: tally{}, other: tally{}}
+	for _, corpus := range nfttest.ReadCorpora(t, root+"/nft/compile/testdata/corpus") {
+		one := newCorpus(t, corpus)
+		rules := slices.DeleteFunc(slices.Clone(corpus.Rules), func(text string) bool {
+			_, err := compile.CompileRule(one.family, nft.Rule{Text: text}, one)
+			return err != nil
+		})
+		corpus.Rules = rules
+		c.load(t, &corpus.Ruleset, map[int]bool{})
+	}
+	files, err := filepath.Glob(root + "/nft/*/testdata/*/*.nft")
+	more, err2 := filepath.Glob(root + "/frontends/services/render/testdata/*.nft")
+	if err != nil || err2 != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v, %v", len(files), err, err2)
+	}
+	loaded := 0
+	for _, f := range append(files, more...) {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns := nfttest.New(t)
+		if _, err := ns.Output(string(text), "nft", "-f", "-"); err != nil {
+			t.Logf("%s: not loaded: %.120s", f, err)
+			continue
+		}
+		loaded++
+		listing, err := ns.Output("", "nft", "-s", "-a", "list", "ruleset")
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		c.compare(t, ns, listing)
+	}
+	n := 0
+	for _, texts := range c.fell {
+		n += len(texts)
+	}
+	t.Logf("%d rules in the kernel, %d files: %d fall back to a handle (%.1f %%), %d are listed by nft with the same words (%.1f %%)",
+		c.rules, loaded, n, 100*float64(n)/float64(c.rules), c.same, 100*float64(c.same)/float64(c.rules))
+	c.fell.log(t)
+	c.other.log(t)
+	if c.rules < 10_000 || n > c.rules/50 || c.same < c.rules*8/10 {
+		t.Errorf("%d of %d rules fall back to a handle and %d are equal, want 2 %% at most and 80 %% at least of 10,000 rules", n, c.rules, c.same)
+	}
+}
+
+// TestIptables decompiles what iptables-nft makes of its stock rulesets. nft translates its extensions, or lists them as
+// comments; here they have their names.
+func TestIptables(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	files, err := filepath.Glob(root + "/nft/eval/testdata/stock/*.iptables")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	c := &comparison{fell: tally{}, other: tally{}}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns := nfttest.New(t)
+		if _, err := ns.Output(string(text), "iptables-nft-restore"); err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		listing, err := ns.Output("", "nft", "-s", "-a", "list", "ruleset")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.compare(t, ns, listing)
+	}
+	fell := c.rules - c.same - len(c.other[""])
+	t.Logf("%d rules: %d fall back to a handle, %d are listed by nft with the same words", c.rules, fell, c.same)
+	c.fell.log(t)
+	c.other.log(t)
+	if c.rules < 50 || fell > c.rules/20 {
+		t.Errorf("%d of %d rules fall back to a handle, want a twentieth at most of 50", fell, c.rules)
+	}
+}
+
+// errorLine matches the position of an error of nft.
+var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):`)
+
+// load loads rules of a corpus and compares them. Those that nft or the kernel rejects are left out; if nft crashes,
+// it gets one half at a time.
+func (c *comparison) load(t *testing.T, r *nfttest.Ruleset, skip map[int]bool) {
+	t.Helper()
+	for len(skip) < len(r.Rules) {
+		ns := nfttest.New(t)
+		script, lines := r.Script(skip)
+		_, err := ns.Output(script, "nft", "-f", "-")
+		if err == nil {
+			var listing string
+			if listing, err = ns.Output("", "nft", "-s", "-a", "list", "ruleset"); err == nil {
+				c.compare(t, ns, listing)
+				return
+			}
+		}
+		found := false
+		for _, m := range errorLine.FindAllStringSubmatch(err.Error(), -1) {
+			line, _ := strconv.Atoi(m[1])
+			if i, ok := lines[line]; ok && !skip[i] {
+				skip[i], found = true, true
+			}
+		}
+		if found {
+			continue
+		}
+		var left []string
+		for i, text := range r.Rules {
+			if !skip[i] {
+				left = append(left, text)
+			}
+		}
+		if len(left) < 2 {
+			return
+		}
+		for _, half := range [][]string{left[:len(left)/2], left[len(left)/2:]} {
+			one := *r
+			one.Rules = half
+			c.load(t, &one, map[int]bool{})
+		}
+		return
+	}
+}

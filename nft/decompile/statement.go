@@ -1,0 +1,272 @@
+package decompile
+
+import (
+	"encoding/binary"
+	"math/big"
+	"strings"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// libraryStmt adds the statement that an expression of google/nftables is. It reports whether it is one.
+func (d *decompiler) libraryStmt(e google.Any) bool {
+	switch e := e.(type) {
+	case *google.Verdict:
+		kind, chain, _ := strings.Cut(datatype.Verdict.Format(append(binary.BigEndian.AppendUint32(nil, uint32(e.Kind)), e.Chain...)), " ")
+		d.add(&syntax.Verdict{Kind: kind, Chain: chain})
+	case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit:
+		s, err := expr.StatefulStmt(expr.Library{Any: e})
+		if err != nil {
+			panic(failure{err})
+		}
+		d.add(s)
+	case *google.Log:
+		d.log(e)
+	case *google.Reject:
+		d.reject(e)
+	case *google.NAT:
+		d.nat(e)
+	case *google.Redir:
+		d.add(&syntax.NAT{Kind: "redirect", Port: d.span("redir", e.RegisterProtoMin, e.RegisterProtoMax, port), Flags: natFlags(e.Flags)})
+	case *google.Notrack:
+		d.add(&syntax.Notrack{})
+	case *google.Objref:
+		d.objrefName(e)
+	case *google.SynProxy:
+		s := &syntax.SynProxy{Timestamp: e.Timestamp, SackPerm: e.SackPerm}
+		if e.MssValueSet {
+			s.MSS = &e.Mss
+		}
+		if e.WscaleValueSet {
+			s.WScale = &e.Wscale
+		}
+		d.add(s)
+	default:
+		return false
+	}
+	return true
+}
+
+// stmt adds the statement that an expression of package expr is.
+func (d *decompiler) stmt(e expr.Expr) {
+	switch e := e.(type) {
+	case *expr.Dynset:
+		d.dynset(e)
+	case *expr.ObjrefMap:
+		d.objrefMap(e)
+	case *expr.PayloadWrite:
+		d.payloadWrite(e.Base, e.Offset, e.Len, e.Source)
+	case *expr.Masq:
+		d.add(&syntax.NAT{Kind: "masquerade", Port: d.span("masq", e.MinPort, end(e.MinPort, e.MaxPort), port), Flags: natFlags(e.Flags)})
+	case *expr.FlowOffload:
+		d.add(&syntax.FlowAdd{Flowtable: e.Flowtable})
+	case *expr.Queue:
+		d.queue(e)
+	case *expr.Dup:
+		s := &syntax.Dup{}
+		if d.family == nft.FamilyNetdev {
+			s.To = d.argument("dup", e.Device, device)
+		} else {
+			s.To = d.argument("dup", e.Addr, address(uint32(d.family)))
+			if e.Device != 0 {
+				s.Device = d.argument("dup", e.Device, device)
+			}
+		}
+		d.add(s)
+	case *expr.Fwd:
+		s := &syntax.Fwd{Device: d.argument("fwd", e.Device, device), Family: familyWord(e.Family)}
+		if e.Addr != 0 {
+			s.Addr = d.argument("fwd", e.Addr, address(e.Family))
+		}
+		d.add(s)
+	case *expr.TProxy:
+		s := &syntax.TProxy{Addr: d.span("tproxy", e.Addr, 0, address(e.Family)), Port: d.span("tproxy", e.Port, 0, port)}
+		if d.family == nft.FamilyInet {
+			s.Family = familyWord(e.Family)
+		}
+		d.add(s)
+	default:
+		fail(expr.Format(e), "the expression is not known")
+	}
+}
+
+// The types of constants in statements.
+var (
+	port   = &value{typ: datatype.InetService, bits: 16, order: datatype.BigEndian}
+	device = &value{typ: datatype.IfIndex, bits: 32, order: datatype.HostEndian}
+)
+
+// address is the type of an address of a family.
+func address(family uint32) *value {
+	typ := datatype.IPv4Addr
+	if family == unix.NFPROTO_IPV6 {
+		typ = datatype.IPv6Addr
+	}
+	return &value{typ: typ, bits: typ.Bits, order: typ.Order}
+}
+
+// familyWord returns ip or ip6, or nothing for other families.
+func familyWord(family uint32) string {
+	if f := nft.Family(family); f == nft.FamilyIP || f == nft.FamilyIP6 {
+		return f.String()
+	}
+	return ""
+}
+
+// span returns the value of a register, or the range of two constants. It is nil if there is no register.
+func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
+	if low == 0 {
+		return nil
+	}
+	if high != 0 {
+		from, to := d.get(name, low), d.get(name, high)
+		if from.data == nil || to.data == nil {
+			fail(name, "the range is not of constants")
+		}
+		return v.span(from.data, to.data)
+	}
+	return d.argument(name, low, v)
+}
+
+// nat adds a translation of addresses.
+func (d *decompiler) nat(e *google.NAT) {
+	s := &syntax.NAT{Kind: word("nat", uint32(e.Type), "snat", "dnat"), Prefix: e.Prefix}
+	flags := []bool{e.FullyRandom, e.Persistent, e.Random}
+	for i, flag := range []string{"fully-random", "persistent", "random"} {
+		if flags[i] {
+			s.Flags = append(s.Flags, flag)
+		}
+	}
+	if e.RegAddrMin != 0 && (d.family == nft.FamilyInet || e.Prefix) {
+		s.Family = familyWord(e.Family)
+	}
+	if e.RegAddrMin == 0 {
+		s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
+		d.add(s)
+		return
+	}
+	first := d.get("nat", e.RegAddrMin)
+	_, isMap := first.x.(*syntax.Map)
+	at := slot("nat", e.RegAddrMin) + (int(address(e.Family).bits)+31)/32
+	switch {
+	case isMap:
+		// The registers after the address are those of the map's data.
+		s.Addr = first.expr()
+		if e.RegProtoMin != 0 && d.regs[slot("nat", e.RegProtoMin)] == nil {
+			s.Family = familyWord(e.Family)
+		} else {
+			s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
+		}
+	case e.RegProtoMin != 0 && slot("nat", e.RegProtoMin) == at && at%4 != 0:
+		s.AddrPort, s.Family = true, familyWord(e.Family)
+		s.Addr = &syntax.Concat{Parts: []syntax.Expr{d.argument("nat", e.RegAddrMin, address(e.Family)), d.argument("nat", e.RegProtoMin, port)}}
+	default:
+		s.Addr = d.span("nat", e.RegAddrMin, e.RegAddrMax, address(e.Family))
+		if e.RegAddrMax != 0 {
+			s.Addr = prefixOf(address(e.Family), first.data, d.get("nat", e.RegAddrMax).data, s.Addr)
+		}
+		s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
+	}
+	d.add(s)
+}
+
+// prefixOf returns the prefix that has the addresses of a range, or the range.
+func prefixOf(v *value, from, to []byte, span syntax.Expr) syntax.Expr {
+	low, high := v.number(from), v.number(to)
+	differ := new(big.Int).Xor(low, high)
+	bits := uint(differ.BitLen())
+	if len(from) != len(to) || differ.Cmp(ones(bits)) != 0 || new(big.Int).And(low, ones(bits)).Sign() != 0 {
+		return span
+	}
+	return &syntax.Prefix{X: v.constant(from), Len: 8*len(from) - int(bits)}
+}
+
+// natFlags returns the names of flags of a translation.
+func natFlags(flags uint32) (out []string) {
+	for i, bit := range []uint32{unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY, unix.NF_NAT_RANGE_PERSISTENT, unix.NF_NAT_RANGE_PROTO_RANDOM} {
+		if flags&bit != 0 {
+			out = append(out, []string{"fully-random", "persistent", "random"}[i])
+		}
+	}
+	return out
+}
+
+// log adds a log statement.
+func (d *decompiler) log(e *google.Log) {
+	s := &syntax.Log{}
+	has := func(attr int) bool { return e.Key&(1<<attr) != 0 }
+	if has(unix.NFTA_LOG_PREFIX) {
+		s.Prefix = new(string(e.Data))
+	}
+	if has(unix.NFTA_LOG_LEVEL) {
+		s.Level = word("log", uint32(e.Level), "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit")
+	}
+	if has(unix.NFTA_LOG_GROUP) {
+		s.Group = new(uint32(e.Group))
+		if has(unix.NFTA_LOG_SNAPLEN) {
+			s.Snaplen = &e.Snaplen
+		}
+		if has(unix.NFTA_LOG_QTHRESHOLD) {
+			s.QueueThreshold = new(uint32(e.QThreshold))
+		}
+	}
+	if e.Flags == google.LogFlagsMask {
+		s.Flags = []string{"all"}
+	} else {
+		for i, flag := range []string{"tcp sequence", "tcp options", "ip options", "skuid", "", "ether"} {
+			if e.Flags&(1<<i) != 0 {
+				s.Flags = append(s.Flags, flag)
+			}
+		}
+	}
+	d.add(s)
+}
+
+// reject adds a reject statement. As nft lists it, the answer is left out if it is the usual one.
+func (d *decompiler) reject(e *google.Reject) {
+	s := &syntax.Reject{}
+	with := func(words string, codes *datatype.Type, usual bool) {
+		if !usual {
+			s.With, s.Code = words, &syntax.Const{Text: codes.Format([]byte{e.Code})}
+		}
+	}
+	switch {
+	case e.Type == unix.NFT_REJECT_TCP_RST:
+		s.With = "tcp reset"
+	case e.Type == unix.NFT_REJECT_ICMPX_UNREACH:
+		with("icmpx", datatype.ICMPxCode, e.Code == 1 && d.network == nil)
+	case e.Type == unix.NFT_REJECT_ICMP_UNREACH && (d.family == nft.FamilyIP6 || d.network != nil && d.network.Name == "ip6"):
+		with("icmpv6", datatype.ICMPv6Code, e.Code == 4 && d.family == nft.FamilyIP6)
+	case e.Type == unix.NFT_REJECT_ICMP_UNREACH:
+		with("icmp", datatype.ICMPCode, e.Code == 3 && d.family == nft.FamilyIP)
+	default:
+		fail("reject", "the kind of answer is not known")
+	}
+	d.add(s)
+}
+
+// queue adds a queue statement.
+func (d *decompiler) queue(e *expr.Queue) {
+	s := &syntax.Queue{}
+	for i, flag := range []string{"bypass", "fanout"} {
+		if e.Flags&(1<<i) != 0 {
+			s.Flags = append(s.Flags, flag)
+		}
+	}
+	num := func(n uint16) syntax.Expr { return &syntax.Const{Text: big.NewInt(int64(n)).String()} }
+	switch {
+	case e.Register != 0:
+		s.Num = d.argument("queue", e.Register, number(nil))
+	case e.Total > 1:
+		s.Num = &syntax.Range{From: num(e.Num), To: num(e.Num + e.Total - 1)}
+	case e.Flags&unix.NFT_QUEUE_FLAG_CPU_FANOUT == 0: // which needs a range
+		s.Num = num(e.Num)
+	}
+	d.add(s)
+}
