@@ -27,7 +27,7 @@ func (m model) values(id nft.TableID, name string) (values map[value]bool, affin
 			for _, r := range c.Rules {
 				for _, w := range r.Writes {
 					if w.Map == name {
-						values[value{w.Data, w.Any}] = true
+						values[value{data: w.Data, any: w.Any}] = true
 					}
 				}
 			}

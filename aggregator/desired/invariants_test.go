@@ -40,7 +40,7 @@ func checkInvariants(t tester, s *State) {
 						if writes[objectName{id, w.Map}] == nil {
 							writes[objectName{id, w.Map}] = map[value]int{}
 						}
-						writes[objectName{id, w.Map}][value{w.Data, w.Any}]++
+						writes[objectName{id, w.Map}][value{data: w.Data, any: w.Any}]++
 					}
 				}
 			}

@@ -29,6 +29,8 @@ const (
 	shortcut
 	// pick is a chain that picks an endpoint.
 	pick
+	// remember is a chain that remembers the endpoint of a client.
+	remember
 )
 
 // way is how a flow reaches endpoints.
@@ -41,6 +43,9 @@ const (
 	masqueraded
 	// kept keeps the source, and except for shortcuts uses only endpoints on this node.
 	kept
+	// internal is direct from the list of the policy Local. Only chains with affinity differ
+	// from those of direct.
+	internal
 	numWays
 )
 
@@ -50,39 +55,50 @@ type verdict struct {
 	// nodePort is 1 for NodePorts and 0 for addresses, sticky is 1 with affinity.
 	nodePort, sticky uint8
 	way              way
-	// n is the number of endpoints that a chain picks from: there is a chain for each.
+	// n is the number of endpoints that a chain picks from: there is a chain for each. With
+	// affinity there is one for each port instead, and n is 0 in maps.
 	n int32
 }
 
 // shortcutChains are the chains of shortcut, by NodePort.
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
-// pickNames are the names of chains that pick, without the number: by affinity, NodePort
-// and way.
-var pickNames = [2][2][numWays]string{
-	{
+// pickNames are the names of chains that pick, without the number, and stickyNames those
+// with affinity, without the name of the port: by NodePort and way.
+var (
+	pickNames = [2][kept + 1]string{
 		{"pick-", "external-pick-", "local-pick-"},
 		{"nodeport-shortcut-pick-", "nodeport-pick-", "nodeport-local-pick-"},
-	},
-	{
-		{"sticky-", "external-sticky-", "local-sticky-"},
+	}
+	stickyNames = [2][]string{
+		{"sticky-", "external-sticky-", "local-sticky-", "internal-sticky-"},
 		{"nodeport-shortcut-sticky-", "nodeport-sticky-", "nodeport-local-sticky-"},
-	},
-}
+	}
+)
 
 func (v verdict) compare(o verdict) int {
 	return cmp.Or(cmp.Compare(v.to, o.to), cmp.Compare(v.sticky, o.sticky), cmp.Compare(v.nodePort, o.nodePort),
 		cmp.Compare(v.way, o.way), cmp.Compare(v.n, o.n))
 }
 
-// prefix returns the name of the chain that picks, without the number.
-func (v verdict) prefix() string { return pickNames[v.sticky][v.nodePort][v.way] }
+// appendChain writes the name of the chain that picks, with the affinity of its port.
+func (v verdict) appendChain(b []byte, a *affinity) []byte {
+	if v.sticky != 0 {
+		return append(append(b, stickyNames[v.nodePort][v.way]...), a.name...)
+	}
+	return strconv.AppendInt(append(b, pickNames[v.nodePort][v.way]...), int64(v.n), 10)
+}
 
-// chain returns the name of the chain that picks.
-func (v verdict) chain() string { return v.prefix() + strconv.Itoa(int(v.n)) }
+// list returns the list that a chain with affinity uses.
+func (v verdict) list() list {
+	if v.way == kept || v.way == internal {
+		return byLocal
+	}
+	return byCluster
+}
 
 // append writes the verdict as an element's value.
-func (v verdict) append(b []byte) []byte {
+func (v verdict) append(b []byte, a *affinity) []byte {
 	switch v.to {
 	case dropped:
 		return append(b, "goto "+chainDrop...)
@@ -91,8 +107,9 @@ func (v verdict) append(b []byte) []byte {
 	case shortcut:
 		return append(append(b, "goto "...), shortcutChains[v.nodePort]...)
 	case pick:
-		b = append(append(b, "goto "...), v.prefix()...)
-		return strconv.AppendInt(b, int64(v.n), 10)
+		return v.appendChain(append(b, "goto "...), a)
+	case remember:
+		return append(append(b, "goto "+rememberPrefix...), a.name...)
 	case absent, present:
 		return b
 	default:
@@ -100,25 +117,27 @@ func (v verdict) append(b []byte) []byte {
 	}
 }
 
-// parsePick is the inverse of verdict.chain.
+// parsePick is the inverse of verdict.appendChain without affinity.
 func parsePick(name string) (verdict, bool) {
 	at := strings.LastIndexByte(name, '-') + 1
 	n, err := strconv.Atoi(name[at:])
 	if err != nil || n < 1 || n > model.MaxEndpoints || strconv.Itoa(n) != name[at:] {
 		return verdict{}, false
 	}
-	for i := range 2 * 2 * numWays {
-		v := verdict{to: pick, sticky: uint8(i & 1), nodePort: uint8(i >> 1 & 1), way: i >> 2, n: int32(n)}
-		if v.prefix() == name[:at] {
-			return v, true
+	for nodePort, of := range pickNames {
+		for w, prefix := range of {
+			if prefix == name[:at] {
+				return verdict{to: pick, nodePort: uint8(nodePort), way: way(w), n: int32(n)}, true
+			}
 		}
 	}
 	return verdict{}, false
 }
 
-// pick returns the chain that sends a flow to one of n endpoints.
-func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
-	in := &declarations[slotSets[v.nodePort][v.sticky]]
+// pick returns the chain that sends a flow to the endpoint that its client has, if the port
+// has affinity, or else to one of n endpoints.
+func (t *table) pick(cfg *Config, v verdict, a *affinity) *weftv1.Chain {
+	in := &declarations[slotSets[v.nodePort]]
 	listener := "ip daddr . meta l4proto . th dport"
 	if in.nodePort {
 		listener = "meta l4proto . th dport"
@@ -129,7 +148,7 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	}
 	slot := fmt.Sprintf("%s . numgen random mod %d", listener, v.n)
 	switch v.way {
-	case direct:
+	case direct, internal:
 	case masqueraded:
 		rules = append(rules, cfg.mark())
 	case kept:
@@ -140,9 +159,9 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 		panic(fmt.Sprintf("render: unknown way %d", v.way))
 	}
 	rules = append(rules, count...)
-	if in.sticky {
-		return chain(v.chain(), append(rules, t.names.spell(slot+" vmap @"+in.name))...)
+	if a != nil {
+		rules = append(rules, a.recall(t.names, v.list()))
 	}
 	// nft requires a match of the protocol before it maps to a port.
-	return chain(v.chain(), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+in.name))...)
+	return chain(string(v.appendChain(nil, a)), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+in.name))...)
 }
