@@ -51,8 +51,8 @@ type affinity struct {
 type shape struct {
 	timeout time.Duration
 	lists   [numLists]bool
-	// picks are the numbers of endpoints that the chains pick from, by NodePort and way;
-	// 0 for no chain.
+	// picks are the numbers of endpoints that flows without a known client are sent to, by
+	// NodePort and way; 0 for no chain.
 	picks [2][numWays]int32
 }
 
@@ -89,7 +89,7 @@ func portChain(object string) (name string, ok bool) {
 			return name, true
 		}
 	}
-	for _, of := range stickyNames {
+	for _, of := range recallNames {
 		for _, prefix := range of {
 			if name, ok := strings.CutPrefix(object, prefix); ok {
 				return name, true
@@ -99,10 +99,11 @@ func portChain(object string) (name string, ok bool) {
 	return "", false
 }
 
-// chains returns the chains of a port: those that pick, and the one that remembers
-// the endpoint that a flow was sent to. The latter keeps the endpoint of a client that has
+// chains returns the chains of a port: those that recall, and the one that remembers the
+// endpoint that a flow was sent to. The latter keeps the endpoint of a client that has
 // one, and restarts its timeout. It ignores endpoints that left, and those of other
-// programs.
+// programs. No rule of a port looks up a map of all Services: to bind it, the kernel walks
+// all elements.
 func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	var rules []string
 	for l, used := range a.shape.lists {
@@ -117,7 +118,8 @@ func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	for nodePort, of := range a.shape.picks {
 		for w, n := range of {
 			if n > 0 {
-				out = append(out, t.pick(cfg, verdict{to: pick, sticky: 1, nodePort: uint8(nodePort), way: way(w), n: n}, a))
+				v := verdict{to: recall, nodePort: uint8(nodePort), way: way(w)}
+				out = append(out, chain(recallNames[nodePort][w]+a.name, append(t.before(cfg, v), a.recall(t.names, v.list()), "goto "+a.picks(v).chain())...))
 			}
 		}
 	}
@@ -127,6 +129,15 @@ func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 // recall sends a flow to the endpoint of its client, if there is one.
 func (a *affinity) recall(w family, l list) string {
 	return w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ip saddr map @", a.protocol)) + a.mapName(l)
+}
+
+// picks returns the chain after one that recalls.
+func (a *affinity) picks(v verdict) verdict {
+	out := verdict{to: pick, sticky: 1, nodePort: v.nodePort, way: direct, n: a.shape.picks[v.nodePort][v.way]}
+	if v.way == kept {
+		out.way = kept
+	}
+	return out
 }
 
 // declare adds the map and the set of a list to a patch.

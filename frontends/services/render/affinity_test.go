@@ -29,9 +29,9 @@ func TestAffinityNames(t *testing.T) {
 				for l := range numLists {
 					names = append(names, a.mapName(l), a.setName(l))
 				}
-				for nodePort, prefixes := range stickyNames {
-					for w := range prefixes {
-						names = append(names, string(verdict{to: pick, sticky: 1, nodePort: uint8(nodePort), way: way(w)}.appendChain(nil, a)))
+				for _, prefixes := range recallNames {
+					for _, prefix := range prefixes {
+						names = append(names, prefix+a.name)
 					}
 				}
 				for _, name := range names {
@@ -87,9 +87,9 @@ func TestAffinityPatches(t *testing.T) {
 		{"another timeout", web(2*hour, eps...), 0, 0, 1, nil},
 		// A slot of each listener, and the endpoint that may be remembered.
 		{"replaced", web(hour, eps[0], eps[1], "10.244.1.9:80"), 3, 1, 0, nil},
-		{"one less", web(hour, eps[:2]...), 0, 3, 2, nil},
-		{"off", web(0, eps...), 2, 2, 7, []string{"remember-" + http, "nodeport-sticky-" + http, "sticky-" + http}},
-		{"gone", nil, 0, 0, 5, []string{"remember-" + http, "nodeport-sticky-" + http, "sticky-" + http}},
+		{"one less", web(hour, eps[:2]...), 0, 3, 4, []string{"nodeport-sticky-3", "sticky-3"}},
+		{"off", web(0, eps...), 2, 2, 7, []string{"remember-" + http, "nodeport-recall-" + http, "recall-" + http, "nodeport-sticky-3", "sticky-3"}},
+		{"gone", nil, 0, 0, 5, []string{"remember-" + http, "nodeport-recall-" + http, "recall-" + http, "nodeport-sticky-3", "sticky-3"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustNew(t, testConfig())

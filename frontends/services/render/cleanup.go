@@ -16,7 +16,7 @@ func (r *Renderer) Cleanup() *weftv1.Patch {
 	for _, t := range r.tables {
 		var chains []string
 		for _, v := range t.picks.takeIdle() {
-			chains = append(chains, string(v.appendChain(nil, nil)))
+			chains = append(chains, v.chain())
 		}
 		chains = append(chains, slices.Sorted(maps.Keys(t.idleChains))...)
 		for _, r := range t.hooks.takeIdle() {

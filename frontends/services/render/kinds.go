@@ -29,6 +29,8 @@ const (
 	shortcut
 	// pick is a chain that picks an endpoint.
 	pick
+	// recall is a chain that sends a flow to the endpoint of its client, if it has one.
+	recall
 	// remember is a chain that remembers the endpoint of a client.
 	remember
 )
@@ -43,7 +45,7 @@ const (
 	masqueraded
 	// kept keeps the source, and except for shortcuts uses only endpoints on this node.
 	kept
-	// internal is direct from the list of the policy Local. Only chains with affinity differ
+	// internal is direct from the list of the policy Local. Only chains that recall differ
 	// from those of direct.
 	internal
 	numWays
@@ -55,41 +57,46 @@ type verdict struct {
 	// nodePort is 1 for NodePorts and 0 for addresses, sticky is 1 with affinity.
 	nodePort, sticky uint8
 	way              way
-	// n is the number of endpoints that a chain picks from: there is a chain for each. With
-	// affinity there is one for each port instead, and n is 0 in maps.
+	// n is the number of endpoints that a chain picks from: there is a chain for each.
 	n int32
 }
 
 // shortcutChains are the chains of shortcut, by NodePort.
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
-// pickNames are the names of chains that pick, without the number, and stickyNames those
-// with affinity, without the name of the port: by NodePort and way.
-var (
-	pickNames = [2][kept + 1]string{
+// pickNames are the names of chains that pick, without the number: by affinity, NodePort
+// and way. With affinity chains that recall precede them, so that there are fewer ways.
+var pickNames = [2][2][]string{
+	{
 		{"pick-", "external-pick-", "local-pick-"},
 		{"nodeport-shortcut-pick-", "nodeport-pick-", "nodeport-local-pick-"},
-	}
-	stickyNames = [2][]string{
-		{"sticky-", "external-sticky-", "local-sticky-", "internal-sticky-"},
-		{"nodeport-shortcut-sticky-", "nodeport-sticky-", "nodeport-local-sticky-"},
-	}
-)
+	},
+	{
+		{direct: "sticky-", kept: "local-sticky-"},
+		{direct: "nodeport-sticky-", kept: "nodeport-local-sticky-"},
+	},
+}
+
+// recallNames are the names of chains that recall, without that of the port: by NodePort
+// and way.
+var recallNames = [2][]string{
+	{"recall-", "external-recall-", "local-recall-", "internal-recall-"},
+	{"nodeport-shortcut-recall-", "nodeport-recall-", "nodeport-local-recall-"},
+}
 
 func (v verdict) compare(o verdict) int {
 	return cmp.Or(cmp.Compare(v.to, o.to), cmp.Compare(v.sticky, o.sticky), cmp.Compare(v.nodePort, o.nodePort),
 		cmp.Compare(v.way, o.way), cmp.Compare(v.n, o.n))
 }
 
-// appendChain writes the name of the chain that picks, with the affinity of its port.
-func (v verdict) appendChain(b []byte, a *affinity) []byte {
-	if v.sticky != 0 {
-		return append(append(b, stickyNames[v.nodePort][v.way]...), a.name...)
-	}
-	return strconv.AppendInt(append(b, pickNames[v.nodePort][v.way]...), int64(v.n), 10)
+// chain returns the name of the chain that picks.
+func (v verdict) chain() string { return string(v.appendChain(nil)) }
+
+func (v verdict) appendChain(b []byte) []byte {
+	return strconv.AppendInt(append(b, pickNames[v.sticky][v.nodePort][v.way]...), int64(v.n), 10)
 }
 
-// list returns the list that a chain with affinity uses.
+// list returns the list that a chain recalls from.
 func (v verdict) list() list {
 	if v.way == kept || v.way == internal {
 		return byLocal
@@ -97,7 +104,7 @@ func (v verdict) list() list {
 	return byCluster
 }
 
-// append writes the verdict as an element's value.
+// append writes the verdict as an element's value, with the affinity of its port.
 func (v verdict) append(b []byte, a *affinity) []byte {
 	switch v.to {
 	case dropped:
@@ -107,7 +114,9 @@ func (v verdict) append(b []byte, a *affinity) []byte {
 	case shortcut:
 		return append(append(b, "goto "...), shortcutChains[v.nodePort]...)
 	case pick:
-		return v.appendChain(append(b, "goto "...), a)
+		return v.appendChain(append(b, "goto "...))
+	case recall:
+		return append(append(append(b, "goto "...), recallNames[v.nodePort][v.way]...), a.name...)
 	case remember:
 		return append(append(b, "goto "+rememberPrefix...), a.name...)
 	case absent, present:
@@ -117,36 +126,47 @@ func (v verdict) append(b []byte, a *affinity) []byte {
 	}
 }
 
-// parsePick is the inverse of verdict.appendChain without affinity.
+// parsePick is the inverse of verdict.chain.
 func parsePick(name string) (verdict, bool) {
 	at := strings.LastIndexByte(name, '-') + 1
 	n, err := strconv.Atoi(name[at:])
 	if err != nil || n < 1 || n > model.MaxEndpoints || strconv.Itoa(n) != name[at:] {
 		return verdict{}, false
 	}
-	for nodePort, of := range pickNames {
-		for w, prefix := range of {
-			if prefix == name[:at] {
-				return verdict{to: pick, nodePort: uint8(nodePort), way: way(w), n: int32(n)}, true
-			}
+	for i := range 2 * 2 * internal {
+		v := verdict{to: pick, sticky: uint8(i & 1), nodePort: uint8(i >> 1 & 1), way: i >> 2, n: int32(n)}
+		if prefix := pickNames[v.sticky][v.nodePort][v.way]; prefix == name[:at] && prefix != "" {
+			return v, true
 		}
 	}
 	return verdict{}, false
 }
 
-// pick returns the chain that sends a flow to the endpoint that its client has, if the port
-// has affinity, or else to one of n endpoints.
-func (t *table) pick(cfg *Config, v verdict, a *affinity) *weftv1.Chain {
-	in := &declarations[slotSets[v.nodePort]]
-	listener := "ip daddr . meta l4proto . th dport"
-	if in.nodePort {
-		listener = "meta l4proto . th dport"
+// listener is the key of a listener in rules.
+func (v verdict) listener() string {
+	if v.nodePort != 0 {
+		return "meta l4proto . th dport"
 	}
-	var rules, count []string
-	if cfg.Counters >= CountServices {
-		count = []string{t.names.spell(listener + " @" + declarations[roleSets[v.nodePort][roleCounted]].name)}
+	return "ip daddr . meta l4proto . th dport"
+}
+
+// pick returns the chain that sends a flow to one of n endpoints.
+func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
+	var rules []string
+	if v.sticky == 0 {
+		rules = t.before(cfg, v)
 	}
-	slot := fmt.Sprintf("%s . numgen random mod %d", listener, v.n)
+	slot := fmt.Sprintf("%s . numgen random mod %d", v.listener(), v.n)
+	if v.way == kept {
+		slot += fmt.Sprintf(" offset %d", localSlots)
+	}
+	// nft requires a match of the protocol before it maps to a port.
+	return chain(v.chain(), append(rules, t.names.spell(fmt.Sprintf("meta l4proto { tcp, udp, sctp } dnat ip to %s map @%s",
+		slot, declarations[slotSets[v.nodePort]].name)))...)
+}
+
+// before returns the rules that precede the choice of an endpoint.
+func (t *table) before(cfg *Config, v verdict) (rules []string) {
 	switch v.way {
 	case direct, internal:
 	case masqueraded:
@@ -154,14 +174,11 @@ func (t *table) pick(cfg *Config, v verdict, a *affinity) *weftv1.Chain {
 	case kept:
 		// Traffic that need not keep to the policy Local goes to all endpoints.
 		rules = append(rules, "jump "+shortcutChains[v.nodePort])
-		slot += fmt.Sprintf(" offset %d", localSlots)
 	default:
 		panic(fmt.Sprintf("render: unknown way %d", v.way))
 	}
-	rules = append(rules, count...)
-	if a != nil {
-		rules = append(rules, a.recall(t.names, v.list()))
+	if cfg.Counters >= CountServices {
+		rules = append(rules, t.names.spell(v.listener()+" @"+declarations[roleSets[v.nodePort][roleCounted]].name))
 	}
-	// nft requires a match of the protocol before it maps to a port.
-	return chain(string(v.appendChain(nil, a)), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+in.name))...)
+	return rules
 }

@@ -112,7 +112,7 @@ func (f *listener) decide(inside, local, elsewhere bool) {
 		}
 		f.sticky.shape.picks[nodePort][w] = n
 		f.verdicts[roleRemember] = verdict{to: remember}
-		return verdict{to: pick, nodePort: nodePort, sticky: 1, way: w}
+		return verdict{to: recall, nodePort: nodePort, way: w}
 	}
 	none := verdict{to: rejected}
 	if elsewhere {

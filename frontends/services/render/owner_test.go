@@ -34,7 +34,7 @@ func TestOwner(t *testing.T) {
 		"element ip weft endpoints-3fa9c899-default/sticky/tcp/http { 10.244.1.1 . 80 }":  "default/sticky",
 		"element ip weft sticky-nodeports { udp . 30084 }":                                "default/sticky-local",
 		"rule ip weft remember-3fa9c899-default/sticky/tcp/http #1":                       "default/sticky",
-		"chain ip6 weft internal-sticky-769755b7-default/sticky-local/udp/dns":            "default/sticky-local",
+		"chain ip6 weft internal-recall-769755b7-default/sticky-local/udp/dns":            "default/sticky-local",
 		"set ip weft local-endpoints-769755b7-default/sticky-local/udp/dns":               "default/sticky-local",
 		"map ip weft affinity-3fa9c899-default/sticky/tcp/http":                           "default/sticky",
 		"map ip weft local-affinity-769755b7-default/sticky-local/udp/dns":                "default/sticky-local",

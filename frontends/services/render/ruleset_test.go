@@ -184,7 +184,13 @@ func (r ruleset) check(t testing.TB) {
 				if len(c.chains[target].GetRules()) == 0 {
 					t.Errorf("%s %q goes to chain %s, which is not there or empty", declarations[s].name, k, target)
 				}
-				for _, r := range c.chains[target].GetRules() {
+				rules := c.chains[target].GetRules()
+				if last := len(rules) - 1; last >= 0 {
+					if next, ok := strings.CutPrefix(rules[last].GetText(), "goto "); ok {
+						rules = append(rules[:last:last], c.chains[next].GetRules()...)
+					}
+				}
+				for _, r := range rules {
 					m := picked.FindStringSubmatch(r.GetText())
 					if m == nil {
 						continue

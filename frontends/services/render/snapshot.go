@@ -95,7 +95,7 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 		p.hooks(r)
 	}
 	for _, v := range t.picks.declared() {
-		p.chain(t.pick(cfg, v, nil))
+		p.chain(t.pick(cfg, v))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.idleChains)) {
 		p.chain(chain(name))

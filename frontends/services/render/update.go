@@ -241,8 +241,11 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (look
 // countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
 	for r, v := range f.verdicts {
-		if v.to == pick && v.sticky == 0 {
+		switch v.to {
+		case pick:
 			t.picks.add(v, by)
+		case recall:
+			t.picks.add(f.sticky.picks(v), by)
 		}
 		if v.to != absent && hooks[r] != nil {
 			t.hooks.add(role(r), by)
@@ -304,7 +307,7 @@ func (t *table) renderUses(cfg *Config, p *patch) {
 	renderKeys(p, clusterIPs, &t.clusterIPs, netip.Addr.AppendTo)
 	renderKeys(p, hairpin, &t.hairpins, hairpinKey.appendTo)
 	t.hooks.update(p.hooks)
-	t.picks.update(func(v verdict) { p.chain(t.pick(cfg, v, nil)) })
+	t.picks.update(func(v verdict) { p.chain(t.pick(cfg, v)) })
 }
 
 // renderKeys adds the elements of keys that came into use, and removes the others.
