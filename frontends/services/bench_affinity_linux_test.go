@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -41,12 +40,12 @@ func stickyModel(services, endpoints int) model.Changes {
 // renderer, client and aggregator, and the median of 21 replacements until each is in force.
 func BenchmarkAffinityLoad(b *testing.B) {
 	nfttest.Require(b, nfttest.Namespaces, nfttest.NFT)
-	for _, z := range []benchSize{{500, 50}, {1_000, 50}, {1_900, 50}} {
+	for _, z := range []benchSize{{1_900, 50}, {5_000, 200}} {
 		b.Run(z.String(), func(b *testing.B) {
 			changes := stickyModel(z.services, z.endpoints)
 			for b.Loop() {
 				s := newStack(b, nfttest.New(b))
-				s.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+				s.log = slog.New(slog.DiscardHandler)
 				_, stop := s.aggregator(b)
 				p := newPlane(b, s, func(c *render.Config) { c.Counters = render.CountServices })
 				p.r.Load(changes)
