@@ -97,3 +97,36 @@ func BenchmarkAffinityLoad(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAffinityPackets compares 100 Services with session affinity, of which the client is
+// known, and 100 on a node where another Service has it, with as many on a node where none
+// has, in the same run: new connections, the first packet of a flow to its answer, and round
+// trips on connections that are there. The metrics are of rates, so that less than 1 is what
+// affinity costs.
+func BenchmarkAffinityPackets(b *testing.B) {
+	const services = 100
+	for _, bb := range []struct {
+		name  string
+		drive drive
+	}{{"connections", connections}, {"first-packet", firstPackets}, {"established", roundTrips}} {
+		b.Run(bb.name, func(b *testing.B) {
+			// The first Services are dialed.
+			path := func(from, to int) *path {
+				l := newLane(b)
+				s := newStack(b, l.node)
+				s.log = slog.New(slog.DiscardHandler)
+				s.aggregator(b)
+				changes := laneModel(services + 1)
+				for _, c := range changes.Services[from:to] {
+					c.New.Affinity = time.Hour
+				}
+				newPlane(b, s, func(c *render.Config) { c.Counters = render.CountServices }).publish(b, changes)
+				return l.toServices(services)
+			}
+			m := race(b, lap{bb.drive, path(0, services)}, lap{bb.drive, path(services, services+1)}, lap{bb.drive, path(0, 0)})
+			b.ReportMetric(m[0], "ns/op")
+			b.ReportMetric(m[2]/m[0], "of-no-affinity")
+			b.ReportMetric(m[2]/m[1], "beside-affinity")
+		})
+	}
+}
