@@ -44,21 +44,15 @@ type value struct {
 
 // change counts rules that begin or cease to write a value.
 func (w *written) change(v value, by int) {
-	if v.in != nil {
-		addTo(&w.sources, v.in, by)
-	}
-	if w.rules == nil {
-		w.rules = map[value]int{}
-	}
 	if _, ok := w.before[v]; !ok {
 		if w.before == nil {
 			w.before = map[value]int{}
 		}
 		w.before[v] = w.rules[v]
 	}
-	w.rules[v] += by
-	if w.rules[v] == 0 {
-		delete(w.rules, v)
+	addTo(&w.rules, v, by)
+	if v.in != nil {
+		addTo(&w.sources, v.in, by)
 	}
 }
 

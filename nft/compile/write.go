@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
@@ -72,7 +73,7 @@ func ParseWrites(list []byte) ([]Write, error) {
 			}
 		default:
 			// It may change registers.
-			loaded.words = [registerSlots]field{}
+			loaded.words = [registerSlots]google.Payload{}
 		}
 		if err != nil {
 			return nil, err
@@ -119,39 +120,26 @@ func (m *immediates) value(number uint32) (data string, unknown bool) {
 
 // fields are the fields of the packet that expressions have loaded.
 type fields struct {
-	words [registerSlots]field
-	// looked are the fields that a rule has found in the set in.
-	looked []field
+	// words have the base, offset and length of what a register has; a length of 0 is none.
+	words [registerSlots]google.Payload
+	// looked are the fields that a rule has found in a set.
+	looked []google.Payload
 	set    string
 }
 
-// field is a part of the packet that fits a register. Its zero value is none.
-type field struct{ base, offset, length uint32 }
-
 // load reads the attributes of a payload expression.
 func (f *fields) load(attributes []byte) error {
-	var number uint32
-	var of field
-	r := attr.NewReader(attributes)
-	for r.Next() {
-		switch r.Type() {
-		case unix.NFTA_PAYLOAD_DREG:
-			number = r.Uint32BE()
-		case unix.NFTA_PAYLOAD_BASE:
-			of.base = r.Uint32BE()
-		case unix.NFTA_PAYLOAD_OFFSET:
-			of.offset = r.Uint32BE()
-		case unix.NFTA_PAYLOAD_LEN:
-			of.length = r.Uint32BE()
-		case unix.NFTA_PAYLOAD_SREG:
-			f.looked = nil // the packet changes
-		}
+	var p google.Payload
+	err := expr.Unmarshal(attributes, expr.Library{Any: &p})
+	if p.DestRegister == 0 {
+		f.looked = nil // the packet changes
 	}
-	for at := slotOf(number); at < registerSlots && of.length > 0; at++ {
-		f.words[at] = field{of.base, of.offset, min(of.length, 4)}
-		of.offset, of.length = of.offset+4, of.length-min(of.length, 4)
+	for at := slotOf(p.DestRegister); at < registerSlots && p.Len > 0; at++ {
+		n := min(p.Len, 4)
+		f.words[at] = google.Payload{Base: p.Base, Offset: p.Offset, Len: n}
+		p.Offset, p.Len = p.Offset+n, p.Len-n
 	}
-	return r.Err()
+	return err
 }
 
 // lookup reads the attributes of a lookup expression. What it looked up is not in the
@@ -176,13 +164,13 @@ func (f *fields) lookup(attributes []byte) error {
 	if matches && !strings.HasPrefix(name, "__") { // not an anonymous set
 		f.looked, f.set = f.from(number), name
 	}
-	f.words = [registerSlots]field{}
+	f.words = [registerSlots]google.Payload{}
 	return r.Err()
 }
 
 // from returns the fields in a register and those after it.
-func (f *fields) from(number uint32) (out []field) {
-	for at := slotOf(number); at < registerSlots && f.words[at].length > 0; at++ {
+func (f *fields) from(number uint32) (out []google.Payload) {
+	for at := slotOf(number); at < registerSlots && f.words[at].Len > 0; at++ {
 		out = append(out, f.words[at])
 	}
 	return out
