@@ -27,39 +27,63 @@ func comparePurges(a, b Purge) int {
 // of the entries. Its zero value is ready for use.
 type written struct {
 	rules map[value]int
+	// sources counts the rules that write any key of a set, by set.
+	sources map[*set]int
 	// before has the counts as of the last Accept of values whose count has changed
 	// since.
 	before map[value]int
 }
 
-// value is the value of entries: one that rules state, or any value from the
-// packet.
+// value is the value of entries: one that rules state, any that is a key of a set, or
+// any value from the packet.
 type value struct {
 	data string
+	in   *set
 	any  bool
 }
 
 // change counts rules that begin or cease to write a value.
 func (w *written) change(v value, by int) {
-	if w.rules == nil {
-		w.rules = map[value]int{}
-	}
 	if _, ok := w.before[v]; !ok {
 		if w.before == nil {
 			w.before = map[value]int{}
 		}
 		w.before[v] = w.rules[v]
 	}
-	w.rules[v] += by
-	if w.rules[v] == 0 {
-		delete(w.rules, v)
+	addTo(&w.rules, v, by)
+	if v.in != nil {
+		addTo(&w.sources, v.in, by)
 	}
+}
+
+// addTo changes a count, and leaves out those that are zero.
+func addTo[K comparable](counts *map[K]int, k K, by int) {
+	if *counts == nil {
+		*counts = map[K]int{}
+	}
+	if (*counts)[k] += by; (*counts)[k] == 0 {
+		delete(*counts, k)
+	}
+}
+
+// all reports whether rules write every value: any from the packet, or one that is in a
+// set whose elements are not known.
+func (w *written) all() bool {
+	if w.rules[value{any: true}] > 0 {
+		return true
+	}
+	for in := range w.sources {
+		if !in.exists() || in.decl().Map || in.decl().Flags&(nftset.FlagInterval|nftset.FlagTimeout|nftset.FlagEval) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lost reports whether rules wrote something as of the last Accept that none
 // writes now.
 func (w *written) lost() bool {
-	if w.rules[value{any: true}] > 0 {
+	if w.all() {
 		return false
 	}
 	for v, n := range w.before {
@@ -67,12 +91,28 @@ func (w *written) lost() bool {
 			return true
 		}
 	}
+	for in := range w.sources {
+		for id, was := range in.touched {
+			if was.had && in.winner(id) == nil {
+				return true
+			}
+		}
+	}
 	return false
 }
 
 // makes reports whether a rule writes entries with an element's value.
 func (w *written) makes(e *nftset.Element) bool {
-	return w.rules[value{any: true}] > 0 || w.rules[value{data: compile.PadData(e.Data)}] > 0
+	data := compile.PadData(e.Data)
+	if w.all() || w.rules[value{data: data}] > 0 {
+		return true
+	}
+	for in := range w.sources {
+		if in.winner(data) != nil || in.winner(e.Data) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // countWrites adds or removes the counts of what rules write. It is its own
@@ -80,8 +120,12 @@ func (w *written) makes(e *nftset.Element) bool {
 func (s *State) countWrites(t *table, rules []*slot, in bool) {
 	for _, r := range rules {
 		for _, w := range r.rule.Writes {
-			o, v := t.set(w.Map), value{w.Data, w.Any}
+			o, v := t.set(w.Map), value{data: w.Data, any: w.Any}
 			s.mark(o)
+			if w.In != "" {
+				v.in, v.any = t.set(w.In), false
+				addTo(&v.in.values, o, sign(in))
+			}
 			o.written.change(v, sign(in))
 		}
 	}

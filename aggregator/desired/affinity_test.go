@@ -27,7 +27,7 @@ func (m model) values(id nft.TableID, name string) (values map[value]bool, affin
 			for _, r := range c.Rules {
 				for _, w := range r.Writes {
 					if w.Map == name {
-						values[value{w.Data, w.Any}] = true
+						values[value{data: w.Data, any: w.Any}] = true
 					}
 				}
 			}
@@ -210,4 +210,71 @@ func TestAffinityOfOtherMaps(t *testing.T) {
 		s.Affinity = true
 		newHarness(t).reject(snapshot(services, 0, in(ipWeft, s)), ReasonInvalid, "table ip weft map m", "dynamic")
 	}
+}
+
+// writeKeys makes a rule that has packets write any key of a set into a map.
+func writeKeys(set, name string) *compile.Rule {
+	r := rule("ip daddr @"+set+" update @"+name, "@"+set, "@"+name)
+	r.Writes = []compile.Write{{Map: name, Any: true, In: set}}
+	return r
+}
+
+// TestPurgeOfKeys: entries are those of a set's keys. One that leaves the set, by whatever
+// update, is looked for, and no other change is.
+//
+// Behaviour: 81.
+func TestPurgeOfKeys(t *testing.T) {
+	const a, b, c = "10.1.0.1", "10.1.0.2", "10.1.0.3"
+	key := func(text string) nftset.Element { return nftset.Element{Key: addr(text)} }
+	h := newHarness(t)
+	ours := func(keys ...string) *Update {
+		var elems []nftset.Element
+		for _, k := range keys {
+			elems = append(elems, key(k))
+		}
+		return snapshot(services, 0, in(ipWeft, affinityMap("m"), addrSet("keys", elems...), addrMap("other"), regular("c", writeKeys("keys", "m"))))
+	}
+	entries := []nftset.Element{mapped("10.0.0.1", a), mapped("10.0.0.2", b), mapped("10.0.0.3", c)}
+	wantLeft := func(when string, want ...nftset.Element) {
+		t.Helper()
+		if got := keys(h.Leftovers(Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries)); got != keys(want) {
+			t.Errorf("leftovers %s: %s, want %s", when, got, keys(want))
+		}
+	}
+	wantPurges(t, "of a new map", h.commit(ours(a, b)).Purges)
+	for i := range entries {
+		h.byPacket("m", entries[i])
+	}
+	wantLeft("of two keys", entries[2])
+	wantPurges(t, "when a key is added", h.commit(ours(a, b, c)).Purges)
+	wantLeft("of three keys")
+	wantPurges(t, "when one leaves", h.commit(ours(b, c)).Purges, "m")
+	wantLeft("when one leaves", entries[0])
+	wantPurges(t, "when another fragment adds it", h.commit(snapshot(policy, 0, in(ipWeft, addrSet("keys", key(a), key(b))))).Purges)
+	wantLeft("when another fragment has it")
+	wantPurges(t, "when one of two fragments leaves a key", h.commit(ours(c)).Purges)
+	wantPurges(t, "when the other does", h.commit(snapshot(policy, 0)).Purges, "m")
+	wantLeft("when all but one left", entries[:2]...)
+	h.apply(ours())
+	wantPurges(t, "before a rollback", h.Plan().Purges, "m")
+	h.Rollback()
+	wantPurges(t, "after a rollback", h.commit(ours(c, a)).Purges)
+
+	// The process dies between a commit and the removal.
+	h.commit(ours(c))
+	h.restart(h.Record())
+	wantPurges(t, "after a crash", h.Unpurged(h.k.dump()), "m")
+	empty(t, "when the publisher is back", h.commit(ours(c)))
+	wantLeft("when the publisher is back", entries[:2]...)
+
+	// A rule that writes a value itself, from before.
+	wantPurges(t, "when the rule goes", h.commit(snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", remember("m", a))))).Purges, "m")
+	wantLeft("of a rule with a value", entries[1:]...)
+	wantPurges(t, "when it is back", h.commit(ours(a, b)).Purges, "m")
+	wantLeft("when it is back", entries[2])
+
+	// What a set has is not known if its elements are intervals, or packets fill it.
+	interval := intervalSet("keys", key(a))
+	wantPurges(t, "of intervals", h.commit(snapshot(services, 0, in(ipWeft, affinityMap("m"), interval, regular("c", writeKeys("keys", "m"))))).Purges)
+	wantLeft("of intervals")
 }

@@ -40,7 +40,11 @@ func checkInvariants(t tester, s *State) {
 						if writes[objectName{id, w.Map}] == nil {
 							writes[objectName{id, w.Map}] = map[value]int{}
 						}
-						writes[objectName{id, w.Map}][value{w.Data, w.Any}]++
+						v := value{data: w.Data, any: w.Any}
+						if w.In != "" {
+							v.in, v.any = tb.parts[setID(w.In)].(*set), false
+						}
+						writes[objectName{id, w.Map}][v]++
 					}
 				}
 			}

@@ -36,6 +36,8 @@ type set struct {
 	// affinity map at the last Accept.
 	written written
 	purged  bool
+	// values counts the rules that write keys of this set as values of a map, by map.
+	values map[*set]int
 	// routes has where a verdict map sends packets; nil if nowhere.
 	routes *routes
 }
@@ -249,6 +251,9 @@ func (s *State) touch(o *set, id string, c *change) bool {
 		return false
 	}
 	s.mark(o)
+	for m := range o.values {
+		s.mark(m)
+	}
 	t, ok := o.touched[id]
 	if !ok {
 		t.before, t.had = c.before, c.had && !lapsed

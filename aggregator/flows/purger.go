@@ -36,12 +36,13 @@ type SetDumper interface {
 }
 
 // Purger removes entries from affinity maps that packets have made and that no
-// rule makes any more. It belongs to the goroutine that owns the kernel. Reading
+// rule makes any more: because the rule with their value is gone, or because the value has
+// left the set that the rule looks up before. It belongs to the goroutine that owns the kernel. Reading
 // a map takes long, so Run does that on a goroutine of its own.
 //
-// A map is read after a commit took the last rule of a value away, and once more
-// after a delay: a packet that passed the old rules during the commit can make
-// its entry after the first reading. Entries are compared with the rules of the
+// A map is read after a commit took the last rule of a value away, or the value from
+// the set, and once more after a delay: a packet that passed the old rules during the
+// commit can make its entry after the first reading. Entries are compared with the rules of the
 // moment, so an additional or late reading does no harm. After an error the map
 // is read again.
 //

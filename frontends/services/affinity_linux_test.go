@@ -96,7 +96,7 @@ func TestAffinity(t *testing.T) {
 			})
 		}
 	}
-	if list := c.node.ListRuleset(t); !strings.Contains(list, "update @affinity-") || !strings.Contains(list, "{ ip6 saddr timeout 1h : fd00:10:244:1::2 . 8080 }") {
+	if list := c.node.ListRuleset(t); !strings.Contains(list, "update @affinity-") || !strings.Contains(list, "{ ip6 saddr timeout 1h : ip6 daddr . th dport }") {
 		t.Errorf("the rules that remember are not listed:\n%s", list)
 	}
 }
@@ -161,7 +161,7 @@ func TestAffinityChanges(t *testing.T) {
 	p.put(t, withAffinity(newService(1, "2*", "3"), 2*time.Hour))
 	same("another timeout")
 	list := c.node.ListRuleset(t)
-	if !strings.Contains(list, "ip saddr timeout 2h : 10.244.2.2 . 8080") || !strings.Contains(list, " expires 1h59m") {
+	if !strings.Contains(list, "ip saddr timeout 2h : ip daddr . th dport") || !strings.Contains(list, " expires 1h59m") {
 		t.Errorf("the new timeout is not in force:\n%s", list)
 	}
 	p.put(t, withAffinity(newService(1, "1", "2*", "3"), 2*time.Hour))

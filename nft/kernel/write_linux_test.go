@@ -32,31 +32,35 @@ func TestWritesOfRules(t *testing.T) {
 		rule string
 		// known is true if the rule contains the value.
 		known bool
+		// in is the set that has it as a key.
+		in string
 	}{
-		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr timeout 3h : 10.1.0.1 . 8080", true},
-		{nft.Map{Type: "ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service"}, "ip saddr . 17 . 80 : 10.1.0.1 . 8080", true},
-		{nft.Map{Type: "ipv4_addr . inet_proto : ipv6_addr . inet_service"}, "ip saddr . 17 : fd00::1 . 8080", true},
-		{nft.Map{Type: "ipv4_addr : ipv4_addr"}, "ip saddr : 10.1.0.1", true},
-		{nft.Map{Type: "ipv4_addr : inet_service"}, "ip saddr : 8080", true},
-		{nft.Map{Type: "ipv4_addr : mark"}, "ip saddr : 0x4000", true},
-		{nft.Map{Type: "ipv4_addr . inet_proto : inet_proto . inet_service . ipv4_addr"}, "127.0.0.1 . 6 : 17 . 9 . 10.0.0.1", true},
-		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr : 10.1.0.1 . udp dport", false},
-		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr : ip daddr . 8080", false},
-		{nft.Map{Type: "ipv4_addr : ipv4_addr"}, "10.0.0.1 : ip daddr", false},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr timeout 3h : 10.1.0.1 . 8080", true, ""},
+		{nft.Map{Type: "ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service"}, "ip saddr . 17 . 80 : 10.1.0.1 . 8080", true, ""},
+		{nft.Map{Type: "ipv4_addr . inet_proto : ipv6_addr . inet_service"}, "ip saddr . 17 : fd00::1 . 8080", true, ""},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr"}, "ip saddr : 10.1.0.1", true, ""},
+		{nft.Map{Type: "ipv4_addr : inet_service"}, "ip saddr : 8080", true, ""},
+		{nft.Map{Type: "ipv4_addr : mark"}, "ip saddr : 0x4000", true, ""},
+		{nft.Map{Type: "ipv4_addr . inet_proto : inet_proto . inet_service . ipv4_addr"}, "127.0.0.1 . 6 : 17 . 9 . 10.0.0.1", true, ""},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr : 10.1.0.1 . udp dport", false, ""},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr : ip daddr . 8080", false, ""},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr"}, "10.0.0.1 : ip daddr", false, ""},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr timeout 3h : ip daddr . udp dport", false, "s"},
 	} {
 		t.Run(tt.rule, func(t *testing.T) {
 			ns := nfttest.New(t)
 			c := open(t, ns, Config{})
 			id := testTable()
 			tt.decl.Name, tt.decl.Flags, tt.decl.Size = "m", []string{"dynamic", "timeout"}, 64
-			s := mapOf(t, tt.decl)
-			text := fmt.Sprintf("udp dport 9 meta mark set 0x1 update @m { %s } counter", tt.rule)
-			rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, setsScope{"m": s})
+			s, keys := mapOf(t, tt.decl), setOf(t, nft.Set{Name: "s", Type: "ipv4_addr . inet_service"})
+			text := fmt.Sprintf("udp dport 9 meta mark set 0x1 ip daddr . udp dport @s update @m { %s } counter", tt.rule)
+			rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, setsScope{"m": s, "s": keys})
 			if err != nil {
 				t.Fatal(err)
 			}
 			out := &object.Chain{Name: "out", Base: &object.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_OUT}}
-			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddChain{Table: id, Chain: out},
+			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddSet{Table: id, Set: keys},
+				AddElements{Table: id, Set: keys, Elements: pack(t, keys, "127.0.0.1 . 9")}, AddChain{Table: id, Chain: out},
 				AddRule{Table: id, Chain: "out", Rule: rule, Handle: &Handle{}})
 			dump, err := c.Dump()
 			if err != nil {
@@ -71,7 +75,7 @@ func TestWritesOfRules(t *testing.T) {
 				t.Fatalf("entries %q, error %v: want that of the packet\n%s", entries, err, ns.ListRuleset(t))
 			}
 			w := &rule.Writes[0]
-			if w.Map != "m" || w.Any == tt.known || !w.Writes(&entries[0]) {
+			if w.Map != "m" || w.Any == tt.known || w.In != tt.in || !w.Writes(&entries[0]) {
 				t.Errorf("write %+v, entry %q: known %t", *w, entries[0], tt.known)
 			}
 			other := set.Element{Data: entries[0].Data[1:] + "x"}

@@ -4,47 +4,56 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// listPrefix begins the names of the objects of a list.
+// listPrefix begins the names of the sets and maps of a list.
 var listPrefix = [numLists]string{byCluster: "", byLocal: "local-"}
 
 const (
-	affinityPrefix = "affinity-"
-	rememberPrefix = "remember-"
-	// endpointMark separates a port and an endpoint in names, as in those of kube-proxy.
-	endpointMark = "__"
-	// maxName is the maximum length of the name of a chain or a map (NFT_NAME_MAXLEN).
-	maxName = 255
+	// affinityPrefix begins the names of maps from client to endpoint, endpointsPrefix of
+	// sets of the endpoints that such a map may have, and rememberPrefix of chains that add
+	// the entries.
+	affinityPrefix  = "affinity-"
+	endpointsPrefix = "endpoints-"
+	rememberPrefix  = "remember-"
+	// earlierPrefix begins the names of chains of earlier versions, which had one for each
+	// endpoint, with rememberPrefix.
+	earlierPrefix = "local-" + rememberPrefix
+	// maxName is the maximum length of the name of a chain or a map (NFT_NAME_MAXLEN), and
+	// maxPrefix that of what precedes the name of a port.
+	maxName   = 255
+	maxPrefix = 32
 	// affinitySize is the number of clients that one port remembers.
 	affinitySize = 65536
 )
 
 // affinity is the state of a port with session affinity in one family. Each list in use
-// has a map from client to endpoint, which packets fill, and a chain for each endpoint in
-// the list. All listeners of a port use its map, so they send a client to the same
-// endpoint.
+// has a map from client to endpoint, which packets fill, and a set of its endpoints. All
+// listeners of a port use them, so they send a client to the same endpoint.
 type affinity struct {
 	family   model.Family
 	protocol model.Protocol
-	timeout  time.Duration
 	// name has the namespace, the Service, the protocol and the port.
-	name  string
-	lists [numLists]affinityList
+	name      string
+	endpoints [numLists]model.Endpoints
+	shape     shape
 }
 
-// affinityList has the endpoints of a list; it is empty if the list is not used.
-type affinityList struct {
-	used      bool
-	endpoints model.Endpoints
+// shape is what the chains of a port depend on.
+type shape struct {
+	timeout time.Duration
+	lists   [numLists]bool
+	// picks are the numbers of endpoints that flows without a known client are sent to, by
+	// NodePort and way; 0 for no chain.
+	picks [2][numWays]int32
 }
 
 // affinityName names a port, as kube-proxy does. The hash makes names unique that are cut
@@ -52,169 +61,187 @@ type affinityList struct {
 func affinityName(s model.Key, p *model.Port) string {
 	name := fmt.Sprintf("%s/%s/%s/%s", s.Namespace, s.Name, p.Protocol, p.Name)
 	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:4]) + "-" + name
+	name = hex.EncodeToString(sum[:4]) + "-" + name
+	return name[:min(len(name), maxName-maxPrefix)]
 }
 
-// fit cuts a name that is too long, and replaces its end by a hash of the whole.
-func fit(name string) string {
-	if len(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	const bytes = 8
-	return name[:maxName-1-2*bytes] + "-" + hex.EncodeToString(sum[:bytes])
-}
+// mapName returns the name of the map of a list, setName that of the set.
+func (a *affinity) mapName(l list) string { return listPrefix[l] + affinityPrefix + a.name }
+func (a *affinity) setName(l list) string { return listPrefix[l] + endpointsPrefix + a.name }
 
-// mapName returns the name of the map of a list.
-func (a *affinity) mapName(l list) string { return fit(listPrefix[l] + affinityPrefix + a.name) }
-
-// chainPrefix returns the prefix of the names of a list's chains.
-func (a *affinity) chainPrefix(l list) string {
-	return listPrefix[l] + rememberPrefix + a.name + endpointMark
-}
-
-// rememberName returns the name of the chain of an endpoint. Names cannot have colons.
-func rememberName(prefix string, ep netip.AddrPort) string {
-	addr := strings.ReplaceAll(ep.Addr().String(), ":", ".")
-	return fit(prefix + addr + "/" + strconv.Itoa(int(ep.Port())))
-}
-
-// parseRemember returns the endpoint in the name of a chain.
-func parseRemember(name string, f model.Family) (netip.AddrPort, bool) {
-	at := strings.LastIndex(name, endpointMark)
-	if at < 0 {
-		return netip.AddrPort{}, false
-	}
-	addr, port, _ := strings.Cut(name[at+len(endpointMark):], "/")
-	if f == model.IPv6 {
-		addr = strings.ReplaceAll(addr, ".", ":")
-	}
-	return parseAddrPort(addr, port)
-}
-
-// isRemember and isAffinity report whether a name is that of a chain or of a map of this
-// file.
-func isRemember(name string) bool { return strings.HasPrefix(withoutList(name), rememberPrefix) }
-func isAffinity(name string) bool { return strings.HasPrefix(withoutList(name), affinityPrefix) }
-
-// withoutList returns a name without the prefix of its list.
-func withoutList(name string) string { return strings.TrimPrefix(name, listPrefix[byLocal]) }
-
-// other returns the other list if it has the endpoint too: a client keeps its endpoint
-// under both policies.
-func (a *affinity) other(l list, ep netip.AddrPort) (list, bool) {
-	o := byCluster + byLocal - l
-	return o, a.lists[o].used && a.lists[o].endpoints.Has(ep)
-}
-
-// chain remembers an endpoint for a client that has none, and sends the flow to the one
-// that is remembered: an update keeps the value of an existing entry, and restarts its
-// timeout. If the map is full, the last rule decides.
-func (a *affinity) chain(w family, l list, ep netip.AddrPort) *weftv1.Chain {
-	update := func(of list) string {
-		return w.spell(fmt.Sprintf("update @%s { ip saddr timeout %ds : %s . %d }",
-			a.mapName(of), int64(a.timeout/time.Second), ep.Addr(), ep.Port()))
-	}
-	rules := []string{update(l)}
-	if o, both := a.other(l, ep); both {
-		rules = append(rules, update(o))
-	}
-	dnat := w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ", a.protocol))
-	rules = append(rules, w.spell(dnat+"ip saddr map @")+a.mapName(l), dnat+ep.String())
-	return chain(rememberName(a.chainPrefix(l), ep), rules...)
-}
-
-func declareAffinity(w family, name string) *weftv1.Set {
-	return &weftv1.Set{
-		Name: name, Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize,
-		Role: weftv1.MapRole_MAP_ROLE_AFFINITY,
-	}
-}
-
-// same reports whether the chain of an endpoint in both would be the same.
-func (a *affinity) same(o *affinity, l list, ep netip.AddrPort) bool {
-	_, both := a.other(l, ep)
-	_, before := o.other(l, ep)
-	return a.timeout == o.timeout && both == before
-}
-
-// affinity returns the affinity with a family and name, nil if there is none.
-func (r *rendered) affinity(of *affinity) *affinity {
-	for i := range r.affinities {
-		if a := r.affinities[i]; a.family == of.family && a.name == of.name {
-			return a
-		}
-	}
-	return nil
-}
-
-// remember declares the maps and chains that are new or different. It empties the chains
-// of endpoints that are no longer picked, so that nothing writes their entries any more.
-// Cleanup removes those chains, and the maps without a use.
-func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
-	for _, a := range old.affinities {
-		if now.affinity(a) == nil {
-			none := affinity{family: a.family, protocol: a.protocol, timeout: a.timeout, name: a.name}
-			r.keepSticky(a, &none, patches)
-		}
-	}
-	for _, a := range now.affinities {
-		was := old.affinity(a)
-		if was == nil {
-			was = &affinity{timeout: a.timeout}
-		}
-		r.keepSticky(was, a, patches)
-	}
-}
-
-// keepSticky renders the change of what a port remembers.
-func (r *Renderer) keepSticky(was, is *affinity, patches *[model.NumFamilies]patch) {
-	t, p := r.tables[is.family], &patches[is.family]
-	for l := range numLists {
-		name := is.mapName(l)
-		had, has := was.lists[l].used, is.lists[l].used
-		_, idle := t.idleMaps[name]
-		switch {
-		case had && !has:
-			t.idleMaps[name] = struct{}{}
-		case has && idle:
-			delete(t.idleMaps, name)
-		case has && !had && !p.discard:
-			p.maps = append(p.maps, declareAffinity(t.names, name))
-		}
-		prefix := is.chainPrefix(l)
-		for _, ep := range is.differing(was, l) {
-			r.work++
-			before, after := was.lists[l].endpoints.Has(ep), is.lists[l].endpoints.Has(ep)
-			switch {
-			case before && !after:
-				name := rememberName(prefix, ep)
-				t.idleChains[name] = struct{}{}
-				p.chain(chain(name))
-			case after && !(before && is.same(was, l, ep)):
-				if len(t.idleChains) > 0 {
-					delete(t.idleChains, rememberName(prefix, ep))
-				}
-				if !p.discard {
-					p.chain(is.chain(t.names, l, ep))
-				}
+// portObject returns the name of the port in the name of a chain, set or map of session
+// affinity.
+func portObject(object string) (name string, ok bool) {
+	for _, prefix := range []string{affinityPrefix, endpointsPrefix} {
+		for _, l := range listPrefix {
+			if name, ok := strings.CutPrefix(object, l+prefix); ok {
+				return name, true
 			}
 		}
 	}
+	return portChain(object)
 }
 
-// differing returns the endpoints whose chains for a list may differ, sorted. A chain
-// depends on both lists.
-func (a *affinity) differing(was *affinity, l list) (out []netip.AddrPort) {
-	note := func(e model.Endpoint) { out = append(out, e.Addr) }
-	if a.timeout != was.timeout {
-		for e := range a.lists[l].endpoints.All() {
-			note(e)
+// portChain returns the name of the port in the name of a chain of session affinity.
+func portChain(object string) (name string, ok bool) {
+	for _, prefix := range []string{rememberPrefix, earlierPrefix} {
+		if name, ok := strings.CutPrefix(object, prefix); ok {
+			return name, true
 		}
 	}
-	for l := range numLists {
-		a.lists[l].endpoints.Diff(was.lists[l].endpoints, note, note)
+	for _, of := range recallNames {
+		for _, prefix := range of {
+			if name, ok := strings.CutPrefix(object, prefix); ok {
+				return name, true
+			}
+		}
 	}
-	slices.SortFunc(out, netip.AddrPort.Compare)
-	return slices.Compact(out)
+	return "", false
+}
+
+// chains returns the chains of a port: those that recall, and the one that remembers the
+// endpoint that a flow was sent to. The latter keeps the endpoint of a client that has
+// one, and restarts its timeout. It ignores endpoints that left, and those of other
+// programs. No rule of a port looks up a map of all Services: to bind it, the kernel walks
+// all elements.
+func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
+	var rules []string
+	for l, used := range a.shape.lists {
+		if used {
+			rules = append(rules, t.names.spell(fmt.Sprintf("ip daddr . th dport @%s update @%s { ip saddr timeout %ds : ip daddr . th dport }",
+				a.setName(list(l)), a.mapName(list(l)), int64(a.shape.timeout/time.Second))))
+		}
+	}
+	if rules != nil {
+		out = append(out, chain(rememberPrefix+a.name, rules...))
+	}
+	for nodePort, of := range a.shape.picks {
+		for w, n := range of {
+			if n > 0 {
+				v := verdict{to: recall, nodePort: uint8(nodePort), way: way(w)}
+				out = append(out, chain(recallNames[nodePort][w]+a.name, append(t.before(cfg, v), a.recall(t.names, v.list()), "goto "+a.picks(v).chain())...))
+			}
+		}
+	}
+	return out
+}
+
+// recall sends a flow to the endpoint of its client, if there is one.
+func (a *affinity) recall(w family, l list) string {
+	return w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ip saddr map @", a.protocol)) + a.mapName(l)
+}
+
+// picks returns the chain after one that recalls.
+func (a *affinity) picks(v verdict) verdict {
+	out := verdict{to: pick, sticky: 1, nodePort: v.nodePort, way: direct, n: a.shape.picks[v.nodePort][v.way]}
+	if v.way == kept {
+		out.way = kept
+	}
+	return out
+}
+
+// declare adds the map and the set of a list to a patch.
+func (a *affinity) declare(p *patch, w family, l list) {
+	p.maps = append(p.maps, &weftv1.Set{
+		Name: a.mapName(l), Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize,
+		Role: weftv1.MapRole_MAP_ROLE_AFFINITY,
+	})
+	s := &weftv1.Set{Name: a.setName(l), Typeof: w.spell("ip daddr . th dport")}
+	for e := range a.endpoints[l].All() {
+		s.Elements = append(s.Elements, p.member(e))
+	}
+	p.sets = append(p.sets, s)
+}
+
+// member returns the element of an endpoint.
+func (p *patch) member(e model.Endpoint) *weftv1.Element {
+	var key [64]byte
+	return p.arena.element(appendEndpoint(key[:0], e.Addr), nil, nil)
+}
+
+// affinity returns the affinity with a family and name, one that nothing uses if there is
+// none.
+func (r *rendered) affinity(of *affinity) *affinity {
+	for _, a := range r.affinities {
+		if a.family == of.family && a.name == of.name {
+			return a
+		}
+	}
+	return &affinity{family: of.family, protocol: of.protocol, name: of.name}
+}
+
+// remember renders what ports remember: the objects of those that began or ceased to, and
+// the difference of the others. Chains without a use are emptied, and Cleanup removes them.
+func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
+	for _, a := range old.affinities {
+		if is := now.affinity(a); !is.used() {
+			r.keepSticky(a, is, &patches[a.family])
+		}
+	}
+	for _, a := range now.affinities {
+		r.keepSticky(old.affinity(a), a, &patches[a.family])
+	}
+}
+
+// used reports whether a port remembers anything.
+func (a *affinity) used() bool { return a.shape.lists != [numLists]bool{} }
+
+func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
+	t := r.tables[is.family]
+	for l := range numLists {
+		switch had, has := was.shape.lists[l], is.shape.lists[l]; {
+		case had && has:
+			r.work += p.members(is.setName(l), was.endpoints[l], is.endpoints[l])
+		case p.discard:
+		case had:
+			p.deleteSets = append(p.deleteSets, is.mapName(l), is.setName(l))
+		case has:
+			r.work += uint64(is.endpoints[l].Len())
+			is.declare(p, t.names, l)
+		}
+	}
+	if was.shape == is.shape {
+		return
+	}
+	before, after := was.chains(t, &r.cfg), is.chains(t, &r.cfg)
+	r.work += uint64(len(before) + len(after))
+	for _, c := range before {
+		if named(after, c.GetName()) == nil {
+			t.idleChains[c.GetName()] = struct{}{}
+			p.chain(chain(c.GetName()))
+		}
+	}
+	for _, c := range after {
+		delete(t.idleChains, c.GetName())
+		if !proto.Equal(named(before, c.GetName()), c) {
+			p.chain(c)
+		}
+	}
+}
+
+// named returns the chain with a name, nil if there is none.
+func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
+	i := slices.IndexFunc(chains, func(c *weftv1.Chain) bool { return c.GetName() == name })
+	if i < 0 {
+		return nil
+	}
+	return chains[i]
+}
+
+// members changes the elements of a set of endpoints, and returns how many differ.
+func (p *patch) members(name string, was, is model.Endpoints) (n uint64) {
+	e := &weftv1.ElementPatch{Set: name}
+	is.Diff(was, func(gone model.Endpoint) {
+		if n++; !is.Has(gone.Addr) {
+			e.Remove = append(e.Remove, string(appendEndpoint(nil, gone.Addr)))
+		}
+	}, func(added model.Endpoint) {
+		if n++; !was.Has(added.Addr) {
+			e.Add = append(e.Add, p.member(added))
+		}
+	})
+	if len(e.Remove)+len(e.Add) > 0 && !p.discard {
+		p.elements = append(p.elements, e)
+	}
+	return n
 }

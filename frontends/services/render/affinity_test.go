@@ -1,7 +1,6 @@
 package render
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +12,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// TestAffinityNames: names fit, say whose they are, and differ.
+// TestAffinityNames: names fit, tell the port, and differ.
 //
 // Behaviour: 168.
 func TestAffinityNames(t *testing.T) {
-	ep := netip.MustParseAddrPort("[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
 	seen := make(map[string]string)
 	for _, n := range []int{1, 63, 253} {
 		for _, last := range []string{"a", "b"} {
@@ -27,20 +25,26 @@ func TestAffinityNames(t *testing.T) {
 			} {
 				a := &affinity{family: model.IPv6, name: affinityName(model.Key{Namespace: of.ns, Name: of.name}, &model.Port{Name: of.port, Protocol: model.SCTP})}
 				whose := of.ns + "/" + of.name + "/" + of.port
+				names := []string{rememberPrefix + a.name}
 				for l := range numLists {
-					for _, name := range []string{a.mapName(l), rememberName(a.chainPrefix(l), ep)} {
-						if len(name) > maxName {
-							t.Errorf("name %q has %d bytes", name, len(name))
-						}
-						if before, ok := seen[name]; ok && before != whose {
-							t.Errorf("name %q is that of %s and of %s", name, before, whose)
-						}
-						seen[name] = whose
+					names = append(names, a.mapName(l), a.setName(l))
+				}
+				for _, prefixes := range recallNames {
+					for _, prefix := range prefixes {
+						names = append(names, prefix+a.name)
 					}
 				}
-				name := rememberName(a.chainPrefix(byLocal), ep)
-				if got, ok := parseRemember("goto "+name, model.IPv6); n < 100 && (!ok || got != ep || !isRemember(name)) {
-					t.Errorf("%q is of the endpoint %s, %t", name, got, ok)
+				for _, name := range names {
+					if len(name) > maxName {
+						t.Errorf("name %q has %d bytes", name, len(name))
+					}
+					if before, ok := seen[name]; ok && before != whose {
+						t.Errorf("name %q is that of %s and of %s", name, before, whose)
+					}
+					seen[name] = whose
+					if port, ok := portObject(name); !ok || port != a.name {
+						t.Errorf("%q is of the port %q, %t", name, port, ok)
+					}
 				}
 			}
 		}
@@ -53,7 +57,7 @@ func names(p *weftv1.Patch) (out []string) {
 		for _, c := range tp.GetPutChains() {
 			out = append(out, c.GetName())
 		}
-		for _, m := range tp.GetPutMaps() {
+		for _, m := range append(tp.GetPutMaps(), tp.GetPutSets()...) {
 			out = append(out, m.GetName())
 		}
 		out = append(out, tp.GetDeleteChains()...)
@@ -71,6 +75,7 @@ func TestAffinityPatches(t *testing.T) {
 	}
 	eps := []string{"10.244.1.1:80*", "10.244.1.2:80", "10.244.1.3:80"}
 	const hour = time.Hour
+	http := affinityName(model.Key{Namespace: "default", Name: "web"}, &model.Port{Name: "http", Protocol: model.TCP})
 	for _, tt := range []struct {
 		name           string
 		to             *model.Service
@@ -79,11 +84,12 @@ func TestAffinityPatches(t *testing.T) {
 		idle           []string
 	}{
 		{"nothing", web(hour, eps...), 0, 0, 0, nil},
-		{"another timeout", web(2*hour, eps...), 0, 0, 3, nil},
-		{"replaced", web(hour, eps[0], eps[1], "10.244.1.9:80"), 2, 0, 2, []string{"__10.244.1.3/80"}},
-		{"one less", web(hour, eps[:2]...), 2, 2, 3, []string{"__10.244.1.3/80", "nodeport-sticky-3", "sticky-3"}},
-		{"off", web(0, eps...), 2 + 6, 6, 5, []string{"__10.244.1.1/80", "__10.244.1.2/80", "__10.244.1.3/80", "nodeport-sticky-3", "sticky-3", "default/web/tcp/http"}},
-		{"gone", nil, 0, 0, 3, []string{"__10.244.1.1/80", "__10.244.1.2/80", "__10.244.1.3/80", "nodeport-sticky-3", "sticky-3", "default/web/tcp/http"}},
+		{"another timeout", web(2*hour, eps...), 0, 0, 1, nil},
+		// A slot of each listener, and the endpoint that may be remembered.
+		{"replaced", web(hour, eps[0], eps[1], "10.244.1.9:80"), 3, 1, 0, nil},
+		{"one less", web(hour, eps[:2]...), 0, 3, 4, []string{"nodeport-sticky-3", "sticky-3"}},
+		{"off", web(0, eps...), 2, 2, 7, []string{"remember-" + http, "nodeport-recall-" + http, "recall-" + http, "nodeport-sticky-3", "sticky-3"}},
+		{"gone", nil, 0, 0, 5, []string{"remember-" + http, "nodeport-recall-" + http, "recall-" + http, "nodeport-sticky-3", "sticky-3"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustNew(t, testConfig())

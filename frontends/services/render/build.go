@@ -103,7 +103,7 @@ func (b *builder) port(p *model.Port, f model.Family) {
 	s := b.service
 	var a *affinity
 	if s.Affinity > 0 {
-		a = &affinity{family: f, protocol: p.Protocol, timeout: s.Affinity, name: affinityName(s.Name, p)}
+		a = &affinity{family: f, protocol: p.Protocol, name: affinityName(s.Name, p), shape: shape{timeout: s.Affinity}}
 	}
 	from := len(b.out.listeners)
 	add := func(addr netip.Addr, number uint16, inside bool, sources []netip.Prefix) {
@@ -149,7 +149,7 @@ func (b *builder) pools() {
 				continue
 			}
 			if a := b.out.listeners[from].sticky; a != nil {
-				a.lists[l] = affinityList{true, l.of(b.wants[from].backends)}
+				a.shape.lists[l], a.endpoints[l] = true, l.of(b.wants[from].backends)
 			}
 		}
 		for i := from; i < to; i++ {

@@ -7,8 +7,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Cleanup returns the patch that removes the chains and maps without a use, nil if there
-// are none.
+// Cleanup returns the patch that removes the chains without a use, nil if there are
+// none.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -24,10 +24,9 @@ func (r *Renderer) Cleanup() *weftv1.Patch {
 				chains = append(chains, h.name)
 			}
 		}
-		sets := slices.Sorted(maps.Keys(t.idleMaps))
-		t.idleChains, t.idleMaps = make(map[string]struct{}), make(map[string]struct{})
-		if len(chains)+len(sets) > 0 && t.on && !t.frozen.on {
-			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.names.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
+		t.idleChains = make(map[string]struct{})
+		if len(chains) > 0 && t.on && !t.frozen.on {
+			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.names.table, Name: Table, DeleteChains: chains})
 		}
 	}
 	if len(out.Tables) == 0 {

@@ -98,7 +98,7 @@ func (c *Config) has(s set) bool { return !declarations[s].connections || c.Coun
 // counts reports whether the elements of a set or map have counters.
 func (c *Config) counts(s set) bool {
 	d := &declarations[s]
-	return d.connections && c.Counters >= CountServices || d.slot && !d.sticky && c.Counters >= CountEndpoints
+	return d.connections && c.Counters >= CountServices || d.slot && c.Counters >= CountEndpoints
 }
 
 // ConnectionSets returns the names of the sets and maps whose elements count connections, for

@@ -6,8 +6,8 @@
 // are addresses, numbers and the names of Kubernetes objects; the names of interfaces in
 // its configuration are validated.
 //
-// The ruleset has a constant number of objects, except for session affinity. Only map
-// elements grow with the Services. A listener is an address, protocol and port on which a
+// The ruleset has a constant number of objects, except for the ports with session
+// affinity. Only elements grow with the Services and endpoints. A listener is an address, protocol and port on which a
 // Service accepts flows. The endpoints of a listener are in numbered slots of the map
 // endpoints; those that get new flows have the slots 0 to N-1. The listener's element in
 // the map services sends a flow to the chain pick-N, which all listeners with N endpoints
@@ -25,7 +25,8 @@
 //	local-pick-N      from outside, policy Local: first the shortcut, below; then
 //	                  one of the slots from 1000000 on, whose endpoints are local
 //	nodeport-...      the same without an address in the keys
-//	...sticky-N       with session affinity
+//
+// With session affinity a chain of the port precedes a chain that picks: recall-...
 //
 // # Policy Local
 //
@@ -37,14 +38,27 @@
 //
 // # Session affinity
 //
-// Each port has a map from client to endpoint that packets fill, and a chain for each
-// endpoint, to which the slots of the map sticky-endpoints go. The rule "update
-// @affinity-... { ip saddr timeout 3h : ENDPOINT }" keeps the endpoint of a client that
-// has one and restarts its timeout; then the flow is sent to the endpoint in the map. So
-// one random pick and one rule are enough for known and new clients. The policy Local has
-// a map and chains of its own. An endpoint in both lists is remembered in both. The chain
-// of an endpoint that left is emptied at once, so that the aggregator removes the
-// endpoint from the map, and deleted by Cleanup.
+// Each port has a map from client to endpoint, which packets fill, and a set of its
+// endpoints; with the policy Local each list has both. No rule depends on the number of
+// endpoints. The listener's element in the map services sends a flow to a chain of the
+// port, recall-PORT, which translates the destination to the endpoint of the client. A
+// client without one goes on to the shared chain sticky-N, which picks a slot like pick-N.
+//
+// The nat chains nat-remember-postrouting and nat-remember-input, which the kernel runs for
+// the first packet of a flow, find the port by the original destination. There the packet
+// goes to the endpoint already, so the value of the new entry is a field of the packet:
+//
+//	ip daddr . th dport @endpoints-PORT update @affinity-PORT { ip saddr timeout 3h : ip daddr . th dport }
+//
+// The update keeps the endpoint of a client that has one, and restarts its timeout. An
+// endpoint in both lists is remembered in both. The set keeps out endpoints that left, and
+// destinations of other programs' rules. The aggregator removes the entries of an endpoint
+// that left the set. It knows from the rule that values of the map are keys of the set.
+//
+// If the first two flows of a client come at the same time, the second one may be sent on
+// before the endpoint of the first one is remembered. It may then go to another endpoint;
+// all later ones follow the first. The same holds for kube-proxy. If the map is full, a new
+// client gets a random endpoint each time.
 //
 // # Counters
 //

@@ -24,6 +24,13 @@ var hooks = [numRoles][]hook{
 		{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", "ct state new jump " + chainFirewall},
 		{"firewall-output", "filter", "output", "-110", "ct state new jump " + chainFirewall},
 	},
+	// The kernel runs nat chains only for the first packet of a flow, and here after it was
+	// sent to an endpoint. The source is still the client's before srcnat, for which nft has
+	// no name in the input hook.
+	roleRemember: {
+		{"nat-remember-postrouting", "nat", "postrouting", "srcnat - 1", "ct status dnat jump " + chainRemember},
+		{"nat-remember-input", "nat", "input", "99", "ct status dnat jump " + chainRemember},
+	},
 }
 
 // hooks declares the chains of a role.

@@ -29,6 +29,10 @@ const (
 	shortcut
 	// pick is a chain that picks an endpoint.
 	pick
+	// recall is a chain that sends a flow to the endpoint of its client, if it has one.
+	recall
+	// remember is a chain that remembers the endpoint of a client.
+	remember
 )
 
 // way is how a flow reaches endpoints.
@@ -41,6 +45,9 @@ const (
 	masqueraded
 	// kept keeps the source, and except for shortcuts uses only endpoints on this node.
 	kept
+	// internal is direct from the list of the policy Local. Only chains that recall differ
+	// from those of direct.
+	internal
 	numWays
 )
 
@@ -58,16 +65,23 @@ type verdict struct {
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
 // pickNames are the names of chains that pick, without the number: by affinity, NodePort
-// and way.
-var pickNames = [2][2][numWays]string{
+// and way. With affinity chains that recall precede them, so that there are fewer ways.
+var pickNames = [2][2][]string{
 	{
 		{"pick-", "external-pick-", "local-pick-"},
 		{"nodeport-shortcut-pick-", "nodeport-pick-", "nodeport-local-pick-"},
 	},
 	{
-		{"sticky-", "external-sticky-", "local-sticky-"},
-		{"nodeport-shortcut-sticky-", "nodeport-sticky-", "nodeport-local-sticky-"},
+		{direct: "sticky-", kept: "local-sticky-"},
+		{direct: "nodeport-sticky-", kept: "nodeport-local-sticky-"},
 	},
+}
+
+// recallNames are the names of chains that recall, without that of the port: by NodePort
+// and way.
+var recallNames = [2][]string{
+	{"recall-", "external-recall-", "local-recall-", "internal-recall-"},
+	{"nodeport-shortcut-recall-", "nodeport-recall-", "nodeport-local-recall-"},
 }
 
 func (v verdict) compare(o verdict) int {
@@ -75,14 +89,23 @@ func (v verdict) compare(o verdict) int {
 		cmp.Compare(v.way, o.way), cmp.Compare(v.n, o.n))
 }
 
-// prefix returns the name of the chain that picks, without the number.
-func (v verdict) prefix() string { return pickNames[v.sticky][v.nodePort][v.way] }
-
 // chain returns the name of the chain that picks.
-func (v verdict) chain() string { return v.prefix() + strconv.Itoa(int(v.n)) }
+func (v verdict) chain() string { return string(v.appendChain(nil)) }
 
-// append writes the verdict as an element's value.
-func (v verdict) append(b []byte) []byte {
+func (v verdict) appendChain(b []byte) []byte {
+	return strconv.AppendInt(append(b, pickNames[v.sticky][v.nodePort][v.way]...), int64(v.n), 10)
+}
+
+// list returns the list that a chain recalls from.
+func (v verdict) list() list {
+	if v.way == kept || v.way == internal {
+		return byLocal
+	}
+	return byCluster
+}
+
+// append writes the verdict as an element's value, with the affinity of its port.
+func (v verdict) append(b []byte, a *affinity) []byte {
 	switch v.to {
 	case dropped:
 		return append(b, "goto "+chainDrop...)
@@ -91,8 +114,11 @@ func (v verdict) append(b []byte) []byte {
 	case shortcut:
 		return append(append(b, "goto "...), shortcutChains[v.nodePort]...)
 	case pick:
-		b = append(append(b, "goto "...), v.prefix()...)
-		return strconv.AppendInt(b, int64(v.n), 10)
+		return v.appendChain(append(b, "goto "...))
+	case recall:
+		return append(append(append(b, "goto "...), recallNames[v.nodePort][v.way]...), a.name...)
+	case remember:
+		return append(append(b, "goto "+rememberPrefix...), a.name...)
 	case absent, present:
 		return b
 	default:
@@ -107,42 +133,52 @@ func parsePick(name string) (verdict, bool) {
 	if err != nil || n < 1 || n > model.MaxEndpoints || strconv.Itoa(n) != name[at:] {
 		return verdict{}, false
 	}
-	for i := range 2 * 2 * numWays {
+	for i := range 2 * 2 * internal {
 		v := verdict{to: pick, sticky: uint8(i & 1), nodePort: uint8(i >> 1 & 1), way: i >> 2, n: int32(n)}
-		if v.prefix() == name[:at] {
+		if prefix := pickNames[v.sticky][v.nodePort][v.way]; prefix == name[:at] && prefix != "" {
 			return v, true
 		}
 	}
 	return verdict{}, false
 }
 
+// listener is the key of a listener in rules.
+func (v verdict) listener() string {
+	if v.nodePort != 0 {
+		return "meta l4proto . th dport"
+	}
+	return "ip daddr . meta l4proto . th dport"
+}
+
 // pick returns the chain that sends a flow to one of n endpoints.
 func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
-	in := &declarations[slotSets[v.nodePort][v.sticky]]
-	listener := "ip daddr . meta l4proto . th dport"
-	if in.nodePort {
-		listener = "meta l4proto . th dport"
+	var rules []string
+	if v.sticky == 0 {
+		rules = t.before(cfg, v)
 	}
-	var rules, count []string
-	if cfg.Counters >= CountServices {
-		count = []string{t.names.spell(listener + " @" + declarations[roleSets[v.nodePort][roleCounted]].name)}
+	slot := fmt.Sprintf("%s . numgen random mod %d", v.listener(), v.n)
+	if v.way == kept {
+		slot += fmt.Sprintf(" offset %d", localSlots)
 	}
-	slot := fmt.Sprintf("%s . numgen random mod %d", listener, v.n)
+	// nft requires a match of the protocol before it maps to a port.
+	return chain(v.chain(), append(rules, t.names.spell(fmt.Sprintf("meta l4proto { tcp, udp, sctp } dnat ip to %s map @%s",
+		slot, declarations[slotSets[v.nodePort]].name)))...)
+}
+
+// before returns the rules that precede the choice of an endpoint.
+func (t *table) before(cfg *Config, v verdict) (rules []string) {
 	switch v.way {
-	case direct:
+	case direct, internal:
 	case masqueraded:
 		rules = append(rules, cfg.mark())
 	case kept:
 		// Traffic that need not keep to the policy Local goes to all endpoints.
 		rules = append(rules, "jump "+shortcutChains[v.nodePort])
-		slot += fmt.Sprintf(" offset %d", localSlots)
 	default:
 		panic(fmt.Sprintf("render: unknown way %d", v.way))
 	}
-	rules = append(rules, count...)
-	if in.sticky {
-		return chain(v.chain(), append(rules, t.names.spell(slot+" vmap @"+in.name))...)
+	if cfg.Counters >= CountServices {
+		rules = append(rules, t.names.spell(v.listener()+" @"+declarations[roleSets[v.nodePort][roleCounted]].name))
 	}
-	// nft requires a match of the protocol before it maps to a port.
-	return chain(v.chain(), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+in.name))...)
+	return rules
 }

@@ -41,6 +41,8 @@ const (
 	roleNoEndpoint
 	// roleLimited means that there are source ranges.
 	roleLimited
+	// roleRemember remembers where flows to it went.
+	roleRemember
 	// roleCounted means that new connections are counted.
 	roleCounted
 	numRoles
@@ -49,15 +51,14 @@ const (
 // roleSets are the sets and maps of the roles, by NodePort (1) or address (0). NodePorts
 // have no source ranges.
 var roleSets = [2][numRoles]set{
-	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleLimited: firewalled, roleCounted: serviceConnections},
-	{roleService: nodePorts, roleShortcut: nodePortShortcuts, roleNoEndpoint: noEndpointNodePorts, roleCounted: nodePortConnections},
+	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleRemember: stickyServices,
+		roleLimited: firewalled, roleCounted: serviceConnections},
+	{roleService: nodePorts, roleShortcut: nodePortShortcuts, roleNoEndpoint: noEndpointNodePorts, roleRemember: stickyNodePorts,
+		roleCounted: nodePortConnections},
 }
 
-// slotSets are the maps of slots, by NodePort or address, and affinity (1) or none (0).
-var slotSets = [2][2]set{
-	{endpoints, stickyEndpoints},
-	{nodePortEndpoints, nodePortStickyEndpoints},
-}
+// slotSets are the maps of slots, by NodePort or address.
+var slotSets = [2]set{endpoints, nodePortEndpoints}
 
 // listener is an address, protocol and port on which a Service accepts flows, as it is
 // rendered.
@@ -103,7 +104,15 @@ func (f *listener) measure() {
 func (f *listener) decide(inside, local, elsewhere bool) {
 	nodePort := uint8(index(f.key.nodePort()))
 	to := func(w way, n int32) verdict {
-		return verdict{to: pick, nodePort: nodePort, sticky: uint8(index(f.sticky != nil)), way: w, n: n}
+		if f.sticky == nil {
+			return verdict{to: pick, nodePort: nodePort, way: w, n: n}
+		}
+		if w == direct && inside && f.list == byLocal {
+			w = internal
+		}
+		f.sticky.shape.picks[nodePort][w] = n
+		f.verdicts[roleRemember] = verdict{to: remember}
+		return verdict{to: recall, nodePort: nodePort, way: w}
 	}
 	none := verdict{to: rejected}
 	if elsewhere {
@@ -152,30 +161,20 @@ type group struct {
 	base int
 	pool *pool
 	n    int
-	// remember is the prefix of the names of the chains that the slots point to. It is
-	// empty if the slots have the endpoints themselves.
-	remember string
 }
 
 // numGroups is the maximum number of groups of a listener.
-const numGroups = 4
+const numGroups = 2
 
-// groups returns the slots by map. The index of a group is fixed; a group without
-// endpoints is empty. UDP listeners have all endpoints in a map for conntrack, with
-// affinity too.
+// groups returns the slots by list. The index of a group is fixed; a group without
+// endpoints is empty.
 func (f *listener) groups() (out [numGroups]group) {
 	if f == nil {
 		return out
 	}
-	in := &slotSets[index(f.key.nodePort())]
-	if f.sticky == nil || f.key.protocol == model.UDP {
-		out[0] = group{in: in[0], pool: f.main, n: int(f.total)}
-		out[1] = group{in: in[0], base: localSlots, pool: f.local, n: int(f.kept)}
-	}
-	if f.sticky != nil {
-		out[2] = group{in: in[1], pool: f.main, n: int(f.active), remember: f.sticky.chainPrefix(f.list)}
-		out[3] = group{in: in[1], base: localSlots, pool: f.local, n: int(f.kept), remember: f.sticky.chainPrefix(byLocal)}
-	}
+	in := slotSets[index(f.key.nodePort())]
+	out[0] = group{in: in, pool: f.main, n: int(f.total)}
+	out[1] = group{in: in, base: localSlots, pool: f.local, n: int(f.kept)}
 	return out
 }
 
@@ -189,10 +188,11 @@ func (f *listener) elements() (n int) {
 
 // appendValue writes the value of a slot.
 func (g *group) appendValue(b []byte, slot int) []byte {
-	ep := g.pool.slots.at(slot)
-	if g.remember != "" {
-		return append(append(b, "goto "...), rememberName(g.remember, ep)...)
-	}
+	return appendEndpoint(b, g.pool.slots.at(slot))
+}
+
+// appendEndpoint writes an endpoint.
+func appendEndpoint(b []byte, ep netip.AddrPort) []byte {
 	b = append(ep.Addr().AppendTo(b), separator...)
 	return strconv.AppendUint(b, uint64(ep.Port()), 10)
 }

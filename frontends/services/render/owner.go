@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -11,9 +12,9 @@ import (
 )
 
 // Owner returns the Service that an object of a violation belongs to: an element, by its
-// key, or a chain or map of session affinity, by its name. Examples are "element ip weft
-// endpoints { 10.96.0.1 . tcp . 80 . 3 }" and "rule ip weft
-// remember-01234567-default/web/tcp/http__10.244.1.1/8080 #1". Chains that Services share
+// key, or a chain, set or map of session affinity and its elements, by its name. Examples
+// are "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }" and "rule ip weft
+// remember-01234567-default/web/tcp/http #1". Chains that Services share
 // have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	r.mu.Lock()
@@ -23,8 +24,9 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 		return model.Key{}, false
 	}
 	r.work++
-	if o.GetKey() == "" {
-		return r.ownerByName(o.GetName())
+	if _, shared := setOf(o.GetName()); !shared {
+		port, _ := portObject(o.GetName())
+		return r.ownerByName(port)
 	}
 	k, ok := t.listenerOf(o.GetName(), o.GetKey())
 	if !ok {
@@ -88,16 +90,11 @@ func (o *owners) change(old, now *rendered) {
 	}
 }
 
-// ownerByName returns the Service whose namespace and name are in the name of a chain or
-// map.
-func (r *Renderer) ownerByName(object string) (model.Key, bool) {
-	if !isRemember(object) && !isAffinity(object) {
-		return model.Key{}, false
-	}
-	// The kind of object and the hash of an affinityName precede the namespace, which may
-	// contain dashes.
-	parts := strings.SplitN(withoutList(object), "-", 3)
-	namespace, rest, _ := strings.Cut(parts[len(parts)-1], "/")
+// ownerByName returns the Service of a port with session affinity.
+func (r *Renderer) ownerByName(port string) (model.Key, bool) {
+	// A hash precedes the namespace, which may contain dashes.
+	_, rest, _ := strings.Cut(port, "-")
+	namespace, rest, _ := strings.Cut(rest, "/")
 	name, _, _ := strings.Cut(rest, "/")
 	key := model.Key{Namespace: namespace, Name: name}
 	s := r.services[key]
@@ -105,20 +102,7 @@ func (r *Renderer) ownerByName(object string) (model.Key, bool) {
 		return model.Key{}, false
 	}
 	r.work += uint64(len(s.affinities))
-	return key, s.names(object)
-}
-
-// names reports whether a chain or map belongs to the Service. Names that were cut are
-// long enough for that.
-func (r *rendered) names(object string) bool {
-	for _, a := range r.affinities {
-		for l := range numLists {
-			if object == a.mapName(l) || strings.HasPrefix(object, a.chainPrefix(l)) {
-				return true
-			}
-		}
-	}
-	return false
+	return key, slices.ContainsFunc(s.affinities, func(a *affinity) bool { return a.name == port })
 }
 
 // listenerOf returns the key of an element's owner: its listener, or for an element of

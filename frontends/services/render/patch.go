@@ -11,9 +11,12 @@ type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
 	put    []*weftv1.Chain
-	// maps are new maps that packets fill.
-	maps  []*weftv1.Set
-	arena arena
+	// maps, sets and deleteSets are those of session affinity, and elements the changes of
+	// such sets.
+	maps, sets []*weftv1.Set
+	deleteSets []string
+	elements   []*weftv1.ElementPatch
+	arena      arena
 	// discard drops elements, so that only the state of the renderer changes.
 	discard bool
 }
@@ -59,7 +62,7 @@ func (p *patch) keys(in set, from, to []string) {
 // message returns the patch of a table, nil if it is empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
 	p.arena.seal()
-	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
+	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps, PutSets: p.sets, DeleteSets: p.deleteSets, Elements: p.elements}
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {
@@ -76,7 +79,7 @@ func (p *patch) message(t *table) *weftv1.TablePatch {
 		}
 		out.Elements = append(out.Elements, &weftv1.ElementPatch{Set: declarations[s].name, Add: p.add[s], Remove: remove})
 	}
-	if len(out.Elements) == 0 && len(out.PutChains)+len(out.PutMaps) == 0 {
+	if len(out.Elements)+len(out.PutChains)+len(out.PutMaps)+len(out.DeleteSets) == 0 {
 		return nil
 	}
 	return out

@@ -10,8 +10,10 @@ import (
 type Port struct {
 	Service model.Key
 	// Name may be empty if it is the only port.
-	Name     string
-	Number   uint16
+	Name   string
+	Number uint16
+	// Affinity is true with session affinity.
+	Affinity bool
 	Protocol model.Protocol
 }
 
@@ -56,7 +58,7 @@ func (r *Renderer) portOf(k listenerKey) (Port, bool) {
 	if l == nil {
 		return Port{}, false
 	}
-	out := Port{Service: s.service.Name, Name: l.port, Protocol: k.protocol}
+	out := Port{Service: s.service.Name, Name: l.port, Protocol: k.protocol, Affinity: l.sticky != nil}
 	for i := range s.service.Ports {
 		if p := &s.service.Ports[i]; p.Name == l.port && p.Protocol == k.protocol {
 			out.Number = p.Number

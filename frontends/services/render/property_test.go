@@ -316,11 +316,15 @@ func TestChangesTouchOnlyWhatTheyMust(t *testing.T) {
 				next.Ports[j].Backends[f] = model.Backends{Cluster: endpointsOf(addr)}
 			}
 		}
+		members := 0
+		for _, a := range r.services[s.Name].affinities {
+			members += a.endpoints[byCluster].Len() + a.endpoints[byLocal].Len()
+		}
 		rules := load(t, r.Snapshot())
 		u := r.Update(model.Changes{Services: put(&next)})
 		rules.patch(t, u.Patch)
-		if u.Added != slots || u.Removed != 0 {
-			t.Errorf("seed %d: replacing the endpoint of %d slots adds %d elements and removes %d", seed, slots, u.Added, u.Removed)
+		if u.Added != slots+members || u.Removed != members {
+			t.Errorf("seed %d: replacing the endpoint of %d slots and %d lists with affinity adds %d elements and removes %d", seed, slots, members, u.Added, u.Removed)
 		}
 	}
 }

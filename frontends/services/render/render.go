@@ -49,10 +49,9 @@ type table struct {
 	// are in use.
 	picks onDemand[verdict]
 	hooks onDemand[role]
-	// idleChains and idleMaps are the names of chains and maps of session affinity
-	// without a use; those chains are empty.
+	// idleChains are the names of chains of session affinity without a use, which are
+	// empty.
 	idleChains map[string]struct{}
-	idleMaps   map[string]struct{}
 	// previous are the slots that an earlier process assigned.
 	previous map[listenerKey]*previousSlots
 }
@@ -85,7 +84,7 @@ func New(cfg Config) (*Renderer, error) {
 			family: f, names: families[f],
 			clusterIPs: newUses(netip.Addr.Compare), hairpins: newUses(hairpinKey.compare),
 			picks: newOnDemand(verdict.compare), hooks: newOnDemand(cmp.Compare[role]),
-			idleChains: make(map[string]struct{}), idleMaps: make(map[string]struct{}),
+			idleChains: make(map[string]struct{}),
 		}
 		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)
 		r.tables[f] = t
@@ -138,12 +137,12 @@ func (r *Renderer) Work() uint64 {
 	return r.work
 }
 
-// Idle reports whether there are chains or maps for Cleanup.
+// Idle reports whether there are chains for Cleanup.
 func (r *Renderer) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.tables {
-		if len(t.hooks.idle)+len(t.picks.idle)+len(t.idleChains)+len(t.idleMaps) > 0 {
+		if len(t.hooks.idle)+len(t.picks.idle)+len(t.idleChains) > 0 {
 			return true
 		}
 	}

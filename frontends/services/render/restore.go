@@ -27,16 +27,12 @@ func (t *table) restore(of *weftv1.Table) {
 	for _, c := range of.GetChains() {
 		if v, ok := parsePick(c.GetName()); ok {
 			t.picks.idle[v] = struct{}{}
-		} else if isRemember(c.GetName()) {
+		} else if _, ok := portChain(c.GetName()); ok {
 			t.idleChains[c.GetName()] = struct{}{}
 		}
 	}
 	t.previous = make(map[listenerKey]*previousSlots)
 	for _, s := range of.GetMaps() {
-		if isAffinity(s.GetName()) {
-			t.idleMaps[s.GetName()] = struct{}{}
-			continue
-		}
 		if in, ok := setOf(s.GetName()); ok && declarations[in].slot {
 			t.restoreSlots(in, s.GetElements())
 		}
@@ -47,8 +43,7 @@ func (t *table) restore(of *weftv1.Table) {
 // empty slot.
 type previousSlots struct{ slots, local []byte }
 
-// restoreSlots notes the endpoints of slots. A listener with affinity has slots in two
-// maps, which are joined. The elements of a listener usually follow one another.
+// restoreSlots notes the endpoints of slots. The elements of a listener usually follow one another.
 func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	var h *previousSlots
 	last := ""
@@ -72,13 +67,8 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 		if !ok {
 			continue
 		}
-		var ep netip.AddrPort
-		if declarations[in].sticky {
-			ep, ok = parseRemember(e.GetValue(), t.family)
-		} else {
-			addr, port, _ := strings.Cut(e.GetValue(), separator)
-			ep, ok = parseAddrPort(addr, port)
-		}
+		addr, port, _ := strings.Cut(e.GetValue(), separator)
+		ep, ok := parseAddrPort(addr, port)
 		if !ok || model.FamilyOf(ep.Addr()) != t.family {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -87,11 +88,23 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		if c == nil {
 			t.Fatalf("patch of table %s, which is not there", in.GetFamily())
 		}
-		for _, m := range in.GetPutMaps() {
-			if c.sets[m.GetName()] != nil {
-				t.Errorf("patch declares map %s again", m.GetName())
+		for _, name := range in.GetDeleteSets() {
+			if c.sets[name] == nil {
+				t.Errorf("patch deletes map or set %s, which is not there", name)
 			}
-			c.sets[m.GetName()] = &setContent{declaration: m, isMap: true, elements: make(map[string]*weftv1.Element)}
+			delete(c.sets, name)
+			c.affinity = slices.DeleteFunc(c.affinity, func(s string) bool { return s == name })
+		}
+		for i, l := range [][]*weftv1.Set{in.GetPutSets(), in.GetPutMaps()} {
+			for _, m := range l {
+				if c.sets[m.GetName()] != nil {
+					t.Errorf("patch declares %s again", m.GetName())
+				}
+				c.sets[m.GetName()] = &setContent{declaration: m, isMap: i == 1, elements: make(map[string]*weftv1.Element)}
+				for _, e := range m.GetElements() {
+					c.sets[m.GetName()].elements[e.GetKey()] = e
+				}
+			}
 		}
 		c.affinity = append(c.affinity, affinityMaps(in.GetPutMaps())...)
 		for _, ch := range in.GetPutChains() {
@@ -121,19 +134,15 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 			}
 			delete(c.chains, name)
 		}
-		for _, name := range in.GetDeleteSets() {
-			if c.sets[name] == nil {
-				t.Errorf("patch deletes map %s, which is not there", name)
-			}
-			delete(c.sets, name)
-			c.affinity = slices.DeleteFunc(c.affinity, func(s string) bool { return s == name })
-		}
 	}
 	r.check(t)
 }
 
 // reference finds what rules refer to.
 var reference = regexp.MustCompile(`(?:@|jump |goto )([A-Za-z0-9_./-]+)`)
+
+// picked finds the slots and the map that a rule picks from.
+var picked = regexp.MustCompile(`numgen random mod ([0-9]+)(?: offset ([0-9]+))? map @([a-z-]+)`)
 
 // counterName finds the named counter of a rule.
 var counterName = regexp.MustCompile(`counter name "([^"]*)"`)
@@ -175,22 +184,33 @@ func (r ruleset) check(t testing.TB) {
 				if len(c.chains[target].GetRules()) == 0 {
 					t.Errorf("%s %q goes to chain %s, which is not there or empty", declarations[s].name, k, target)
 				}
-				v, ok := parsePick(target)
-				for i := range v.n {
-					if v.way == kept {
-						i += localSlots
+				rules := c.chains[target].GetRules()
+				if last := len(rules) - 1; last >= 0 {
+					if next, ok := strings.CutPrefix(rules[last].GetText(), "goto "); ok {
+						rules = append(rules[:last:last], c.chains[next].GetRules()...)
 					}
-					if in := declarations[slotSets[v.nodePort][v.sticky]].name; ok && c.sets[in].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
-						t.Errorf("%s %q picks among %d, but slot %d is empty", declarations[s].name, k, v.n, i)
+				}
+				for _, r := range rules {
+					m := picked.FindStringSubmatch(r.GetText())
+					if m == nil {
+						continue
+					}
+					n, _ := strconv.Atoi(m[1])
+					offset, _ := strconv.Atoi(m[2])
+					for i := offset; i < offset+n; i++ {
+						if c.sets[m[3]].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
+							t.Errorf("%s %q picks among %d, but slot %d is empty", declarations[s].name, k, n, i)
+						}
 					}
 				}
 			}
 		}
 		for name, s := range c.sets {
-			if isAffinity(name) != slices.Contains(c.affinity, name) {
+			isAffinity := strings.HasPrefix(strings.TrimPrefix(name, listPrefix[byLocal]), affinityPrefix)
+			if isAffinity != slices.Contains(c.affinity, name) {
 				t.Errorf("map %s: an affinity map is one that is listed as such", name)
 			}
-			if s.declaration.GetSize() > 0 != isAffinity(name) {
+			if s.declaration.GetSize() > 0 != isAffinity {
 				t.Errorf("map %s has size %d", name, s.declaration.GetSize())
 			}
 		}

@@ -28,12 +28,12 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 		for _, a := range s.affinities {
 			p, t := &patches[a.family], r.tables[a.family]
 			for l := range numLists {
-				if a.lists[l].used {
-					p.maps = append(p.maps, declareAffinity(t.names, a.mapName(l)))
+				if a.shape.lists[l] {
+					a.declare(p, t.names, l)
 				}
-				for ep := range a.lists[l].endpoints.All() {
-					p.chain(a.chain(t.names, l, ep.Addr))
-				}
+			}
+			for _, c := range a.chains(t, &r.cfg) {
+				p.chain(c)
 			}
 		}
 	}
@@ -53,6 +53,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 // need as much memory again.
 func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	var n [model.NumFamilies][numSets]int
+	var members [model.NumFamilies]int
 	for _, s := range all {
 		for i := range s.listeners {
 			f := &s.listeners[i]
@@ -65,13 +66,16 @@ func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 			}
 			of[allowedSources] += len(f.sources)
 		}
+		for _, a := range s.affinities {
+			members[a.family] += a.endpoints[byCluster].Len() + a.endpoints[byLocal].Len()
+		}
 	}
 	for f, t := range r.tables {
 		n[f][clusterIPs] = len(t.clusterIPs.count)
 		n[f][hairpin] = len(t.hairpins.count)
 		n[f][nodePortIPs] = len(t.nodePortKeys)
 		n[f][serviceCIDRs] = len(t.serviceCIDRs)
-		total := 0
+		total := members[f]
 		for s := range numSets {
 			patches[f].add[s] = make([]*weftv1.Element, 0, n[f][s])
 			total += n[f][s]
@@ -96,9 +100,6 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	for _, name := range slices.Sorted(maps.Keys(t.idleChains)) {
 		p.chain(chain(name))
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.idleMaps)) {
-		p.maps = append(p.maps, declareAffinity(t.names, name))
-	}
 	p.arena.seal()
 	out := &weftv1.Table{Family: t.names.table, Name: Table, Objects: cfg.dropCounters(), Chains: append(t.chains(cfg), p.put...)}
 	for s := range numSets {
@@ -113,6 +114,6 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 			out.Sets = append(out.Sets, d)
 		}
 	}
-	out.Maps = append(out.Maps, p.maps...)
+	out.Sets, out.Maps = append(out.Sets, p.sets...), append(out.Maps, p.maps...)
 	return out
 }

@@ -22,13 +22,13 @@ const (
 	services
 	shortcuts
 	endpoints
-	stickyEndpoints
 	noEndpoints
 	nodePorts
 	nodePortShortcuts
 	nodePortEndpoints
-	nodePortStickyEndpoints
 	noEndpointNodePorts
+	stickyServices
+	stickyNodePorts
 	serviceConnections
 	nodePortConnections
 	numSets
@@ -43,11 +43,10 @@ var declarations = [numSets]struct {
 	// isMap and conntrack decide which list of weftv1.Table it is in.
 	isMap     bool
 	conntrack bool
-	// nodePort is true if keys have no address, slot if they end in the slot of an
-	// endpoint, and sticky if the value is the chain that remembers the endpoint.
+	// nodePort is true if keys have no address, and slot if they end in the slot of an
+	// endpoint.
 	nodePort bool
 	slot     bool
-	sticky   bool
 	// connections is true for the sets that count connections.
 	connections bool
 }{
@@ -70,9 +69,6 @@ var declarations = [numSets]struct {
 	// Listener and slot to endpoint.
 	endpoints: {name: "endpoints", isMap: true, conntrack: true, slot: true,
 		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
-	// Listener and slot to the chain that remembers the endpoint.
-	stickyEndpoints: {name: "sticky-endpoints", isMap: true, slot: true, sticky: true,
-		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : verdict"},
 	// Listeners without an endpoint to reject-chain or drop.
 	noEndpoints: {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// The same for NodePorts.
@@ -80,9 +76,11 @@ var declarations = [numSets]struct {
 	nodePortShortcuts: {name: "nodeport-shortcuts", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
 		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
-	nodePortStickyEndpoints: {name: "nodeport-sticky-endpoints", isMap: true, nodePort: true, slot: true, sticky: true,
-		typeof: "meta l4proto . th dport . numgen random mod 65536 : verdict"},
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
+	// Listeners with session affinity to the chain that remembers where a flow went.
+	stickyServices: {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
+	// The same for NodePorts.
+	stickyNodePorts: {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	// Listeners, with the number of flows that were sent to their endpoints.
 	serviceConnections: {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
 	// The same for NodePorts.
@@ -108,6 +106,7 @@ const (
 	chainDrop             = "drop-chain"
 	chainShortcut         = "shortcut"
 	chainNodePortShortcut = "nodeport-shortcut"
+	chainRemember         = "remember"
 )
 
 // base are the chains on hooks that always exist. Established packets pass one rule on
@@ -134,7 +133,8 @@ func chain(name string, rules ...string) *weftv1.Chain {
 }
 
 // chains returns the chains that depend only on the configuration and the node: all
-// except those that pick or remember an endpoint, and those on demand.
+// except those that pick an endpoint, those of a port with session affinity, and those on
+// demand.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
@@ -146,6 +146,10 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 			t.names.spell("ip daddr @service-cidrs "+cfg.drop(UnusedClusterIP, "drop"))),
 		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport @firewalled "+
 			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources "+cfg.drop(SourceRanges, "drop"))+` comment "source not in loadBalancerSourceRanges"`),
+		// nft 1.0.6 requires a match of the protocol, and lists no other form of this.
+		chain(chainRemember,
+			t.names.spell("meta l4proto { tcp, udp, sctp } ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky-services"),
+			"meta l4proto { tcp, udp, sctp } meta l4proto . ct original proto-dst vmap @sticky-nodeports"),
 	}
 	out = append(out, t.nodeChains(cfg)...)
 	for i := range base {

@@ -55,6 +55,10 @@ func (r *Renderer) update(c model.Changes, patches *[model.NumFamilies]patch) (o
 			out.Added += len(patches[f].add[s])
 			out.Removed += len(patches[f].remove[s])
 		}
+		for _, e := range patches[f].elements {
+			out.Added += len(e.GetAdd())
+			out.Removed += len(e.GetRemove())
+		}
 		r.work += uint64(len(patches[f].put))
 	}
 	r.work += uint64(out.Added + out.Removed)
@@ -171,9 +175,9 @@ func (p *patch) listener(of model.Key, is, was *listener) {
 		if v.to == absent || was != nil && was.port == is.port && was.verdicts[r] == v {
 			continue
 		}
-		var key, value [64]byte
+		var key, value [256]byte
 		var comment [2 * maxComment]byte
-		p.set(is.in(role(r)), is.key.append(key[:0]), v.append(value[:0]), appendComment(comment[:0], of, is.port))
+		p.set(is.in(role(r)), is.key.append(key[:0]), v.append(value[:0], is.sticky), appendComment(comment[:0], of, is.port))
 	}
 	for _, source := range is.sources {
 		if was == nil || !allows(was.sources, source) {
@@ -204,15 +208,13 @@ func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 
 // setSlots replaces the slots of a group, and returns how many it looked at.
 func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (looked uint64) {
-	var scratch, value [128]byte
+	var scratch, value [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)
 	set := func(slot int) {
 		p.set(g.in, strconv.AppendInt(prefix, int64(g.base+slot), 10), g.appendValue(value[:0], slot), nil)
 	}
 	kept := min(g.n, had.n)
 	switch {
-	case g.remember != had.remember:
-		kept = 0
 	case g.pool == had.pool:
 		for _, r := range revised {
 			if r.pool != g.pool {
@@ -243,8 +245,11 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (look
 // countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
 	for r, v := range f.verdicts {
-		if v.to == pick {
+		switch v.to {
+		case pick:
 			t.picks.add(v, by)
+		case recall:
+			t.picks.add(f.sticky.picks(v), by)
 		}
 		if v.to != absent && hooks[r] != nil {
 			t.hooks.add(role(r), by)

@@ -90,6 +90,9 @@ func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 	if !ok {
 		return // its Service is about to leave
 	}
+	if p.Affinity && e.GetValue() != "" {
+		return // the slot has counted only new clients
+	}
 	to := &c.ports
 	endpoint := ""
 	if e.GetValue() != "" {
