@@ -103,7 +103,7 @@ type GoneError struct {
 
 // Error names the first publishers, and counts the others.
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("publishers have gone, for %v: their fragments stay as they are: start them again, or withdraw what they left with \"weft delete\": %s",
+	return fmt.Sprintf("publishers have gone, for %v, and their fragments stay as they are: %s",
 		e.Since.Round(time.Second), firstOf(e.Publishers))
 }
 
@@ -153,6 +153,48 @@ func (a *Aggregator) Stored() error {
 		return *err
 	}
 	return a.dir.Failing()
+}
+
+// RefusedError names a fragment that is not in force as its publisher wants.
+type RefusedError struct {
+	// Fragments counts them. Fragment is the first.
+	Fragments int
+	Fragment  *weftv1.FragmentStatus
+}
+
+// Error names the first fragment and why it is refused, and counts the others.
+func (e *RefusedError) Error() string {
+	what, more := "an update was rejected", ""
+	if e.Fragment.GetState() == weftv1.FragmentStatus_STATE_ORPHANED {
+		what = "it is stored but not in force"
+	}
+	if e.Fragments > 1 {
+		more = fmt.Sprintf(" (and %d more fragments)", e.Fragments-1)
+	}
+	return fmt.Sprintf("fragment %s: %s: %s%s", e.Fragment.GetFragment().Text(), what, e.Fragment.GetViolations()[0].GetMessage(), more)
+}
+
+// Refused returns which fragments are not in force as their publishers want: the last update was
+// rejected, or the configuration does not allow a stored fragment. It returns nil if there are
+// none.
+//
+// Possible errors: *RefusedError.
+func (a *Aggregator) Refused() error {
+	a.statuses.mu.RLock()
+	defer a.statuses.mu.RUnlock()
+	e := &RefusedError{}
+	for key, f := range a.statuses.byKey {
+		if len(f.GetViolations()) == 0 {
+			continue
+		}
+		if e.Fragments++; e.Fragment == nil || key.Compare(keyOf(e.Fragment.GetFragment())) < 0 {
+			e.Fragment = f
+		}
+	}
+	if e.Fragments == 0 {
+		return nil
+	}
+	return e
 }
 
 // missing returns the fragments that wait for their publishers.

@@ -132,7 +132,9 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		Logger:     log, Registerer: d.registry,
 	})
 	if d.tables = agg; err == nil {
-		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(d.aggregatorConditions(agg, control)))
+		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(&aggregatorHealth{
+			aggregator: agg, rival: func() error { return d.socket.Rival() }, current: control.Current, netfilter: procNetfilter,
+		}))
 	}
 	if err != nil {
 		closeAll()
