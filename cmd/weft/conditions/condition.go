@@ -135,6 +135,20 @@ func (p *Process) Wrong() (out []Status) {
 	return out
 }
 
+// Ready returns an error with the conditions that are not ready, nil if there are none.
+func (p *Process) Ready() error {
+	var errs []string
+	for _, s := range p.Conditions {
+		if s.State == NotReady {
+			errs = append(errs, s.Name+": "+s.Message)
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	return errors.New(strings.Join(errs, "; "))
+}
+
 // State returns the worst state of the conditions.
 func (p *Process) State() (worst State) {
 	for _, s := range p.Conditions {

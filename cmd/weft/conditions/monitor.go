@@ -56,9 +56,8 @@ type Monitor struct {
 	cfg Config
 
 	mu sync.Mutex
-	// tracks has one for each condition, kinds its kind.
+	// tracks has one for each condition.
 	tracks []track
-	kinds  []Kind
 }
 
 // track is what is known of one condition.
@@ -82,10 +81,9 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 	if cfg.Event == nil {
 		cfg.Event = func(_, _, _ string) {}
 	}
-	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions)), kinds: make([]Kind, len(cfg.Conditions))}
+	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions))}
 	for i, c := range cfg.Conditions {
-		var known bool
-		if m.kinds[i], known = KindOf(c.Name); !known {
+		if KindOf(c.Name).Name == "" {
 			return nil, fmt.Errorf("condition %q: it is not in conditions.Kinds: add it, with its remedy", c.Name)
 		}
 		m.tracks[i] = track{Status: Status{Name: c.Name, State: -1}, spread: rand.N(hold)} //nolint:gosec // not a secret
@@ -117,7 +115,7 @@ func (m *Monitor) Look() *Process {
 		}
 		t.Message, t.Remedy = "", ""
 		if err != nil {
-			t.Message, t.Remedy = strings.Join(strings.Fields(err.Error()), " "), m.kinds[i].Remedy
+			t.Message, t.Remedy = strings.Join(strings.Fields(err.Error()), " "), KindOf(t.Name).Remedy
 		}
 		out[i] = t.Status
 	}
@@ -151,7 +149,8 @@ func (m *Monitor) Report() {
 		case wrong && t.reported == "" && now.Sub(t.wrongSince) >= hold+t.spread:
 			t.reported = s.Message
 			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message, "remedy", s.Remedy)
-			if !m.kinds[i].remote {
+			// The API server cannot receive the event before it answers again.
+			if s.Name != APIServer {
 				m.cfg.Event(eventWarning, ReasonDegraded, fmt.Sprintf("%s: %.*s. Remedy: %s.", s.Name, maxReason, s.Message, s.Remedy))
 			}
 		case !wrong && t.reported != "" && now.Sub(s.Since) >= t.spread:

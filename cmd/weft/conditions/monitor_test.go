@@ -47,12 +47,6 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// remedyOf returns the remedy of a condition.
-func remedyOf(name string) string {
-	k, _ := KindOf(name)
-	return k.Remedy
-}
-
 // get returns the answer of /readyz.
 func (s *scene) get(query string) (int, string) {
 	w := httptest.NewRecorder()
@@ -70,9 +64,9 @@ func TestReadyz(t *testing.T) {
 		ready         string
 	}{
 		{nil, nil, 200, "[+]api-server ok\n[+]services ok\nreadyz check passed\n", `"healthy":true`},
-		{errors.New("connection\nrefused"), nil, 200, "[!]api-server degraded: connection refused\n    remedy: " + remedyOf("api-server") + "\n[+]services ok\nreadyz check passed: degraded\n", `"healthy":true,"conditions":[{"name":"api-server","state":"degraded",`},
+		{errors.New("connection\nrefused"), nil, 200, "[!]api-server degraded: connection refused\n    remedy: " + KindOf("api-server").Remedy + "\n[+]services ok\nreadyz check passed: degraded\n", `"healthy":true,"conditions":[{"name":"api-server","state":"degraded",`},
 		{errors.New("connection refused"), errors.New("not published yet"), 503,
-			"[!]api-server degraded: connection refused\n    remedy: " + remedyOf("api-server") + "\n[-]services failed: not published yet\n    remedy: " + remedyOf("services") + "\nreadyz check failed\n", `"healthy":false,"reason":"not published yet","conditions":[{"name":"api-server","state":"degraded",`},
+			"[!]api-server degraded: connection refused\n    remedy: " + KindOf("api-server").Remedy + "\n[-]services failed: not published yet\n    remedy: " + KindOf("services").Remedy + "\nreadyz check failed\n", `"healthy":false,"reason":"services: not published yet","conditions":[{"name":"api-server","state":"degraded",`},
 	} {
 		s.api, s.services = tt.api, tt.services
 		if code, body := s.get("?verbose"); code != tt.status || body != tt.want {
@@ -115,7 +109,7 @@ func TestReports(t *testing.T) {
 	s.services = Degrade(errors.New("refused"))
 	s.Report()
 	s.Report()
-	want := []string{"Warning WeftDegraded services: refused. Remedy: " + remedyOf("services") + "."}
+	want := []string{"Warning WeftDegraded services: refused. Remedy: " + KindOf("services").Remedy + "."}
 	if diff := cmp.Diff(want, s.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -145,7 +139,7 @@ func TestListConditions(t *testing.T) {
 	if err != nil || got.GetProcess() != "run" || got.GetVersion() != "v1" || len(got.GetConditions()) != 2 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	for i, want := range []Status{{"api-server", OK, began, "", ""}, {"services", NotReady, s.now, "refused", remedyOf("services")}} {
+	for i, want := range []Status{{"api-server", OK, began, "", ""}, {"services", NotReady, s.now, "refused", KindOf("services").Remedy}} {
 		have := ProcessOf(got).Conditions[i]
 		if !have.Since.Equal(want.Since) {
 			t.Errorf("%s since %v, want %v", want.Name, have.Since, want.Since)

@@ -3,7 +3,6 @@ package conditions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -20,26 +19,19 @@ import (
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	p := m.Look()
 	if !r.URL.Query().Has("verbose") {
-		writeAnswer(w, p.notReady(), p.Wrong())
+		Answer(w, p.Ready(), p.Wrong()...)
 		return
 	}
 	var lines strings.Builder
 	for _, s := range p.Conditions {
-		switch s.State {
-		case OK:
-			fmt.Fprintf(&lines, "[+]%s ok\n", s.Name)
-		case Degraded:
-			fmt.Fprintf(&lines, "[!]%s degraded: %s\n    remedy: %s\n", s.Name, s.Message, s.Remedy)
-		case NotReady:
-			fmt.Fprintf(&lines, "[-]%s failed: %s\n    remedy: %s\n", s.Name, s.Message, s.Remedy)
+		fmt.Fprintf(&lines, "[%c]%s %s", "+!-"[s.State], s.Name, [...]string{OK: "ok\n", Degraded: "degraded: ", NotReady: "failed: "}[s.State])
+		if s.State != OK {
+			fmt.Fprintf(&lines, "%s\n    remedy: %s\n", s.Message, s.Remedy)
 		}
 	}
-	status, last := http.StatusOK, "passed"
-	switch p.State() {
-	case NotReady:
-		status, last = http.StatusServiceUnavailable, "failed"
-	case Degraded:
-		last = "passed: degraded"
+	status, last := http.StatusOK, [...]string{OK: "passed", Degraded: "passed: degraded", NotReady: "failed"}[p.State()]
+	if p.State() == NotReady {
+		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -48,25 +40,9 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
-// notReady returns the messages of all conditions that are not ready, nil if there are none.
-func (p *Process) notReady() error {
-	var messages []string
-	for _, s := range p.Conditions {
-		if s.State == NotReady {
-			messages = append(messages, s.Message)
-		}
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(messages, "; "))
-}
-
-// Answer writes the answer of a health check: 200, or 503 with the reason, as JSON.
-func Answer(w http.ResponseWriter, err error) { writeAnswer(w, err, nil) }
-
-// writeAnswer is Answer with the conditions that are not OK.
-func writeAnswer(w http.ResponseWriter, err error, wrong []Status) {
+// Answer writes the answer of a health check as JSON: 200, or 503 with the reason; and the
+// conditions that are not OK, if there are any.
+func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	body := struct {
 		Time       time.Time `json:"currentTime"`
 		Healthy    bool      `json:"healthy"`

@@ -149,7 +149,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		// Only now, because before, a frontend would publish to another weft, and that weft
 		// has the HTTP ports. After a restart the daemon is ready when the earlier publishers
 		// are back.
-		if err := d.serve(ctx, g, func() error { return prefixed("aggregator", agg.Healthy()) }); err != nil {
+		if err := d.serve(ctx, g, agg.Healthy); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -53,16 +54,14 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	return list
 }
 
-// node returns what the Node object lacks for one of the frontends.
-func (d *daemon) node() error {
+// node returns what the Node object lacks for the frontends.
+func (d *daemon) node() (err error) {
 	for _, f := range d.frontends {
 		if n, ok := f.(interface{ Node() error }); ok {
-			if err := n.Node(); err != nil {
-				return err
-			}
+			err = errors.Join(err, n.Node())
 		}
 	}
-	return nil
+	return err
 }
 
 // degrading returns a condition that never makes the process unready.
@@ -100,25 +99,16 @@ type aggregatorHealth struct {
 
 // conditions returns the conditions of the aggregator and of what it reads.
 func (h *aggregatorHealth) conditions() []conditions.Condition {
-	const part = "aggregator"
 	return []conditions.Condition{
-		{Name: conditions.Aggregator, Check: func() error { return prefixed(part, h.aggregator.Healthy()) }},
+		{Name: conditions.Aggregator, Check: h.aggregator.Healthy},
 		degrading(conditions.Socket, h.rival),
 		degrading(conditions.Configuration, h.current),
 		degrading(conditions.StateDirectory, h.aggregator.Stored),
 		degrading(conditions.Conntrack, func() error { return checkConntrack(h.netfilter) }),
 		degrading(conditions.Tables, h.aggregator.Drift),
-		readyThen(conditions.Publishers, func() error { return prefixed(part, h.aggregator.Converged()) }, h.aggregator.Missing),
+		readyThen(conditions.Publishers, h.aggregator.Converged, h.aggregator.Missing),
 		degrading(conditions.Fragments, h.aggregator.Refused),
 	}
-}
-
-// prefixed returns an error that says which part it is of; nil if err is nil.
-func prefixed(part string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", part, err)
 }
 
 // procNetfilter has the settings and counters of connection tracking.

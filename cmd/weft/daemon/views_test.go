@@ -178,8 +178,8 @@ var causes = []cause{
 		return func() { s.connections(10) }
 	}},
 	{conditions.Tables, conditions.Degraded, set(func(s *scene) *error { return &s.agg.drift }, errors.New("not repaired yet: table ip weft"))},
-	{conditions.Publishers, conditions.NotReady, set(func(s *scene) *error { return &s.agg.converged }, &aggregator.MissingError{Publishers: []string{"cni"}, Fragments: 1, Grace: time.Second})},
-	{conditions.Publishers, conditions.Degraded, set(func(s *scene) *error { return &s.agg.missing }, &aggregator.GoneError{Publishers: []string{"cni"}})},
+	{conditions.Publishers, conditions.NotReady, set(func(s *scene) *error { return &s.agg.converged }, errors.New("publishers of before the restart have not come back yet: cni"))},
+	{conditions.Publishers, conditions.Degraded, set(func(s *scene) *error { return &s.agg.missing }, errors.New("publishers have gone, for 20s, and their fragments stay as they are: cni"))},
 	{conditions.Fragments, conditions.Degraded, func(s *scene) func() {
 		const good = "table inet t { chain c { accept; }; }"
 		if !s.apply(good) || s.apply("table inet t { chain c { ip sadr 192.0.2.1 drop; }; }") {
@@ -240,15 +240,14 @@ func TestViews(t *testing.T) {
 	for _, c := range causes {
 		what := c.name + ", " + c.state.String()
 		end := c.begin(s)
-		kind, ok := conditions.KindOf(c.name)
 		status := s.monitor.Look().Wrong()
-		if !ok || len(status) != 1 || status[0].Message == "" {
+		if len(status) != 1 || status[0].Message == "" {
 			t.Fatalf("%s: the conditions are %+v", what, status)
 		}
 		if alerts[what] == "" {
 			t.Errorf("%s: no alert is raised: see TestConditions of deploy/monitoring", what)
 		}
-		row(what, shown{c.name: {c.state.String(), status[0].Message, kind.Remedy}})
+		row(what, shown{c.name: {c.state.String(), status[0].Message, conditions.KindOf(c.name).Remedy}})
 		end()
 		for _, v := range views {
 			if got := v.await(s, nil); len(got) > 0 {
@@ -332,8 +331,7 @@ func TestViewsOfOtherProcesses(t *testing.T) {
 		done <- localsocket.Serve(ctx, localsocket.Config{Path: filepath.Join(dir, "services.sock"), Register: other.registerLocalState})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	kind, _ := conditions.KindOf("services")
-	want := shown{"services": {"degraded", degraded.degraded.Error(), kind.Remedy}}
+	want := shown{"services": {"degraded", degraded.degraded.Error(), conditions.KindOf("services").Remedy}}
 	for _, v := range views {
 		if !v.node {
 			continue

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -44,12 +41,13 @@ func checkSocket(_ context.Context, n *node) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// checkHealth asks weft's server for health checks, as load balancers do.
+// checkHealth looks whether weft's server for health checks answers load balancers. What it
+// answers is kube-proxy's: a node that leaves is to get no new connections.
 func checkHealth(ctx context.Context, n *node) ([]Finding, error) {
 	if !n.running() {
 		return nil, nil
 	}
-	code, body, err := httpGet(ctx, n.Health, "/healthz")
+	_, _, err := httpGet(ctx, n.Health, "/healthz")
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
 		if lost := n.lost("weft's server for health checks " + n.Health); lost != nil {
@@ -63,12 +61,6 @@ func checkHealth(ctx context.Context, n *node) ([]Finding, error) {
 		return []Finding{{
 			Severity: Warning, Found: fmt.Sprintf("weft's server for health checks does not answer on %s: %v", n.Health, err),
 			Meaning: "Load balancers and the kubelet take this node for dead", Remedy: "Look for another program on the port (`ss -ltnp`), or name the address with --healthz-address",
-		}}, nil
-	case code != http.StatusOK:
-		line, _, _ := strings.Cut(body, "\n")
-		return []Finding{{
-			Severity: Error, Found: fmt.Sprintf("/healthz is %d: %s", code, line), Meaning: "Load balancers do not send traffic to this node",
-			Remedy: "Remove the cause that the conditions name. If they are ok, the Node is missing, leaves, or is drained by the autoscaler",
 		}}, nil
 	}
 	return nil, nil
@@ -88,26 +80,22 @@ func checkConditions(ctx context.Context, n *node) ([]Finding, error) {
 	for _, p := range all {
 		for _, c := range p.Wrong() {
 			// A later weft may have conditions that this version does not know.
-			kind, _ := conditions.KindOf(c.Name)
-			out = append(out, Finding{
-				Severity: Error, Found: fmt.Sprintf("weft %s: %s is %s: %s", p.Process, c.Name, c.State, c.Message), Meaning: kind.Meaning, Remedy: c.Remedy,
-			})
+			meaning := conditions.KindOf(c.Name).Meaning
+			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf("weft %s: %s is %s: %s", p.Process, c.Name, c.State, c.Message), Meaning: meaning, Remedy: c.Remedy})
 		}
 	}
 	return out, nil
 }
 
 // checkPublishers looks for limits that are nearly reached.
-func checkPublishers(_ context.Context, n *node) ([]Finding, error) {
-	if !n.running() {
-		return nil, nil
-	}
-	publishers, err := n.publishers()
+func checkPublishers(ctx context.Context, n *node) ([]Finding, error) {
+	c, err := n.dial()
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // checkSocket reports it
 	}
+	answer, err := c.ListPublishers(ctx)
 	var out []Finding
-	for _, p := range publishers {
+	for _, p := range answer.GetPublishers() {
 		for _, l := range p.GetLimits() {
 			if l.GetLimit() > 0 && l.GetUsed()*10 >= l.GetLimit()*9 {
 				out = append(out, Finding{
@@ -117,33 +105,24 @@ func checkPublishers(_ context.Context, n *node) ([]Finding, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// checkFragments looks for hidden elements, and for times that a clock made that was wrong.
-func checkFragments(_ context.Context, n *node) ([]Finding, error) {
-	if !n.running() {
-		return nil, nil
-	}
-	fragments, err := n.fragments()
+// checkFragments looks for hidden elements.
+func checkFragments(ctx context.Context, n *node) ([]Finding, error) {
+	c, err := n.dial()
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // checkSocket reports it
 	}
+	answer, err := c.List(ctx)
 	var out []Finding
-	for _, f := range fragments {
-		name := f.GetFragment().Text()
+	for _, f := range answer.GetFragments() {
 		if f.GetShadowed() > 0 {
 			out = append(out, Finding{
-				Severity: Warning, Found: fmt.Sprintf("%d elements of fragment %s are hidden by those of another fragment", f.GetShadowed(), name),
+				Severity: Warning, Found: fmt.Sprintf("%d elements of fragment %s are hidden by those of another fragment", f.GetShadowed(), f.GetFragment().Text()),
 				Meaning: "Two publishers give one key different values, and the one with the lower priority number wins", Remedy: "`weft plan` and `weft get element` name both; remove one of them",
 			})
 		}
-		if changed := f.GetChanged().AsTime(); f.GetChanged() != nil && changed.After(n.Now().Add(time.Minute)) {
-			out = append(out, Finding{
-				Severity: Warning, Found: fmt.Sprintf("fragment %s was changed at %s, which is in the future", name, changed.UTC().Format(time.RFC3339)),
-				Meaning: "The clock was set back: fragments that expire stay longer than they should", Remedy: "Correct the clock (`timedatectl`, `chronyc tracking`)",
-			})
-		}
 	}
-	return out, nil
+	return out, err
 }

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
@@ -33,9 +32,6 @@ type node struct {
 	// open opens the ruleset of the kernel, and tables lists its tables.
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// fragments and publishers are the aggregator's answers.
-	fragments  func() ([]*weftv1.FragmentStatus, error)
-	publishers func() ([]*weftv1.PublisherStatus, error)
 	// services are the Services as the Service frontend has them from the API, none without one.
 	services func() *model.Snapshot
 	// processes are weft's processes with their conditions, nil until checkConditions has them.
@@ -74,22 +70,6 @@ func newNode(ctx context.Context, cfg Config) *node {
 			return nil, err
 		}
 		return c.Tables()
-	})
-	n.fragments = sync.OnceValues(func() ([]*weftv1.FragmentStatus, error) {
-		c, err := n.dial()
-		if err != nil {
-			return nil, err
-		}
-		answer, err := c.List(ctx)
-		return answer.GetFragments(), err
-	})
-	n.publishers = sync.OnceValues(func() ([]*weftv1.PublisherStatus, error) {
-		c, err := n.dial()
-		if err != nil {
-			return nil, err
-		}
-		answer, err := c.ListPublishers(ctx)
-		return answer.GetPublishers(), err
 	})
 	n.services = sync.OnceValue(func() *model.Snapshot {
 		// A node need not have the frontend; its conditions say if it does not work.

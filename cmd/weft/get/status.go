@@ -37,23 +37,13 @@ process has.`,
 	cmd.Flags().BoolVar(&ready, "ready", false, "fail while a condition is not ready")
 	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) ([]*conditions.Process, error) {
 		all, err := ReadStatus(ctx, &conn)
-		if ready && err == nil {
-			err = notReady(all)
+		for _, p := range all {
+			if failing := p.Ready(); ready && failing != nil {
+				return nil, fmt.Errorf("weft %s is not ready: %w", p.Process, failing)
+			}
 		}
 		return all, err
 	}, Status, poll)
-}
-
-// notReady returns the first condition that is not ready as an error.
-func notReady(all []*conditions.Process) error {
-	for _, p := range all {
-		for _, c := range p.Wrong() {
-			if c.State == conditions.NotReady {
-				return fmt.Errorf("weft %s is not ready: %s: %s", p.Process, c.Name, c.Message)
-			}
-		}
-	}
-	return nil
 }
 
 // ReadStatus returns the conditions of the process on weft's socket, and of the frontends that

@@ -41,19 +41,10 @@ func (p *Page) read(ctx context.Context) *overview {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o := &overview{}
-	if o.processes, o.err = get.ReadStatus(ctx, &p.conn); o.err == nil {
-		o.err = p.readAggregator(ctx, o)
-	}
-	o.at = time.Now()
-	if ctx.Err() == nil {
-		p.last = o
-	}
-	return o
-}
-
-// readAggregator reads what the aggregator has.
-func (p *Page) readAggregator(ctx context.Context, o *overview) error {
-	return p.conn.Do(ctx, func(c *client.Client) (err error) {
+	o.err = p.conn.Do(ctx, func(c *client.Client) (err error) {
+		if o.processes, err = get.ReadStatus(ctx, &p.conn); err != nil {
+			return err
+		}
 		if o.fragments, err = c.List(ctx); err != nil {
 			return err
 		}
@@ -63,6 +54,11 @@ func (p *Page) readAggregator(ctx context.Context, o *overview) error {
 		o.history, o.noHistory = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: maxCommits})
 		return nil
 	})
+	o.at = time.Now()
+	if ctx.Err() == nil {
+		p.last = o
+	}
+	return o
 }
 
 // showOverview shows the node.
