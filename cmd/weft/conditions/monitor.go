@@ -136,8 +136,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Report reports conditions that have lasted for long enough, and the end of those that it
-// reported. Run calls it.
+// Report reports conditions that have lasted for long enough, and the end of reported
+// conditions. Run calls it.
 func (m *Monitor) Report() {
 	list := m.Look().Conditions
 	m.mu.Lock()

@@ -110,6 +110,7 @@ healthy() {
 		apiVersion: v1
 		kind: Node
 		metadata: {name: node-1}
+		spec: {podCIDR: 10.244.1.0/24, podCIDRs: [10.244.1.0/24]}
 		status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}
 	END
 	slice 10.244.1.2 8080

@@ -151,7 +151,7 @@ var faults = []fault{
 		"ip route add unreachable 10.244.1.2", "ip route del unreachable 10.244.1.2",
 	},
 	{
-		"another program has the table of IPv4", "conditions", "services is not ready: services: not published: fragment services rejected: table ip weft", "another program's table of the name `weft`",
+		"another program has the table of IPv4", "conditions", "services is degraded: services: IPv4 stays as it was: fragment services rejected: table ip weft", "another program's table of the name `weft`",
 		"squat", "stop; nft delete table ip weft; start",
 	},
 	{
