@@ -159,8 +159,8 @@ var faults = []fault{
 		"squat", "stop; nft delete table ip weft; start",
 	},
 	{
-		"the cluster CIDR does not fit the Node", "conditions", "node is degraded: the node's podCIDR 10.244.1.0/24 is not in the cluster CIDR", "Correct `--cluster-cidr`",
-		"stop; start --cluster-cidr 10.99.0.0/16", "stop; start",
+		"the cluster CIDR does not fit the Node", "conditions", "node is degraded: the node's podCIDR 10.99.1.0/24 is not in the cluster CIDR", "Correct `--cluster-cidr`",
+		"sed -i s,10.244.1.0/24,10.99.1.0/24,g $W/manifests/service.yaml", "sed -i s,10.99.1.0/24,10.244.1.0/24,g $W/manifests/service.yaml",
 	},
 	{
 		"an address of no Service", "services", "1 addresses in weft's maps are of no Service: 10.96.0.200 . tcp . 80", "weft get element",
