@@ -132,9 +132,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		Logger:     log, Registerer: d.registry,
 	})
 	if d.tables = agg; err == nil {
-		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(&aggregatorHealth{
-			aggregator: agg, rival: func() error { return d.socket.Rival() }, current: control.Current, netfilter: procNetfilter,
-		}))
+		of := &aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, procNetfilter}
+		err = errors.Join(d.registry.Register(conntrackSize(of.netfilter)), d.newMonitor(of))
 	}
 	if err != nil {
 		closeAll()
