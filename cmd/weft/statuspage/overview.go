@@ -77,7 +77,7 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 // headline says first whether the node is all right, and else what is wrong and what to do.
 func headline(o *overview) node {
 	if o.err != nil {
-		return el("h1", text(fmt.Sprintf("The aggregator does not answer: %v.", o.err))).with("class", "bad")
+		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
 	}
 	worst, items := conditions.OK, list{}
 	for _, p := range o.processes {
