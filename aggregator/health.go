@@ -16,28 +16,8 @@ import (
 // Possible errors: ErrStandby, ErrStopped.
 func (a *Aggregator) Healthy() error { return a.stage.Load().err }
 
-// MissingError names the publishers from before a restart that have not come
-// back. What they published is still in force.
-type MissingError struct {
-	// Publishers are their names, ordered.
-	Publishers []string
-	// Fragments counts theirs that wait.
-	Fragments int
-	// Grace is the time until Converged stops waiting for them, 0 if it does not wait.
-	Grace time.Duration
-}
-
 // maxMissing is how many publishers a message names.
 const maxMissing = 10
-
-// Error names the first publishers, and counts the others.
-func (e *MissingError) Error() string {
-	grace := ""
-	if e.Grace > 0 {
-		grace = fmt.Sprintf(", grace left: %v", e.Grace.Round(time.Second))
-	}
-	return fmt.Sprintf("publishers of before the restart have not come back yet (fragments: %d%s): %s", e.Fragments, grace, firstOf(e.Publishers))
-}
 
 // firstOf names the first of names, and counts the others.
 func firstOf(names []string) string {
@@ -48,11 +28,14 @@ func firstOf(names []string) string {
 	return strings.Join(names, ", ") + more
 }
 
-// Converged returns why the ruleset may differ from what its publishers want now.
-// It returns nil once updates are committed and every fragment from before a
-// restart is back, except those of sessions. Config.ReadyGrace after the start
-// it no longer waits for fragments.
-// Possible errors: ErrStarting, ErrStandby, ErrStopped, *MissingError.
+// notBack begins the messages about the publishers from before a restart that have not come back.
+const notBack = "publishers of before the restart have not come back yet (fragments: %d"
+
+// Converged returns why the ruleset may differ from what its publishers want now: an error that
+// names publishers that have not come back. It returns nil once updates are committed and every
+// fragment from before a restart is back, except those of sessions. Config.ReadyGrace after the
+// start it no longer waits for fragments.
+// Possible errors: ErrStarting, ErrStandby, ErrStopped.
 func (a *Aggregator) Converged() error {
 	if s := a.stage.Load(); !s.running {
 		return cmp.Or(s.err, ErrStarting)
@@ -60,63 +43,42 @@ func (a *Aggregator) Converged() error {
 	if a.settled.Load() {
 		return nil
 	}
-	missing := a.statuses.missing()
-	missing.Grace = a.cfg.ReadyGrace - a.cfg.Now().Sub(*a.began.Load())
-	if missing.Fragments > 0 && missing.Grace > 0 {
-		return missing
+	publishers, fragments := a.statuses.missing()
+	if grace := a.cfg.ReadyGrace - a.cfg.Now().Sub(*a.began.Load()); fragments > 0 && grace > 0 {
+		return fmt.Errorf(notBack+", grace left: %v): %s", fragments, grace.Round(time.Second), firstOf(publishers))
 	}
 	// Fragments are adopted at the start alone: there is nothing left to look at.
 	a.settled.Store(true)
 	return nil
 }
 
-// Missing returns which publishers are not there although their fragments are in force: those
-// from before a restart that have not come back, also after the time for which Converged waits
-// for them, and those whose session has ended. It returns nil if there are none, and before the
-// first commit.
-//
-// Possible errors: *MissingError, *GoneError.
+// Missing returns an error that names the publishers that are not there although their fragments
+// are in force: those from before a restart that have not come back, also after the time for which
+// Converged waits for them, and those whose session has ended. It returns nil if there are none,
+// and before the first commit.
 func (a *Aggregator) Missing() error {
 	if !a.stage.Load().running {
 		return nil
 	}
 	if !a.returned.Load() {
-		if missing := a.statuses.missing(); missing.Fragments > 0 {
-			return missing
+		if publishers, fragments := a.statuses.missing(); fragments > 0 {
+			return fmt.Errorf(notBack+"): %s", fragments, firstOf(publishers))
 		}
 		a.returned.Store(true)
 	}
-	if e := a.gone(); len(e.Publishers) > 0 {
-		return e
-	}
-	return nil
-}
-
-// GoneError names the publishers whose last session has ended. What they published is still in
-// force.
-type GoneError struct {
-	// Publishers are their names, ordered.
-	Publishers []string
-	// Since is for how long the first of them has been gone.
-	Since time.Duration
-}
-
-// Error names the first publishers, and counts the others.
-func (e *GoneError) Error() string {
-	return fmt.Sprintf("publishers have gone, for %v: their fragments stay as they are: start them again, or withdraw what they left with \"weft delete\": %s",
-		e.Since.Round(time.Second), firstOf(e.Publishers))
-}
-
-// gone returns the publishers that the roster misses, without those that left nothing behind.
-func (a *Aggregator) gone() *GoneError {
-	e, left := &GoneError{}, a.roster.gone()
-	for name, since := range left {
+	var gone []string
+	var since time.Duration
+	for name, away := range a.roster.gone() {
+		// One that left nothing behind is not missing.
 		if a.statuses.holds(name).Fragments > 0 {
-			e.Publishers, e.Since = append(e.Publishers, name), max(e.Since, since)
+			gone, since = append(gone, name), max(since, away)
 		}
 	}
-	slices.Sort(e.Publishers)
-	return e
+	if len(gone) == 0 {
+		return nil
+	}
+	slices.Sort(gone)
+	return fmt.Errorf("publishers have gone, for %v, and their fragments stay as they are: %s", since.Round(time.Second), firstOf(gone))
 }
 
 // foreignChanges is what is known of changes that other processes made to the kernel's tables.
@@ -155,18 +117,39 @@ func (a *Aggregator) Stored() error {
 	return a.dir.Failing()
 }
 
-// missing returns the fragments that wait for their publishers.
-func (s *statuses) missing() *MissingError {
-	e := &MissingError{}
-	fragments, _ := s.list()
-	for _, f := range fragments {
-		if f.GetState() != weftv1.FragmentStatus_STATE_ADOPTED || f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
+// Refused returns an error that names the first of the fragments that are not in force as their
+// publishers want: the last update was rejected, or the configuration does not allow a stored
+// fragment. It returns nil if there are none.
+func (a *Aggregator) Refused() error {
+	a.statuses.mu.RLock()
+	defer a.statuses.mu.RUnlock()
+	var first *weftv1.FragmentStatus
+	n := 0
+	for key, f := range a.statuses.byKey {
+		if len(f.GetViolations()) == 0 {
 			continue
 		}
-		e.Fragments++
-		if n := len(e.Publishers); n == 0 || e.Publishers[n-1] != f.GetFragment().GetPublisher() {
-			e.Publishers = append(e.Publishers, f.GetFragment().GetPublisher())
+		if n++; n == 1 || key.Compare(keyOf(first.GetFragment())) < 0 {
+			first = f
 		}
 	}
-	return e
+	if n == 0 {
+		return nil
+	}
+	what := "an update was rejected"
+	if first.GetState() == weftv1.FragmentStatus_STATE_ORPHANED {
+		what = "it is stored but not in force"
+	}
+	return fmt.Errorf("fragment %s: %s: %s (fragments: %d)", first.GetFragment().Text(), what, first.GetViolations()[0].GetMessage(), n)
+}
+
+// missing returns the publishers that have not come back, ordered, and counts their fragments.
+func (s *statuses) missing() (publishers []string, fragments int) {
+	all, _ := s.list()
+	for _, f := range all {
+		if f.GetState() == weftv1.FragmentStatus_STATE_ADOPTED && f.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
+			publishers, fragments = append(publishers, f.GetFragment().GetPublisher()), fragments+1
+		}
+	}
+	return slices.Compact(publishers), fragments
 }

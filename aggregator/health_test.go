@@ -2,12 +2,11 @@ package aggregator_test
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
@@ -69,12 +68,8 @@ func TestConvergedAfterRestart(t *testing.T) {
 	}
 
 	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	var missing *aggregator.MissingError
-	if err := again.Aggregator.Converged(); !errors.As(err, &missing) {
-		t.Fatalf("after a restart the answer is %v: want a MissingError", err)
-	}
-	if diff := cmp.Diff([]string{"a", "b"}, missing.Publishers); diff != "" || missing.Fragments != 3 {
-		t.Errorf("%d fragments are missing, of (-want +got):\n%s", missing.Fragments, diff)
+	if err := again.Aggregator.Converged(); err == nil || !strings.Contains(err.Error(), "(fragments: 3, grace left: ") || !strings.HasSuffix(err.Error(), ": a, b") {
+		t.Fatalf("after a restart the answer is %v: want that 3 fragments of a and b are missing", err)
 	}
 	applyAs(t, again, "a", blocklist("list", "10.0.0.3"))
 	applyAs(t, again, "b", blocklist("one", "10.0.0.1"))
@@ -107,13 +102,14 @@ func TestPublisherGone(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var gone *aggregator.GoneError
+	var gone error
 	aggregatortest.Eventually(t, "the publisher is missed", func() bool {
 		later.Add(int64(time.Minute))
-		return errors.As(d.Aggregator.Missing(), &gone)
+		gone = d.Aggregator.Missing()
+		return gone != nil
 	})
-	if diff := cmp.Diff([]string{"a"}, gone.Publishers); diff != "" || gone.Since < time.Minute {
-		t.Errorf("%v for %v (-want +got):\n%s", gone, gone.Since, diff)
+	if text := gone.Error(); !regexp.MustCompile(`^publishers have gone, for [1-9]\d*m.*: a$`).MatchString(text) {
+		t.Errorf("the answer is %s: want that a is missing, for a minute or more", text)
 	}
 	again := session(t, d.Dial(t, "a"), func(string) *weftv1.Fragment { return list })
 	if _, err := again.Put(aggregatortest.Context(t), list); err != nil {
@@ -165,5 +161,42 @@ func TestConvergedOnceGraceIsOver(t *testing.T) {
 	}
 	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {
 		t.Errorf("fragments are %v: want that nothing was withdrawn", fragments)
+	}
+}
+
+// TestRefused names the fragment whose last update was rejected, until it is corrected or withdrawn, and one that is
+// stored and that the configuration does not allow.
+func TestRefused(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "a")
+	wrong := &weftv1.Fragment{Name: "two", Nft: "table inet x { chain c { ip sadr 192.0.2.1 drop; }; }"}
+	reject := func() {
+		t.Helper()
+		if _, err := c.Apply(ctx, wrong); err == nil {
+			t.Fatal("a wrong update is committed")
+		}
+	}
+	reject()
+	if err := d.Aggregator.Refused(); err != nil {
+		t.Errorf("a fragment that was never there is %v", err)
+	}
+	applyAs(t, d, "a", blocklist("two", "10.0.0.1"))
+	if err := d.Aggregator.Refused(); err != nil {
+		t.Errorf("without a rejection the answer is %v", err)
+	}
+	reject()
+	if err := d.Aggregator.Refused(); err == nil || !strings.HasPrefix(err.Error(), `fragment a/two: an update was rejected: unknown field "sadr"`) || !strings.HasSuffix(err.Error(), "(fragments: 1)") {
+		t.Errorf("the answer is %v", err)
+	}
+	applyAs(t, d, "a", blocklist("two", "10.0.0.1"))
+	if err := d.Aggregator.Refused(); err != nil {
+		t.Errorf("the update is corrected, and the answer is %v", err)
+	}
+	reject()
+	if _, err := d.Aggregator.Delete(ctx, "a", "two"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Aggregator.Refused(); err != nil {
+		t.Errorf("the fragment is withdrawn, and the answer is %v", err)
 	}
 }

@@ -56,6 +56,12 @@ var cases = map[string]struct{ raised, quiet []string }{
 		[]string{`weft_degraded{` + node + `, condition="node"} 1x30`, `weft_degraded{` + node + `, condition="http"} 1x30`},
 		[]string{`weft_degraded{` + node + `, condition="services"} 1x30`},
 	},
+	"WeftFragmentRefused": {
+		[]string{`weft_degraded{` + node + `, condition="fragments"} 1x30`}, []string{`weft_degraded{` + node + `, condition="fragments"} 1x10 0x20`},
+	},
+	"WeftTakeoverWaits": {
+		[]string{`weft_degraded{` + node + `, condition="takeover"} 1x30`}, []string{`weft_degraded{` + node + `, condition="takeover"} 1x10 0x20`},
+	},
 	"WeftSecondStarted": {
 		[]string{`weft_degraded{` + node + `, condition="socket"} 0x26 1x3`}, []string{`weft_degraded{` + node + `, condition="socket"} 0x28 1`, `weft_degraded{` + node + `, condition="socket"} 0x30`},
 	},
@@ -107,9 +113,17 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// firing evaluates an alert every minute, until the end of the series, and checks whether it is
-// raised then.
+// firing checks whether an alert is raised at the end of the series.
 func firing(t *testing.T, a *Alert, series string, want bool) {
+	t.Helper()
+	if raised := evaluate(t, a, series); raised != want {
+		t.Errorf("alert %s: raised %t, want %t, with\n%s", a.Alert, raised, want, series)
+	}
+}
+
+// evaluate evaluates an alert every minute, until the end of the series, and reports whether it is
+// raised then.
+func evaluate(t *testing.T, a *Alert, series string) bool {
 	t.Helper()
 	hold, err := model.ParseDuration(a.For)
 	if err != nil {
@@ -132,13 +146,10 @@ func firing(t *testing.T, a *Alert, series string, want bool) {
 			t.Fatal(err)
 		}
 	}
-	raised := slices.ContainsFunc(rule.ActiveAlerts(), func(a *rules.Alert) bool { return a.State == rules.StateFiring })
-	if raised != want {
-		t.Errorf("alert %s: raised %t, want %t, with\n%s", a.Alert, raised, want, series)
-	}
 	for _, active := range rule.ActiveAlerts() {
 		if text := active.Annotations.Get("summary"); strings.Contains(text, "error") || strings.Contains(text, "{{") || strings.Contains(text, "<no value>") {
 			t.Errorf("alert %s says %q", a.Alert, text)
 		}
 	}
+	return slices.ContainsFunc(rule.ActiveAlerts(), func(a *rules.Alert) bool { return a.State == rules.StateFiring })
 }

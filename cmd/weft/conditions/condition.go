@@ -2,7 +2,12 @@ package conditions
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
@@ -17,14 +22,29 @@ const (
 	NotReady
 )
 
+// stateNames are the states as a person reads them.
+var stateNames = [...]string{"ok", "degraded", "not ready"}
+
 // String returns the state as a person reads it.
-func (s State) String() string { return [...]string{"ok", "degraded", "not ready"}[s] }
+func (s State) String() string { return stateNames[s] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *State) UnmarshalText(text []byte) error {
+	*s = State(slices.Index(stateNames[:], string(text)))
+	if *s < 0 {
+		return fmt.Errorf("read the state of a condition: %q is not one of %s", text, strings.Join(stateNames[:], ", "))
+	}
+	return nil
+}
 
 // proto returns the state as a message.
 func (s State) proto() conditionspb.State { return conditionspb.State(s) + conditionspb.State_STATE_OK }
 
-// StateOf returns the state of a message. A state that this version does not know is Degraded.
-func StateOf(s conditionspb.State) State {
+// stateOf returns the state of a message. A state that this version does not know is Degraded.
+func stateOf(s conditionspb.State) State {
 	switch s {
 	case conditionspb.State_STATE_OK:
 		return OK
@@ -36,14 +56,11 @@ func StateOf(s conditionspb.State) State {
 
 // Condition is one aspect of a process that is as it should be, or not.
 type Condition struct {
-	// Name is the same in all versions: alerts name it. Required.
+	// Name is that of one of Kinds. Required.
 	Name string
 	// Check returns nil if all is well, an error of Degrade if the process does its work all
 	// the same, and any other error if it is not ready. Required.
 	Check func() error
-	// Remote is true if the API server is what is wrong: the event is recorded when it answers
-	// again.
-	Remote bool
 }
 
 // degradedError is an error of Degrade.
@@ -72,10 +89,83 @@ func state(err error) State {
 
 // Status is a condition at one time.
 type Status struct {
-	Name  string
-	State State
-	// Message says what is wrong in one line, "" if nothing is.
-	Message string
+	Name  string `json:"name"`
+	State State  `json:"state"`
 	// Since is when the condition was first seen in this state.
-	Since time.Time
+	Since time.Time `json:"since"`
+	// Message says what is wrong in one line, and Remedy what to do. Both are "" if nothing is wrong.
+	Message string `json:"message,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// Process is the list of conditions of a process.
+type Process struct {
+	// Process is the verb of the process, Version that of weft.
+	Process string `json:"process"`
+	Version string `json:"version"`
+	// Conditions have a cause before its effects.
+	Conditions []Status `json:"conditions"`
+}
+
+// ProcessOf returns the process of a message.
+func ProcessOf(m *conditionspb.ListConditionsResponse) *Process {
+	p := &Process{Process: m.GetProcess(), Version: m.GetVersion()}
+	for _, c := range m.GetConditions() {
+		p.Conditions = append(p.Conditions, Status{c.GetName(), stateOf(c.GetState()), c.GetSince().AsTime(), c.GetMessage(), c.GetRemedy()})
+	}
+	return p
+}
+
+// proto returns the process as a message.
+func (p *Process) proto() *conditionspb.ListConditionsResponse {
+	m := &conditionspb.ListConditionsResponse{Process: p.Process, Version: p.Version}
+	for _, s := range p.Conditions {
+		m.Conditions = append(m.Conditions, &conditionspb.Condition{Name: s.Name, State: s.State.proto(), Since: timestamppb.New(s.Since), Message: s.Message, Remedy: s.Remedy})
+	}
+	return m
+}
+
+// Wrong returns the conditions that are not OK.
+func (p *Process) Wrong() (out []Status) {
+	for _, s := range p.Conditions {
+		if s.State != OK {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Ready returns an error with the conditions that are not ready, nil if there are none.
+func (p *Process) Ready() error {
+	var errs []string
+	for _, s := range p.Conditions {
+		if s.State == NotReady {
+			errs = append(errs, s.Name+": "+s.Message)
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	return errors.New(strings.Join(errs, "; "))
+}
+
+// State returns the worst state of the conditions.
+func (p *Process) State() (worst State) {
+	for _, s := range p.Conditions {
+		worst = max(worst, s.State)
+	}
+	return worst
+}
+
+// String returns the state of the process and the names of the conditions that are not OK.
+func (p *Process) String() string {
+	var names []string
+	for _, s := range p.Wrong() {
+		names = append(names, s.Name)
+	}
+	text := fmt.Sprintf("weft %s %s: %s", p.Process, p.Version, p.State())
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	return text
 }

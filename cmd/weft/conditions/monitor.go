@@ -3,7 +3,6 @@ package conditions
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -20,6 +19,8 @@ const (
 	// hold is for how long a condition must last before it is reported. As much again is
 	// added at random: the nodes of a cluster share many a cause.
 	hold = 30 * time.Second
+	// maxReason is how many characters of a message an event has, so that the remedy fits.
+	maxReason = 500
 )
 
 // The reasons of the events on the Node.
@@ -70,7 +71,8 @@ type track struct {
 	wrongSince time.Time
 }
 
-// NewMonitor returns a monitor. An error means that a metric is registered already.
+// NewMonitor returns a monitor. An error means that a metric is registered already, or that a
+// condition is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -81,6 +83,9 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 	}
 	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions))}
 	for i, c := range cfg.Conditions {
+		if KindOf(c.Name).Name == "" {
+			return nil, fmt.Errorf("condition %q: it is not in conditions.Kinds: add it, with its remedy", c.Name)
+		}
 		m.tracks[i] = track{Status: Status{Name: c.Name, State: -1}, spread: rand.N(hold)} //nolint:gosec // not a secret
 	}
 	if cfg.Registerer != nil {
@@ -91,8 +96,8 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 	return m, nil
 }
 
-// List returns the conditions as they are now, in the order of Config.Conditions.
-func (m *Monitor) List() []Status {
+// Look returns the conditions as they are now, in the order of Config.Conditions.
+func (m *Monitor) Look() *Process {
 	results := make([]error, len(m.cfg.Conditions))
 	for i, c := range m.cfg.Conditions {
 		results[i] = c.Check()
@@ -108,28 +113,13 @@ func (m *Monitor) List() []Status {
 			}
 			t.State, t.Since = s, now
 		}
-		t.Message = ""
+		t.Message, t.Remedy = "", ""
 		if err != nil {
-			t.Message = strings.Join(strings.Fields(err.Error()), " ")
+			t.Message, t.Remedy = strings.Join(strings.Fields(err.Error()), " "), KindOf(t.Name).Remedy
 		}
 		out[i] = t.Status
 	}
-	return out
-}
-
-// Ready returns why the process is not ready: the messages of all conditions that say so. It
-// returns nil if it is.
-func (m *Monitor) Ready() error {
-	var messages []string
-	for _, s := range m.List() {
-		if s.State == NotReady {
-			messages = append(messages, s.Message)
-		}
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(messages, "; "))
+	return &Process{m.cfg.Process, m.cfg.Version, out}
 }
 
 // Run reports conditions that last, and their end, in the log and as events, until ctx ends.
@@ -137,7 +127,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		m.look()
+		m.Report()
 		select {
 		case <-ctx.Done():
 			return
@@ -146,9 +136,10 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// look reports what has changed for long enough.
-func (m *Monitor) look() {
-	list := m.List()
+// Report reports conditions that have lasted for long enough, and the end of reported
+// conditions. Run calls it.
+func (m *Monitor) Report() {
+	list := m.Look().Conditions
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.cfg.Now()
@@ -157,9 +148,10 @@ func (m *Monitor) look() {
 		switch wrong := s.State != OK; {
 		case wrong && t.reported == "" && now.Sub(t.wrongSince) >= hold+t.spread:
 			t.reported = s.Message
-			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message)
-			if !m.cfg.Conditions[i].Remote {
-				m.cfg.Event(eventWarning, ReasonDegraded, s.Name+": "+s.Message)
+			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message, "remedy", s.Remedy)
+			// The API server cannot receive the event before it answers again.
+			if s.Name != APIServer {
+				m.cfg.Event(eventWarning, ReasonDegraded, fmt.Sprintf("%s: %.*s. Remedy: %s.", s.Name, maxReason, s.Message, s.Remedy))
 			}
 		case !wrong && t.reported != "" && now.Sub(s.Since) >= t.spread:
 			lasted := s.Since.Sub(t.wrongSince).Round(time.Second)
@@ -181,14 +173,14 @@ func (m *Monitor) Describe(to chan<- *prometheus.Desc) { to <- degraded; to <- r
 
 // Collect implements prometheus.Collector.
 func (m *Monitor) Collect(to chan<- prometheus.Metric) {
-	isReady := 1.0
-	for _, s := range m.List() {
+	p, isReady := m.Look(), 1.0
+	if p.State() == NotReady {
+		isReady = 0
+	}
+	for _, s := range p.Conditions {
 		value := 0.0
 		if s.State != OK {
 			value = 1
-		}
-		if s.State == NotReady {
-			isReady = 0
 		}
 		to <- prometheus.MustNewConstMetric(degraded, prometheus.GaugeValue, value, s.Name)
 	}

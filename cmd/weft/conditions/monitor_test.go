@@ -35,7 +35,7 @@ func newScene(t *testing.T) *scene {
 	s.Monitor, err = NewMonitor(Config{
 		Process: "run", Version: "v1", Now: func() time.Time { return s.now }, Registerer: s.registry,
 		Conditions: []Condition{
-			{Name: "api-server", Remote: true, Check: func() error { return Degrade(s.api) }},
+			{Name: "api-server", Check: func() error { return Degrade(s.api) }},
 			{Name: "services", Check: func() error { return s.services }},
 		},
 		Event:  func(kind, reason, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
@@ -64,9 +64,9 @@ func TestReadyz(t *testing.T) {
 		ready         string
 	}{
 		{nil, nil, 200, "[+]api-server ok\n[+]services ok\nreadyz check passed\n", `"healthy":true`},
-		{errors.New("connection\nrefused"), nil, 200, "[!]api-server degraded: connection refused\n[+]services ok\nreadyz check passed\n", `"healthy":true`},
+		{errors.New("connection\nrefused"), nil, 200, "[!]api-server degraded: connection refused\n    remedy: " + KindOf("api-server").Remedy + "\n[+]services ok\nreadyz check passed: degraded\n", `"healthy":true,"conditions":[{"name":"api-server","state":"degraded",`},
 		{errors.New("connection refused"), errors.New("not published yet"), 503,
-			"[!]api-server degraded: connection refused\n[-]services failed: not published yet\nreadyz check failed\n", `"healthy":false,"reason":"not published yet"`},
+			"[!]api-server degraded: connection refused\n    remedy: " + KindOf("api-server").Remedy + "\n[-]services failed: not published yet\n    remedy: " + KindOf("services").Remedy + "\nreadyz check failed\n", `"healthy":false,"reason":"services: not published yet","conditions":[{"name":"api-server","state":"degraded",`},
 	} {
 		s.api, s.services = tt.api, tt.services
 		if code, body := s.get("?verbose"); code != tt.status || body != tt.want {
@@ -93,23 +93,23 @@ weft_ready 0
 // TestReports reports what lasts, once, and its end. Of what is short nothing is said.
 func TestReports(t *testing.T) {
 	s := newScene(t)
-	s.look()
+	s.Report()
 	s.services = errors.New("refused")
-	s.look()
+	s.Report()
 	s.now = s.now.Add(hold / 2)
 	s.services = nil
-	s.look()
+	s.Report()
 	if len(s.events) > 0 || s.log.Len() > 0 {
 		t.Fatalf("a short error was reported: %q, %s", s.events, &s.log)
 	}
 	s.services, s.api = errors.New("refused"), errors.New("timeout")
-	s.look()
+	s.Report()
 	s.now = s.now.Add(2 * hold)
 	// A condition that changes from degraded to not ready is still the same.
 	s.services = Degrade(errors.New("refused"))
-	s.look()
-	s.look()
-	want := []string{"Warning WeftDegraded services: refused"}
+	s.Report()
+	s.Report()
+	want := []string{"Warning WeftDegraded services: refused. Remedy: " + KindOf("services").Remedy + "."}
 	if diff := cmp.Diff(want, s.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -117,10 +117,10 @@ func TestReports(t *testing.T) {
 		t.Errorf("log:\n%s", got)
 	}
 	s.services, s.api = nil, nil
-	s.look()
+	s.Report()
 	s.now = s.now.Add(hold)
-	s.look()
-	s.look()
+	s.Report()
+	s.Report()
 	// That the API server did not answer is said when it does again.
 	want = append(want, "Normal WeftRecovered api-server: ok again after 1m0s: timeout", "Normal WeftRecovered services: ok again after 1m0s: refused")
 	if diff := cmp.Diff(want, s.events); diff != "" {
@@ -131,7 +131,7 @@ func TestReports(t *testing.T) {
 // TestListConditions has the states on the wire, and since when they are.
 func TestListConditions(t *testing.T) {
 	s := newScene(t)
-	s.List()
+	s.Look()
 	began := s.now
 	s.now = s.now.Add(time.Minute)
 	s.services = errors.New("refused")
@@ -139,9 +139,8 @@ func TestListConditions(t *testing.T) {
 	if err != nil || got.GetProcess() != "run" || got.GetVersion() != "v1" || len(got.GetConditions()) != 2 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	for i, want := range []Status{{"api-server", OK, "", began}, {"services", NotReady, "refused", s.now}} {
-		c := got.GetConditions()[i]
-		have := Status{c.GetName(), StateOf(c.GetState()), c.GetMessage(), c.GetSince().AsTime()}
+	for i, want := range []Status{{"api-server", OK, began, "", ""}, {"services", NotReady, s.now, "refused", KindOf("services").Remedy}} {
+		have := ProcessOf(got).Conditions[i]
 		if !have.Since.Equal(want.Since) {
 			t.Errorf("%s since %v, want %v", want.Name, have.Since, want.Since)
 		}
@@ -150,7 +149,14 @@ func TestListConditions(t *testing.T) {
 			t.Errorf("%+v, want %+v", have, want)
 		}
 	}
-	if got := StateOf(conditionspb.State(99)); got != Degraded {
+	if got := stateOf(conditionspb.State(99)); got != Degraded {
 		t.Errorf("an unknown state is %v", got)
+	}
+}
+
+// TestUnknownKind: a condition without a remedy is refused.
+func TestUnknownKind(t *testing.T) {
+	if _, err := NewMonitor(Config{Conditions: []Condition{{Name: "mood", Check: func() error { return nil }}}}); err == nil || !strings.Contains(err.Error(), `condition "mood"`) {
+		t.Errorf("a condition that is not in Kinds: %v", err)
 	}
 }

@@ -9,29 +9,29 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// Readyz answers /readyz: 200 or 503, and why as JSON. With ?verbose it has a line for each
-// condition, as the API server's has for each check: [+] ok, [!] degraded, [-] not ready.
+// Readyz answers /readyz: 200, or 503 if a condition is not ready, and why as JSON. With
+// ?verbose it has a line for each condition, as the API server's has for each check: [+] ok, [!]
+// degraded, [-] not ready; the remedy is in the line below.
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
+	p := m.Look()
 	if !r.URL.Query().Has("verbose") {
-		Answer(w, m.Ready())
+		Answer(w, p.Ready(), p.Wrong()...)
 		return
 	}
-	status, lines, last := http.StatusOK, strings.Builder{}, "passed"
-	for _, s := range m.List() {
-		switch s.State {
-		case OK:
-			fmt.Fprintf(&lines, "[+]%s ok\n", s.Name)
-		case Degraded:
-			fmt.Fprintf(&lines, "[!]%s degraded: %s\n", s.Name, s.Message)
-		case NotReady:
-			fmt.Fprintf(&lines, "[-]%s failed: %s\n", s.Name, s.Message)
-			status, last = http.StatusServiceUnavailable, "failed"
+	var lines strings.Builder
+	for _, s := range p.Conditions {
+		fmt.Fprintf(&lines, "[%c]%s %s", "+!-"[s.State], s.Name, [...]string{OK: "ok\n", Degraded: "degraded: ", NotReady: "failed: "}[s.State])
+		if s.State != OK {
+			fmt.Fprintf(&lines, "%s\n    remedy: %s\n", s.Message, s.Remedy)
 		}
+	}
+	status, last := http.StatusOK, [...]string{OK: "passed", Degraded: "passed: degraded", NotReady: "failed"}[p.State()]
+	if p.State() == NotReady {
+		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -40,13 +40,15 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
-// Answer writes the answer of a health check: 200, or 503 with the reason, as JSON.
-func Answer(w http.ResponseWriter, err error) {
+// Answer writes the answer of a health check as JSON: 200, or 503 with the reason; and the
+// conditions that are not OK, if there are any.
+func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	body := struct {
-		Time    time.Time `json:"currentTime"`
-		Healthy bool      `json:"healthy"`
-		Reason  string    `json:"reason,omitempty"`
-	}{Time: time.Now().UTC(), Healthy: true}
+		Time       time.Time `json:"currentTime"`
+		Healthy    bool      `json:"healthy"`
+		Reason     string    `json:"reason,omitempty"`
+		Conditions []Status  `json:"conditions,omitempty"`
+	}{Time: time.Now().UTC(), Healthy: true, Conditions: wrong}
 	status := http.StatusOK
 	if err != nil {
 		body.Healthy, body.Reason, status = false, strings.TrimSpace(err.Error()), http.StatusServiceUnavailable
@@ -71,9 +73,5 @@ func (m *Monitor) Register(r grpc.ServiceRegistrar) {
 
 // ListConditions implements conditionspb.ConditionsServer.
 func (s server) ListConditions(context.Context, *conditionspb.ListConditionsRequest) (*conditionspb.ListConditionsResponse, error) {
-	out := &conditionspb.ListConditionsResponse{Process: s.monitor.cfg.Process, Version: s.monitor.cfg.Version}
-	for _, c := range s.monitor.List() {
-		out.Conditions = append(out.Conditions, &conditionspb.Condition{Name: c.Name, State: c.State.proto(), Message: c.Message, Since: timestamppb.New(c.Since)})
-	}
-	return out, nil
+	return s.monitor.Look().proto(), nil
 }

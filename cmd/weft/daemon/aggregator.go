@@ -133,7 +133,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		Logger:     log, Registerer: d.registry,
 	})
 	if d.tables = agg; err == nil {
-		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(d.aggregatorConditions(agg, control)))
+		of := &aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, procNetfilter}
+		err = errors.Join(d.registry.Register(conntrackSize(of.netfilter)), d.newMonitor(of))
 	}
 	if err != nil {
 		closeAll()
@@ -148,7 +149,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		// Only now, because before, a frontend would publish to another weft, and that weft
 		// has the HTTP ports. After a restart the daemon is ready when the earlier publishers
 		// are back.
-		if err := d.serve(ctx, g, func() error { return prefixed("aggregator", agg.Healthy()) }); err != nil {
+		if err := d.serve(ctx, g, agg.Healthy); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,34 +10,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 )
 
-// newMonitor makes the monitor of the process: the conditions of the aggregator, if it has
-// one, those of the frontends, and those of the process. The order is that of causes.
-func (d *daemon) newMonitor(ofAggregator []conditions.Condition) error {
-	list := append([]conditions.Condition{(&wallClock{log: d.log, start: time.Now()}).condition()}, d.ofSource()...)
-	list = append(list, ofAggregator...)
-	for _, f := range d.frontends {
-		if n, ok := f.(interface{ Node() error }); ok {
-			list = append(list, conditions.Condition{Name: "node", Check: func() error { return conditions.Degrade(n.Node()) }})
-		}
-		list = append(list, conditions.Condition{Name: f.Name(), Check: func() error {
-			if err := f.Ready(); err != nil {
-				return err
-			}
-			return conditions.Degrade(f.Degraded())
-		}})
-	}
+// newMonitor makes the monitor of the process. Of is the aggregator and what it reads, nil
+// without one.
+func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.servers = &serverErrors{}
-	list = append(list, conditions.Condition{Name: "http", Check: func() error { return conditions.Degrade(d.servers.err()) }})
 	if d.takeover {
 		d.successor = d.newSuccessor()
-		list = append(list, d.successor.condition())
 	}
-	cfg := conditions.Config{Process: string(d.verb), Version: d.version, Conditions: list, Logger: d.log, Registerer: d.registry}
+	d.clock = &wallClock{log: d.log, start: time.Now()}
+	cfg := conditions.Config{Process: string(d.verb), Version: d.version, Conditions: d.conditions(of), Logger: d.log, Registerer: d.registry}
 	if d.cluster != nil {
 		cfg.Event = d.cluster.events.Node
 	}
@@ -45,43 +30,85 @@ func (d *daemon) newMonitor(ofAggregator []conditions.Condition) error {
 	return err
 }
 
-// ofSource returns the condition of the API server, if there is one.
-func (d *daemon) ofSource() []conditions.Condition {
-	if d.cluster == nil {
-		return nil
+// conditions returns the conditions of the process, a cause before its effects.
+func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
+	list := []conditions.Condition{degrading(conditions.Clock, d.clock.check)}
+	if d.cluster != nil {
+		if kube, ok := d.cluster.source.(interface{ Reachable() error }); ok {
+			list = append(list, degrading(conditions.APIServer, kube.Reachable))
+		}
 	}
-	kube, ok := d.cluster.source.(interface{ Reachable() error })
-	if !ok {
-		return nil
+	if of != nil {
+		list = append(list, of.conditions()...)
 	}
-	return []conditions.Condition{{Name: "api-server", Remote: true, Check: func() error { return conditions.Degrade(kube.Reachable()) }}}
+	if len(d.frontends) > 0 {
+		list = append(list, degrading(conditions.Node, d.node))
+	}
+	for _, f := range d.frontends {
+		list = append(list, readyThen(f.Name(), f.Ready, f.Degraded))
+	}
+	list = append(list, degrading(conditions.HTTP, d.servers.err))
+	if d.successor != nil {
+		list = append(list, degrading(conditions.Takeover, d.successor.failing))
+	}
+	return list
 }
 
-// aggregatorConditions returns the conditions of the aggregator and of what it reads. They are
-// checked once the socket is there.
-func (d *daemon) aggregatorConditions(agg *aggregator.Aggregator, control *access.Control) []conditions.Condition {
+// node returns what the Node object lacks for the frontends.
+func (d *daemon) node() (err error) {
+	for _, f := range d.frontends {
+		if n, ok := f.(interface{ Node() error }); ok {
+			err = errors.Join(err, n.Node())
+		}
+	}
+	return err
+}
+
+// degrading returns a condition that never makes the process unready.
+func degrading(name string, failing check) conditions.Condition {
+	return readyThen(name, func() error { return nil }, failing)
+}
+
+// readyThen returns a condition that is not ready while ready returns an error, and else degraded
+// while failing does.
+func readyThen(name string, ready, failing check) conditions.Condition {
+	return conditions.Condition{Name: name, Check: func() error {
+		if err := ready(); err != nil {
+			return err
+		}
+		return conditions.Degrade(failing())
+	}}
+}
+
+// aggregatorHealth is what the conditions of the aggregator look at.
+type aggregatorHealth struct {
+	aggregator interface {
+		Healthy() error
+		Stored() error
+		Drift() error
+		Converged() error
+		Missing() error
+		Refused() error
+	}
+	// rival returns another weft that wants the socket, current why the configuration is not
+	// that of its file. They are called once the socket is there.
+	rival, current check
+	// netfilter has the settings and counters of connection tracking.
+	netfilter string
+}
+
+// conditions returns the conditions of the aggregator and of what it reads.
+func (h *aggregatorHealth) conditions() []conditions.Condition {
 	return []conditions.Condition{
-		{Name: "aggregator", Check: func() error { return prefixed("aggregator", agg.Healthy()) }},
-		{Name: "socket", Check: func() error { return conditions.Degrade(d.socket.Rival()) }},
-		{Name: "configuration", Check: func() error { return conditions.Degrade(control.Current()) }},
-		{Name: "state-directory", Check: func() error { return conditions.Degrade(agg.Stored()) }},
-		{Name: "conntrack", Check: func() error { return conditions.Degrade(checkConntrack(procNetfilter)) }},
-		{Name: "tables", Check: func() error { return conditions.Degrade(agg.Drift()) }},
-		{Name: "publishers", Check: func() error {
-			if err := agg.Converged(); err != nil {
-				return prefixed("aggregator", err)
-			}
-			return conditions.Degrade(agg.Missing())
-		}},
+		{Name: conditions.Aggregator, Check: h.aggregator.Healthy},
+		degrading(conditions.Socket, h.rival),
+		degrading(conditions.Configuration, h.current),
+		degrading(conditions.StateDirectory, h.aggregator.Stored),
+		degrading(conditions.Conntrack, func() error { return checkConntrack(h.netfilter) }),
+		degrading(conditions.Tables, h.aggregator.Drift),
+		readyThen(conditions.Publishers, h.aggregator.Converged, h.aggregator.Missing),
+		degrading(conditions.Fragments, h.aggregator.Refused),
 	}
-}
-
-// prefixed returns an error that says which part it is of; nil if err is nil.
-func prefixed(part string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", part, err)
 }
 
 // procNetfilter has the settings and counters of connection tracking.
@@ -120,7 +147,7 @@ func checkConntrack(dir string) error {
 	if !ok || entries*100 < limit*conntrackFull {
 		return nil
 	}
-	return fmt.Errorf("the connection tracking table is full: %d of %d entries (raise net.netfilter.nf_conntrack_max)", entries, limit)
+	return fmt.Errorf("the connection tracking table is full: %d of %d entries", entries, limit)
 }
 
 // readConntrack returns how many connections are tracked and how many can be; ok is false if

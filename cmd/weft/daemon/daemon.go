@@ -165,8 +165,10 @@ type daemon struct {
 	frontends []frontend
 	// proxy is the health of the Service frontend, nil without one.
 	proxy proxyHealth
-	// monitor has the conditions of the process, and servers that of its HTTP servers.
+	// monitor has the conditions of the process, clock that of the wall clock, and servers that of its
+	// HTTP servers.
 	monitor *conditions.Monitor
+	clock   *wallClock
 	servers *serverErrors
 	// successor is nil unless weft is to remove the rules of kube-proxy.
 	successor *successor
@@ -216,7 +218,7 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) er
 		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, monitor: d.monitor, errors: d.servers, proxy: d.proxy, log: d.log,
 	}
 	if d.verb.hasAggregator() {
-		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.socket, Version: d.version, Ready: d.monitor.Ready})
+		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.socket, Version: d.version})
 	}
 	if d.cluster != nil {
 		srv.events = d.cluster.events

@@ -49,7 +49,7 @@ func page(h http.Handler, path string) (int, string, http.Header) {
 // monitorOf returns a monitor with one condition.
 func monitorOf(t *testing.T, check func() error) *conditions.Monitor {
 	t.Helper()
-	m, err := conditions.NewMonitor(conditions.Config{Conditions: []conditions.Condition{{Name: "all", Check: check}}})
+	m, err := conditions.NewMonitor(conditions.Config{Conditions: []conditions.Condition{{Name: conditions.Aggregator, Check: check}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 	"github.com/weft-proxy/weft/frontends/event"
 )
@@ -68,13 +67,11 @@ func (s *httpSettings) checkTakeover() error {
 	return nil
 }
 
-// condition returns the condition of the takeover.
-func (s *successor) condition() conditions.Condition {
-	return conditions.Condition{Name: "takeover", Check: func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return conditions.Degrade(s.err)
-	}}
+// failing returns why the takeover is not complete.
+func (s *successor) failing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 func (s *successor) set(err error) {

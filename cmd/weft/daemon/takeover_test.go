@@ -47,7 +47,7 @@ func TestSuccessor(t *testing.T) {
 		}
 		condition := func() string {
 			synctest.Wait()
-			if err := s.condition().Check(); err != nil {
+			if err := s.failing(); err != nil {
 				return err.Error()
 			}
 			return ""

@@ -17,10 +17,12 @@ func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine this node, and say what is wrong, what it means and what to do",
-		Long: `Examine this node: the kernel and its modules, forwarding, connection tracking,
-the reverse path filter, bridges, ports; weft's socket, health, publishers, fragments,
-tables and state directory; rules of kube-proxy and of other programs; whether
-the Services of the API are in the kernel; and whether their endpoints answer.
+		Long: `Examine this node. The first lines are the conditions of weft's processes, as "weft get
+status" has them: one that is not ok is an error. Then doctor looks at the host: the kernel
+and its modules, forwarding, connection tracking, the reverse path filter, bridges, ports;
+weft's socket, HTTP servers, tables and state directory; rules of kube-proxy and of other
+programs; whether the Services of the API are in the kernel; and whether their endpoints
+answer.
 
 It changes nothing. The checks take at most two seconds together, and a bundle at most
 thirty more. It opens a TCP connection to at
@@ -37,7 +39,7 @@ findings.`,
 					return err
 				}
 			}
-			err := output.Write(cmd.OutOrStdout(), report, func() error { return printFindings(cmd.OutOrStdout(), report) })
+			err := output.Write(cmd.OutOrStdout(), report, func() error { return printReport(cmd.OutOrStdout(), report) })
 			if err == nil && report.Failed() {
 				err = cli.ExitCode(1)
 			}

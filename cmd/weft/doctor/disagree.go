@@ -3,11 +3,13 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -46,7 +48,8 @@ func checkDisagree(ctx context.Context, n *node) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := differences(state, kernel)
+	families := publish.Families(filepath.Join(n.Root, "proc"))
+	found := differences(state, kernel, families)
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -62,14 +65,15 @@ func checkDisagree(ctx context.Context, n *node) ([]Finding, error) {
 		return nil, err
 	}
 	lasting := make(map[difference]bool)
-	for _, d := range differences(state, kernel) {
+	for _, d := range differences(state, kernel, families) {
 		lasting[d] = true
 	}
 	return describeDifferences(slices.DeleteFunc(found, func(d difference) bool { return !lasting[d] })), nil
 }
 
-// differences compares Services with elements.
-func differences(state *model.Snapshot, kernel *elements) (out []difference) {
+// differences compares Services with elements, in the IP families of the node. A family whose
+// table is missing, or is another program's, has no elements.
+func differences(state *model.Snapshot, kernel *elements, families [model.NumFamilies]bool) (out []difference) {
 	var known [model.NumFamilies]map[string]bool
 	for family := range known {
 		known[family] = make(map[string]bool)
@@ -77,10 +81,10 @@ func differences(state *model.Snapshot, kernel *elements) (out []difference) {
 	for _, s := range state.Services {
 		for i := range s.Ports {
 			for family := range model.NumFamilies {
-				t := kernel[family]
-				if t == nil || !s.ClusterIPs[family].IsValid() {
+				if !families[family] || !s.ClusterIPs[family].IsValid() {
 					continue
 				}
+				t := &kernel[family]
 				for _, l := range listenersOf(s, &s.Ports[i], family) {
 					known[family][l.key] = true
 					if !t.listeners[l.key] {
@@ -93,9 +97,6 @@ func differences(state *model.Snapshot, kernel *elements) (out []difference) {
 		}
 	}
 	for family, t := range kernel {
-		if t == nil {
-			continue
-		}
 		var left []difference
 		for key := range t.listeners {
 			if !known[family][key] {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 )
 
 const (
@@ -34,6 +36,8 @@ type Config struct {
 
 // Report is the result of an examination.
 type Report struct {
+	// Conditions are those of weft's processes, none if no weft answers.
+	Conditions []*conditions.Process `json:"conditions"`
 	// Checks are the names of the checks that ran.
 	Checks []string `json:"checks"`
 	// Findings are sorted: errors first.
@@ -51,6 +55,7 @@ type check struct {
 
 // checks are all checks, in the order of a report.
 var checks = []check{
+	{"conditions", checkConditions},
 	{"socket", checkSocket},
 	{"health", checkHealth},
 	{"publishers", checkPublishers},
@@ -80,6 +85,9 @@ func Run(ctx context.Context, cfg Config) *Report {
 	defer end()
 	n := newNode(ctx, cfg)
 	r := runChecks(ctx, late.Done(), n, checks)
+	if all := n.processes.Load(); all != nil {
+		r.Conditions = *all
+	}
 	sortFindings(r.Findings)
 	return r
 }
@@ -97,7 +105,7 @@ func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []chec
 		all.Wait()
 		n.close()
 	}()
-	r := &Report{Checks: make([]string, len(checks)), Findings: []Finding{}}
+	r := &Report{Conditions: []*conditions.Process{}, Checks: make([]string, len(checks)), Findings: []Finding{}}
 	for i, c := range checks {
 		r.Checks[i] = c.name
 		select {

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// elements are those of the Service frontend's tables, nil for a family without a table.
-type elements [model.NumFamilies]*tableElements
+// elements are those of the Service frontend's tables, none for a family without a table.
+type elements [model.NumFamilies]tableElements
 
 // tableElements are the elements of one table. Keys are as nft writes them: those of addresses,
 // such as "10.96.0.10 . tcp . 80", and those of NodePorts, such as "tcp . 30080".
@@ -61,8 +61,8 @@ func readElements() (*elements, error) {
 }
 
 // readTable reads the maps of a table.
-func readTable(r *kernel.Reader, p *kernel.Program) (*tableElements, error) {
-	t := &tableElements{listeners: make(map[string]bool), slots: make(map[string][]string)}
+func readTable(r *kernel.Reader, p *kernel.Program) (tableElements, error) {
+	t := tableElements{listeners: make(map[string]bool), slots: make(map[string][]string)}
 	read := func(name string, add func(s *set.Set, e set.Element)) error {
 		for _, s := range p.Sets {
 			if s.Decl.Name != name {
@@ -83,7 +83,7 @@ func readTable(r *kernel.Reader, p *kernel.Program) (*tableElements, error) {
 	}
 	for _, name := range listenerMaps {
 		if err := read(name, func(s *set.Set, e set.Element) { t.listeners[s.FormatKey(e)] = true }); err != nil {
-			return nil, err
+			return t, err
 		}
 	}
 	for _, name := range slotMaps {
@@ -94,7 +94,7 @@ func readTable(r *kernel.Reader, p *kernel.Program) (*tableElements, error) {
 				t.slots[key[:i]] = append(t.slots[key[:i]], s.FormatData(e))
 			}
 		}); err != nil {
-			return nil, err
+			return t, err
 		}
 	}
 	return t, nil

@@ -43,8 +43,14 @@ func sortFindings(all []Finding) {
 	})
 }
 
-// printFindings prints a paragraph for each finding, and a last line with their number.
-func printFindings(w io.Writer, r *Report) error {
+// printReport prints a line for each process of weft, a paragraph for each finding, and a last
+// line with their number.
+func printReport(w io.Writer, r *Report) error {
+	for _, p := range r.Conditions {
+		if _, err := fmt.Fprintln(w, p); err != nil {
+			return err
+		}
+	}
 	for _, f := range r.Findings {
 		if _, err := fmt.Fprintf(w, "%s: %s: %s\n    %s.\n    %s.\n", f.Severity, f.Check, f.Found, f.Meaning, f.Remedy); err != nil {
 			return err

@@ -13,14 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	promodel "github.com/prometheus/common/model"
-
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -34,13 +32,10 @@ type node struct {
 	// open opens the ruleset of the kernel, and tables lists its tables.
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// fragments and publishers are the aggregator's answers.
-	fragments  func() ([]*weftv1.FragmentStatus, error)
-	publishers func() ([]*weftv1.PublisherStatus, error)
 	// services are the Services as the Service frontend has them from the API, none without one.
 	services func() *model.Snapshot
-	// metrics are the values of the metrics without labels, nil if nothing answers.
-	metrics func() map[string]float64
+	// processes are weft's processes with their conditions, nil until checkConditions has them.
+	processes atomic.Pointer[[]*conditions.Process]
 
 	// mu guards what close ends.
 	mu      sync.Mutex
@@ -76,31 +71,14 @@ func newNode(ctx context.Context, cfg Config) *node {
 		}
 		return c.Tables()
 	})
-	n.fragments = sync.OnceValues(func() ([]*weftv1.FragmentStatus, error) {
-		c, err := n.dial()
-		if err != nil {
-			return nil, err
-		}
-		answer, err := c.List(ctx)
-		return answer.GetFragments(), err
-	})
-	n.publishers = sync.OnceValues(func() ([]*weftv1.PublisherStatus, error) {
-		c, err := n.dial()
-		if err != nil {
-			return nil, err
-		}
-		answer, err := c.ListPublishers(ctx)
-		return answer.GetPublishers(), err
-	})
 	n.services = sync.OnceValue(func() *model.Snapshot {
-		// A node need not have the frontend; checkHealth finds one that does not work.
+		// A node need not have the frontend; its conditions say if it does not work.
 		state, err := n.readServices(ctx)
 		if err != nil {
 			return &model.Snapshot{}
 		}
 		return state
 	})
-	n.metrics = sync.OnceValue(func() map[string]float64 { return readMetrics(ctx, n.Metrics) })
 	return n
 }
 
@@ -203,26 +181,4 @@ func httpGet(ctx context.Context, address, path string) (code int, body string, 
 	defer answer.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	return answer.StatusCode, strings.TrimSpace(string(b)), err
-}
-
-// readMetrics returns the counters and gauges that have no labels.
-func readMetrics(ctx context.Context, address string) map[string]float64 {
-	code, body, err := httpGet(ctx, address, "/metrics")
-	if err != nil || code != http.StatusOK {
-		return nil
-	}
-	parser := expfmt.NewTextParser(promodel.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
-	if err != nil {
-		return nil
-	}
-	out := make(map[string]float64)
-	for name, f := range families {
-		for _, m := range f.GetMetric() {
-			if len(m.GetLabel()) == 0 {
-				out[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
-			}
-		}
-	}
-	return out
 }

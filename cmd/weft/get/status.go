@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +26,8 @@ func newStatusCmd() *cobra.Command {
 		Short: "Show the conditions of weft on this node: what is as it should be, and what is not",
 		Long: `Show the conditions of each weft process of this node. STATE is "ok"; "degraded" if
 something is wrong although rules are in force; or "not ready" if /readyz is 503.
-They are also in /readyz?verbose and in the metric weft_degraded.
+MESSAGE says what is wrong, and REMEDY what to do. They are also in /readyz?verbose, in
+"weft doctor", on the status page, in Events of the Node and in the metric weft_degraded.
 
 With --ready the exit code is 1 while something is "not ready", for probes of a weft whose ports another
 process has.`,
@@ -36,67 +35,42 @@ process has.`,
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&ready, "ready", false, "fail while a condition is not ready")
-	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) ([]*processStatus, error) {
-		all, err := readStatus(ctx, &conn)
-		if ready && err == nil {
-			err = notReady(all)
-		}
-		return all, err
-	}, statusRows, poll)
-}
-
-// notReady returns the first condition that is not ready as an error.
-func notReady(all []*processStatus) error {
-	for _, p := range all {
-		for _, c := range p.Conditions {
-			if c.State == conditions.NotReady.String() {
-				return fmt.Errorf("weft %s is not ready: %s: %s", p.Process, c.Name, c.Message)
+	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) ([]*conditions.Process, error) {
+		all, err := ReadStatus(ctx, &conn)
+		for _, p := range all {
+			if failing := p.Ready(); ready && failing != nil {
+				return nil, fmt.Errorf("weft %s is not ready: %w", p.Process, failing)
 			}
 		}
+		return all, err
+	}, Status, poll)
+}
+
+// ReadStatus returns the conditions of the process on weft's socket, and of the frontends that
+// have sockets of their own.
+//
+// Possible errors: client.ErrUnavailable if none of them answers.
+func ReadStatus(ctx context.Context, c *cli.Connection) (out []*conditions.Process, _ error) {
+	p, first := readProcess(ctx, c.Socket, c.Publisher)
+	if first == nil {
+		out = append(out, p)
+	} else if !errors.Is(first, client.ErrUnavailable) {
+		return nil, first
 	}
-	return nil
-}
-
-// processStatus is the state of a process in JSON and YAML.
-type processStatus struct {
-	Process    string             `json:"process"`
-	Version    string             `json:"version"`
-	Conditions []*conditionStatus `json:"conditions"`
-}
-
-// conditionStatus is a condition in JSON and YAML.
-type conditionStatus struct {
-	Name    string    `json:"name"`
-	State   string    `json:"state"`
-	Since   time.Time `json:"since"`
-	Message string    `json:"message,omitempty"`
-}
-
-// readStatus asks the process on weft's socket, and the frontends that have sockets of their
-// own beside it.
-func readStatus(ctx context.Context, c *cli.Connection) (out []*processStatus, _ error) {
-	sockets := []string{c.Socket}
 	for _, f := range []frontend{servicesFrontend, policyFrontend} {
-		if own := filepath.Join(filepath.Dir(c.Socket), f.socket); !slices.Contains(sockets, own) {
-			sockets = append(sockets, own)
-		}
-	}
-	var first error
-	for i, socket := range sockets {
-		publisher := ""
-		if i == 0 {
-			publisher = c.Publisher
-		}
-		p, err := readProcess(ctx, socket, publisher)
-		if i == 0 {
-			first = err
-		}
-		switch {
-		case errors.Is(err, client.ErrUnavailable):
-		case err != nil:
-			return nil, err
-		default:
+		for _, own := range f.own(c.Socket) {
+			if own == c.Socket {
+				break
+			}
+			p, err := readProcess(ctx, own, "")
+			if errors.Is(err, client.ErrUnavailable) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
 			out = append(out, p)
+			break
 		}
 	}
 	if len(out) == 0 {
@@ -106,7 +80,7 @@ func readStatus(ctx context.Context, c *cli.Connection) (out []*processStatus, _
 }
 
 // readProcess asks one process.
-func readProcess(ctx context.Context, socket, publisher string) (*processStatus, error) {
+func readProcess(ctx context.Context, socket, publisher string) (*conditions.Process, error) {
 	conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
 	if err != nil {
 		return nil, err
@@ -115,27 +89,21 @@ func readProcess(ctx context.Context, socket, publisher string) (*processStatus,
 	answer, err := conditionspb.NewConditionsClient(conn.Conn()).ListConditions(ctx, &conditionspb.ListConditionsRequest{})
 	switch status.Code(err) {
 	case codes.OK:
+		return conditions.ProcessOf(answer), nil
 	case codes.Unimplemented:
 		return nil, fmt.Errorf("read status: the weft on %s is older than this command: restart it with this version", socket)
 	default:
 		return nil, fmt.Errorf("read status: %s", status.Convert(err).Message())
 	}
-	out := &processStatus{Process: answer.GetProcess(), Version: answer.GetVersion()}
-	for _, m := range answer.GetConditions() {
-		out.Conditions = append(out.Conditions, &conditionStatus{
-			Name: m.GetName(), State: conditions.StateOf(m.GetState()).String(), Since: m.GetSince().AsTime(), Message: m.GetMessage(),
-		})
-	}
-	return out, nil
 }
 
-// statusRows returns a row for each condition.
-func statusRows(processes []*processStatus, _ time.Time) *Rows {
-	t := newRows("PROCESS", "CONDITION", "STATE", "SINCE", "MESSAGE")
+// Status returns a row for each condition.
+func Status(processes []*conditions.Process, _ time.Time) *Rows {
+	t := newRows("PROCESS", "CONDITION", "STATE", "SINCE", "MESSAGE", "REMEDY")
 	t.key = 2
 	for _, p := range processes {
 		for _, c := range p.Conditions {
-			t.Add("weft "+p.Process, c.Name, c.State, c.Since.Local().Format(time.DateTime), c.Message)
+			t.Add("weft "+p.Process, c.Name, c.State, c.Since.Local().Format(time.DateTime), c.Message, c.Remedy)
 		}
 	}
 	return t

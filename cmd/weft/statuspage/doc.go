@@ -1,5 +1,6 @@
 // Package statuspage is the page of a node for people: is it all right, who publishes what, which findings and
-// rejections there are, the last commits, Services with their endpoints, and a form for "weft explain".
+// rejections there are, the last commits, Services with their endpoints, and a form for "weft explain". Its
+// headline is a view of the conditions of all processes of the node (package conditions).
 //
 // In come GET requests on the port of the metrics, out go HTML pages. Read page.go first. What the pages show
 // comes over the aggregator's socket, as that of "weft get" does.

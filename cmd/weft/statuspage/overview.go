@@ -10,6 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
@@ -19,9 +20,10 @@ const (
 	maxRows    = 200
 )
 
-// overview is what the aggregator has, read at once.
+// overview is what the aggregator has, and the conditions of the node's processes, read at once.
 type overview struct {
 	at         time.Time
+	processes  []*conditions.Process
 	fragments  *weftv1.ListFragmentsResponse
 	publishers *weftv1.ListPublishersResponse
 	history    *weftv1.ListRevisionsResponse
@@ -40,6 +42,9 @@ func (p *Page) read(ctx context.Context) *overview {
 	defer cancel()
 	o := &overview{}
 	o.err = p.conn.Do(ctx, func(c *client.Client) (err error) {
+		if o.processes, err = get.ReadStatus(ctx, &p.conn); err != nil {
+			return err
+		}
 		if o.fragments, err = c.List(ctx); err != nil {
 			return err
 		}
@@ -59,29 +64,33 @@ func (p *Page) read(ctx context.Context) *overview {
 // showOverview shows the node.
 func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	o := p.read(r.Context())
-	live := list{p.sentence(o)}
+	live := list{headline(o)}
 	if o.err == nil {
 		live = append(live, findings(o.fragments.GetFragments()), rejections(o.publishers.GetPublishers(), o.at),
-			section("Publishers", get.Publishers(o.publishers.GetPublishers(), o.at)),
+			section("Conditions", get.Status(o.processes, o.at)), section("Publishers", get.Publishers(o.publishers.GetPublishers(), o.at)),
 			section("Fragments", get.Fragments(o.fragments.GetFragments(), 0, o.at)),
 			p.commits(o))
 	}
 	p.write(w, "Status", live, nil)
 }
 
-// sentence says first whether the node is all right.
-func (p *Page) sentence(o *overview) node {
-	var class, say string
-	ready := p.cfg.Ready()
-	switch {
-	case o.err != nil:
-		class, say = "bad", fmt.Sprintf("The aggregator does not answer: %v.", o.err)
-	case ready != nil:
-		class, say = "bad", fmt.Sprintf("This node is not ready: %v.", ready)
-	default:
-		class, say = "good", fmt.Sprintf("This node is ready: revision %d has %d fragments of %d publishers.", o.fragments.GetRevision(), len(o.fragments.GetFragments()), len(o.publishers.GetPublishers()))
+// headline says first whether the node is all right, and else what is wrong and what to do.
+func headline(o *overview) node {
+	if o.err != nil {
+		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
 	}
-	return el("h1", text(say)).with("class", class)
+	worst, items := conditions.OK, list{}
+	for _, p := range o.processes {
+		worst = max(worst, p.State())
+		for _, c := range p.Wrong() {
+			items = append(items, el("li", el("p", el("strong", text(c.Name)), text(fmt.Sprintf(" of weft %s is %s: %s", p.Process, c.State, c.Message))), el("p", text("Remedy: "+c.Remedy+"."))))
+		}
+	}
+	if worst == conditions.OK {
+		return el("h1", text(fmt.Sprintf("This node is ready: revision %d has %d fragments of %d publishers.",
+			o.fragments.GetRevision(), len(o.fragments.GetFragments()), len(o.publishers.GetPublishers())))).with("class", "good")
+	}
+	return list{el("h1", text(fmt.Sprintf("This node is %s.", worst))).with("class", "bad"), el("ul", items).with("class", "bad")}
 }
 
 // findings lists the findings of fragments, each once.

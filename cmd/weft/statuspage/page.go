@@ -39,8 +39,6 @@ type Config struct {
 	// Socket is the aggregator's.
 	Socket  string
 	Version string
-	// Ready returns why the node is not ready; nil means that it is.
-	Ready func() error
 }
 
 // Page serves the pages.

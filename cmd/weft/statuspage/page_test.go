@@ -10,9 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
 
@@ -20,15 +24,39 @@ import (
 type served struct {
 	*httptest.Server
 	daemon *aggregatortest.Daemon
-	ready  error
+
+	mu     sync.Mutex
+	failed error
+}
+
+// fail sets the result of the check of the condition "publishers".
+func (s *served) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
+// check is the check of the condition "publishers".
+func (s *served) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }
 
 func serve(t *testing.T) *served {
 	t.Helper()
-	s := &served{daemon: aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
-		Kernel: &aggregatortest.Kernel{}, Findings: true, Rate: 10_000, Burst: 1000, StateDir: t.TempDir(), HistoryEntries: 100, HistoryBytes: 1 << 20,
-	}})}
-	s.Server = httptest.NewServer(statuspage.New(statuspage.Config{Socket: s.daemon.Socket, Version: "v1", Ready: func() error { return s.ready }}))
+	s := &served{}
+	monitor, err := conditions.NewMonitor(conditions.Config{Process: "run", Conditions: []conditions.Condition{{Name: conditions.Publishers, Check: s.check}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.daemon = aggregatortest.Start(t, aggregatortest.Config{
+		Config: aggregator.Config{
+			Kernel: &aggregatortest.Kernel{}, Findings: true, Rate: 10_000, Burst: 1000, StateDir: t.TempDir(), HistoryEntries: 100, HistoryBytes: 1 << 20,
+		},
+		Limits: func(c *server.Config) { c.Register = func(r grpc.ServiceRegistrar) { monitor.Register(r) } },
+	})
+	s.Server = httptest.NewServer(statuspage.New(statuspage.Config{Socket: s.daemon.Socket, Version: "v1"}))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -93,10 +121,23 @@ func TestOverview(t *testing.T) {
 			t.Errorf("the page has %q:\n%s", never, page)
 		}
 	}
-	s.ready = errors.New("a publisher <i> is missing")
-	if _, page, _ = s.get(t, "/status/"); !strings.Contains(page, `<h1 class="bad">This node is not ready: a publisher &lt;i&gt; is missing.</h1>`) {
-		t.Errorf("the page does not begin with why the node is not ready:\n%s", page)
+	s.fail(errors.New("a publisher <i> is missing"))
+	headline := func(want string) {
+		t.Helper()
+		aggregatortest.Eventually(t, "the page begins with "+want, func() bool {
+			_, page, _ = s.get(t, "/status/")
+			return strings.Contains(page, `<h1 class="bad">`+want+`</h1><ul class="bad"><li><p><strong>publishers</strong> of weft run is `) && !strings.Contains(page, `class="good"`)
+		})
+		for _, text := range []string{"a publisher &lt;i&gt; is missing", "Remedy: Start the publishers that the message names"} {
+			if !strings.Contains(page, text) {
+				t.Errorf("the page lacks %q:\n%s", text, page)
+			}
+		}
 	}
+	headline("This node is not ready.")
+	// The page was green once while conditions were degraded.
+	s.fail(conditions.Degrade(errors.New("a publisher <i> is missing")))
+	headline("This node is degraded.")
 }
 
 // TestGuards: methods, hosts, addresses and headers.

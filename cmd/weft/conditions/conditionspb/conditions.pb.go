@@ -186,7 +186,9 @@ type Condition struct {
 	// What is wrong, empty if nothing is.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Since when the condition has this state, as far as it was observed.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// What to do, empty if nothing is wrong.
+	Remedy        string `protobuf:"bytes,5,opt,name=remedy,proto3" json:"remedy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -249,6 +251,13 @@ func (x *Condition) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Condition) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
 var File_conditions_proto protoreflect.FileDescriptor
 
 const file_conditions_proto_rawDesc = "" +
@@ -260,12 +269,13 @@ const file_conditions_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12=\n" +
 	"\n" +
 	"conditions\x18\x03 \x03(\v2\x1d.weft.conditions.v1.ConditionR\n" +
-	"conditions\"\x9c\x01\n" +
+	"conditions\"\xb4\x01\n" +
 	"\tCondition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x19.weft.conditions.v1.StateR\x05state\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since*U\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06remedy\x18\x05 \x01(\tR\x06remedy*U\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bSTATE_OK\x10\x01\x12\x12\n" +

@@ -15,10 +15,15 @@ await() {
 
 api() { "$W/weft" "$@" --socket "$W/run/weft.sock"; }
 
-# start [FLAG...]: start weft, and wait until its rules are in force.
-start() {
+# launch [FLAG...]: start weft.
+launch() {
 	setsid $run "$@" >>"$W/log" 2>&1 </dev/null &
 	echo $! >"$W/pid"
+}
+
+# start [FLAG...]: start weft, and wait until its rules are in force.
+start() {
+	launch "$@"
 	await services/services api get
 	await 10.96.0.10 nft list map ip weft services
 }
@@ -27,6 +32,15 @@ start() {
 stop() {
 	kill -"${1:-TERM}" "$(cat "$W/pid")"
 	while kill -0 "$(cat "$W/pid")" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$(cat "$W/pid")/status"; do sleep 0.02; done
+}
+
+# squat: another program has the table of IPv4 when weft starts.
+squat() {
+	stop
+	api cleanup
+	nft 'table ip weft { chain theirs { }; }'
+	launch
+	await 'table ip weft' api get status
 }
 
 # serve: the program in the pod.
@@ -96,6 +110,7 @@ healthy() {
 		apiVersion: v1
 		kind: Node
 		metadata: {name: node-1}
+		spec: {podCIDR: 10.244.1.0/24, podCIDRs: [10.244.1.0/24]}
 		status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}
 	END
 	slice 10.244.1.2 8080

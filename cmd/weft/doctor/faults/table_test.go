@@ -110,7 +110,7 @@ var faults = []fault{
 		"touch -d 'now + 2 days' $W/state/later", "rm $W/state/later",
 	},
 	{
-		"an update was rejected", "fragments", "an update of fragment uid-0/deny was rejected", "weft get fragment uid-0/deny",
+		"an update was rejected", "conditions", "fragment uid-0/deny: an update was rejected", "weft get fragment PUBLISHER/NAME",
 		"echo 'table inet deny { chain c { ip saddr 192.0.2.7 drop; }; }' | publish deny; ! echo 'table inet deny { chain c { ip sadr 192.0.2.7 drop; }; }' | publish deny", "api delete deny",
 	},
 	{
@@ -123,7 +123,7 @@ var faults = []fault{
 		"echo 'table inet asleep { flags dormant; chain c { type filter hook input priority 0; }; }' | publish asleep", "api delete asleep",
 	},
 	{
-		"a publisher is not back", "publishers", "publisher uid-0 has not come back", "weft delete uid-0/NAME",
+		"a publisher is not back", "conditions", "publishers of before the restart have not come back yet (fragments: 1", "weft delete PUBLISHER/NAME",
 		"echo 'table inet old { chain c { counter; }; }' | publish old; stop KILL; start", "api delete old; stop; start",
 	},
 	{
@@ -149,6 +149,18 @@ var faults = []fault{
 	{
 		"no route to an endpoint", "endpoints", "1 endpoints cannot be reached from this node: 10.244.1.2:8080", "ip route get",
 		"ip route add unreachable 10.244.1.2", "ip route del unreachable 10.244.1.2",
+	},
+	{
+		"another program has the table of IPv4", "conditions", "services is degraded: services: IPv4 stays as it was: fragment services rejected: table ip weft", "another program's table of the name `weft`",
+		"squat", "stop; nft delete table ip weft; start",
+	},
+	{
+		"the Services of a family are not in the kernel", "services", "addresses of Services in the API are not in the kernel: 10.96.0.10 . tcp . 80 of default/web", "restart weft",
+		"squat", "stop; nft delete table ip weft; start",
+	},
+	{
+		"the cluster CIDR does not fit the Node", "conditions", "node is degraded: the node's podCIDR 10.99.1.0/24 is not in the cluster CIDR", "Correct `--cluster-cidr`",
+		"sed -i s,10.244.1.0/24,10.99.1.0/24,g $W/manifests/service.yaml", "sed -i s,10.99.1.0/24,10.244.1.0/24,g $W/manifests/service.yaml",
 	},
 	{
 		"an address of no Service", "services", "1 addresses in weft's maps are of no Service: 10.96.0.200 . tcp . 80", "weft get element",

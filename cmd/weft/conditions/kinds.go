@@ -1,0 +1,72 @@
+package conditions
+
+import "slices"
+
+// Kind is a condition that a process of weft can have.
+type Kind struct {
+	// Name is the same in all versions: alerts name it.
+	Name string
+	// Meaning says what is wrong if the condition is not OK, and Remedy what to do. Both are
+	// sentences without a full stop at the end.
+	Meaning, Remedy string
+}
+
+// The names of conditions. A frontend names its own.
+const (
+	APIServer      = "api-server"
+	Clock          = "clock"
+	Aggregator     = "aggregator"
+	Socket         = "socket"
+	Configuration  = "configuration"
+	StateDirectory = "state-directory"
+	Conntrack      = "conntrack"
+	Tables         = "tables"
+	Publishers     = "publishers"
+	Fragments      = "fragments"
+	Node           = "node"
+	HTTP           = "http"
+	Takeover       = "takeover"
+)
+
+// frontendMeaning is that of the conditions of frontends.
+const frontendMeaning = "Not ready: its rules are not in force yet. Degraded: the aggregator does not answer or does not commit, changes wait for a minute, some objects were rejected, or an IP family is rejected as a whole: it stays as it was, and the other goes on"
+
+// Kinds are all conditions. deploy/docs/operating.md has the same table, made by
+// TestDocument.
+var Kinds = []Kind{
+	{APIServer, "The API server does not answer, refuses the credentials, or does not let weft list what it needs: rules stay as they are, and changes wait",
+		"Correct what the message names: address, certificate, token or RBAC. weft tries again by itself"},
+	{Clock, "The wall clock was set by 10 s or more in the last 90 s, or the machine was suspended. Rules, retries and confirmations do not depend on it; dates, certificates and expirations do",
+		"None, if the clock is right now; otherwise mend the time service (`timedatectl`, `chronyc tracking`)"},
+	{Aggregator, "The aggregator stands by (`--standby`) or has stopped: nothing is committed", "End the other weft; if there is none, start this one again: its log has the reason"},
+	{Socket, "Another weft wanted the socket in the last 90 s and was refused: its log says so too", "Run one weft on a node, or give the other `--standby`"},
+	{Configuration, "The file of `--config` is not valid: the last good one is in force", "Correct the place that the message names: weft reads the file again by itself"},
+	{StateDirectory, "What was committed is not stored: after a reboot, durable fragments may be as they were before",
+		"Make room in the state directory, or its file system writable: weft tries again by itself"},
+	{Conntrack, "The connection tracking table is full: new connections are dropped",
+		"Raise `net.netfilter.nf_conntrack_max` (`--conntrack-min`), or stop the client that opens so many connections (`weft top`)"},
+	{Tables, "Another program changed weft's tables in the last minute, or the kernel refuses to repair such a change",
+		"Find the program with `nft monitor` and `nft -a list tables`, and stop it from changing weft's tables"},
+	{Publishers, "Publishers of before the restart are not back, or the session of one ended 20 s ago or more (and had lasted for 30 s, once). Their fragments are in force as they were",
+		"Start the publishers that the message names, or withdraw what they left with `weft delete PUBLISHER/NAME`"},
+	{Fragments, "The last update of a fragment was rejected, and the fragment is in force as it was before; or a stored fragment is not in force, because the configuration does not have its publisher",
+		"Correct what the message names (`weft get fragment PUBLISHER/NAME` has all of it), or withdraw the fragment with `weft delete PUBLISHER/NAME`"},
+	{Node, "The Node object has no podCIDRs, or some outside of the cluster CIDR, or only an address of a family that the node does not have",
+		"Correct `--cluster-cidr`, or the Node"},
+	{"services", frontendMeaning,
+		"Correct the Service or stop the program that the message names (another program's table of the name `weft`); if the aggregator does not answer, look at its log. weft tries again by itself"},
+	{"network-policies", frontendMeaning,
+		"Correct the policy or stop the program that the message names; if the aggregator does not answer, look at its log. weft tries again by itself"},
+	{HTTP, "A server for health or metrics does not run, such as beside a kube-proxy that has the port",
+		"Free the port, or give another address (`--healthz-bind-address`, `--metrics-bind-address`)"},
+	{Takeover, "With `--takeover`: kube-proxy's rules are still there, or there again",
+		"Take kube-proxy off this node, or wait for what the message names"},
+}
+
+// KindOf returns the kind of a name, the zero Kind if this version does not know it.
+func KindOf(name string) Kind {
+	if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return Kinds[i]
+	}
+	return Kind{}
+}
