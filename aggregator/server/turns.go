@@ -46,14 +46,15 @@ func newTurns(what string) *callTurns {
 	return &callTurns{what: what, administrators: true, taken: make(chan struct{}, 1), byPublisher: make(map[string]*ownTurns)}
 }
 
-// newCallTurns returns the turns of the calls that have turns. Administrators read the history
+// newCallTurns returns the turns of the calls that have turns. Administrators plan and read the history
 // without: several of their tools may do so at once.
 func newCallTurns() map[string]*callTurns {
-	list, compare := newTurns("lists revisions"), newTurns("compares revisions")
-	list.administrators, compare.administrators = false, false
+	plan, list, compare := newTurns("plans"), newTurns("lists revisions"), newTurns("compares revisions")
+	plan.administrators, list.administrators, compare.administrators = false, false, false
 	return map[string]*callTurns{
 		weftv1.Flows_ListFlows_FullMethodName:          newTurns("lists flows"),
 		weftv1.Flows_DeleteFlows_FullMethodName:        newTurns("deletes flows"),
+		weftv1.Publisher_Plan_FullMethodName:           plan,
 		weftv1.History_ListRevisions_FullMethodName:    list,
 		weftv1.History_CompareRevisions_FullMethodName: compare,
 	}
