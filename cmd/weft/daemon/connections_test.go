@@ -109,7 +109,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	select {
 	case err := <-cut:
 		if err == nil {
-			t.Error("64 MiB are written that nobody has read")
+			t.Error("64 MiB are written to a client that reads nothing")
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("the server waits for the client")
