@@ -28,7 +28,7 @@
 // # Limits
 //
 // The files of a publisher count as bytes that it holds (Config.Allow), also those that could not be removed. A
-// publisher has at most 32 updates that wait, and 64 MiB of files.
+// publisher has at most 32 updates that wait, and 32 MiB of files.
 //
 // # Files
 //

@@ -83,7 +83,7 @@ func (k *Keeper) write(key desired.Key, b []byte) error {
 		return err
 	}
 	path := filepath.Join(k.dir, fileOf(key))
-	if err := errors.Join(writeSynced(path+temporary, b), k.fails("write")); err != nil {
+	if err := errors.Join(writeSynced(path+temporary, b), k.failing("write")); err != nil {
 		return errors.Join(err, os.Remove(path+temporary))
 	}
 	if err := os.Rename(path+temporary, path); err != nil {
@@ -97,7 +97,7 @@ func (k *Keeper) write(key desired.Key, b []byte) error {
 
 // remove removes a file durably. The disk is locked.
 func (k *Keeper) remove(key desired.Key) error {
-	if err := k.fails("remove"); err != nil {
+	if err := k.failing("remove"); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(k.dir, fileOf(key))); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,14 +121,6 @@ func (k *Keeper) removeLeft() bool {
 		delete(k.left, key)
 	}
 	return len(k.left) == 0
-}
-
-// fails returns the error that a test has an operation fail with.
-func (k *Keeper) fails(operation string) error {
-	if k.failing == nil {
-		return nil
-	}
-	return k.failing(operation)
 }
 
 func writeSynced(path string, b []byte) error {

@@ -28,7 +28,7 @@ const (
 	maxEntries     = 256
 	maxOfPublisher = 32
 	// maxKept bounds the files of one publisher, in bytes.
-	maxKept = 4 * MaxContent
+	maxKept = 2 * MaxContent
 )
 
 var (
@@ -125,7 +125,7 @@ func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 // New returns a Keeper without fragments.
 func New(cfg Config) *Keeper {
 	k := &Keeper{
-		cfg: cfg, readBoot: bootID, now: bootTime, nudge: make(chan struct{}, 1),
+		cfg: cfg, readBoot: bootID, now: bootTime, failing: func(string) error { return nil }, nudge: make(chan struct{}, 1),
 		reported: make(map[desired.Key]string), entries: make(map[desired.Key]*entry), left: make(map[desired.Key]int),
 	}
 	if cfg.Dir != "" {

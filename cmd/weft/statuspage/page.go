@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/turns"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
@@ -45,7 +46,7 @@ type Page struct {
 	conn cli.Connection
 	mux  *http.ServeMux
 	// turns are those of what costs more than a page, and asker names who asks.
-	turns *turns
+	turns *turns.Turns
 	asker func(*http.Request) string
 
 	mu   sync.Mutex
@@ -56,7 +57,7 @@ type Page struct {
 func New(cfg Config) *Page {
 	p := &Page{
 		cfg: cfg, conn: cli.Connection{Socket: cfg.Socket}, mux: http.NewServeMux(),
-		turns: newTurns(), asker: asker,
+		turns: turns.New("asks"), asker: asker,
 	}
 	p.mux.HandleFunc(Root+"{$}", p.showOverview)
 	p.mux.HandleFunc(Root+"services", p.question(p.showServices))

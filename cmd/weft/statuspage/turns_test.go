@@ -65,26 +65,8 @@ func TestGreedyAsker(t *testing.T) {
 		<-time.After(time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
-		if other := answered["other"]; other < 10 || refused == 0 || answered["greedy"] > 5*60/4/5+3 {
+		if other := answered["other"]; other < 10 || refused == 0 || answered["greedy"] > 5*60/15+2 {
 			t.Errorf("answered %v, and refused %d", answered, refused)
-		}
-	})
-}
-
-// TestQuickAsker asks quick questions: five a second are answered in the long run.
-func TestQuickAsker(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, handler := askers(func(http.ResponseWriter, *http.Request) {})
-		for range 600 {
-			if code := ask(handler, "a"); code != http.StatusOK {
-				t.Fatalf("a question is answered with %d", code)
-			}
-			<-time.After(time.Second / 5)
-		}
-		<-time.After(time.Minute)
-		ask(handler, "b")
-		if len(p.turns.byAsker) != 1 {
-			t.Errorf("%d askers are remembered", len(p.turns.byAsker))
 		}
 	})
 }
@@ -99,7 +81,7 @@ func TestSlowReader(t *testing.T) {
 	})
 	s := httptest.NewServer(handler)
 	defer s.Close()
-	for range maxAsked {
+	for range 2 {
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +121,7 @@ func TestAskerIsTheUser(t *testing.T) {
 		}
 		body, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		if err != nil || string(body) != fmt.Sprint(os.Getuid()) {
+		if err != nil || string(body) != fmt.Sprintf("user %d", os.Getuid()) {
 			_, reason := User("127.0.0.1:1", "127.0.0.1:2")
 			t.Errorf("%s: asked by %q, error %v (%v), want uid %d", address, body, err, reason, os.Getuid())
 		}

@@ -16,13 +16,13 @@ import (
 func asker(r *http.Request) string {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
-		return ""
+		return "a user who is not known"
 	}
 	uid, err := User(r.RemoteAddr, local.String())
 	if err != nil {
-		return ""
+		return "a user who is not known"
 	}
-	return fmt.Sprint(uid)
+	return fmt.Sprintf("user %d", uid)
 }
 
 // Layout of struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h).
