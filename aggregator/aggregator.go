@@ -242,7 +242,7 @@ func New(cfg Config) (*Aggregator, error) {
 		Dir: cfg.StateDir, MaxEntries: cfg.HistoryEntries, MaxBytes: cfg.HistoryBytes, Retry: cfg.Retry, Logger: a.log,
 		Failed: m.stateErrors.WithLabelValues(stateHistory).Inc, Lost: func(n int) { m.historyLost.Add(float64(n)) },
 	})
-	a.unconfirmed = unconfirmed.New(unconfirmed.Config{Dir: cfg.StateDir, Revert: a.takeBack, Retry: cfg.Retry, Logger: a.log})
+	a.unconfirmed = unconfirmed.New(unconfirmed.Config{Dir: cfg.StateDir, Revert: a.takeBack, Allow: a.mayKeep, Retry: cfg.Retry, Logger: a.log})
 	fc := flows.Config{
 		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
 	}

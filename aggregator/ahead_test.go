@@ -34,7 +34,8 @@ func TestChainsAhead(t *testing.T) {
 		}
 		return 0, ""
 	}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	cfg, _, reg := observed(aggregator.Config{Kernel: k})
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	c, ctx := d.Dial(t, "tester"), aggregatortest.Context(t)
 	apply := func(f *weftv1.Fragment) error {
 		_, err := c.Apply(ctx, f)
@@ -61,7 +62,16 @@ func TestChainsAhead(t *testing.T) {
 	}
 
 	refuse = true
-	rejection(t, apply(dispatch("10.0.0.2", "third")), weftv1.Violation_REASON_KERNEL)
+	read := metric(t, reg, "weft_aggregator_work_total", "dumps")
+	for range 10 {
+		rejection(t, apply(dispatch("10.0.0.2", "third")), weftv1.Violation_REASON_KERNEL)
+		if strings.Contains(k.String(), "third") {
+			t.Errorf("the chain of a refused update stays:\n%s", k.String())
+		}
+	}
+	if n := metric(t, reg, "weft_aggregator_work_total", "dumps") - read; n != 0 {
+		t.Errorf("10 refused updates had the kernel read %v times", n)
+	}
 	must(t, apply(dispatch("10.0.0.4", "second")))
 	if text := k.String(); strings.Contains(text, "third") || !strings.Contains(text, "second") {
 		t.Errorf("after a refused element:\n%s", text)

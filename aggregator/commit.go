@@ -28,13 +28,13 @@ const maxFailures = 3
 // may differ from the state, and the groups have all updates that were not
 // answered.
 func (w *writer) commit(batch []*submission) (again [][]*submission, err error) {
-	if err := w.repair(); err != nil {
+	if err := w.repairFor(batch, w.suspected); err != nil {
 		return [][]*submission{batch}, err
 	}
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	began, charge := w.cfg.Now(), w.queue.meter(batch)
+	began, charge := w.cfg.Now(), w.queue.meter(batch, false)
 	again, err = w.commitApplied(w.apply(batch), began)
 	charge()
 	return again, err
@@ -95,8 +95,7 @@ func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 }
 
 // transact commits the ops of a plan, in two transactions if it has ops that come ahead. If
-// only the second one fails, the kernel has chains that nothing leads to, until the repair
-// that comes before the next commit.
+// only the second one fails, a third one removes what the first one has added.
 func (w *writer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if plan.Ahead == 0 {
 		return w.cfg.Kernel.Commit(plan.Ops)
@@ -105,14 +104,48 @@ func (w *writer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
 		return stats, err
 	}
 	rest, err := w.cfg.Kernel.Commit(plan.Ops[plan.Ahead:])
-	if err != nil {
+	if err == nil {
+		return stats.Add(rest), nil
+	}
+	be := (*kernel.BatchError)(nil)
+	if !errors.As(err, &be) && !errors.Is(err, kernel.ErrTooLarge) {
 		w.drift = err.Error()
-		var be *kernel.BatchError
-		if errors.As(err, &be) && be.Index >= 0 {
-			be.Index += plan.Ahead
+		return stats, err
+	}
+	if be != nil && be.Index >= 0 {
+		be.Index += plan.Ahead
+	}
+	undo, failed := inverse(plan.Ops[:plan.Ahead])
+	if failed == nil {
+		_, failed = w.cfg.Kernel.Commit(undo)
+	}
+	if failed != nil {
+		w.drift = failed.Error()
+	}
+	return stats, err
+}
+
+// inverse returns the ops that remove what ops have added, of which nothing was there before.
+func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
+	for _, op := range slices.Backward(ops) {
+		switch op := op.(type) {
+		case kernel.AddRule:
+			undo = append(undo, kernel.DeleteRule{Table: op.Table, Chain: op.Chain, Handle: op.Handle})
+		case kernel.AddElements:
+			undo = append(undo, kernel.FlushSet{Table: op.Table, Name: op.Set.Name})
+		case kernel.AddChain:
+			undo = append(undo, kernel.DeleteChain{Table: op.Table, Name: op.Chain.Name})
+		case kernel.AddSet:
+			undo = append(undo, kernel.DeleteSet{Table: op.Table, Name: op.Set.Name})
+		case kernel.AddObject:
+			undo = append(undo, kernel.DeleteObject{Table: op.Table, Ref: op.Object.Ref()})
+		case kernel.AddFlowtable:
+			undo = append(undo, kernel.DeleteFlowtable{Table: op.Table, Name: op.Flowtable.Name})
+		default:
+			return nil, fmt.Errorf("op %T is ahead of others and cannot be undone", op)
 		}
 	}
-	return stats.Add(rest), err
+	return undo, nil
 }
 
 // apply applies updates to the state and answers those that it rejects. It

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -25,13 +26,13 @@ func notConfirmed(key desired.Key, at time.Time) *RejectedError {
 // ApplyUnconfirmed replaces a fragment, as Apply does, and takes that back after a time unless
 // Confirm comes before. It returns when that is.
 //
-// Possible errors: those of Apply, unconfirmed.ErrDisabled, unconfirmed.ErrNotStored,
+// Possible errors: those of Apply (after ErrStopped the next process takes the update back), unconfirmed.ErrDisabled, unconfirmed.ErrNotStored,
 // ErrProtocol (the time).
 func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *weftv1.Fragment, after time.Duration) (r Result, at time.Time, err error) {
 	if after < unconfirmed.MinTime || after > unconfirmed.MaxTime {
 		return r, at, fmt.Errorf("%w: confirm is %v: want %v to %v", ErrProtocol, after, unconfirmed.MinTime, unconfirmed.MaxTime)
 	}
-	s, err := a.admitSnapshot(ctx, publisher, f)
+	s, err := a.admitSnapshot(ctx, a.admission, publisher, f)
 	if err != nil {
 		return r, at, err
 	}
@@ -42,13 +43,18 @@ func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *
 	before, err := a.earlier(ctx, key)
 	if err == nil {
 		at, err = a.unconfirmed.Begin(key, before, after)
+		err = a.rejected(err)
 	}
 	if err == nil {
 		// The outcome must be known: the writer drops the update if its sender is gone.
 		s.reserved = true
 		r, err = a.submit(context.WithoutCancel(ctx), s)
 	}
-	if err != nil && r.Revision == 0 {
+	switch {
+	case errors.Is(err, ErrStopped):
+		// It may be in force: the next process takes it back.
+		return r, at, err
+	case err != nil && r.Revision == 0:
 		a.unconfirmed.Cancel(key)
 		return r, at, err
 	}
@@ -60,7 +66,7 @@ func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *
 // Confirm keeps an update that waits for a confirmation, or takes it back. It returns the last
 // revision.
 //
-// Possible errors: *RejectedError (it is being taken back), unconfirmed.ErrNone,
+// Possible errors: *RejectedError (it is being taken back, or cannot be now: it waits, and is tried again), unconfirmed.ErrNone,
 // unconfirmed.ErrNotStored, ErrInvalidName, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Confirm(ctx context.Context, publisher, name string, revert bool) (revision uint64, err error) {
 	key := desired.Key{Publisher: publisher, Name: name}
@@ -86,18 +92,34 @@ func (a *Aggregator) notChangeable(key desired.Key, err error) error {
 	return err
 }
 
+// mayKeep returns the rejection of an update if the earlier content would be more than its publisher may
+// hold, with all that it holds.
+func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
+	p := a.cfg.Access.Publisher(key.Publisher)
+	if p == nil {
+		return nil
+	}
+	holds := a.statuses.holds(key.Publisher).Bytes + kept
+	if r := p.Holds(access.LimitBytes, holds, holds+more); r != nil {
+		return admission.Reject(key, weftv1.Violation_REASON_LIMIT, nil, "the earlier content is kept until the update is confirmed: %v", r)
+	}
+	return nil
+}
+
 // takeBack gives a fragment the content that it had before, and withdraws it if there was none or if that
-// has expired.
+// has expired. It needs the rights of its publisher; its size was within the limits.
 func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weftv1.Fragment) error {
 	if at := before.GetExpireTime(); before == nil || at != nil && !at.AsTime().After(a.cfg.Now()) {
 		_, err := a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, reserved: true})
 		return err
 	}
-	s, err := a.admitSnapshot(ctx, key.Publisher, before)
+	cfg := a.admission
+	cfg.Stored = true
+	s, err := a.admitSnapshot(ctx, cfg, key.Publisher, before)
 	if err != nil {
 		return err
 	}
-	s.reserved = true
+	s.reserved, s.returns = true, true
 	_, err = a.submit(ctx, s)
 	return err
 }

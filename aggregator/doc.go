@@ -39,7 +39,8 @@
 // a map in force that leads to a new chain would lead it to nothing. So if an update has such
 // an element, new chains are committed first, with all that only they need, and then the rest
 // of the update in one transaction (desired.Plan.Ahead). Nothing refers to the first part before
-// the second, and if that fails, the repair removes it.
+// the second. If the second is refused, a third one removes the first part. If weft is killed between the two,
+// the next start removes it.
 //
 // # Large updates
 //
@@ -61,7 +62,8 @@
 // lead to chains or objects. The processor's time of each commit that is not small, or
 // that follows a long one, is measured. If one took more than 20 ms, its publisher pauses
 // for four times as long while others are active, so that it uses at most a fifth of the
-// time, whatever its updates look like. After a second commit of more than 50 ms within
+// time, whatever its updates look like. A comparison with the kernel that a refused update has caused
+// is measured too. After a second commit of more than 50 ms within
 // 20 s, a publisher whose rights are limited pauses for 20 s: fewer than 1 in 100 updates
 // of others wait for such a commit (pace.go).
 //

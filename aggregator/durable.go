@@ -21,16 +21,20 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 			continue
 		}
 		c := changeOf(s, w.cfg.Access.Publisher(s.key().Publisher) != nil)
-		c.Done = func(err error) {
-			if err != nil {
-				rejected := notStored(s.key(), r.Revision, err)
-				w.report(rejected)
-				r.Err = rejected
-			}
-			s.answer(r)
-		}
+		c.Done = func(err error) { w.stored(s, r, err) }
 		w.dir.Store(c)
 	}
+}
+
+// stored answers a committed update of a durable fragment, which could not be stored if err is
+// not nil. Any goroutine may call it.
+func (a *Aggregator) stored(s *submission, r Result, err error) {
+	if err != nil {
+		rejected := notStored(s.key(), r.Revision, err)
+		a.report(rejected)
+		r.Err = rejected
+	}
+	s.answer(r)
 }
 
 // changeOf returns what a committed update changes in the state directory. Updates

@@ -104,12 +104,12 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 	return !p.stopping && p.othersActive(publisher, now)
 }
 
-// meter begins to measure a commit of updates. The returned function ends that, and charges
-// for it. To ask for the processor's time costs 5% of a small commit, so it is asked for if
-// an update is not small, or if the commit of one of the publishers before was long.
-func (q *queue) meter(updates []*submission) (charge func()) {
+// meter begins to measure what updates cost. The returned function ends that, and charges
+// for it. To ask for the processor's time costs 5% of a small commit, so it is asked for if exact is true,
+// if an update is not small, or if the commit of one of the publishers before was long.
+func (q *queue) meter(updates []*submission, exact bool) (charge func()) {
 	q.mu.Lock()
-	exact := slices.ContainsFunc(updates, func(s *submission) bool {
+	exact = exact || slices.ContainsFunc(updates, func(s *submission) bool {
 		return q.long[s.key().Publisher] || s.admitted != nil && s.admitted.Cost() >= measuredFrom
 	})
 	q.mu.Unlock()

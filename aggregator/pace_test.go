@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // clock is a time that tests set.
@@ -113,12 +114,12 @@ func TestMeasureThread(t *testing.T) {
 func TestMeter(t *testing.T) {
 	q := newQueue(time.Now, noLimits)
 	updates := []*submission{{update: &desired.Update{Fragment: desired.Key{Publisher: "a"}}}}
-	charge := q.meter(updates)
+	charge := q.meter(updates, false)
 	<-time.After(freeOfCharge + time.Millisecond)
 	if charge(); !q.long["a"] || len(q.until) > 0 {
 		t.Errorf("the first long commit: long %v, pauses %v", q.long, q.until)
 	}
-	charge = q.meter(updates)
+	charge = q.meter(updates, false)
 	for began := threadTime(); threadTime()-began <= freeOfCharge; {
 	}
 	if charge(); !q.long["a"] || len(q.until) != 1 {
@@ -149,4 +150,38 @@ func TestHeldLane(t *testing.T) {
 	if q.len() != 0 || len(q.lanes) != 0 {
 		t.Fatalf("%d wait, lanes %v", q.len(), q.lanes)
 	}
+}
+
+// TestCausedRepairIsPaid has an update of a publisher cause a comparison with the kernel, which takes long: the
+// publisher pauses, although its update was small and its commits before were short.
+func TestCausedRepairIsPaid(t *testing.T) {
+	for caused, pauses := range map[bool]bool{true: true, false: false} {
+		c := &clock{time.Unix(1000, 0)}
+		q := newQueue(c.now, noLimits)
+		q.noteActive("other", c.at)
+		a, err := New(Config{Kernel: dumps(func() {
+			for began := threadTime(); threadTime()-began < 2*slowFrom; {
+			}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.queue, a.writer.drift = q, "a refusal"
+		if err := a.writer.repairFor([]*submission{{update: &desired.Update{Fragment: desired.Key{Publisher: "a"}}}}, caused); err != nil {
+			t.Fatal(err)
+		}
+		if got := q.paced("a", c.at); got != pauses {
+			t.Errorf("the update caused it: %v; its publisher pauses: %v", caused, got)
+		}
+	}
+}
+
+// dumps is an empty kernel that is called when it is read.
+type dumps func()
+
+func (d dumps) Commit([]kernel.Op) (kernel.Stats, error) { return kernel.Stats{}, nil }
+func (d dumps) Adopt() ([]kernel.Table, error)           { return nil, nil }
+func (d dumps) Dump() ([]kernel.Table, error) {
+	d()
+	return nil, nil
 }

@@ -130,7 +130,7 @@ func (w *writer) plan(p *planning) error {
 	steps := p.steps
 	for repaired := false; ; {
 		// The plan is about what was committed: that comes first.
-		if err := w.repair(); err != nil {
+		if err := w.repairFor(steps, repaired); err != nil {
 			return fmt.Errorf("%w: %w", ErrKernel, err)
 		}
 		p.accepted, p.revision = w.planApply(p, steps), w.revision

@@ -46,6 +46,9 @@ type submission struct {
 	// reserved is true for an update that is to be confirmed, and for the one that takes it
 	// back: they alone change a fragment that waits for a confirmation.
 	reserved bool
+	// returns is true for content that an update which is taken back has replaced: it was within
+	// the limits.
+	returns bool
 	// ends is true for the end of a session, after its last update.
 	ends bool
 	// leaving withdraws a fragment only if no session owns it any more, or if it has

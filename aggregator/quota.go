@@ -42,11 +42,18 @@ func (w *writer) applyWithin(s *submission) error {
 	case s.stored:
 		return w.state.ApplyWithin(s.update, admission.OverRights(p, s.key()), nil)
 	}
-	grant := w.grant
+	grant, limit := w.grant, admission.OverLimit(p, s.key())
 	if p.Admin {
 		grant = nil
 	}
-	return w.state.ApplyWithin(s.update, admission.OverLimit(p, s.key()), grant)
+	if s.returns {
+		limit = admission.OverRights(p, s.key())
+	}
+	return w.state.ApplyWithin(s.update, func(before, after desired.Usage, effect desired.Effect) error {
+		kept := w.unconfirmed.Kept(s.key().Publisher)
+		before.Bytes, after.Bytes = before.Bytes+kept, after.Bytes+kept
+		return limit(before, after, effect)
+	}, grant)
 }
 
 // errNoGrant means that the configuration does not name a publisher, so that it has no

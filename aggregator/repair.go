@@ -33,6 +33,15 @@ func (w *writer) repair() error {
 	return nil
 }
 
+// repairFor is repair. If updates have caused it, their publishers pay for it.
+func (w *writer) repairFor(updates []*submission, caused bool) error {
+	if !caused || len(updates) == 0 {
+		return w.repair()
+	}
+	defer w.queue.meter(updates, true)()
+	return w.repair()
+}
+
 // tryRepair makes one attempt; last is true for the last one.
 func (w *writer) tryRepair(last bool) error {
 	reason := w.drift

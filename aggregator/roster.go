@@ -160,7 +160,9 @@ func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 	}
 	a.roster.report(all)
 	for name, p := range all {
-		p.Limits = limitStatuses(a.cfg.Access.Publisher(name), a.statuses.holds(name), len(p.GetSessions()))
+		holds := a.statuses.holds(name)
+		holds.Bytes += a.unconfirmed.Kept(name)
+		p.Limits = limitStatuses(a.cfg.Access.Publisher(name), holds, len(p.GetSessions()))
 	}
 	out := &weftv1.ListPublishersResponse{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {

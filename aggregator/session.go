@@ -340,7 +340,7 @@ func (a *Aggregator) Holds(publisher string) (rules, elements int) {
 // Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby,
 // ErrStopped, ErrGone (ctx ended during the start), ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
-	s, err := a.admitSnapshot(ctx, publisher, f)
+	s, err := a.admitSnapshot(ctx, a.admission, publisher, f)
 	if err != nil {
 		return Result{}, err
 	}
@@ -348,7 +348,7 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 }
 
 // admitSnapshot compiles and checks a fragment.
-func (a *Aggregator) admitSnapshot(ctx context.Context, publisher string, f *weftv1.Fragment) (*submission, error) {
+func (a *Aggregator) admitSnapshot(ctx context.Context, cfg admission.Config, publisher string, f *weftv1.Fragment) (*submission, error) {
 	key := desired.Key{Publisher: publisher, Name: f.GetName()}
 	if err := a.admitting(ctx.Done()); err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (a *Aggregator) admitSnapshot(ctx context.Context, publisher string, f *wef
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
 	}
-	adm := admission.NewSnapshot(a.admission, key, a.scope.Load())
+	adm := admission.NewSnapshot(cfg, key, a.scope.Load())
 	if f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
 		adm.Reject(weftv1.Violation_REASON_INVALID, "lifetime session needs a Publish stream: it would end with this call")
 	}

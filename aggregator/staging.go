@@ -124,7 +124,7 @@ func (w *writer) stageSome() error {
 	if err != nil {
 		w.stageFailed(st, err)
 		w.nextStep(0)
-		return nil
+		return w.repairFor([]*submission{st.update}, st.suspected)
 	}
 	w.state.StageSent(ops)
 	st.count(stats)

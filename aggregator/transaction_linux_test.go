@@ -83,6 +83,49 @@ func TestUpdateIsOneTransaction(t *testing.T) {
 	}
 }
 
+// TestRefusedUpdateLeavesNothing has the kernel refuse an update after its new chains went ahead, with rules, jumps, sets, a
+// verdict map and a counter that only they need: all of that is removed, and the rules in force are as they were.
+func TestRefusedUpdateLeavesNothing(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, conn := startKernel(t, ns, aggregator.Config{}, false)
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, picks(1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	refused := picks(1, 2, 3)
+	for _, table := range refused.GetTables() {
+		table.Objects = []*weftv1.Object{{Kind: "counter", Name: "hits"}}
+		table.Maps = append(table.Maps, &weftv1.Set{Name: "further", Type: "inet_service : verdict", Elements: []*weftv1.Element{{Key: "7", Value: "goto leaf"}}})
+		table.Chains = append(table.Chains,
+			&weftv1.Chain{Name: "leaf", Rules: []*weftv1.Rule{{Text: "counter name hits drop"}}},
+			&weftv1.Chain{Name: "branch", Rules: []*weftv1.Rule{{Text: "tcp dport vmap @further"}, {Text: "jump leaf"}}},
+			// The kernel refuses it where it is in force: reject is not for postrouting.
+			&weftv1.Chain{Name: "bad", Type: "filter", Hook: "postrouting", Priority: "filter", Rules: []*weftv1.Rule{{Text: "tcp dport 9 reject"}}})
+		for _, chain := range table.GetChains() {
+			if chain.GetName() == "pick-3" {
+				chain.Rules = append(chain.Rules, &weftv1.Rule{Text: "jump branch"})
+			}
+		}
+	}
+	before := ns.ListRuleset(t)
+	for range 3 {
+		generation, err := conn.Generation()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Apply(ctx, refused)
+		rejection(t, err, weftv1.Violation_REASON_KERNEL)
+		if now, err := conn.Generation(); err != nil || now != generation+2 {
+			t.Errorf("%d transactions were made (%v), want that of the chains and their removal", now-generation, err)
+		}
+		if after := ns.ListRuleset(t); after != before {
+			t.Fatalf("after a refused update:\n%s\nbefore:\n%s", after, before)
+		}
+	}
+}
+
 // TestTrafficDuringUpdates has a client make connections to a service without a
 // pause, while the same fragment's other services come, go and are replaced with all
 // that belongs to them: each connection is answered.

@@ -15,7 +15,8 @@
 // destination that is gone. So a Flusher stores the destinations that a commit
 // leaves without a backend before the commit (see Config.Save), and forgets them once
 // their flows are removed. A process that is killed in between leaves them to the
-// next one.
+// next one. Without Config.Save the destinations are kept in memory, so that a removal that fails is tried again.
+// Nothing that a commit waits for is locked while a list is saved, but for the list of the commit itself.
 //
 // # Concurrency
 //

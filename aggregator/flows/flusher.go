@@ -43,8 +43,8 @@ type Config struct {
 	Conntrack Conntrack
 	// Save stores the destinations that have lost their last backend and whose flows
 	// are not removed yet, and forgets what it stored before. They need not
-	// survive a reboot, because flows do not. If Save is nil, a process that is killed
-	// leaves their flows.
+	// survive a reboot, because flows do not. If Save is nil, they are kept in memory, and a process that
+	// is killed leaves their flows.
 	Save func([]conntrack.Change) error
 	// NoteErrors counts errors of Save.
 	NoteErrors prometheus.Counter
@@ -60,18 +60,19 @@ type Config struct {
 // the next commit never waits for conntrack. Each pass removes everything that
 // commits have made stale until then.
 type Flusher struct {
-	cfg Config
+	cfg  Config
+	note note
 	// overdue asks the writer to call Reconcile.
 	overdue chan struct{}
 	nudge   chan struct{}
 
+	// mu is held for moments only: the writer waits for it. Nothing is saved meanwhile.
 	mu     sync.Mutex
 	stale  []conntrack.Change
 	live   []conntrack.Destination
 	all    bool
 	events []*weftv1.WatchResponse
 	busy   bool
-	note   note
 	// committing is true between Before and After.
 	committing bool
 	// incomplete is true if some of the noted destinations are not in stale.
@@ -102,8 +103,8 @@ func (f *Flusher) Before(deserted []conntrack.Change) {
 		return
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.committing = true
+	f.mu.Unlock()
 	f.noteFailed(f.note.add(deserted))
 }
 
@@ -122,9 +123,11 @@ func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Desti
 	if f.cfg.Conntrack == nil || len(noted) == 0 {
 		return
 	}
-	f.mu.Lock()
+	// They are saved already.
 	f.note.noted = append(f.note.noted, noted...)
-	f.stale = append(f.stale, f.note.without(live())...)
+	stale := f.note.without(live())
+	f.mu.Lock()
+	f.stale = append(f.stale, stale...)
 	f.mu.Unlock()
 	wake(f.nudge)
 }
@@ -211,7 +214,7 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	stale, live, all, events := f.stale, f.live, f.all, f.events
 	f.stale, f.live, f.all, f.events = nil, nil, false, nil
 	f.busy = true
-	noted := len(f.note.noted)
+	noted := f.note.len()
 	if f.committing || f.incomplete {
 		noted = 0
 	}
@@ -244,11 +247,10 @@ func (f *Flusher) pass(ctx context.Context) bool {
 		f.cfg.Publish(e)
 	}
 	f.busy = false
+	f.incomplete = f.incomplete || err != nil
+	f.mu.Unlock()
 	if err == nil {
 		f.noteFailed(f.note.strike(noted))
-	} else {
-		f.incomplete = true
 	}
-	f.mu.Unlock()
 	return err == nil
 }

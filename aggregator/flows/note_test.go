@@ -140,7 +140,8 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 
 // TestFlowNotesAreBounded has too many destinations lose everything.
 func TestFlowNotesAreBounded(t *testing.T) {
-	n := note{save: (&memory{}).save}
+	var n note
+	n.save = (&memory{}).save
 	many := make([]conntrack.Change, maxNoted)
 	if err := n.add(many[:maxNoted-1]); err != nil {
 		t.Fatal(err)
@@ -154,10 +155,10 @@ func TestFlowNotesAreBounded(t *testing.T) {
 	if err := n.strike(maxNoted); err != nil {
 		t.Fatal(err)
 	}
-	// Without Save nothing is noted.
-	n = note{}
-	if err := errors.Join(n.add(lost(1)), n.strike(0)); err != nil || len(n.noted) > 0 {
-		t.Errorf("%v, %v noted", err, n.noted)
+	// Without Save they are noted in memory.
+	var unsaved note
+	if err := errors.Join(unsaved.add(lost(1, 2)), unsaved.strike(1)); err != nil || len(unsaved.noted) != 1 {
+		t.Errorf("%v, %v noted", err, unsaved.noted)
 	}
 }
 
@@ -178,4 +179,66 @@ func TestFlowNoteOfAnOverflow(t *testing.T) {
 	f.pass(t.Context())
 	flows.want(t, "the comparison", "1")
 	notes.want(t, "after the comparison")
+}
+
+// TestFailedRemovalIsRepeatedWithoutNotes has a removal fail while there is no state directory: the comparison that follows
+// removes the flows to destinations that are gone.
+func TestFailedRemovalIsRepeatedWithoutNotes(t *testing.T) {
+	flows := &scriptedFlows{errs: []error{errors.New("no"), errors.New("no")}}
+	f, _ := testFlusher(flows, nil)
+	f.Before(lost(1, 2))
+	f.After(lost(1, 2), commitEvent())
+	for range 2 {
+		if f.pass(t.Context()) {
+			t.Fatal("the removal has not failed")
+		}
+		f.Reconcile(leads(2))
+	}
+	if !f.pass(t.Context()) {
+		t.Fatal("the removal fails")
+	}
+	flows.want(t, "two failures", "1 2", "1", "1")
+	f.Reconcile(nil)
+	f.pass(t.Context())
+	flows.want(t, "after the removal")
+}
+
+// TestNothingWaitsForANote has the disk hang while a note is removed: commits go on.
+func TestNothingWaitsForANote(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	saves := 0
+	f, published := testFlusher(&scriptedFlows{}, func([]conntrack.Change) error {
+		if saves++; saves == 2 {
+			close(entered)
+			<-release
+		}
+		return nil
+	})
+	f.Before(lost(1))
+	f.After(lost(1), commitEvent())
+	passed, committed := make(chan bool), make(chan struct{})
+	go func() { passed <- f.pass(t.Context()) }()
+	<-entered
+	go func() {
+		defer close(committed)
+		for range 100 {
+			f.Before(nil)
+			f.After(lost(2), commitEvent())
+			f.Reconcile(leads(1))
+		}
+	}()
+	select {
+	case <-committed:
+	case <-time.After(10 * time.Second):
+		t.Error("commits wait for the disk")
+	}
+	close(release)
+	if !<-passed {
+		t.Error("the pass fails")
+	}
+	<-committed
+	f.pass(t.Context())
+	if n := published.n.Load(); n != 101 {
+		t.Errorf("%d events, want 101", n)
+	}
 }

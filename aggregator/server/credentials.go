@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
+	"github.com/weft-proxy/weft/aggregator/turns"
 )
 
 // PublisherKey is the metadata in which a caller names the publisher, with one value.
@@ -92,7 +93,7 @@ type caller struct {
 	system  bool
 	request *request
 	// turn is that of the call, if it has one.
-	turn *callTurn
+	turn *turns.Turn
 }
 
 // authorize identifies the caller from the connection and the metadata. On an

@@ -166,7 +166,7 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 		return err
 	}
 	if c.turn != nil {
-		c.turn.work()
+		c.turn.Work()
 	}
 	if raw.Buffer == nil {
 		return fmt.Errorf("%w: a request of %d bytes, want at most %d", errLimit, raw.length, raw.most)

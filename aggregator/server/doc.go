@@ -18,7 +18,7 @@
 // logged with the peer.
 //
 // The service Flows (flows.go) does not pass through the aggregator: it reads and changes the
-// kernel's connection tracking table, in turns (turns.go), with a connection to the kernel
+// kernel's connection tracking table, in turns (aggregator/turns), with a connection to the kernel
 // that nothing else uses.
 //
 // Other packages can offer services of their own on the socket, for reading

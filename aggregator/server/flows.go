@@ -59,7 +59,7 @@ func (c caller) mayCall(method string) error {
 //
 // Possible errors: ctx's.
 func (c caller) await(ctx context.Context) error {
-	err := c.turn.rest(ctx)
+	err := c.turn.Rest(ctx)
 	if err == nil {
 		c.request.expect()
 	}
@@ -120,13 +120,13 @@ func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStre
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	t := callerFrom(ctx).turn
-	if err := t.take(ctx); err != nil {
+	if err := t.Take(ctx); err != nil {
 		return err
 	}
 	out := sendFlows(ctx, stream.Send)
 	err = s.flows.List(ctx, selection, out.add)
 	// The next publisher may begin while this one reads the rest.
-	t.end(out.waited)
+	t.End(out.waited)
 	return flowError(ctx, out.finish(err))
 }
 
@@ -171,11 +171,11 @@ func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsReques
 		}
 	}
 	c := callerFrom(ctx)
-	if err := c.turn.take(ctx); err != nil {
+	if err := c.turn.Take(ctx); err != nil {
 		return nil, err
 	}
 	deleted, err := s.flows.Delete(ctx, entries)
-	c.turn.end(0)
+	c.turn.End(0)
 	if deleted > 0 {
 		s.log.Info("deleted flows", "publisher", c.publisher, "flows", deleted)
 	}

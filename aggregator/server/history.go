@@ -37,12 +37,12 @@ func (c caller) takeTurn(ctx context.Context) error {
 	if c.turn == nil {
 		return nil
 	}
-	return c.turn.take(ctx)
+	return c.turn.Take(ctx)
 }
 
 func (c caller) endTurn() {
 	if c.turn != nil {
-		c.turn.end(0)
+		c.turn.End(0)
 	}
 }
 

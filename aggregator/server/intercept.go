@@ -32,7 +32,7 @@ type interceptor struct {
 	streams *streams
 	decoder *decoder
 	// turns are those of the calls that have turns.
-	turns map[string]*callTurns
+	turns map[string]callTurns
 	log   *slog.Logger
 }
 
@@ -66,8 +66,8 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	if err == nil {
 		err = c.mayCall(method)
 	}
-	if turns := i.turns[method]; err == nil && turns != nil && (turns.administrators || !c.admin) {
-		c.turn, err = turns.enter(c.publisher)
+	if t := i.turns[method]; err == nil && t.Turns != nil && (t.administrators || !c.admin) {
+		c.turn, err = t.Enter("publisher " + c.publisher)
 	}
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	if info.IsClientStream || info.IsServerStream {
 		if o, err = i.streams.add(c, method); err != nil {
 			if c.turn != nil {
-				c.turn.leave()
+				c.turn.Leave()
 			}
 			return err
 		}
@@ -93,7 +93,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		defer rescue(i.log, method, &err)
 		defer c.request.end()
 		if c.turn != nil {
-			defer c.turn.leave()
+			defer c.turn.Leave()
 			if err = c.await(ctx); err != nil {
 				return
 			}

@@ -89,7 +89,11 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 		return err
 	}
 	defer r.end()
+	if err := c.takeTurn(ctx); err != nil {
+		return err
+	}
 	plan, err := s.agg.Plan(ctx, c.publisher, req)
+	c.endTurn()
 	if err != nil {
 		return err
 	}

@@ -61,12 +61,18 @@ type partialMessage struct {
 	// bytes is what has arrived of the message and its prefix, and left what is
 	// missing after the prefix.
 	bytes, left int
-	// complete is the size of complete messages, up to the flow control window: more
-	// than that cannot wait for the handler.
-	complete int
+	// arrived is what has arrived of the stream, with padding, and granted the room that gRPC has
+	// granted again (WINDOW_UPDATE) for what the handler has read.
+	arrived, granted int
 }
 
-func (m *partialMessage) size() int { return m.bytes + m.complete }
+// ungranted is less than what gRPC does not grant again although the handler has read it.
+const ungranted = window / 4
+
+// size is what has arrived of the message and of complete messages that the handler has not read.
+func (m *partialMessage) size() int {
+	return m.bytes + min(window, max(0, m.arrived-m.granted-m.bytes-ungranted))
+}
 
 // feed takes the next bytes of the stream.
 func (m *partialMessage) feed(b []byte) {
@@ -84,7 +90,6 @@ func (m *partialMessage) feed(b []byte) {
 		m.bytes += n
 		b = b[n:]
 		if m.bytes >= messagePrefixLen && m.left == 0 {
-			m.complete = min(m.complete+m.bytes, window)
 			m.bytes = 0
 		}
 	}
@@ -108,6 +113,8 @@ type countedConn struct {
 	padding int
 	// data is what is left of the frame's data.
 	data int
+	// grant has the payload of a WINDOW_UPDATE of the server, as far as it is written.
+	grant []byte
 	// held is the size of all messages, and counted what the budget has of it.
 	held, counted int
 	closed        bool
@@ -143,7 +150,8 @@ func (c *countedConn) Write(b []byte) (int, error) {
 		if f.Type == http2.FrameRSTStream || f.Type == http2.FrameHeaders && f.Flags.Has(http2.FlagHeadersEndStream) {
 			c.drop(f.StreamID)
 		}
-	}, func(http2.FrameHeader, []byte) {})
+		c.grant = c.grant[:0]
+	}, c.granted)
 	return n, errors.Join(err, c.count())
 }
 
@@ -201,6 +209,9 @@ func (c *countedConn) payload(f http2.FrameHeader, b []byte) {
 	if f.Type != http2.FrameData || m == nil {
 		return
 	}
+	c.held -= m.size()
+	defer func() { c.held += m.size() }()
+	m.arrived += len(b)
 	if c.padding < 0 {
 		c.padding = int(b[0])
 		c.data -= 1 + c.padding
@@ -208,9 +219,20 @@ func (c *countedConn) payload(f http2.FrameHeader, b []byte) {
 	}
 	n := max(0, min(c.data, len(b)))
 	c.data -= n
-	c.held -= m.size()
 	m.feed(b[:n])
-	c.held += m.size()
+}
+
+// granted takes a piece of the payload of a frame from the server. The lock is held.
+func (c *countedConn) granted(f http2.FrameHeader, b []byte) {
+	m := c.messages[f.StreamID]
+	if f.Type != http2.FrameWindowUpdate || f.Length != 4 || m == nil {
+		return
+	}
+	if c.grant = append(c.grant, b...); len(c.grant) == 4 {
+		c.held -= m.size()
+		m.granted += int(binary.BigEndian.Uint32(c.grant) &^ (1 << 31))
+		c.held += m.size()
+	}
 }
 
 // drop forgets a stream that has ended. The lock is held.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,11 +108,11 @@ func TestIncompleteMessagesAreCounted(t *testing.T) {
 		w.data(1, bytesOf(100_000)[50_000:])
 		want(window+3, "the rest of the message")
 		w.data(3, bytesOf(10_000)[3:])
-		want(window+10_005, "a small message")
+		want(window, "a small message")
 		w.begin(5, true)
 		w.data(5, bytesOf(100))
 		w.data(99, bytesOf(100))
-		want(window+10_005, "a stream that has ended, and one that has not begun")
+		want(window, "a stream that has ended, and one that has not begun")
 		if err := w.client.WriteRSTStream(3, http2.ErrCodeCancel); err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +137,44 @@ func TestIncompleteMessagesAreCounted(t *testing.T) {
 	}
 }
 
+// TestReadMessagesAreGivenBack has a publisher with more streams than the limit has windows, whose handlers have read all
+// that was sent: gRPC keeps nothing of it, and so nothing is counted.
+func TestReadMessagesAreGivenBack(t *testing.T) {
+	budget := newReceiving()
+	const connections, calls = 3 * maxReceivingPerPublisher / window / maxStreams, maxStreams
+	for range connections {
+		w := newWire(t, budget, "cni", false)
+		for id := uint32(1); id < 2*calls; id += 2 {
+			w.begin(id, false)
+			for _, n := range []int{100, 30_000, 200_000, 3, 1000} {
+				w.data(id, bytesOf(n))
+				if err := w.received(4096); err != nil {
+					t.Fatalf("after %d bytes of %d streams are counted: %v", budget.total, id/2, err)
+				}
+				// gRPC grants what its handler has read once that is a quarter of the window.
+				m := w.messages[id]
+				if read := m.arrived - m.granted; read >= window/4 {
+					if err := w.server.WriteWindowUpdate(id, uint32(read)); err != nil { //nolint:gosec // a size
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if budget.total != 0 {
+			t.Fatalf("%d bytes are counted", budget.total)
+		}
+		// What has not been read is counted as before.
+		w.data(1, bytesOf(50_000))
+		if err := w.received(4096); err != nil || budget.total < 50_000-window/4 {
+			t.Fatalf("%d bytes are counted of a message that was not read, error %v", budget.total, err)
+		}
+		if err := w.server.WriteWindowUpdate(1, 50_000); err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+	}
+}
+
 // TestTooMuchIsIncomplete exceeds the limits of one publisher and of all.
 func TestTooMuchIsIncomplete(t *testing.T) {
 	budget := newReceiving()
@@ -145,7 +184,11 @@ func TestTooMuchIsIncomplete(t *testing.T) {
 		w := newWire(t, budget, publisher, system)
 		all = append(all, w)
 		w.begin(1, false)
-		w.data(1, bytesOf(MaxMessage)[:MaxMessage*3/4])
+		for piece := range slices.Chunk(bytesOf(MaxMessage)[:MaxMessage*3/4], 16<<10) {
+			if err := w.client.WriteData(1, false, piece); err != nil {
+				t.Fatal(err)
+			}
+		}
 		return w.received(64 << 10)
 	}
 	refused := func(publisher, text string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/turns"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
@@ -85,6 +86,7 @@ var statusCodes = []struct {
 	{access.ErrExceeded, codes.ResourceExhausted},
 	{admission.ErrTooLarge, codes.ResourceExhausted},
 	{errLimit, codes.ResourceExhausted},
+	{turns.ErrBusy, codes.ResourceExhausted},
 	{context.Canceled, codes.Canceled},
 	{aggregator.ErrGone, codes.Canceled},
 	{context.DeadlineExceeded, codes.DeadlineExceeded},

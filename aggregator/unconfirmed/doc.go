@@ -8,10 +8,27 @@
 //
 // # States
 //
-// A fragment is reserved from Begin on. Nothing but its own update and what takes it back changes
-// it until then. The reservation ends when its file is removed: by Confirm, by Cancel
-// if the update was refused, or after Revert. So after a kill at any instant the fragment is
-// either still reserved, and is taken back, or was confirmed.
+// An update is committing from Reserve on, then waiting, and then confirming or reverting (keeper.go). An
+// update that was confirmed, refused or taken back has no state. While it has one, only the update and the
+// revert change the fragment.
+//
+//	Reserve, Begin, Committed   committing, then waiting
+//	Cancel                      committing, then none
+//	Confirm                     confirming, then none; waiting again if the file cannot be removed
+//	Revert, or the time is over reverting, then none; waiting again if the content cannot be put back
+//	restart                     waiting, if there is a file
+//
+// An update whose revert fails is tried again after Config.Retry, and can be confirmed in between. The state
+// ends with the removal of the file. If the file cannot be removed after Cancel or a revert, the state ends all the
+// same, and Run tries again to remove it. A process that ends before that leaves the file to the
+// next one, which takes the fragment back to that content once more, also over a later update.
+//
+// If the boot ID cannot be read, no time is over until it can be read.
+//
+// # Limits
+//
+// The files of a publisher count as bytes that it holds (Config.Allow), also those that could not be removed. A
+// publisher has at most 32 updates that wait, and 32 MiB of files.
 //
 // # Files
 //
@@ -26,7 +43,7 @@
 //
 // # Concurrency
 //
-// All methods may be called by any goroutine; Load comes first, and Run once.
+// All methods may be called by any goroutine; Load comes first, and Run once. Config.Allow must not call the Keeper.
 //
 // # Errors
 //

@@ -9,8 +9,10 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,39 +64,63 @@ func fileOf(key desired.Key) string {
 	return hex.EncodeToString(h[:16]) + suffix
 }
 
-// write stores an entry durably.
-func (k *Keeper) write(key desired.Key, e *entry) error {
+// encode returns the file of an entry.
+func encode(key desired.Key, e *entry) ([]byte, error) {
 	f := stored{Version: version, Publisher: key.Publisher, Name: key.Name, Boot: e.boot, Deadline: e.deadline, RevertTime: e.at}
 	if e.before != nil {
 		var err error
 		if f.Before, err = proto.Marshal(e.before); err != nil {
-			return err
+			return nil, err
 		}
 		f.Sum = sum(f.Before)
 	}
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
+	return json.Marshal(f)
+}
+
+// write stores a file durably. It replaces one that was left. The disk is locked.
+func (k *Keeper) write(key desired.Key, b []byte) error {
 	if _, err := trusted.MakeDir(k.dir, 0o700); err != nil {
 		return err
 	}
 	path := filepath.Join(k.dir, fileOf(key))
-	if err := errors.Join(writeSynced(path+temporary, b), k.failing); err != nil {
+	if err := errors.Join(writeSynced(path+temporary, b), k.failing("write")); err != nil {
 		return errors.Join(err, os.Remove(path+temporary))
 	}
 	if err := os.Rename(path+temporary, path); err != nil {
 		return err
 	}
+	k.mu.Lock()
+	delete(k.left, key)
+	k.mu.Unlock()
 	return syncDir(k.dir)
 }
 
-// remove removes an entry durably.
+// remove removes a file durably. The disk is locked.
 func (k *Keeper) remove(key desired.Key) error {
+	if err := k.failing("remove"); err != nil {
+		return err
+	}
 	if err := os.Remove(filepath.Join(k.dir, fileOf(key))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return syncDir(k.dir)
+}
+
+// removeLeft removes the files that were left, and reports whether none is.
+func (k *Keeper) removeLeft() bool {
+	k.disk.Lock()
+	defer k.disk.Unlock()
+	k.mu.Lock()
+	// The name can be that of the file of an update that has come since.
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(k.left)), func(key desired.Key) bool { return k.entries[key] != nil })
+	k.mu.Unlock()
+	gone = slices.DeleteFunc(gone, func(key desired.Key) bool { return k.remove(key) != nil })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range gone {
+		delete(k.left, key)
+	}
+	return len(k.left) == 0
 }
 
 func writeSynced(path string, b []byte) error {
@@ -173,7 +199,7 @@ func read(path string) (key desired.Key, _ *entry, err error) {
 	if fileOf(key) != filepath.Base(path) {
 		return key, nil, fmt.Errorf("it is the file of another fragment than %s", key)
 	}
-	e := &entry{at: f.RevertTime, boot: f.Boot, deadline: f.Deadline, reverted: make(chan struct{})}
+	e := &entry{state: waiting, size: len(b), at: f.RevertTime, boot: f.Boot, deadline: f.Deadline, attempt: newAttempt()}
 	if f.Before == nil {
 		return key, e, nil
 	}

@@ -24,8 +24,11 @@ const (
 	MaxTime = 24 * time.Hour
 	// MaxContent is the size of the largest earlier content, in bytes.
 	MaxContent = 16 << 20
-	// maxEntries bounds the fragments that wait.
-	maxEntries = 256
+	// maxEntries bounds the fragments that wait, and maxOfPublisher those of one publisher.
+	maxEntries     = 256
+	maxOfPublisher = 32
+	// maxKept bounds the files of one publisher, in bytes.
+	maxKept = 2 * MaxContent
 )
 
 var (
@@ -51,40 +54,80 @@ type Config struct {
 	// Revert gives a fragment the content that it had, or withdraws it if that is nil. It is
 	// called again after Retry if it fails.
 	Revert func(ctx context.Context, key desired.Key, before *weftv1.Fragment) error
+	// Allow returns why a publisher for which kept bytes are kept may not have more; nil allows all.
+	Allow  func(key desired.Key, kept, more int) error
 	Retry  time.Duration
 	Logger *slog.Logger
 }
+
+// state is where an update is on its way to a confirmation. An update that was confirmed, refused or
+// taken back has none.
+type state int
+
+const (
+	// committing: the earlier content is being stored, or the update committed.
+	committing state = iota
+	// waiting: it can be confirmed, until an attempt to take it back begins.
+	waiting
+	// confirming: its file is being removed.
+	confirming
+	// reverting: it is being taken back. If that fails, it waits for the next attempt.
+	reverting
+)
 
 // Keeper has the fragments that wait for a confirmation.
 type Keeper struct {
 	cfg Config
 	dir string
-	// failing is the error of writes in tests.
-	failing error
+	// readBoot and now are the clock, and failing the error of writes and removals in tests.
+	readBoot func() (string, error)
+	now      func() time.Duration
+	failing  func(operation string) error
 	// nudge has room for one value: Run looks at all entries.
 	nudge chan struct{}
+	// reported has the failures that were logged. Only Run uses it.
+	reported map[desired.Key]string
+
+	// disk is held while files are used. It is locked before mu, which is never held meanwhile.
+	disk sync.Mutex
+	// boot is what readBoot returned. The disk guards it.
+	boot string
 
 	mu      sync.Mutex
 	entries map[desired.Key]*entry
+	// left has the sizes of files that could not be removed after their entries had ended.
+	left map[desired.Key]int
 }
 
 // entry is a fragment that waits.
 type entry struct {
+	state  state
 	before *weftv1.Fragment
-	// at, boot and deadline say when it is taken back.
+	// size is that of the file.
+	size int
+	// at, boot and deadline say when it is taken back. It is overdue after an attempt has failed.
 	at       time.Time
 	boot     string
 	deadline time.Duration
-	// busy is true while its update is being committed or its file removed, and reverting while it
-	// is taken back.
-	busy, reverting bool
-	// reverted is closed when it has been taken back.
-	reverted chan struct{}
+	overdue  bool
+	// attempt is the one to take it back that is under way, or the next one.
+	attempt *attempt
 }
+
+// attempt is an attempt to take an update back: err is its outcome once done is closed.
+type attempt struct {
+	done chan struct{}
+	err  error
+}
+
+func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 
 // New returns a Keeper without fragments.
 func New(cfg Config) *Keeper {
-	k := &Keeper{cfg: cfg, nudge: make(chan struct{}, 1), entries: make(map[desired.Key]*entry)}
+	k := &Keeper{
+		cfg: cfg, readBoot: bootID, now: bootTime, failing: func(string) error { return nil }, nudge: make(chan struct{}, 1),
+		reported: make(map[desired.Key]string), entries: make(map[desired.Key]*entry), left: make(map[desired.Key]int),
+	}
 	if cfg.Dir != "" {
 		k.dir = filepath.Join(cfg.Dir, dirName)
 	}
@@ -105,6 +148,29 @@ func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
 	return e.at, true
 }
 
+// Kept returns the size of all files of a publisher, in bytes.
+func (k *Keeper) Kept(publisher string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n, _ := k.kept(publisher)
+	return n
+}
+
+// kept returns the bytes and the number of files of a publisher. The lock is held.
+func (k *Keeper) kept(publisher string) (bytes, files int) {
+	for key, e := range k.entries {
+		if key.Publisher == publisher {
+			bytes, files = bytes+e.size, files+1
+		}
+	}
+	for key, size := range k.left {
+		if key.Publisher == publisher && k.entries[key] == nil {
+			bytes, files = bytes+size, files+1
+		}
+	}
+	return bytes, files
+}
+
 // Reserve reserves a fragment: from now on it is changed by its own update alone. The caller
 // calls Begin or Cancel.
 //
@@ -115,35 +181,55 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	_, own := k.kept(key.Publisher)
 	switch {
 	case k.entries[key] != nil:
 		return fmt.Errorf("%w already: confirm it or take it back first", ErrWaits)
+	case own >= maxOfPublisher:
+		return fmt.Errorf("%w: not accepted, because %d others of publisher %s wait already: confirm one or take it back", ErrWaits, own, key.Publisher)
 	case len(k.entries) >= maxEntries:
 		return fmt.Errorf("%w: not accepted, because %d others wait already", ErrWaits, len(k.entries))
 	}
-	k.entries[key] = &entry{busy: true, reverted: make(chan struct{})}
+	k.entries[key] = &entry{attempt: newAttempt()}
 	return nil
 }
 
 // Begin stores what a reserved fragment has now, before the update is committed, and returns when
 // the update is taken back. The caller calls Committed or Cancel.
 //
-// Possible errors: ErrNotStored.
+// Possible errors: ErrNotStored, those of Config.Allow.
 func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Duration) (at time.Time, err error) {
-	boot, now, err := clock()
+	k.disk.Lock()
+	defer k.disk.Unlock()
+	boot, err := k.bootNow()
 	if err != nil {
 		return at, fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
-	e := &entry{before: before, at: time.Now().Add(after), boot: boot, deadline: now + after, busy: true, reverted: make(chan struct{})}
 	if proto.Size(before) > MaxContent {
 		return at, fmt.Errorf("%w: the earlier content has more than %d MiB", ErrNotStored, MaxContent>>20)
 	}
-	if err := k.write(key, e); err != nil {
+	e := &entry{before: before, at: time.Now().Add(after), boot: boot, deadline: k.now() + after, attempt: newAttempt()}
+	b, err := encode(key, e)
+	if err != nil {
 		return at, fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
+	e.size = len(b)
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.entries[key] = e
+	if kept, _ := k.kept(key.Publisher); kept+e.size > maxKept {
+		err = fmt.Errorf("%w: more than %d MiB would be kept for publisher %s: confirm an update or take it back", ErrNotStored, maxKept>>20, key.Publisher)
+	} else if k.cfg.Allow != nil {
+		err = k.cfg.Allow(key, kept, e.size)
+	}
+	if err == nil {
+		k.entries[key] = e
+	}
+	k.mu.Unlock()
+	if err != nil {
+		return at, err
+	}
+	if err := k.write(key, b); err != nil {
+		return at, fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
 	return e.at, nil
 }
 
@@ -153,73 +239,87 @@ func (k *Keeper) Committed(key desired.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.entries[key]; e != nil {
-		e.busy = false
+		e.state = waiting
 	}
 	k.wake()
 }
 
-// Cancel ends the reservation of a fragment whose update was refused. If its file cannot be
-// removed, the fragment is taken back in time, which changes nothing.
-func (k *Keeper) Cancel(key desired.Key) {
-	if err := k.remove(key); err != nil {
-		k.cfg.Logger.Error("cannot write the state directory", "error", err)
-		return
-	}
+// Cancel ends the reservation of a fragment whose update was refused.
+func (k *Keeper) Cancel(key desired.Key) { k.end(key) }
+
+// end removes an entry. If its file cannot be removed, Run tries again: until then it is counted, and a
+// process that is started takes the fragment back to the same content once more.
+func (k *Keeper) end(key desired.Key) {
+	k.disk.Lock()
+	defer k.disk.Unlock()
+	err := k.remove(key)
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err != nil {
+		k.left[key] = max(k.left[key], k.entries[key].size)
+	}
 	delete(k.entries, key)
+	k.mu.Unlock()
+	if err != nil {
+		k.cfg.Logger.Error("remove the file of an update that waits no more", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
+		k.wake()
+	}
 }
 
 // Confirm keeps an update.
 //
 // Possible errors: ErrNone, ErrReverting, ErrNotStored.
 func (k *Keeper) Confirm(key desired.Key) error {
-	e, err := k.lock(key)
-	if err != nil {
+	if _, err := k.from(key, confirming); err != nil {
 		return err
 	}
-	err = k.remove(key)
+	k.disk.Lock()
+	defer k.disk.Unlock()
+	err := k.remove(key)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e.busy = false; err != nil {
+	if err != nil {
+		k.entries[key].state = waiting
+		k.wake()
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
 	delete(k.entries, key)
 	return nil
 }
 
-// lock makes an entry busy.
-func (k *Keeper) lock(key desired.Key) (*entry, error) {
+// from brings an entry that waits to another state.
+//
+// Possible errors: ErrNone, ErrReverting.
+func (k *Keeper) from(key desired.Key, to state) (*attempt, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.entries[key]
-	switch {
+	switch e := k.entries[key]; {
 	case e == nil:
 		return nil, fmt.Errorf("%w: %s", ErrNone, key)
-	case e.reverting:
-		return nil, ErrReverting
-	case e.busy:
+	case e.state == committing:
 		return nil, fmt.Errorf("%w: %s: its update is not committed yet", ErrNone, key)
+	case e.state == confirming:
+		return nil, fmt.Errorf("%w: %s: it is being confirmed", ErrNone, key)
+	case e.state == reverting:
+		return e.attempt, ErrReverting
+	default:
+		e.state = to
+		return e.attempt, nil
 	}
-	e.busy = true
-	return e, nil
 }
 
-// Revert takes an update back now, and waits for that.
+// Revert takes an update back now, and waits for one attempt. After a failure the update waits again:
+// Run tries again, and Confirm keeps it.
 //
-// Possible errors: ErrNone, ErrReverting, ctx's.
+// Possible errors: ErrNone, those of Config.Revert, ctx's.
 func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
-	e, err := k.lock(key)
-	if err != nil {
+	a, err := k.from(key, reverting)
+	if a == nil {
 		return err
 	}
-	k.mu.Lock()
-	e.busy, e.deadline = false, 0
-	k.mu.Unlock()
 	k.wake()
 	select {
-	case <-e.reverted:
-		return nil
+	case <-a.done:
+		return a.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -227,14 +327,22 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 
 // CleanedUp says that everything is removed from the kernel: only durable content comes back.
 func (k *Keeper) CleanedUp() {
+	k.disk.Lock()
+	defer k.disk.Unlock()
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	gone := make(map[desired.Key]*entry)
 	for key, e := range k.entries {
-		if e.before == nil || e.before.GetLifetime() == weftv1.Lifetime_LIFETIME_DURABLE {
-			continue
+		if e.before != nil && e.before.GetLifetime() != weftv1.Lifetime_LIFETIME_DURABLE {
+			e.before, gone[key] = nil, e
 		}
-		e.before = nil
-		if err := k.write(key, e); err != nil {
+	}
+	k.mu.Unlock()
+	for key, e := range gone {
+		b, err := encode(key, e)
+		if err == nil {
+			err = k.write(key, b)
+		}
+		if err != nil {
 			k.cfg.Logger.Error("cannot write the state directory", "error", err)
 		}
 	}
@@ -249,23 +357,8 @@ func (k *Keeper) wake() {
 
 // Run takes updates back until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	if !k.Enabled() {
-		return
-	}
-	// It is looked at again after a minute, because timers stand still while a machine is suspended.
-	const look = time.Minute
-	reported := make(map[desired.Key]string)
-	for {
-		boot, now, err := clock()
-		if err != nil {
-			k.cfg.Logger.Error("cannot read the clock", "error", err)
-		}
-		wait := look
-		for key, e := range k.due(boot, now, &wait) {
-			if k.revert(ctx, key, e, reported) != nil {
-				wait = min(wait, k.cfg.Retry)
-			}
-		}
+	for k.Enabled() {
+		wait := k.step(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -275,57 +368,97 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// due returns the entries whose time is over, and shortens wait to the time of the next one.
-func (k *Keeper) due(boot string, now time.Duration, wait *time.Duration) map[desired.Key]*entry {
+// step takes back what is due, and returns when the next step is.
+func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
+	// It is looked at again after a minute, because timers stand still while a machine is suspended.
+	wait = time.Minute
+	k.disk.Lock()
+	boot, err := k.bootNow()
+	k.disk.Unlock()
+	if k.report(ctx, desired.Key{}, "read the boot ID: no time ends until then", err) {
+		wait = k.cfg.Retry
+	}
+	for key, e := range k.due(boot, &wait) {
+		err := k.cfg.Revert(ctx, key, e.before)
+		if k.report(ctx, key, "an update that was not confirmed cannot be taken back", err) {
+			wait = min(wait, k.cfg.Retry)
+		} else {
+			k.cfg.Logger.Info("update was not confirmed and is taken back", "fragment", key.String())
+			k.end(key)
+		}
+		k.mu.Lock()
+		a := e.attempt
+		e.state, e.overdue, e.attempt = waiting, true, newAttempt()
+		k.mu.Unlock()
+		a.err = err
+		close(a.done)
+	}
+	if !k.removeLeft() {
+		wait = min(wait, k.cfg.Retry)
+	}
+	return wait
+}
+
+// report logs a failure, once for each reason, and reports whether there is one.
+func (k *Keeper) report(ctx context.Context, key desired.Key, message string, err error) bool {
+	if err == nil {
+		delete(k.reported, key)
+		return false
+	}
+	if ctx.Err() == nil && k.reported[key] != err.Error() {
+		k.reported[key] = err.Error()
+		k.cfg.Logger.Error(message, "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
+	}
+	return true
+}
+
+// due returns the entries to be taken back, and shortens wait to the time of the next one. Without a boot
+// it is not known which times are over.
+func (k *Keeper) due(boot string, wait *time.Duration) map[desired.Key]*entry {
+	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := make(map[desired.Key]*entry)
 	for key, e := range k.entries {
-		switch left := e.deadline - now; {
-		case e.busy:
-			// Its update is being committed, or its file removed.
-			*wait = min(*wait, k.cfg.Retry)
-		case left <= 0 || e.boot != boot:
-			e.reverting = true
+		left := e.deadline - now
+		over := e.overdue || boot != "" && (left <= 0 || e.boot != boot)
+		switch {
+		case e.state == reverting || e.state == waiting && over:
+			e.state = reverting
 			out[key] = e
-		default:
+		case e.state == waiting && boot != "":
 			*wait = min(*wait, left)
 		}
 	}
 	return out
 }
 
-// revert takes one update back.
-func (k *Keeper) revert(ctx context.Context, key desired.Key, e *entry, reported map[desired.Key]string) error {
-	err := k.cfg.Revert(ctx, key, e.before)
-	if err == nil {
-		err = k.remove(key)
+// bootNow returns the identity of the boot, which is read once. The disk is locked.
+func (k *Keeper) bootNow() (string, error) {
+	if k.boot != "" {
+		return k.boot, nil
 	}
+	boot, err := k.readBoot()
 	if err != nil {
-		if ctx.Err() == nil && reported[key] != err.Error() {
-			reported[key] = err.Error()
-			k.cfg.Logger.Error("an update that was not confirmed cannot be taken back", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
-		}
-		return err
+		return "", err
 	}
-	k.cfg.Logger.Info("update was not confirmed and is taken back", "fragment", key.String())
-	delete(reported, key)
-	k.mu.Lock()
-	delete(k.entries, key)
-	k.mu.Unlock()
-	close(e.reverted)
-	return nil
+	k.boot = boot
+	return boot, nil
 }
 
-// clock returns the identity of the boot and the time since it.
-func clock() (boot string, now time.Duration, err error) {
+// bootID reads the identity of the boot.
+func bootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", 0, err
+	boot := strings.TrimSpace(string(b))
+	if err == nil && boot == "" {
+		err = errors.New("/proc/sys/kernel/random/boot_id is empty")
 	}
+	return boot, err
+}
+
+// bootTime returns the time since the boot. The kernel has that clock.
+func bootTime() time.Duration {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return "", 0, err
-	}
-	return strings.TrimSpace(string(b)), time.Duration(t.Nano()), nil
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return time.Duration(t.Nano())
 }

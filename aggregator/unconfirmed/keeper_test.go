@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -147,7 +148,7 @@ func TestTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot, _, err := clock()
+	boot, err := bootID()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,18 +251,130 @@ func TestRefused(t *testing.T) {
 	if err := k.Reserve(key); err != nil {
 		t.Fatal(err)
 	}
-	k.failing = errors.New("no space left on device")
+	k.failing = func(string) error { return errors.New("no space left on device") }
 	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, ErrNotStored) {
 		t.Errorf("a full disk: %v", err)
 	}
-	k.failing = nil
+	k.failing = func(string) error { return nil }
 	if _, err := k.Begin(key, &weftv1.Fragment{Nft: string(make([]byte, MaxContent+1))}, time.Hour); !errors.Is(err, ErrNotStored) {
 		t.Errorf("too large: %v", err)
 	}
-	for i := range maxEntries {
-		_ = k.Reserve(desired.Key{Publisher: "many", Name: string(rune('a' + i))})
+	k.Cancel(key)
+	for i := range maxOfPublisher {
+		if err := k.Reserve(desired.Key{Publisher: "many", Name: strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Reserve(desired.Key{Publisher: "many", Name: "more"}); !errors.Is(err, ErrWaits) {
+		t.Errorf("too many of one publisher: %v", err)
+	}
+	for i := range maxEntries - maxOfPublisher {
+		if err := k.Reserve(desired.Key{Publisher: strconv.Itoa(i), Name: "one"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := k.Reserve(desired.Key{Publisher: "one", Name: "more"}); !errors.Is(err, ErrWaits) {
 		t.Errorf("too many: %v", err)
+	}
+}
+
+// TestKept has a publisher keep as much as is allowed, and no more: what is kept is counted from the first byte to
+// the removal of the last file.
+func TestKept(t *testing.T) {
+	dir := t.TempDir()
+	k, _ := open(t, dir, false)
+	large := &weftv1.Fragment{Nft: strings.Repeat("x", MaxContent/2)}
+	full := 0
+	for i := range maxOfPublisher {
+		key := desired.Key{Publisher: "tester", Name: strconv.Itoa(i)}
+		if err := k.Reserve(key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Begin(key, large, time.Hour); err != nil {
+			if !errors.Is(err, ErrNotStored) {
+				t.Fatal(err)
+			}
+			k.Cancel(key)
+			full = i
+			break
+		}
+		k.Committed(key)
+	}
+	if kept := k.Kept("tester"); full == 0 || kept > maxKept || kept < full*MaxContent/2 || kept != onDisk(t, dir) {
+		t.Fatalf("%d updates keep %d bytes, %d on disk: at most %d are allowed", full, kept, onDisk(t, dir), maxKept)
+	}
+	if k.Kept("another") != 0 {
+		t.Error("another publisher has to pay")
+	}
+	if k, _ = open(t, dir, false); k.Kept("tester") != onDisk(t, dir) {
+		t.Errorf("%d bytes are kept after a restart, %d on disk", k.Kept("tester"), onDisk(t, dir))
+	}
+	// What is left because it cannot be removed is still counted.
+	k.failing = func(string) error { return errors.New("read-only file system") }
+	k.end(desired.Key{Publisher: "tester", Name: "0"})
+	if k.Kept("tester") != onDisk(t, dir) {
+		t.Errorf("%d bytes are kept with one that is left, %d on disk", k.Kept("tester"), onDisk(t, dir))
+	}
+	k.failing = func(string) error { return nil }
+	for range full {
+		for key := range k.entries {
+			if err := k.Confirm(key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	k.step(t.Context())
+	if k.Kept("tester") != 0 || onDisk(t, dir) != 0 {
+		t.Errorf("%d bytes are kept in the end, %d on disk", k.Kept("tester"), onDisk(t, dir))
+	}
+
+	refused := errors.New("over the limit")
+	k.cfg.Allow = func(_ desired.Key, kept, more int) error {
+		if kept != 0 || more < len(before.GetNft()) {
+			t.Errorf("asked for %d bytes beside %d", more, kept)
+		}
+		return refused
+	}
+	if err := k.Reserve(key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, refused) || onDisk(t, dir) != 0 {
+		t.Errorf("over the limit of the publisher: %v", err)
+	}
+}
+
+// onDisk returns the size of all files.
+func onDisk(t *testing.T, dir string) (n int) {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Join(dir, dirName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += int(info.Size())
+	}
+	return n
+}
+
+// TestConfirmAndRevertAtOnce has both come at the same time: one of them wins, and the other one ends.
+func TestConfirmAndRevertAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	k, _ := open(t, dir, true)
+	for i := range 90 {
+		begin(t, k, before, time.Hour)
+		k.Committed(key)
+		var confirmed, reverted error
+		var wg sync.WaitGroup
+		wg.Go(func() { confirmed = k.Confirm(key) })
+		wg.Go(func() { reverted = k.Revert(t.Context(), key) })
+		wg.Wait()
+		if (confirmed == nil) == (reverted == nil) {
+			t.Fatalf("round %d: confirmed: %v, taken back: %v", i, confirmed, reverted)
+		}
+		gone(t, k)
 	}
 }

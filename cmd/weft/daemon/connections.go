@@ -21,6 +21,8 @@ const (
 	idleTimeout = time.Minute
 	// headerTimeout is how long the header of a request may take.
 	headerTimeout = 5 * time.Second
+	// writeTimeout is how long a request may take after its header, until the answer was read.
+	writeTimeout = 30 * time.Second
 )
 
 // httpConnections limits the connections of an HTTP server. A new connection is always

@@ -84,3 +84,34 @@ func TestOldestConnection(t *testing.T) {
 		t.Errorf("%d connections are open: want 1", len(c.open))
 	}
 }
+
+// TestSlowReaderIsCutOff has a client that does not read its answer: the server gives up, and nothing waits for the client.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served, cut := make(chan error, 1), make(chan error, 1)
+	go func() {
+		served <- (&httpServers{patience: 50 * time.Millisecond}).serve(ctx, l, endpoint{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 64<<20))
+			cut <- err
+		}))
+	}()
+	t.Cleanup(func() { cancel(); <-served })
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: weft\r\n\r\n")
+	select {
+	case err := <-cut:
+		if err == nil {
+			t.Error("64 MiB are written to a client that reads nothing")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the server waits for the client")
+	}
+}

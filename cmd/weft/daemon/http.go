@@ -155,6 +155,8 @@ type httpServers struct {
 	log    *slog.Logger
 	// retry replaces serveRetry if it is not 0.
 	retry time.Duration
+	// patience replaces writeTimeout if it is not 0.
+	patience time.Duration
 }
 
 // newRegistry returns a registry with the metrics of the process.
@@ -228,7 +230,7 @@ func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, han
 		}
 	}
 	s.errors.set(e.flag, nil)
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ConnState: newHTTPConnections().changed}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: cmp.Or(s.patience, writeTimeout), IdleTimeout: idleTimeout, ConnState: newHTTPConnections().changed}
 	// The process is ending: it does not wait for a scrape.
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()

@@ -17,5 +17,7 @@
 //
 // A page that is open is read again every two seconds, by a script; without scripts it has to be reloaded. All
 // readers share one reading a second of what the aggregator has. A question to "weft explain" and a list of
-// Services are answered one at a time, at most five a second. Nothing is done if no page is open.
+// Services have turns (aggregator/turns): one at a time, and a user rests for ten times as long as a question of theirs
+// took, at most 10 s. The kernel says whose the other end of a connection is. A turn ends before the answer is
+// sent. Nothing is done if no page is open.
 package statuspage

@@ -10,8 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/weft-proxy/weft/aggregator/turns"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
@@ -23,8 +22,6 @@ const (
 	maxAge = time.Second
 	// patience is how long a page waits for what it shows.
 	patience = 5 * time.Second
-	// perSecond is how many questions are answered, and burst how many at once after an idle time.
-	perSecond, burst = 5, 5
 )
 
 var (
@@ -46,9 +43,9 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// questions limits what costs more than a page, and asking is held by the one that is answered.
-	questions *rate.Limiter
-	asking    chan struct{}
+	// turns are those of what costs more than a page, and asker names who asks.
+	turns *turns.Turns
+	asker func(*http.Request) string
 
 	mu   sync.Mutex
 	last *overview
@@ -58,7 +55,7 @@ type Page struct {
 func New(cfg Config) *Page {
 	p := &Page{
 		cfg: cfg, conn: cli.Connection{Socket: cfg.Socket}, mux: http.NewServeMux(),
-		questions: rate.NewLimiter(perSecond, burst), asking: make(chan struct{}, 1),
+		turns: turns.New("asks"), asker: asker,
 	}
 	p.mux.HandleFunc(Root+"{$}", p.showOverview)
 	p.mux.HandleFunc(Root+"services", p.question(p.showServices))
@@ -114,23 +111,6 @@ func file(kind, content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		_, _ = w.Write([]byte(content))
-	}
-}
-
-// question answers one request at a time, and not too many.
-func (p *Page) question(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !p.questions.Allow() {
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, fmt.Sprintf("more than %d questions a second: try again", perSecond), http.StatusTooManyRequests)
-			return
-		}
-		select {
-		case p.asking <- struct{}{}:
-			defer func() { <-p.asking }()
-			next(w, r)
-		case <-r.Context().Done():
-		}
 	}
 }
 

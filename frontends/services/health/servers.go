@@ -273,7 +273,7 @@ func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.Wa
 	}
 	srv := &server{listener: l, http: &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { s.answer(w, at.service, model.FamilyOf(at.at.Addr())) }),
-		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}}
 	s.mu.Lock()

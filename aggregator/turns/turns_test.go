@@ -1,4 +1,4 @@
-package server
+package turns
 
 import (
 	"context"
@@ -11,34 +11,34 @@ import (
 )
 
 // begin begins a turn, as a call does whose request arrives at once.
-func begin(ctx context.Context, turns *callTurns, publisher string) (*callTurn, error) {
-	turn, err := turns.enter(publisher)
+func begin(ctx context.Context, turns *Turns, caller string) (*Turn, error) {
+	turn, err := turns.Enter(caller)
 	if err != nil {
 		return nil, err
 	}
-	if err = turn.rest(ctx); err == nil {
-		turn.work()
-		err = turn.take(ctx)
+	if err = turn.Rest(ctx); err == nil {
+		turn.Work()
+		err = turn.Take(ctx)
 	}
 	if err != nil {
-		turn.leave()
+		turn.Leave()
 	}
 	return turn, err
 }
 
 // take begins a turn and ends it after d, of which idle was spent waiting.
-func take(t *testing.T, turns *callTurns, publisher string, d, idle time.Duration) {
+func take(t *testing.T, turns *Turns, caller string, d, idle time.Duration) {
 	t.Helper()
-	turn, err := begin(t.Context(), turns, publisher)
+	turn, err := begin(t.Context(), turns, caller)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer turn.leave()
+	defer turn.Leave()
 	<-time.After(d)
-	turn.end(idle)
+	turn.End(idle)
 }
 
-// TestTurnsRest measures when the next turn of a publisher begins.
+// TestTurnsRest measures when the next turn of a caller begins.
 func TestTurnsRest(t *testing.T) {
 	for _, tt := range []struct {
 		took, idle, rest time.Duration
@@ -50,33 +50,33 @@ func TestTurnsRest(t *testing.T) {
 		{5 * time.Second, 4900 * time.Millisecond, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			turns := newTurns("lists flows")
+			turns := New("lists flows")
 			take(t, turns, "a", tt.took, tt.idle)
 			began := time.Now()
 			take(t, turns, "b", 0, 0)
 			if d := time.Since(began); d != 0 {
-				t.Errorf("after %v: another publisher waits for %v", tt.took, d)
+				t.Errorf("after %v: another caller waits for %v", tt.took, d)
 			}
 			take(t, turns, "a", 0, 0)
 			if d := time.Since(began); d != tt.rest {
-				t.Errorf("after %v, %v of them idle: the publisher rests for %v, want %v", tt.took, tt.idle, d, tt.rest)
+				t.Errorf("after %v, %v of them idle: the caller rests for %v, want %v", tt.took, tt.idle, d, tt.rest)
 			}
-			<-time.After(2 * maxTurnRest)
+			<-time.After(2 * maxRest)
 			take(t, turns, "d", 0, 0)
-			if n := len(turns.byPublisher); n > 1 {
-				t.Errorf("%d publishers are remembered, want at most 1", n)
+			if n := len(turns.byCaller); n > 1 {
+				t.Errorf("%d callers are remembered, want at most 1", n)
 			}
 		})
 	}
 }
 
-// TestTurnsOfMany has publishers with a hundred calls each: each gets its turn, one after the
+// TestTurnsOfMany has callers with a hundred calls each: each gets its turn, one after the
 // other, and what is beyond one waiting call is refused.
 func TestTurnsOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns("lists flows")
+		turns := New("lists flows")
 		type outcome struct {
-			publisher string
+			caller string
 			err       error
 		}
 		outcomes := make(chan outcome, 1000)
@@ -91,8 +91,8 @@ func TestTurnsOfMany(t *testing.T) {
 					}
 					<-time.After(time.Second)
 					active--
-					turn.end(0)
-					turn.leave()
+					turn.End(0)
+					turn.Leave()
 				}
 				outcomes <- outcome{name, err}
 			}()
@@ -102,30 +102,30 @@ func TestTurnsOfMany(t *testing.T) {
 			o := <-outcomes
 			switch {
 			case o.err == nil:
-				done[o.publisher]++
-			case !errors.Is(o.err, errLimit) || !strings.Contains(o.err.Error(), "publisher "+o.publisher+" lists flows already"):
+				done[o.caller]++
+			case !errors.Is(o.err, ErrBusy) || !strings.Contains(o.err.Error(), o.caller+" lists flows already"):
 				t.Errorf("error %v", o.err)
 			}
 		}
 		for _, name := range []string{"p0", "p1", "p2"} {
 			if done[name] != 2 {
-				t.Errorf("publisher %s had %d turns, want 2", name, done[name])
+				t.Errorf("caller %s had %d turns, want 2", name, done[name])
 			}
 		}
 	})
 }
 
-// TestTurnsAreCancelled ends calls that wait: behind a call of the same publisher, for the rest,
-// and for another publisher. Others go on.
+// TestTurnsAreCancelled ends calls that wait: behind a call of the same caller, for the rest,
+// and for another caller. Others go on.
 func TestTurnsAreCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns("lists flows")
-		cancelled := func(publisher string) {
+		turns := New("lists flows")
+		cancelled := func(caller string) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			if _, err := begin(ctx, turns, publisher); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("begin of %s: %v, want the context's error", publisher, err)
+			if _, err := begin(ctx, turns, caller); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("begin of %s: %v, want the context's error", caller, err)
 			}
 		}
 		turn, err := begin(t.Context(), turns, "a")
@@ -135,10 +135,10 @@ func TestTurnsAreCancelled(t *testing.T) {
 		cancelled("a")
 		cancelled("b")
 		<-time.After(time.Second)
-		turn.end(0)
+		turn.End(0)
 		cancelled("a") // the first call has not left
 		take(t, turns, "b", 0, 0)
-		turn.leave()
+		turn.Leave()
 		cancelled("a") // it rests
 		take(t, turns, "a", 0, 0)
 	})
@@ -148,38 +148,38 @@ func TestTurnsAreCancelled(t *testing.T) {
 // those that end before they are received leave nothing.
 func TestTurnsOfBadRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns("lists flows")
-		bad, err := turns.enter("a")
+		turns := New("lists flows")
+		bad, err := turns.Enter("a")
 		if err == nil {
-			err = bad.rest(t.Context())
+			err = bad.Rest(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		bad.work()
+		bad.Work()
 		<-time.After(30 * time.Millisecond)
-		bad.leave()
+		bad.Leave()
 		began := time.Now()
 		take(t, turns, "a", 0, 0)
 		if d := time.Since(began); d != 300*time.Millisecond {
-			t.Errorf("after 30 ms for a bad request the publisher rests for %v, want 300 ms", d)
+			t.Errorf("after 30 ms for a bad request the caller rests for %v, want 300 ms", d)
 		}
 		for range 5 {
-			turn, err := turns.enter("a")
+			turn, err := turns.Enter("a")
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn.leave() // it has not begun
+			turn.Leave() // it has not begun
 		}
-		turn, err := turns.enter("a")
+		turn, err := turns.Enter("a")
 		if err == nil {
-			err = turn.rest(t.Context())
+			err = turn.Rest(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn.leave()
-		if n := turns.byPublisher["a"].calls; n != 0 {
+		turn.Leave()
+		if n := turns.byCaller["a"].calls; n != 0 {
 			t.Errorf("%d calls are counted, want 0", n)
 		}
 	})
