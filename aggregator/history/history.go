@@ -53,6 +53,8 @@ type Commit struct {
 	// Empty is true if the kernel had everything already. The commit is recorded only if the
 	// content of a fragment is different.
 	Empty bool
+	// Patient is true if the commit may be written up to half a minute later, for a crash may cost it.
+	Patient bool
 }
 
 // Change is an update of a fragment. It has at most one of Withdrawn, Snapshot and Patch;
@@ -83,7 +85,10 @@ type Recorder struct {
 
 // New returns a Recorder. It does nothing until Run.
 func New(cfg Config) *Recorder {
-	return &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}}
+	r := &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}}
+	r.late = time.AfterFunc(patience, func() { wake(r.nudge) })
+	r.late.Stop()
+	return r
 }
 
 // Enabled reports whether commits are recorded.
