@@ -81,6 +81,8 @@ type Recorder struct {
 	// dbMu guards db, which is nil while the database is not open.
 	dbMu sync.RWMutex
 	db   *bolt.DB
+	// shares are nil before the first entry must go. Only Run uses them.
+	shares shares
 }
 
 // New returns a Recorder. It does nothing until Run.
