@@ -53,7 +53,7 @@ type Commit struct {
 	// Empty is true if the kernel had everything already. The commit is recorded only if the
 	// content of a fragment is different.
 	Empty bool
-	// Patient is true if the commit may be written up to half a minute later, for a crash may cost it.
+	// Patient is true if the commit may be written half a minute later: a crash may lose it.
 	Patient bool
 }
 
