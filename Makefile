@@ -24,6 +24,7 @@ SIZES     ?= 1000x10,10000x10,1x100000
 API       ?= replay,real
 REAL      ?= 1000x10
 PROXY     ?= weft
+BASE      ?= HEAD
 RUNS      ?= 1
 PEER      ?=
 TABLE     ?=
@@ -43,7 +44,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check lines bench bench-scale bench-peers bench-fleet fuzz chaos attack wedge faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
+.PHONY: help build run test lint generate check lines bench bench-scale bench-against bench-peers bench-fleet fuzz chaos attack wedge faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -86,6 +87,13 @@ bench-scale: ## weft run on clusters of SIZES, of POLICIES and of EXPLAIN, from 
 	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes "$(SIZES)" -scale.policies "$(POLICIES)" -scale.explain "$(EXPLAIN)" -scale.changes 100 -scale.api $(API) -scale.real $(REAL) \
 		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.rest 12s -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
 		$(if $(PROFILE),-scale.profile $(abspath $(PROFILE)))
+
+bench-against: SIZES := 1000x10,10000x10
+bench-against: API := replay
+bench-against: ## weft run beside the weft of commit BASE, on clusters of SIZES, from API: what both cost, and the ratios
+	@.ci/need nft ip
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h -run '^TestAgainst$$' ./scale -scale.against $(BASE) -scale.sizes "$(SIZES)" -scale.api $(API) \
+		-scale.policies 20000x200x2000 -scale.duration 3s -scale.rest 12s -scale.turns 12
 
 bench-peers: ## weft run with 1,000 policies beside another engine, PEER='NAME=PROGRAM ARGUMENTS'; RUNS=N (root)
 	@.ci/need nft ip

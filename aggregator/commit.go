@@ -69,10 +69,11 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	// A reader that asks after the answer finds the entry.
 	w.record(accepted, counts, stats, phases)
 	w.answer(accepted, Result{Revision: w.revision, Changes: counts})
-	w.announce(accepted, plan, counts, stats, phases)
 	if structural(plan) {
+		w.logged = time.Time{}
 		w.inspector.Wake()
 	}
+	w.announce(accepted, plan, counts, stats, phases)
 	if w.purger.Busy() {
 		w.purger.Step()
 	}
@@ -372,6 +373,9 @@ func (w *writer) noteGone(accepted []*submission) {
 	}
 }
 
+// logInterval is how often a commit that changes nothing but elements has a line in the log: a line costs a tenth of it.
+const logInterval = time.Second
+
 // announce reports a commit to the log, to watchers and to the flows.
 func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, p phases) {
 	keys := make([]desired.Key, 0, len(accepted))
@@ -380,12 +384,18 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 	}
 	slices.SortFunc(keys, desired.Key.Compare)
 	keys = slices.Compact(keys)
-	w.log.LogAttrs(context.Background(), slog.LevelInfo, "committed",
-		slog.Uint64("revision", w.revision), slog.Int("fragments", len(keys)), slog.Int("updates", len(accepted)),
-		slog.Int("ops", len(plan.Ops)), slog.Int("bytes", stats.Bytes),
-		slog.Duration("wait", p.wait), slog.Duration("build", p.build), slog.Duration("kernel", p.kernel),
-		slog.Int("rules_added", plan.Counts.RulesAdded), slog.Int("rules_deleted", plan.Counts.RulesDeleted),
-		slog.Int("elements_added", plan.Counts.ElementsAdded), slog.Int("elements_deleted", plan.Counts.ElementsDeleted))
+	if now := w.cfg.Now(); now.Sub(w.logged) < logInterval {
+		w.unlogged++
+	} else {
+		w.log.LogAttrs(context.Background(), slog.LevelInfo, "committed",
+			slog.Uint64("revision", w.revision), slog.Int("fragments", len(keys)), slog.Int("updates", len(accepted)),
+			slog.Int("ops", len(plan.Ops)), slog.Int("bytes", stats.Bytes),
+			slog.Duration("wait", p.wait), slog.Duration("build", p.build), slog.Duration("kernel", p.kernel),
+			slog.Int("rules_added", plan.Counts.RulesAdded), slog.Int("rules_deleted", plan.Counts.RulesDeleted),
+			slog.Int("elements_added", plan.Counts.ElementsAdded), slog.Int("elements_deleted", plan.Counts.ElementsDeleted),
+			slog.Int("not_logged", w.unlogged))
+		w.logged, w.unlogged = now, 0
+	}
 	w.flows.After(plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
 		Revision: w.revision, Fragments: namesOf(keys), Changes: counts,
 		Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),

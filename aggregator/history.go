@@ -22,11 +22,13 @@ func (w *writer) record(accepted []*submission, counts *weftv1.Counts, stats ker
 	if !w.history.Enabled() {
 		return
 	}
-	c := &history.Commit{Revision: w.entry(counts), Empty: counts == nil}
+	c := &history.Commit{Revision: w.entry(counts), Empty: counts == nil, Patient: true}
 	c.Revision.Size = uint64(stats.Bytes) //nolint:gosec // a size
 	c.Revision.Wait, c.Revision.Build, c.Revision.Kernel = durationpb.New(p.wait), durationpb.New(p.build), durationpb.New(p.kernel)
 	place := make(map[desired.Key]*weftv1.FragmentChange, len(accepted))
 	for _, s := range accepted {
+		// A session sends its fragments anew after a crash, and then the history has their content again.
+		c.Patient = c.Patient && !s.update.Snapshot && !s.durable
 		c.Changes = append(c.Changes, w.historyChange(s))
 		key := s.key()
 		m := place[key]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -36,9 +37,10 @@ const (
 // metrics are those of the aggregator.
 type metrics struct {
 	commits    prometheus.Counter
-	duration   *prometheus.HistogramVec
-	elements   *prometheus.CounterVec
-	rules      *prometheus.CounterVec
+	// duration has an observer for each phase: wait, build and kernel.
+	duration [3]prometheus.Observer
+	// elements and rules count what was added, and then what was deleted.
+	elements, rules [2]prometheus.Counter
 	rejections *prometheus.CounterVec
 	shadowed   prometheus.Gauge
 	dropped    prometheus.Counter
@@ -54,8 +56,9 @@ type metrics struct {
 	findings *prometheus.GaugeVec
 	// historyLost counts commits whose entries are lost.
 	historyLost prometheus.Counter
-	// work counts what the writer looks at, by kind.
-	work *prometheus.CounterVec
+	// work counts what the writer looks at, by kind; looked are the counters of a desired.Work.
+	work   *prometheus.CounterVec
+	looked [3]prometheus.Counter
 
 	mu sync.Mutex
 	// publishers are those with a label of their own.
@@ -91,16 +94,19 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		return v
 	}
 	m.commits = counter("weft_commits_total", "Batches committed to the kernel.")
-	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weft_commit_duration_seconds", Help: "Seconds that each commit spent in a phase: wait (of its oldest update for its turn), build (merge and plan), kernel.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 	}, []string{"phase"})
-	register(m.duration)
-	for _, phase := range []string{"wait", "build", "kernel"} {
-		m.duration.WithLabelValues(phase)
+	register(duration)
+	for i, phase := range []string{"wait", "build", "kernel"} {
+		m.duration[i] = duration.WithLabelValues(phase)
 	}
-	m.elements = vec("weft_elements_changed_total", "Elements of sets and maps that commits added to and deleted from the kernel.", "change", "added", "deleted")
-	m.rules = vec("weft_rules_changed_total", "Rules that commits added to and deleted from the kernel.", "change", "added", "deleted")
+	elements := vec("weft_elements_changed_total", "Elements of sets and maps that commits added to and deleted from the kernel.", "change")
+	rules := vec("weft_rules_changed_total", "Rules that commits added to and deleted from the kernel.", "change")
+	for i, change := range []string{"added", "deleted"} {
+		m.elements[i], m.rules[i] = elements.WithLabelValues(change), rules.WithLabelValues(change)
+	}
 	m.rejections = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weft_rejections_total", Help: "Updates rejected, by publisher and the reason of the first violation."}, []string{"publisher", "reason"})
 	register(m.rejections)
 	m.dropped = counter("weft_updates_dropped_total", "Updates dropped because their sender was gone before they were applied.")
@@ -116,6 +122,9 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.found(nil)
 	m.unrepaired = gauge("weft_unrepaired_tables", "Tables that differ from the committed state because the kernel refuses to repair them.")
 	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
+	for i, kind := range []string{workKeys, workRules, workObjects} {
+		m.looked[i] = m.work.WithLabelValues(kind)
+	}
 	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},
 		func() float64 { return float64(pending()) }))
 	m.flows = &flows.Metrics{
@@ -131,9 +140,9 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 func (m *metrics) committed(c *weftv1.Counts, revision uint64, p phases) {
 	m.commits.Inc()
 	if p != (phases{}) {
-		m.duration.WithLabelValues("wait").Observe(p.wait.Seconds())
-		m.duration.WithLabelValues("build").Observe(p.build.Seconds())
-		m.duration.WithLabelValues("kernel").Observe(p.kernel.Seconds())
+		for i, d := range [...]time.Duration{p.wait, p.build, p.kernel} {
+			m.duration[i].Observe(d.Seconds())
+		}
 	}
 	m.revision.Set(float64(revision))
 	m.changed(c)
@@ -148,9 +157,9 @@ func (m *metrics) found(count map[lint.ID]int) {
 
 // worked counts what the state has looked at between two calls.
 func (m *metrics) worked(before, after desired.Work) {
-	m.work.WithLabelValues(workKeys).Add(float64(after.Keys - before.Keys))
-	m.work.WithLabelValues(workRules).Add(float64(after.Rules - before.Rules))
-	m.work.WithLabelValues(workObjects).Add(float64(after.Objects - before.Objects))
+	for i, n := range [...]uint64{after.Keys - before.Keys, after.Rules - before.Rules, after.Objects - before.Objects} {
+		m.looked[i].Add(float64(n))
+	}
 }
 
 // repaired counts a repair.
@@ -160,10 +169,10 @@ func (m *metrics) repaired(c *weftv1.Counts) {
 }
 
 func (m *metrics) changed(c *weftv1.Counts) {
-	m.elements.WithLabelValues("added").Add(float64(c.GetElementsAdded()))
-	m.elements.WithLabelValues("deleted").Add(float64(c.GetElementsDeleted()))
-	m.rules.WithLabelValues("added").Add(float64(c.GetRulesAdded()))
-	m.rules.WithLabelValues("deleted").Add(float64(c.GetRulesDeleted()))
+	m.elements[0].Add(float64(c.GetElementsAdded()))
+	m.elements[1].Add(float64(c.GetElementsDeleted()))
+	m.rules[0].Add(float64(c.GetRulesAdded()))
+	m.rules[1].Add(float64(c.GetRulesDeleted()))
 }
 
 // rejected counts a rejection, and returns its labels.

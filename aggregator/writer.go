@@ -75,6 +75,9 @@ type writer struct {
 	commitDue time.Time
 	// grant is granted.
 	grant desired.Grant
+	// logged is when a commit last had a line in the log, and unlogged how many had none since.
+	logged   time.Time
+	unlogged int
 	// purger removes entries that packets have put into affinity maps.
 	purger *flows.Purger
 }

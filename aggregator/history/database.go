@@ -41,6 +41,8 @@ var (
 	logBucket     = []byte("log")
 	beforeBucket  = []byte("before")
 	contentBucket = []byte("content")
+	// publishersBucket is not in a database of a weft that has no shares.
+	publishersBucket = []byte("publishers")
 
 	versionKey   = []byte("version")
 	forgottenKey = []byte("forgotten")
@@ -48,6 +50,7 @@ var (
 	logKey       = []byte("log")
 	contentKey   = []byte("content")
 	lineageKey   = []byte("lineage")
+	commonKey    = []byte("common")
 )
 
 // guarded calls f and returns a panic as an error: bbolt panics if it meets a damaged page,
@@ -135,10 +138,13 @@ func prepare(tx *bolt.Tx) error {
 			return fmt.Errorf("%w: its version is %s, and this weft reads version %s", errVersion, v, version)
 		}
 	}
-	for _, name := range [][]byte{metaBucket, logBucket, beforeBucket, contentBucket} {
+	for _, name := range [][]byte{metaBucket, logBucket, beforeBucket, contentBucket, publishersBucket} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
+	}
+	if err := adoptForgotten(tx); err != nil {
+		return err
 	}
 	return tx.Bucket(metaBucket).Put(versionKey, []byte(version))
 }
@@ -147,7 +153,7 @@ func prepare(tx *bolt.Tx) error {
 func (r *Recorder) drop(cause error) error {
 	r.dbMu.Lock()
 	db := r.db
-	r.db = nil
+	r.db, r.shares = nil, nil
 	r.dbMu.Unlock()
 	err := guarded(db.Close)
 	return errors.Join(err, r.moveDamaged(filepath.Join(r.cfg.Dir, databaseName), cause))

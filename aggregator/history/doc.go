@@ -7,7 +7,14 @@
 // and knows no rules.
 //
 // Read first: queue.go (what waits for the disk), then write.go (how a commit is stored), then
-// read.go (how earlier content is found).
+// share.go (what is removed), then read.go (how earlier content is found).
+//
+// # Groups
+//
+// A transaction costs more than the commit of one endpoint, so commits share them. A commit
+// waits at most a second for others, one that is [Commit.Patient] half a minute; 512 commits, or
+// content of 1 MiB, wait no longer. Until then an update is kept as it is: messages are made of
+// it when it is written. Reads have the group that waits written first.
 //
 // # The database
 //
@@ -16,15 +23,18 @@
 //
 //	meta
 //	  version    "1", the version of this format
-//	  forgotten  8 bytes: entries up to this revision were removed
+//	  forgotten  8 bytes: a part of entries up to this revision was removed
 //	  entries    8 bytes: the number of entries in "log"
 //	  log        8 bytes: the bytes of "log" and "before"
 //	  content    8 bytes: the bytes of "content"
 //	  lineage    that of the last start (package statedir)
+//	  common     8 bytes: all entries up to this revision were removed
 //	log
 //	  REVISION NUMBER  weft.v1.Revision
 //	before
 //	  REVISION NUMBER  JSON: what the fragments had before, as far as it is different
+//	publishers
+//	  PUBLISHER  8 bytes: its part of entries up to this revision was removed
 //	content
 //	  PUBLISHER/NAME   a bucket of the fragment's entries (package entries), as of the last
 //	                   recorded commit; "unknown" alone if the content is not known
@@ -36,16 +46,22 @@
 //
 // # Bounds
 //
-// The oldest entries are removed when there are more than Config.MaxEntries, or when the
-// entries and the content have more than Config.MaxBytes. Pages of the file are used again:
-// it does not grow beyond about twice MaxBytes. The content of a fragment is not kept if it
-// has more than [MaxContent] or a quarter of MaxBytes, or if
-// all content would have more than half of MaxBytes.
+// There are at most Config.MaxEntries entries, and at most Config.MaxBytes of entries and
+// content. What must go is the oldest part of the publisher that has the most, so no publisher
+// loses an entry while another has more than it. An entry of several publishers loses the part
+// of one; the others' stay. All content is at most half of MaxBytes: beyond that, the largest
+// fragment of the publisher with the most content is not kept, and neither is a fragment of more
+// than [MaxContent] or a quarter of MaxBytes. Pages of the file are used again: it does not grow beyond
+// about twice MaxBytes. Entries are counted when the first one must go after a start.
+//
+// A comparison says of each publisher what is known: if its part is removed after the first revision,
+// the earlier content of all its fragments is not known. A comparison of one commit has what is left of
+// that commit.
 //
 // # Faults
 //
-// A kill or a power failure loses the commits that were not written yet, at most those of a
-// tenth of a second: bbolt falls back to the last transaction that is complete. A database
+// A kill or a power failure loses the commits that were not written yet: at most those of a
+// second, and half a minute of patient ones. bbolt falls back to the last transaction that is complete. A database
 // that is damaged is renamed to history.db.damaged, in place of an earlier one, and a new one
 // begins. A database of another version is left as it is: nothing is recorded, and commits go
 // on. If the file cannot be opened or written, that is logged once, counted by Config.Failed,

@@ -53,6 +53,8 @@ type Commit struct {
 	// Empty is true if the kernel had everything already. The commit is recorded only if the
 	// content of a fragment is different.
 	Empty bool
+	// Patient is true if the commit may be written half a minute later: a crash may lose it.
+	Patient bool
 }
 
 // Change is an update of a fragment. It has at most one of Withdrawn, Snapshot and Patch;
@@ -79,11 +81,16 @@ type Recorder struct {
 	// dbMu guards db, which is nil while the database is not open.
 	dbMu sync.RWMutex
 	db   *bolt.DB
+	// shares are nil before the first entry must go. Only Run uses them.
+	shares shares
 }
 
 // New returns a Recorder. It does nothing until Run.
 func New(cfg Config) *Recorder {
-	return &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}}
+	r := &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}}
+	r.late = time.AfterFunc(patience, func() { wake(r.nudge) })
+	r.late.Stop()
+	return r
 }
 
 // Enabled reports whether commits are recorded.

@@ -15,15 +15,21 @@ const (
 	maxWaiting = 4096
 	// maxWeight is how much content waits with them, in bytes.
 	maxWeight = 16 * MaxContent
-	// interval is the least time between two transactions: commits in between share the next
-	// one.
-	interval = 100 * time.Millisecond
+	// interval is how long a commit waits for others to share its transaction, and patience how long
+	// one does that is Patient.
+	interval = time.Second
+	patience = 30 * time.Second
+	// groupSize and groupWeight are how many commits, and how much content, do not wait any longer.
+	groupSize   = 512
+	groupWeight = 2 * MaxContent
 )
 
 // queue holds the commits that are not written yet.
 type queue struct {
-	// nudge has room for one value: Run looks at the whole queue. urgent ends its pause.
+	// nudge and urgent have room for one value: Run looks at the whole queue, after interval or at once.
 	nudge, urgent chan struct{}
+	// late nudges for a Patient commit.
+	late *time.Timer
 
 	mu     sync.Mutex
 	items  []*Commit
@@ -57,7 +63,14 @@ func (r *Recorder) Record(c *Commit) {
 	}
 	r.weight += weight
 	r.items = append(r.items, c)
-	wake(r.nudge)
+	switch {
+	case len(r.items) >= groupSize || r.weight >= groupWeight:
+		wake(r.urgent)
+	case !c.Patient:
+		wake(r.nudge)
+	case len(r.items) == 1:
+		r.late.Reset(patience - interval)
+	}
 }
 
 func (c *Commit) weight() (n int) {
@@ -117,7 +130,6 @@ func (r *Recorder) Flush(ctx context.Context) error {
 		return fmt.Errorf("%w: weft stops", ErrUnavailable)
 	}
 	r.flushes = append(r.flushes, done)
-	wake(r.nudge)
 	wake(r.urgent)
 	r.mu.Unlock()
 	select {
@@ -141,15 +153,16 @@ func (r *Recorder) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-r.urgent:
-		case <-time.After(interval):
-		}
-		select {
-		case <-ctx.Done():
 			_ = r.writeAll() // it is reported
 			return
-		case <-r.nudge:
+		case <-r.urgent:
 		case <-retry:
+		case <-r.nudge:
+			select {
+			case <-ctx.Done():
+			case <-r.urgent:
+			case <-time.After(interval):
+			}
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -36,12 +38,14 @@ type Query struct {
 // List returns entries, the newest first, and the last revision that may be forgotten.
 //
 // Possible errors: ErrDisabled, ErrUnavailable, ctx's.
-func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, forgotten uint64, err error) {
+func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, lost uint64, err error) {
 	if err := r.Flush(ctx); err != nil {
 		return nil, 0, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		forgotten = uint64(number(tx, forgottenKey)) //nolint:gosec // trim wrote it
+		for _, p := range publishers(tx, q.wants) {
+			lost = max(lost, forgotten(tx, p))
+		}
 		cursor := tx.Bucket(logBucket).Cursor()
 		for key, value := cursor.Last(); key != nil && (q.Limit == 0 || len(all) < q.Limit); key, value = cursor.Prev() {
 			if q.Before != 0 && revisionOf(key) >= q.Before {
@@ -63,7 +67,21 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, f
 		}
 		return nil
 	})
-	return all, forgotten, unavailable(err)
+	return all, lost, unavailable(err)
+}
+
+// publishers returns those that have content or have had entries.
+func publishers(tx *bolt.Tx, wants func(string) bool) []string {
+	all := make(map[string]bool)
+	for _, name := range [][]byte{contentBucket, publishersBucket} {
+		cursor := tx.Bucket(name).Cursor()
+		for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
+			if p := publisherOf(string(key)); wants(p) {
+				all[p] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func (q *Query) wants(publisher string) bool {
@@ -104,17 +122,22 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		return nil, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		if forgotten := uint64(number(tx, forgottenKey)); from < forgotten { //nolint:gosec // trim wrote it
-			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, forgotten)
+		lacking, begin := make(map[string]bool), uint64(math.MaxUint64)
+		for _, p := range publishers(tx, reader.Sees) {
+			n := forgotten(tx, p)
+			lacking[p], begin = from < n, min(begin, n)
 		}
-		c := &comparison{tx: tx, from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference)}
+		if len(lacking) > 0 && from < begin {
+			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, begin)
+		}
+		c := &comparison{tx: tx, from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference), lacking: lacking}
 		if !reader.All {
 			c.limit = min(c.limit, maxCompared)
 		}
 		if err := c.walk(func(revision uint64, b before) error { c.find(revision, b, reader); return nil }); err != nil {
 			return err
 		}
-		if err := c.walk(c.undo); err != nil {
+		if err := cmp.Or(c.findLacking(), c.walk(c.undo)); err != nil {
 			return err
 		}
 		out, err = c.result()
@@ -149,6 +172,8 @@ type comparison struct {
 	tx       *bolt.Tx
 	from, to uint64
 	found    map[desired.Key]*difference
+	// lacking has the publishers of which entries after the first revision are removed.
+	lacking map[string]bool
 	// size is the bytes of the content so far, and limit the most.
 	size, limit int64
 }
@@ -197,16 +222,50 @@ func (c *comparison) find(revision uint64, b before, reader desired.Reader) {
 	if !reader.Sees(publisher) {
 		return
 	}
-	d := c.found[key]
-	if d == nil {
-		d = &difference{Difference: Difference{Fragment: key}}
-		c.found[key] = d
-	}
+	d := c.of(key)
 	if revision > c.to {
 		d.Later = append(d.Later, revision)
 	} else {
 		d.reached = true
 	}
+}
+
+// of returns the difference of a fragment.
+func (c *comparison) of(key desired.Key) *difference {
+	d := c.found[key]
+	if d == nil {
+		d = &difference{Difference: Difference{Fragment: key}}
+		c.found[key] = d
+	}
+	return d
+}
+
+// findLacking notes the fragments of publishers that are lacking: they may have changed, unless
+// one commit is looked at, which is in the log.
+func (c *comparison) findLacking() error {
+	if c.to == c.from+1 {
+		return nil
+	}
+	return c.tx.Bucket(contentBucket).ForEachBucket(func(id []byte) error {
+		publisher, name, _ := strings.Cut(string(id), "/")
+		if !c.lacking[publisher] {
+			return nil
+		}
+		d := c.of(desired.Key{Publisher: publisher, Name: name})
+		d.reached = true
+		return c.load(d)
+	})
+}
+
+// load sets a difference to the content of now.
+func (c *comparison) load(d *difference) (err error) {
+	s := load(c.tx, []byte(d.Fragment.String()))
+	if d.state = s.state(); d.state == known {
+		if err = c.hold(s.size); err == nil {
+			d.entries, err = s.all()
+		}
+	}
+	return err
 }
 
 // undo goes back behind a change.
@@ -217,16 +276,8 @@ func (c *comparison) undo(revision uint64, b before) error {
 		return nil
 	}
 	if d.state == 0 {
-		s := load(c.tx, []byte(b.Fragment))
-		d.state = s.state()
-		if d.state == known {
-			var err error
-			if err = c.hold(s.size); err == nil {
-				d.entries, err = s.all()
-			}
-			if err != nil {
-				return err
-			}
+		if err := c.load(d); err != nil {
+			return err
 		}
 	}
 	if revision <= c.to && d.To.State == 0 {
@@ -271,8 +322,19 @@ func (c *comparison) result() ([]Difference, error) {
 		if !d.reached {
 			continue
 		}
+		if d.To.State == 0 {
+			if err := d.content(&d.To); err != nil {
+				return nil, err
+			}
+		}
 		if err := d.content(&d.From); err != nil {
 			return nil, err
+		}
+		if p := d.Fragment.Publisher; c.lacking[p] {
+			d.From = Content{State: unknown}
+			if c.to < forgotten(c.tx, p) {
+				d.To = Content{State: unknown}
+			}
 		}
 		if !same(d.From, d.To) {
 			out = append(out, d.Difference)

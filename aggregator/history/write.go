@@ -49,6 +49,10 @@ func (r *Recorder) write(items []*Commit) error {
 			return r.trim(tx)
 		})
 	})
+	if err != nil {
+		// They may have counted what was taken back.
+		r.shares = nil
+	}
 	if isDamage(err) {
 		return r.drop(err)
 	}
@@ -97,6 +101,9 @@ func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
 	}
 	if err := tx.Bucket(beforeBucket).Put(key, text); err != nil {
 		return err
+	}
+	if r.shares != nil {
+		r.shares.count(key, c.Revision, entry, changes, text)
 	}
 	if err := add(tx, entriesKey, 1); err != nil {
 		return err
@@ -178,8 +185,10 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 	if err := add(tx, contentKey, s.size-size); err != nil {
 		return nil, err
 	}
-	if s.size <= min(MaxContent, r.cfg.MaxBytes/4) && number(tx, contentKey) <= r.cfg.MaxBytes/2 {
-		return b, nil
+	if s.size <= min(MaxContent, r.cfg.MaxBytes/4) {
+		if fits, err := r.makeRoom(tx, ch.Fragment.Publisher); err != nil || fits {
+			return b, err
+		}
 	}
 	if was == known {
 		all, err := s.all()
@@ -221,37 +230,6 @@ func (r *Recorder) forget(tx *bolt.Tx, s *stored, exists bool) error {
 		return nil
 	}
 	return tx.Bucket(contentBucket).DeleteBucket(s.id)
-}
-
-// trim removes the oldest entries while there are too many.
-func (r *Recorder) trim(tx *bolt.Tx) error {
-	log, befores := tx.Bucket(logBucket), tx.Bucket(beforeBucket)
-	left, size := number(tx, entriesKey), number(tx, logKey)
-	var forgotten uint64
-	cursor := log.Cursor()
-	for key, value := cursor.First(); key != nil; key, value = cursor.First() {
-		if left <= int64(r.cfg.MaxEntries) && size+number(tx, contentKey) <= r.cfg.MaxBytes {
-			break
-		}
-		left--
-		size -= int64(2*len(key) + len(value) + len(befores.Get(key)))
-		forgotten = revisionOf(key)
-		if err := befores.Delete(key); err != nil {
-			return err
-		}
-		if err := log.Delete(key); err != nil {
-			return err
-		}
-	}
-	if forgotten == 0 {
-		return nil
-	}
-	for key, n := range map[string]int64{string(entriesKey): left, string(logKey): size, string(forgottenKey): int64(forgotten)} { //nolint:gosec // number reads it
-		if err := putNumber(tx, []byte(key), n); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // revisionOf returns the revision of a key of the log.

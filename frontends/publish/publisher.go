@@ -313,7 +313,7 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	case sent.Err == nil:
 		l.committed = l.cfg.Now()
 		l.acknowledge(sent.Revision, true)
-		l.log.Info("published", "revision", sent.Revision, "items", items, "snapshot", sent.Snapshot,
+		l.log.Debug("published", "revision", sent.Revision, "items", items, "snapshot", sent.Snapshot,
 			"elements_added", u.Added, "elements_removed", u.Removed, "duration", sent.Wait)
 	case errors.As(sent.Err, &rejected):
 		l.rejections = append(l.rejections, rejected)

@@ -61,6 +61,8 @@ type proxyMetrics struct {
 	syncFailures    *prometheus.CounterVec
 	cleanupFailures *prometheus.CounterVec
 	noLocalTotal    *prometheus.GaugeVec
+	// shown is what noLocalTotal has.
+	shown missing
 }
 
 // programmingBuckets returns the buckets of kube-proxy: 0, 0.25 s, 0.5 s, 1 to 59 s, 60
@@ -178,6 +180,7 @@ func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time)
 
 // noLocal sets the numbers of ports without local endpoints.
 func (m *proxyMetrics) noLocal(sum *missing) {
+	m.shown = *sum
 	for f, name := range m.families {
 		if name != "" {
 			m.noLocalTotal.WithLabelValues("internal", name).Set(float64(sum[internal][f]))

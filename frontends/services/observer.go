@@ -55,7 +55,9 @@ func (o *observer) Committed(items []change) {
 	changes := modelChanges(items)
 	o.servers.Apply(changes, node)
 	o.noLocal.apply(changes)
-	o.metrics.proxy.noLocal(&o.noLocal.sum)
+	if o.noLocal.sum != o.metrics.proxy.shown {
+		o.metrics.proxy.noLocal(&o.noLocal.sum)
+	}
 }
 
 // Refused implements publish.Observer.

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,24 +62,27 @@ func (l *partialList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// messages has the kinds that read encoded objects, by API version and kind. It has nil for a
-// type of which objects are made.
-type messages map[string]map[string]*kind
+// messages has the kinds of encoded objects, by API version and kind.
+type messages map[string]map[string]*messageKind
+
+// messageKind is a type of encoded objects.
+type messageKind struct {
+	*kind
+	// whole is true if objects are made of the messages.
+	whole bool
+}
 
 // add notes that a user follows a kind. Objects with several users are made.
 func (m messages) add(k *kind) {
 	version := k.gvk.GroupVersion().String()
 	if m[version] == nil {
-		m[version] = make(map[string]*kind)
+		m[version] = make(map[string]*messageKind)
 	}
-	if _, ok := m[version][k.gvk.Kind]; ok || k.unmarshal == nil {
-		m[version][k.gvk.Kind] = nil
-		return
-	}
-	m[version][k.gvk.Kind] = k
+	_, shared := m[version][k.gvk.Kind]
+	m[version][k.gvk.Kind] = &messageKind{k, shared || k.unmarshal == nil}
 }
 
-// errWhole means that an object must be made of a message.
+// errWhole means that client-go must decode a message.
 var errWhole = errors.New("no kind reads the message")
 
 // object reads an encoded object or list.
@@ -107,10 +111,21 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 	}
 	item, isList := bytes.CutSuffix(name, []byte("List"))
 	k := m[string(version)][string(item)]
-	if k == nil {
+	if k == nil || k.whole && isList {
 		return nil, nil, errWhole
 	}
 	gvk := k.gvk
+	if k.whole {
+		// As client-go makes it, without the look-ups in its scheme.
+		o, ok := reflect.New(reflect.TypeOf(k.object).Elem()).Interface().(interface {
+			runtime.Object
+			Unmarshal([]byte) error
+		})
+		if !ok {
+			return nil, nil, errWhole
+		}
+		return o, &gvk, o.Unmarshal(raw)
+	}
 	if isList {
 		gvk.Kind += "List"
 		list, err := k.partialList(raw)
@@ -236,7 +251,7 @@ func readEvent(event *metav1.WatchEvent, message []byte) error {
 	})
 }
 
-// messageDecoder makes objects only of messages that no kind reads, among them those that are
+// messageDecoder leaves to next the messages that no kind reads, lists of whole objects, and messages that are
 // not valid: next says why.
 type messageDecoder struct {
 	next     runtime.Decoder

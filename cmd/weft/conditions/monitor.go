@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// interval is the time between two looks of Run.
-	interval = 2 * time.Second
+	// interval is the time between two looks of Run. A look wakes a process that rests.
+	interval = 10 * time.Second
 	// hold is for how long a condition must last before it is reported. As much again is
 	// added at random: the nodes of a cluster share many a cause.
 	hold = 30 * time.Second

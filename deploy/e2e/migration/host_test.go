@@ -56,6 +56,8 @@ func (h *host) launch(v version, flags ...string) {
 	argv := append([]string{
 		program(string(v)), "run", "--manifests", "../../examples/manifests", "--hostname-override", "node-a", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56",
 		"--socket", h.path("weft.sock"), "--state-dir", h.path("state"), "--metrics-bind-address=", "--healthz-bind-address=127.0.0.1:10256", "--ready-grace=1s",
+		// Each published update has a line.
+		"--log-level=debug",
 	}, flags...)
 	var err error
 	if h.weft, err = h.node.Start(string(v), h.path(fmt.Sprintf("log.%d", h.starts)), nil, argv...); err != nil {

@@ -30,11 +30,14 @@ var (
 	changesFlag  = flag.Int("scale.changes", 10, "isolated changes of each kind in the cluster with network policies")
 	runsFlag     = flag.Int("scale.runs", 1, "how often everything is measured")
 	tableFlag    = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")
+	againstFlag  = flag.String("scale.against", "", "commit whose weft TestAgainst runs beside this one; empty skips it")
+	turnsFlag    = flag.Int("scale.turns", 10, "turns of each weft in each phase of TestAgainst, each as long as -scale.duration")
 	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes, of the rolling update and of the start with policies) and heap (settled); they cost something themselves")
 )
 
-// The words of -scale.api and -scale.proxy.
+// The words of -scale.api and -scale.proxy, and the weft of -scale.against.
 const (
+	base      = "base"
 	replay    = "replay"
 	realAPI   = "real"
 	weft      = "weft"
@@ -58,6 +61,9 @@ func TestMain(m *testing.M) {
 	tests.Programs = append(tests.Programs, suite.Weft(module), suite.Program{
 		Name: replay, Dir: module, Package: "./frontends/source/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
 	})
+	if *againstFlag != "" {
+		tests.Programs = append(tests.Programs, suite.Earlier(base, module, *againstFlag))
+	}
 	if slices.Contains(list(apisFlag), realAPI) {
 		tests.Programs = append(tests.Programs, suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "..", "./cmd/controlplane"))
 	}

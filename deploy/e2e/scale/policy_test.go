@@ -53,7 +53,7 @@ func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (*api, *population, *proxy) {
 	t.Helper()
 	ctx := t.Context()
-	a, err := startAPI(ctx, network, replay, services)
+	a, err := startAPI(ctx, network.Control, replay, services.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,9 +46,9 @@ func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*p
 		return nil, err
 	}
 	switch name {
-	case weft:
+	case weft, base:
 		p.argv = []string{
-			tests.Path(weft), "run", "--kubeconfig", a.kubeconfig, "--hostname-override", node, "--cluster-cidr", n.PodCIDRs[0].String(),
+			tests.Path(name), "run", "--kubeconfig", a.kubeconfig, "--hostname-override", node, "--cluster-cidr", n.PodCIDRs[0].String(),
 			// A namespace may not change the machine's limits.
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 			"--socket", filepath.Join(p.dir, "weft.sock"), "--state-dir", filepath.Join(p.dir, "state"),

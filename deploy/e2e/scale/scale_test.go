@@ -34,7 +34,7 @@ func TestScale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	network, err := newNetwork(t.Context())
+	network, err := newNetwork(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func measureBare(t *testing.T, r *results, s size) {
 func measureAll(t *testing.T, network *lab.Lab, r *results, kind string, s size) {
 	t.Helper()
 	ctx := t.Context()
-	a, err := startAPI(ctx, network, kind, s)
+	a, err := startAPI(ctx, network.Control, kind, s.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,10 +28,10 @@ import (
 // node is the one with the proxy.
 const node = "node-1"
 
-// newNetwork makes one node, and answers for every endpoint there may be: the host
-// behind the node's default route takes all of their addresses for its own.
-func newNetwork(ctx context.Context) (*lab.Lab, error) {
-	l, err := lab.New(lab.Config{Nodes: 1})
+// newNetwork makes so many nodes, and answers for every endpoint there may be: the host
+// behind the nodes' default route takes all of their addresses for its own.
+func newNetwork(ctx context.Context, nodes int) (*lab.Lab, error) {
+	l, err := lab.New(lab.Config{Nodes: nodes})
 	if err != nil {
 		return nil, err
 	}
@@ -74,25 +74,25 @@ type api struct {
 	stop       func() error
 }
 
-// startAPI starts one without objects. Its data and logs are apart for each size.
-func startAPI(ctx context.Context, l *lab.Lab, kind string, s size) (*api, error) {
-	dir := filepath.Join(runDir, kind+"-"+s.String())
+// startAPI starts one without objects on a host. Its data are in a directory with the name.
+func startAPI(ctx context.Context, h *lab.Host, kind, name string) (*api, error) {
+	dir := filepath.Join(runDir, kind+"-"+name)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755), os.MkdirAll(logDir, 0o755)); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
 	switch kind {
 	case replay:
-		return startReplay(ctx, l, dir)
+		return startReplay(ctx, h, dir)
 	case realAPI:
-		return startCluster(ctx, l, dir)
+		return startCluster(ctx, h, dir)
 	default:
 		return nil, fmt.Errorf("-scale.api=%s: want %s or %s", kind, replay, realAPI)
 	}
 }
 
-func startReplay(ctx context.Context, l *lab.Lab, dir string) (*api, error) {
-	address := netip.AddrPortFrom(l.Control.Addresses.V4, 6443).String()
-	p, err := l.Control.Start(replay, filepath.Join(logDir, "replay.log"), nil, tests.Path(replay), "-listen", address)
+func startReplay(ctx context.Context, h *lab.Host, dir string) (*api, error) {
+	address := netip.AddrPortFrom(h.Addresses.V4, 6443).String()
+	p, err := h.Start(replay, filepath.Join(logDir, "replay.log"), nil, tests.Path(replay), "-listen", address)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +120,8 @@ func startReplay(ctx context.Context, l *lab.Lab, dir string) (*api, error) {
 	return a, nil
 }
 
-func startCluster(ctx context.Context, l *lab.Lab, dir string) (*api, error) {
-	c, err := cluster.Start(ctx, cluster.Config{Binary: tests.Path("controlplane"), Dir: dir, LogDir: logDir, Host: l.Control})
+func startCluster(ctx context.Context, h *lab.Host, dir string) (*api, error) {
+	c, err := cluster.Start(ctx, cluster.Config{Binary: tests.Path("controlplane"), Dir: dir, LogDir: logDir, Host: h})
 	if err != nil {
 		return nil, err
 	}

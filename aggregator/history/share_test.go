@@ -1,0 +1,133 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// TestQuietPublishersKeepTheirHistory has one publisher that changes much more than the history holds,
+// after and between the changes of others: theirs stay, and can be undone.
+func TestQuietPublishersKeepTheirHistory(t *testing.T) {
+	const quiet, changes = 3, 100
+	for _, test := range []struct {
+		name string
+		cfg  Config
+		// fragments, updates and size are the noisy publisher's.
+		fragments, updates, size int
+	}{
+		{"large updates", Config{MaxEntries: 10_000, MaxBytes: 2 << 20}, 1, 60, 100_000},
+		{"much content", Config{MaxEntries: 10_000, MaxBytes: 2 << 20}, 40, 60, 100_000},
+		{"many updates", Config{MaxEntries: 600, MaxBytes: 64 << 20}, 3, 900, 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.cfg.Dir = t.TempDir()
+			r := start(t, test.cfg)
+			revision, rnd := uint64(0), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+			change := func(publisher, name, text string, existed bool) Change {
+				f := list(name, "10.0.0.1")
+				f.Tables[0].Comment = text
+				return Change{Fragment: desired.Key{Publisher: publisher, Name: name}, Existed: existed, Weight: len(text), Snapshot: func() *weftv1.Fragment { return f }}
+			}
+			record := func(all ...Change) {
+				revision++
+				r.Record(commit(revision, all...))
+			}
+			noise := func(n int) Change {
+				return change("noisy", fmt.Sprint("f", n%test.fragments), fmt.Sprint(n, strings.Repeat("x", test.size)), n >= test.fragments)
+			}
+			flush := func() {
+				if err := r.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			made := make(map[string][]uint64)
+			for n := range changes {
+				for q := range quiet {
+					p := fmt.Sprint("quiet-", q)
+					all := []Change{change(p, "list", fmt.Sprint("change ", n), n > 0)}
+					if n == changes/2 {
+						// The two share a commit.
+						all = append(all, noise(q))
+					}
+					record(all...)
+					made[p] = append(made[p], revision)
+				}
+			}
+			flush()
+			for n := range test.updates {
+				record(noise(quiet + n))
+				if rnd.IntN(4) == 0 || n == test.updates-1 {
+					flush()
+				}
+			}
+			r.stop()
+			r = start(t, test.cfg)
+			for p, revisions := range made {
+				list, lost, err := r.List(t.Context(), Query{Publisher: p, Reader: everything})
+				if err != nil || len(list) != changes || lost != 0 {
+					t.Errorf("%s has %d entries, forgotten up to %d, error %v, want %d and none", p, len(list), lost, err, changes)
+				}
+				for n := 0; n < changes-1; n += 14 {
+					at := revisions[n+1]
+					for _, reader := range []desired.Reader{everything, {Publisher: p}} {
+						all, err := r.Compare(t.Context(), at-1, at, reader)
+						if err != nil {
+							t.Fatalf("revision %d: %v", at, err)
+						}
+						for _, d := range all {
+							want := fmt.Sprint("change ", n)
+							if d.Fragment.Publisher == p && (d.From.State != known || d.From.Fragment.GetTables()[0].GetComment() != want) {
+								t.Fatalf("revision %d of %s: before it is %v, want %s", at, p, d.From, want)
+							}
+						}
+					}
+				}
+			}
+			// The noisy one has lost its own, and it is said.
+			_, lost, err := r.List(t.Context(), Query{Publisher: "noisy", Reader: everything})
+			if err != nil || lost == 0 {
+				t.Errorf("noisy: forgotten up to %d, error %v", lost, err)
+			}
+			if _, err := r.Compare(t.Context(), lost-1, revision, desired.Reader{Publisher: "noisy"}); !errors.Is(err, ErrForgotten) {
+				t.Errorf("noisy: error %v", err)
+			}
+			all, err := r.Compare(t.Context(), lost-1, revision, everything)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range all {
+				if d.Fragment.Publisher == "noisy" && d.From.State != unknown {
+					t.Errorf("%s: %v is claimed to be its content before what is forgotten", d.Fragment, d.From.State)
+				}
+			}
+			_ = r.view(checkBounds(t, test.cfg))
+		})
+	}
+}
+
+// checkBounds checks that the counts in a database are right and within the bounds.
+func checkBounds(t *testing.T, cfg Config) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		entries, size := 0, int64(0)
+		err := tx.Bucket(logBucket).ForEach(func(key, entry []byte) error {
+			entries++
+			size += int64(2*len(key) + len(entry) + len(tx.Bucket(beforeBucket).Get(key)))
+			return nil
+		})
+		if err != nil || number(tx, entriesKey) != int64(entries) || number(tx, logKey) != size {
+			t.Errorf("%d entries of %d bytes, counted as %d of %d; error %v", entries, size, number(tx, entriesKey), number(tx, logKey), err)
+		}
+		if entries > cfg.MaxEntries || size+number(tx, contentKey) > cfg.MaxBytes {
+			t.Errorf("%d entries, %d bytes and %d of content are over the bounds", entries, size, number(tx, contentKey))
+		}
+		return nil
+	}
+}
