@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
 // sentence returns the answer in short.
@@ -201,7 +203,7 @@ func printEndpoints(w io.Writer, a *Answer) {
 		if p > 0 {
 			share = fmt.Sprintf("%.3g %%", 100*p)
 		}
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", e.Address, share, here, prefixed("not used: ", e.Excluded))
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", get.EndpointText(e.Address), share, here, prefixed("not used: ", e.Excluded))
 	}
 	_ = tw.Flush()
 }

@@ -61,8 +61,8 @@ type endpointView struct {
 	Address netip.AddrPort `json:"address"`
 	Use     []string       `json:"use"`
 	Local   bool           `json:"local"`
-	// Excluded is why it does not receive new flows under the policy Cluster. It is empty for
-	// all but "weft get endpoints".
+	// Excluded is why it does not receive new flows, or not all of them. It is empty for all but
+	// "weft get endpoints".
 	Excluded string `json:"excluded,omitempty"`
 }
 
