@@ -83,7 +83,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	notices := &notices{events: cfg.Events}
 	m := model.New(model.Config{NodeName: cfg.NodeName, Notify: notices.notify, Logger: cfg.Logger})
 	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), rejected: make(map[model.PolicyID]string)}
-	f.local = localstate.New(f.state)
+	f.local = localstate.New(f.state, cfg.DropLog)
 	f.state.changed = f.local.PoliciesChanged
 	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed, refused: f.refused}
 	if f.runtime, err = newContainerRuntime(f); err != nil {

@@ -13,11 +13,11 @@ const maxWeight = 1 << 14
 
 // responses returns the messages that a state is sent as, at least one. The objects of names
 // that the state does not have are removed.
-func responses(s *State, names *Names) []*statepb.WatchResponse {
+func responses(s *State, names *Names, dropLog uint32) []*statepb.WatchResponse {
 	b := builder{out: []*statepb.WatchResponse{{}}}
 	first := b.out[0]
 	if names.Node {
-		first.Node = nodeProto(&s.Node)
+		first.Node, first.DropLog = nodeProto(&s.Node), dropLog
 	}
 	have := s.names()
 	for _, uid := range missing(names.Pods, have.Pods) {

@@ -79,7 +79,8 @@ type Source interface {
 // Server implements statepb.LocalStateServer.
 type Server struct {
 	statepb.UnimplementedLocalStateServer
-	source Source
+	source  Source
+	dropLog uint32
 
 	// known is closed by the first call of Changed.
 	known chan struct{}
@@ -89,9 +90,9 @@ type Server struct {
 	watchers map[*watcher]struct{}
 }
 
-// New returns a server of a source.
-func New(source Source) *Server {
-	return &Server{source: source, known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
+// New returns a server of a source. dropLog is how many dropped packets a second are logged.
+func New(source Source, dropLog int) *Server {
+	return &Server{source: source, dropLog: size(dropLog), known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
 }
 
 // Register registers the service with a gRPC server.
@@ -215,7 +216,7 @@ func (s *Server) Watch(req *statepb.WatchRequest, to grpc.ServerStreamingServer[
 	}()
 	state := s.source.State(nil, req.GetMembers())
 	for names := (&Names{Node: true}); ; {
-		for _, m := range responses(&state, names) {
+		for _, m := range responses(&state, names, s.dropLog) {
 			if err := to.Send(m); err != nil {
 				return err
 			}

@@ -118,7 +118,7 @@ func example(members int) State {
 // TestWatchOnce reads a whole state, with a set that does not fit in one message.
 func TestWatchOnce(t *testing.T) {
 	const members = 40000
-	s := New(&fakeSource{state: example(members)})
+	s := New(&fakeSource{state: example(members)}, 7)
 	c := connect(t, s)
 	stream, err := c.Watch(t.Context(), &statepb.WatchRequest{Once: true})
 	if err == nil {
@@ -168,7 +168,7 @@ func TestWatchOnce(t *testing.T) {
 // TestWatchFollows sends what changes and what goes.
 func TestWatchFollows(t *testing.T) {
 	source := &fakeSource{state: example(2)}
-	s := New(source)
+	s := New(source, 0)
 	c := connect(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

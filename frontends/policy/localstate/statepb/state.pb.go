@@ -207,7 +207,9 @@ type WatchResponse struct {
 	Sets        []*Set   `protobuf:"bytes,7,rep,name=sets,proto3" json:"sets,omitempty"`
 	RemovedSets []string `protobuf:"bytes,8,rep,name=removed_sets,json=removedSets,proto3" json:"removed_sets,omitempty"`
 	// With synced.
-	Counters      *Counters `protobuf:"bytes,9,opt,name=counters,proto3" json:"counters,omitempty"`
+	Counters *Counters `protobuf:"bytes,9,opt,name=counters,proto3" json:"counters,omitempty"`
+	// With node: dropped packets a second that are logged for each set of policies; 0 for none.
+	DropLog       uint32 `protobuf:"varint,10,opt,name=drop_log,json=dropLog,proto3" json:"drop_log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +305,13 @@ func (x *WatchResponse) GetCounters() *Counters {
 		return x.Counters
 	}
 	return nil
+}
+
+func (x *WatchResponse) GetDropLog() uint32 {
+	if x != nil {
+		return x.DropLog
+	}
+	return 0
 }
 
 type Node struct {
@@ -1013,7 +1022,7 @@ const file_state_proto_rawDesc = "" +
 	"\vstate.proto\x12\x14weft.policy.state.v1\"<\n" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04once\x18\x01 \x01(\bR\x04once\x12\x18\n" +
-	"\amembers\x18\x02 \x01(\bR\amembers\"\xbe\x03\n" +
+	"\amembers\x18\x02 \x01(\bR\amembers\"\xd9\x03\n" +
 	"\rWatchResponse\x12\x16\n" +
 	"\x06synced\x18\x01 \x01(\bR\x06synced\x12.\n" +
 	"\x04node\x18\x02 \x01(\v2\x1a.weft.policy.state.v1.NodeR\x04node\x12-\n" +
@@ -1023,7 +1032,9 @@ const file_state_proto_rawDesc = "" +
 	"\x10removed_policies\x18\x06 \x03(\v2 .weft.policy.state.v1.PolicyNameR\x0fremovedPolicies\x12-\n" +
 	"\x04sets\x18\a \x03(\v2\x19.weft.policy.state.v1.SetR\x04sets\x12!\n" +
 	"\fremoved_sets\x18\b \x03(\tR\vremovedSets\x12:\n" +
-	"\bcounters\x18\t \x01(\v2\x1e.weft.policy.state.v1.CountersR\bcounters\"U\n" +
+	"\bcounters\x18\t \x01(\v2\x1e.weft.policy.state.v1.CountersR\bcounters\x12\x19\n" +
+	"\bdrop_log\x18\n" +
+	" \x01(\rR\adropLog\"U\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\x12\x1b\n" +
