@@ -18,8 +18,6 @@ type content struct {
 	*render.Renderer
 	state     *state
 	refreshed func(*model.Changes)
-	// refused receives the policies that cannot be rendered, and why, after each Render.
-	refused func(map[model.PolicyID]string)
 	// others are changes that the next Render includes, without their policies, in the
 	// order of the Refreshes.
 	others []model.Changes
@@ -29,13 +27,7 @@ type content struct {
 func (c *content) Refresh() (items []change, other bool) {
 	changes := c.state.refresh(c.refreshed)
 	for _, p := range changes.Policies {
-		item := change{Old: p.Old, New: p.New}
-		if p.New != nil {
-			item.Key = p.New.ID
-		} else {
-			item.Key = p.Old.ID
-		}
-		items = append(items, item)
+		items = append(items, changeOf(p))
 	}
 	changes.Policies = nil
 	if !changes.Empty() {
@@ -44,13 +36,20 @@ func (c *content) Refresh() (items []change, other bool) {
 	return items, len(c.others) > 0
 }
 
+// changeOf returns the change of a policy that exists, or that existed before.
+func changeOf(p model.PolicyChange) change {
+	if p.New == nil {
+		return change{Key: p.Old.ID, Old: p.Old}
+	}
+	return change{Key: p.New.ID, Old: p.Old, New: p.New}
+}
+
 // Value implements publish.Renderer.
 func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy(id) }
 
 // Render implements publish.Renderer. Several Refreshes come before it only if a snapshot
 // follows: they are not joined, because a set may have gone and come back meanwhile.
 func (c *content) Render(items []change, patch bool) publish.Update {
-	defer func() { c.refused(c.Refused()) }()
 	var last model.Changes
 	if n := len(c.others); n > 0 {
 		for _, o := range c.others[:n-1] {

@@ -56,7 +56,7 @@ type Status struct {
 	// Pending is since when the oldest event waits for the commit that carries it; zero if
 	// none does.
 	Pending time.Time
-	// Rejected are the policies that the aggregator rejected.
+	// Rejected are the policies that the aggregator rejects, or that cannot be rendered.
 	Rejected []model.PolicyID
 }
 
@@ -82,10 +82,9 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}
 	notices := &notices{events: cfg.Events}
 	m := model.New(model.Config{NodeName: cfg.NodeName, Notify: notices.notify, Logger: cfg.Logger})
-	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), rejected: make(map[model.PolicyID]string)}
+	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome}
 	f.local = localstate.New(f.state, cfg.DropLog)
-	f.state.changed = f.local.PoliciesChanged
-	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed, refused: f.refused}
+	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
 	if f.runtime, err = newContainerRuntime(f); err != nil {
 		return nil, err
 	}
@@ -162,7 +161,7 @@ func (f *Frontend) tick(ctx context.Context) {
 
 // Status returns the progress.
 func (f *Frontend) Status() Status {
-	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.state.rejectedPolicies()}
+	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.publisher.Refused()}
 }
 
 // Name returns what the frontend enforces, in one word.
@@ -205,7 +204,7 @@ func (f *Frontend) Healthy() error {
 }
 
 // Degraded returns what is not as it should be although rules are in force: the aggregator
-// is away or does not commit, a change waits for long, or the aggregator rejected policies.
+// is away or does not commit, a change waits for long, or policies are refused.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -216,10 +215,13 @@ func (f *Frontend) Degraded() error {
 	}
 	if n := len(status.Rejected); n > 0 {
 		first := status.Rejected[0]
-		return fmt.Errorf("network policies: %d rejected by the aggregator, the first is %s %s", n, first.Kind(), strings.TrimPrefix(first.Namespace+"/"+first.Name, "/"))
+		return fmt.Errorf("network policies: %d refused, the first is %s %s: %w", n, first.Kind(), strings.TrimPrefix(first.Namespace+"/"+first.Name, "/"), cmp.Or(f.publisher.Outcome(first).Reason, errUnanswered))
 	}
 	return nil
 }
+
+// outcome says whether a policy is in force.
+func (f *Frontend) outcome(id model.PolicyID) publish.Outcome { return f.publisher.Outcome(id) }
 
 // RegisterLocalState registers the service that serves what this node enforces to readers
 // with a gRPC server.
@@ -261,6 +263,9 @@ func (f *Frontend) isSynced() bool {
 
 // refreshed receives what changed in the model, under its lock.
 func (f *Frontend) refreshed(c *model.Changes) {
+	for _, p := range c.Policies {
+		f.publisher.Want(changeOf(p).Key)
+	}
 	f.local.Changed(c)
 	f.metrics.changes.WithLabelValues("pod").Add(float64(len(c.Pods)))
 	f.metrics.changes.WithLabelValues("policy").Add(float64(len(c.Policies)))

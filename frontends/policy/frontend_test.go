@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,60 +191,75 @@ func TestFrontend(t *testing.T) {
 	}
 }
 
-// TestRejected reports a policy that the aggregator rejects, until it is accepted.
+// rejects is a judge that rejects updates in which the chain of a policy is in use, and names it.
+func (l *lab) rejects(policy string) publishtest.Judge {
+	return func(elements map[string]string) []*weftv1.Violation {
+		used := fmt.Sprint(slices.Collect(maps.Values(elements)))
+		for _, t := range l.content.Snapshot().GetTables() {
+			for _, c := range t.GetChains() {
+				for _, r := range c.GetRules() {
+					name, jumps := strings.CutPrefix(r.GetText(), "jump ")
+					if jumps && strings.Contains(name, policy) && strings.Contains(used, c.GetName()) {
+						return []*weftv1.Violation{{
+							Object:  &weftv1.ObjectName{Kind: "chain", Family: t.GetFamily(), Table: t.GetName(), Name: name},
+							Message: "no room", Reason: weftv1.Violation_REASON_LIMIT,
+						}}
+					}
+				}
+			}
+		}
+		return nil
+	}
+}
+
+const newPolicy = `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: new, namespace: shop}
+spec:
+  podSelector: {matchLabels: {app: db}}
+  ingress: [{ports: [{port: 99}]}]
+`
+
+// TestRejected reports a policy that the aggregator rejects because of a limit, until it is
+// accepted. Its pod stays isolated, and other policies are committed.
 //
 // Policy behaviour: 52.
 func TestRejected(t *testing.T) {
 	l := newLab(t)
-	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
-	cluster := model.PolicyID{Tier: model.TierAdmin, Name: "first"}
-	o := &observer{l.Frontend}
-	o.Rejected(id, errors.New("no room"))
-	o.Rejected(cluster, errors.New("no room"))
-	o.Quarantined([]model.PolicyID{cluster, id})
-	s := l.state.State(nil, false)
-	for _, p := range s.Policies {
-		if p.ID == id && (!p.Rejected || p.Problems[0] != "no room") {
-			t.Errorf("policy %+v", p)
+	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "new"}
+	entry := func() *localstate.Policy {
+		for _, p := range l.state.State(nil, false).Policies {
+			if p.ID == id {
+				return &p
+			}
 		}
+		return &localstate.Policy{}
 	}
-	if got := l.Status().Rejected; len(got) != 2 || got[0] != cluster {
+	l.agg.Judge(l.rejects("shop/new"))
+	l.write(t, "new.yaml", newPolicy)
+	await(t, "the refusal", func() bool { return l.outcome(id).State == publish.Refused })
+	if p := entry(); !p.Rejected || !strings.Contains(p.Problems[0], "no room") {
+		t.Errorf("policy %+v", p)
+	}
+	if got := l.Status().Rejected; len(got) != 1 || got[0] != id {
 		t.Errorf("rejected %v", got)
 	}
-	if got, want := l.events.text(), "networking.k8s.io/v1 NetworkPolicy/db PolicyRejected, policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/first PolicyRejected"; got != want {
+	await(t, "the commit of the rest", func() bool {
+		err := l.Degraded()
+		return err != nil && strings.Contains(err.Error(), "1 refused, the first is NetworkPolicy shop/new: ")
+	})
+	if got := l.events.text(); got != "networking.k8s.io/v1 NetworkPolicy/new PolicyRejected" {
 		t.Errorf("events %s", got)
 	}
-	o.Quarantined(nil)
+	l.write(t, "bad.yaml", badPolicy)
+	await(t, "another policy", func() bool { return l.has("egress", "10.244.1.5") })
+	l.agg.Judge(nil)
+	l.write(t, "new.yaml", strings.Replace(newPolicy, "99", "98", 1))
+	await(t, "the policy", func() bool { return l.outcome(id).State == publish.InForce && !entry().Rejected })
 	if got := l.Status().Rejected; len(got) > 0 {
 		t.Errorf("rejected %v", got)
 	}
-	o.Sent(publish.Sent{Err: errors.New("away")})
-}
-
-// TestTooLarge reports a policy that cannot be rendered, once, until it can be.
-func TestTooLarge(t *testing.T) {
-	l := newLab(t)
-	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
-	problems := func() string {
-		for _, p := range l.state.State(nil, false).Policies {
-			if p.ID == id && p.Rejected {
-				return strings.Join(p.Problems, ", ")
-			}
-		}
-		return ""
-	}
-	for range 3 {
-		l.refused(map[model.PolicyID]string{id: "30000 rules"})
-	}
-	if got := problems(); got != "30000 rules" {
-		t.Errorf("problems %q", got)
-	}
-	if got, want := l.events.text(), "networking.k8s.io/v1 NetworkPolicy/db PolicyTooLarge"; got != want {
-		t.Errorf("events %s", got)
-	}
-	if l.refused(nil); problems() != "" {
-		t.Errorf("problems %q of a policy that is rendered", problems())
-	}
+	(&observer{l.Frontend}).Sent(publish.Sent{Err: errors.New("away")})
 }
 
 // TestRenderLeftOut renders a policy that is left out: its pod stays isolated.
@@ -253,7 +270,7 @@ func TestRenderLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil)}, refreshed: func(*model.Changes) {}, refused: func(map[model.PolicyID]string) {}}
+	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil)}, refreshed: func(*model.Changes) {}}
 	if items, other := c.Refresh(); len(items) > 0 || other {
 		t.Errorf("an empty model has changes %v %v", items, other)
 	}

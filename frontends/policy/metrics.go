@@ -36,7 +36,6 @@ type metrics struct {
 	changes   *prometheus.CounterVec
 	publishes *prometheus.CounterVec
 	duration  prometheus.Histogram
-	rejected  prometheus.Gauge
 	// latency observes each change, from the arrival of its oldest event to the
 	// acknowledgement of its last update. Events from before the first sync count from the
 	// sync.
@@ -55,6 +54,8 @@ func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 	gauge(metricPolicies, "Policies that apply to a pod of this node.", func() float64 { return float64(f.state.stats().ActivePolicies) })
 	gauge(metricSets, "Sets of pods that rules of these policies name, one for each selector.", func() float64 { return float64(f.state.stats().Sets) })
 	gauge(metricMembers, "Members of all sets.", func() float64 { return float64(f.state.stats().Members) })
+	gauge(metricRejected, "Policies that are refused, by the aggregator or because they cannot be rendered: they accept nothing.",
+		func() float64 { return float64(len(f.publisher.Refused())) })
 	m := &metrics{
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 			Help:    "Time from the arrival of the oldest event of a change to the acknowledged commit, in seconds.",
@@ -65,7 +66,6 @@ func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 		duration: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,
 			Help:    "Time from sending an update to its acknowledgement, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)})),
-		rejected: collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricRejected, Help: "Policies that the aggregator rejected: they accept nothing."})),
 	}
 	if f.runtime != nil {
 		all = append(all, f.runtime.metrics.collectors()...)

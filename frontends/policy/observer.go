@@ -46,30 +46,34 @@ func (o *observer) Sent(s publish.Sent) {
 // Committed implements publish.Observer.
 func (o *observer) Committed([]change) {}
 
-// Quarantined implements publish.Observer.
-func (o *observer) Quarantined(ids []model.PolicyID) {
-	o.metrics.rejected.Set(float64(len(ids)))
-	o.state.keepRejected(ids)
-	o.status.SetRejected(o.state.rejectedClusterPolicies())
+// Refused implements publish.Observer.
+func (o *observer) Refused(ids []model.PolicyID) {
+	o.local.PoliciesChanged(ids...)
+	o.status.SetRejected(o.refusedClusterPolicies())
+	for _, id := range ids {
+		reason, why := reasonRejected, "its rules are rejected"
+		outcome := o.publisher.Outcome(id)
+		switch outcome.State {
+		case publish.Refused:
+		case publish.LeftOut:
+			reason, why = reasonTooLarge, "it cannot be rendered"
+			o.cfg.Logger.Warn("policy cannot be rendered", "kind", id.Kind(), "namespace", id.Namespace, "name", id.Name, "reason", outcome.Reason)
+		default:
+			continue
+		}
+		o.cfg.Events.Object(reference(id), warning, reason, why+": on node "+o.cfg.NodeName+" "+leftOut(id)+": "+outcome.Reason.Error())
+	}
 }
 
-// Rejected implements publish.Observer.
-func (o *observer) Rejected(id model.PolicyID, err error) {
-	o.state.reject(id, err.Error())
-	o.status.SetRejected(o.state.rejectedClusterPolicies())
-	o.cfg.Events.Object(reference(id), warning, reasonRejected, "its rules are rejected: on node "+o.cfg.NodeName+" "+leftOut(id)+": "+err.Error())
-}
-
-// refused reports the policies that cannot be rendered.
-func (f *Frontend) refused(all map[model.PolicyID]string) {
-	fresh, changed := f.state.refuse(all)
-	if changed {
-		f.status.SetRejected(f.state.rejectedClusterPolicies())
+// refusedClusterPolicies returns why ClusterNetworkPolicies are not in force, by their names.
+func (f *Frontend) refusedClusterPolicies() map[string]string {
+	out := make(map[string]string)
+	for _, id := range f.publisher.Refused() {
+		if outcome := f.publisher.Outcome(id); id.Tier != model.TierNetworkPolicy && outcome.Reason != nil {
+			out[id.Name] = leftOut(id) + ": " + outcome.Reason.Error()
+		}
 	}
-	for _, id := range fresh {
-		f.cfg.Logger.Warn("policy has too many rules", "kind", id.Kind(), "namespace", id.Namespace, "name", id.Name, "reason", all[id])
-		f.cfg.Events.Object(reference(id), warning, reasonTooLarge, "it has too many rules: on node "+f.cfg.NodeName+" "+leftOut(id)+": "+all[id])
-	}
+	return out
 }
 
 // leftOut says what happens to packets if a policy is left out.

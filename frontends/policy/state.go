@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -13,20 +12,17 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// state is the model, the events that it has and no commit does, and the policies that the
-// aggregator rejects. It implements localstate.Source.
+// state is the model, and the events that it has and no commit does. It implements
+// localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// changed tells readers that problems of policies changed. It is called under the lock.
-	changed func(...model.PolicyID)
+	// outcome says whether a policy is in force. It is called under the lock.
+	outcome func(model.PolicyID) publish.Outcome
 
 	// mu is held for a batch of events, or for a refresh.
-	mu    sync.Mutex
-	model *model.Model
-	// rejected has the reason for each policy that the aggregator rejects, refused for each
-	// that cannot be rendered.
-	rejected, refused map[model.PolicyID]string
-	commits           commits
+	mu      sync.Mutex
+	model   *model.Model
+	commits commits
 }
 
 // apply applies a batch of events under one lock, so that no refresh sees half of it. It
@@ -91,72 +87,6 @@ func (s *state) stats() model.Stats {
 	return s.model.Stats()
 }
 
-// reject notes why the aggregator rejects a policy.
-func (s *state) reject(id model.PolicyID, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rejected[id] = why
-	s.changed(id)
-}
-
-// keepRejected forgets the policies that are rejected no more: all but ids.
-func (s *state) keepRejected(ids []model.PolicyID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.rejected {
-		if !slices.Contains(ids, id) {
-			delete(s.rejected, id)
-			s.changed(id)
-		}
-	}
-}
-
-// refuse replaces the policies that cannot be rendered. It returns those that were not among
-// them for the same reason, and reports whether anything changed.
-func (s *state) refuse(now map[model.PolicyID]string) (fresh []model.PolicyID, changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.refused {
-		if _, still := now[id]; !still {
-			s.changed(id)
-			changed = true
-		}
-	}
-	for id, why := range now {
-		if s.refused[id] != why {
-			fresh = append(fresh, id)
-			s.changed(id)
-			changed = true
-		}
-	}
-	s.refused = now
-	slices.SortFunc(fresh, model.ComparePolicies)
-	return fresh, changed
-}
-
-// rejectedClusterPolicies returns why ClusterNetworkPolicies are rejected or cannot be
-// rendered, by their names.
-func (s *state) rejectedClusterPolicies() map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[string]string)
-	for _, all := range []map[model.PolicyID]string{s.refused, s.rejected} {
-		for id, why := range all {
-			if id.Tier != model.TierNetworkPolicy {
-				out[id.Name] = leftOut(id) + ": " + why
-			}
-		}
-	}
-	return out
-}
-
-// rejectedPolicies returns the policies that the aggregator rejects, sorted.
-func (s *state) rejectedPolicies() []model.PolicyID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(s.rejected), model.ComparePolicies)
-}
-
 // State implements localstate.Source.
 func (s *state) State(names func() *localstate.Names, members bool) localstate.State {
 	s.mu.Lock()
@@ -180,13 +110,10 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 		if !wanted.policy(p.ID) {
 			continue
 		}
-		why, rejected := s.rejected[p.ID]
-		if !rejected {
-			why, rejected = s.refused[p.ID]
-		}
-		entry := localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Rejected: rejected, Problems: p.Problems}
-		if rejected {
-			entry.Problems = append([]string{why}, p.Problems...)
+		o := s.outcome(p.ID)
+		entry := localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Problems: p.Problems}
+		if entry.Rejected = o.State == publish.Refused || o.State == publish.LeftOut; entry.Rejected {
+			entry.Problems = append([]string{o.Reason.Error()}, p.Problems...)
 		}
 		out.Policies = append(out.Policies, entry)
 	}

@@ -63,7 +63,8 @@ type Publisher[K comparable, V any] struct {
 	cfg Config[K, V]
 	log *slog.Logger
 	// nudge has room for one: there may be something to publish.
-	nudge chan struct{}
+	nudge    chan struct{}
+	outcomes outcomes[K]
 
 	mu     sync.Mutex
 	status Status
@@ -76,7 +77,7 @@ func New[K comparable, V any](cfg Config[K, V]) (*Publisher[K, V], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Publisher[K, V]{cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1)}, nil
+	return &Publisher[K, V]{cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1), outcomes: newOutcomes[K]()}, nil
 }
 
 // Wake makes Run call Refresh soon.
@@ -143,6 +144,8 @@ type loop[K comparable, V any] struct {
 	// and not in force.
 	pending, uncommitted changeSet[K, V]
 	quarantine           map[K]*quarantined
+	// leftOut are the items that the Renderer left out.
+	leftOut map[K]error
 	// frozen are the parts that are rejected as a whole, and when each is tried again.
 	// freezeDelay grows with each rejection.
 	frozen      map[string]time.Time
@@ -249,7 +252,7 @@ func (l *loop[K, V]) cleanup(ctx context.Context) error {
 func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
 	l.uncommitted.add(changes)
-	u := l.cfg.Renderer.Render(changes, !l.snapshot)
+	u := l.render(changes, !l.snapshot)
 	if !l.snapshot && u.Empty() {
 		l.setCommitted()
 		return nil
@@ -292,14 +295,6 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	l.failed(sent.Err)
 	l.cfg.Observer.Sent(*sent)
 	return sent.Err
-}
-
-// setCommitted reports that everything rendered is in force, unless another update of it
-// follows.
-func (l *loop[K, V]) setCommitted() {
-	if !l.moreStages() {
-		l.cfg.Observer.Committed(l.uncommitted.take(l.cfg.Compare))
-	}
 }
 
 // fail schedules a snapshot after an update that failed through no fault of an item. It

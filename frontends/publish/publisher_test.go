@@ -22,7 +22,6 @@ type names struct {
 	// changed has the wanted values since the last Refresh, wanted all of them.
 	changed, wanted, rendered map[string]string
 	committed                 map[string]string
-	quarantined               []string
 	rejected, settled         int
 	restored                  bool
 	p                         *Publisher[string, string]
@@ -68,6 +67,9 @@ func (n *names) Refresh() ([]Change[string, string], bool) {
 		}
 	}
 	clear(n.changed)
+	for _, c := range out {
+		n.p.Want(c.Key)
+	}
 	return out, false
 }
 
@@ -127,16 +129,12 @@ func (n *names) Committed(items []Change[string, string]) {
 	}
 }
 
-func (n *names) Quarantined(keys []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.quarantined = keys
-}
+func (n *names) LeftOut() map[string]error { return nil }
 
-func (n *names) Rejected(string, error) {
+func (n *names) Refused(keys []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.rejected++
+	n.rejected += len(keys)
 }
 
 func (n *names) Answered(time.Time, time.Time) {
@@ -152,11 +150,7 @@ func (n *names) has(key, v string) bool {
 }
 
 // left returns the quarantined items.
-func (n *names) left() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Join(n.quarantined, " ")
-}
+func (n *names) left() string { return strings.Join(n.p.Refused(), " ") }
 
 // run publishes names at an aggregator until the test ends. The channel has Run's error.
 func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {

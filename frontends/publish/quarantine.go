@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -23,6 +22,7 @@ type quarantined struct {
 	// until is when it is tried again, tried when it was rejected last.
 	until, tried time.Time
 	delay        time.Duration
+	why          error
 	// trying is true while it is rendered, to be tried.
 	trying bool
 }
@@ -35,23 +35,19 @@ func (l *loop[K, V]) collect(changes []Change[K, V]) {
 		return
 	}
 	var rest []Change[K, V]
-	released := false
 	for _, c := range changes {
 		q := l.quarantine[c.Key]
 		switch {
 		case q == nil:
 			rest = append(rest, c)
 		case c.New == nil:
-			delete(l.quarantine, c.Key)
-			released = true
+			l.forget(c.Key)
 		default:
 			q.until = soonest(q.until, q.tried.Add(minRetry))
+			l.refuse(c.Key, q.why, q.until)
 		}
 	}
 	l.pending.add(rest)
-	if released {
-		l.reportQuarantined()
-	}
 }
 
 // readmit tries the quarantined items again that are due.
@@ -73,10 +69,9 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	for _, c := range due {
 		if q := l.quarantine[c.Key]; q != nil && q.trying && !l.waiting() {
 			delete(l.quarantine, c.Key)
-			l.log.Info("an item that was left out is published now", "item", c.Key)
+			l.log.Info("an item that was refused is published now", "item", c.Key)
 		}
 	}
-	l.reportQuarantined()
 	return nil
 }
 
@@ -122,7 +117,7 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 // rendered.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
 	var out []Change[K, V]
-	var names []K
+	var names, changed []K
 	var retry time.Duration
 	for _, key := range keys {
 		q := l.quarantine[key]
@@ -137,12 +132,14 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 		q.until = q.tried.Add(q.delay)
 		out = append(out, Change[K, V]{Key: key})
 		names, retry = append(names, key), max(retry, q.delay)
-		l.cfg.Observer.Rejected(key, why)
+		if q.why = why; l.refuse(key, why, q.until) {
+			changed = append(changed, key)
+		}
 	}
 	if len(out) > 0 {
 		l.log.Error("items are rejected: continuing without them", "items", names, "retry", retry, "detail", why.Detail())
-		l.reportQuarantined()
 	}
+	l.reportRefused(changed)
 	return out
 }
 
@@ -181,7 +178,7 @@ func (l *loop[K, V]) bisect(ctx context.Context, cause error) error {
 		// the next snapshot.
 		suspects = slices.DeleteFunc(suspects, func(c Change[K, V]) bool { return l.quarantine[c.Key] != nil })
 		l.uncommitted.add(suspects)
-		l.cfg.Renderer.Render(suspects, false)
+		l.render(suspects, false)
 		return l.fail(ctx, err)
 	}
 	// If one item took something over from another, both halves may have had it for a
@@ -198,9 +195,9 @@ func (l *loop[K, V]) sendWhole(ctx context.Context, changes []Change[K, V]) erro
 	}
 	l.snapshot = true
 	l.uncommitted.add(changes)
-	l.cfg.Renderer.Render(changes, false)
+	l.render(changes, false)
 	for l.moreStages() {
-		l.cfg.Renderer.Render(nil, false)
+		l.render(nil, false)
 	}
 	return l.send(ctx, nil)
 }
@@ -212,11 +209,6 @@ func reverted[K comparable, V any](changes []Change[K, V]) []Change[K, V] {
 		out[i] = Change[K, V]{Key: c.Key, New: c.Old}
 	}
 	return out
-}
-
-// reportQuarantined reports the list of quarantined items.
-func (l *loop[K, V]) reportQuarantined() {
-	l.cfg.Observer.Quarantined(slices.SortedFunc(maps.Keys(l.quarantine), l.cfg.Compare))
 }
 
 // owners returns the items that violations name, in order.
@@ -235,8 +227,7 @@ func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 // about the content of single items.
 func rejection(err error) *client.RejectedError {
 	rejected, ok := errors.AsType[*client.RejectedError](err)
-	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) ||
-		rejected.Has(weftv1.Violation_REASON_PERMISSION) || rejected.Has(weftv1.Violation_REASON_LIMIT) {
+	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) || rejected.Has(weftv1.Violation_REASON_PERMISSION) {
 		return nil
 	}
 	return rejected

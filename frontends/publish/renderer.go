@@ -30,8 +30,8 @@ func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
 // Renderer is the content of a frontend's fragment.
 type Renderer[K comparable, V any] interface {
 	// Refresh returns the items whose wanted value changed since the last call, and
-	// whether anything else did, which the next Render includes. A value must not be
-	// modified afterwards.
+	// whether anything else did, which the next Render includes. It calls Publisher.Want with
+	// the items. A value must not be modified afterwards.
 	Refresh() (items []Change[K, V], other bool)
 	// Value returns the wanted value of an item at the last Refresh, nil if it does not
 	// exist.
@@ -39,6 +39,9 @@ type Renderer[K comparable, V any] interface {
 	// Render makes items what their New is, whatever they were rendered as. If patch
 	// is false, a snapshot follows, and the result is not used.
 	Render(items []Change[K, V], patch bool) Update
+	// LeftOut returns the items that the last Render left out because they cannot be rendered,
+	// and why. The caller does not modify it.
+	LeftOut() map[K]error
 	// Snapshot returns the whole content. It is safe for concurrent use.
 	Snapshot() *weftv1.Fragment
 	// Owner returns the item that an object of a violation belongs to, such as
@@ -87,12 +90,12 @@ type Parts interface {
 type Observer[K comparable, V any] interface {
 	// Sent is called after each update was answered, or failed.
 	Sent(s Sent)
-	// Committed receives the items whose present value is in force now.
+	// Committed receives the items whose present value is in force now. New is nil for one
+	// that is left out.
 	Committed(items []Change[K, V])
-	// Quarantined receives the items that are left out, after a change of the list.
-	Quarantined(keys []K)
-	// Rejected receives the reason why an item is left out.
-	Rejected(key K, err error)
+	// Refused receives items that are refused or left out now, or for another reason than
+	// before, or not any more: see Publisher.Outcome.
+	Refused(keys []K)
 	// Answered is called when everything known is in force. since is when the oldest
 	// event arrived. committed is the time of the last commit, zero if none was needed.
 	Answered(since, committed time.Time)

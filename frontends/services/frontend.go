@@ -40,8 +40,7 @@ type Frontend struct {
 	// have are the IP families of the node.
 	have [model.NumFamilies]bool
 
-	mu          sync.Mutex
-	quarantined []string
+	mu sync.Mutex
 	// node is what is wrong with the Node object, nil if nothing is.
 	node error
 }
@@ -54,7 +53,8 @@ type Status struct {
 	// Pending is since when the oldest event waits for the commit that carries it; zero
 	// if none does.
 	Pending time.Time
-	// Quarantined are the Services that the aggregator rejected, as "namespace/name".
+	// Quarantined are the Services that the aggregator rejects, or that cannot be rendered, as
+	// "namespace/name".
 	Quarantined []string
 }
 
@@ -147,9 +147,9 @@ func (f *Frontend) ReleasePorts() { f.servers.Release() }
 // Status returns the progress.
 func (f *Frontend) Status() Status {
 	out := Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest()}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out.Quarantined = f.quarantined
+	for _, key := range f.publisher.Refused() {
+		out.Quarantined = append(out.Quarantined, key.String())
+	}
 	return out
 }
 
@@ -174,7 +174,7 @@ func (f *Frontend) Ready() error {
 
 // Degraded returns what is not as it should be although rules are in force: the aggregator
 // is away or does not commit, it rejects an IP family as a whole, a change waits for twice
-// Config.SyncPeriod, or Services are left out because the aggregator rejected them.
+// Config.SyncPeriod, or Services are refused.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -184,7 +184,7 @@ func (f *Frontend) Degraded() error {
 		return fmt.Errorf("services: a change has been waiting for its commit for %v", wait.Round(time.Second))
 	}
 	if n := len(status.Quarantined); n > 0 {
-		return fmt.Errorf("services: %d left out because the aggregator rejected them: %s", n, strings.Join(status.Quarantined[:min(n, maxNamed)], ", "))
+		return fmt.Errorf("services: %d refused: %s", n, strings.Join(status.Quarantined[:min(n, maxNamed)], ", "))
 	}
 	return nil
 }
@@ -256,6 +256,9 @@ func (f *Frontend) isSynced() bool {
 
 // refreshed receives what changed in the model, under its lock.
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
+	for _, s := range c.Services {
+		f.publisher.Want(s.Name)
+	}
 	f.local.Changed(c)
 	f.noteNode(c.Node)
 	f.metrics.changes.Add(float64(len(c.Services)))

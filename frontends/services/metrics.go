@@ -31,12 +31,11 @@ const (
 
 // metrics are those of one frontend.
 type metrics struct {
-	events      *prometheus.CounterVec
-	changes     prometheus.Counter
-	publishes   *prometheus.CounterVec
-	duration    prometheus.Histogram
-	quarantined prometheus.Gauge
-	model       prometheus.Gauge
+	events    *prometheus.CounterVec
+	changes   prometheus.Counter
+	publishes *prometheus.CounterVec
+	duration  prometheus.Histogram
+	model     prometheus.Gauge
 	// latency observes each committed update, from the arrival of the oldest event in it
 	// to its acknowledgement. Events from before the first sync count from the sync.
 	latency prometheus.Observer
@@ -52,7 +51,9 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricServices, Help: "Services that are rendered."},
 			func() float64 { return float64(f.content.Services()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Filled endpoint slots, over all addresses of all Services."},
-			func() float64 { return float64(f.content.Elements()) }))
+			func() float64 { return float64(f.content.Elements()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricQuarantined, Help: "Services that are refused, by the aggregator or because they cannot be rendered: they do not work on this node."},
+			func() float64 { return float64(len(f.publisher.Refused())) }))
 	m := &metrics{
 		proxy: proxy,
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
@@ -64,8 +65,7 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		duration: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,
 			Help:    "Time from sending an update to its acknowledgement, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)})),
-		quarantined: collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricQuarantined, Help: "Services that the aggregator rejected and that are left out."})),
-		model:       collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel, Help: "Revision of the local model."})),
+		model: collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel, Help: "Revision of the local model."})),
 	}
 	if f.traffic != nil {
 		all = append(all, f.traffic)

@@ -14,6 +14,8 @@ const (
 	warning = "Warning"
 	// reasonRefused is the reason of the event about a Service that is left out.
 	reasonRefused = "ServiceRefused"
+	// reasonTooLarge is the reason of the event about a Service that cannot be rendered.
+	reasonTooLarge = "ServiceTooLarge"
 )
 
 // observer tells metrics and health checks what is in force: it implements
@@ -56,21 +58,17 @@ func (o *observer) Committed(items []change) {
 	o.metrics.proxy.noLocal(&o.noLocal.sum)
 }
 
-// Quarantined implements publish.Observer.
-func (o *observer) Quarantined(keys []model.Key) {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.String()
+// Refused implements publish.Observer.
+func (o *observer) Refused(keys []model.Key) {
+	for _, key := range keys {
+		switch outcome := o.publisher.Outcome(key); outcome.State {
+		case publish.Refused:
+			o.cfg.Events.Service(key, warning, reasonRefused, "its rules are rejected, so it does not work on node "+o.cfg.NodeName+": "+outcome.Reason.Error())
+		case publish.LeftOut:
+			o.cfg.Events.Service(key, warning, reasonTooLarge, "it does not work on node "+o.cfg.NodeName+": "+outcome.Reason.Error())
+		default:
+		}
 	}
-	o.metrics.quarantined.Set(float64(len(names)))
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.quarantined = names
-}
-
-// Rejected implements publish.Observer.
-func (o *observer) Rejected(key model.Key, err error) {
-	o.cfg.Events.Service(key, warning, reasonRefused, "its rules are rejected, so it does not work on node "+o.cfg.NodeName+": "+err.Error())
 }
 
 // Answered implements publish.Observer.

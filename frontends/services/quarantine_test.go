@@ -55,7 +55,7 @@ func TestRefusedServices(t *testing.T) {
 			await(t, "the list of bad ones", func() bool {
 				return strings.Join(frontend.Status().Quarantined, " ") == "default/s2 default/s5"
 			})
-			if err, want := frontend.Degraded(), "2 left out because the aggregator rejected them: default/s2, default/s5"; err == nil || !strings.HasSuffix(err.Error(), want) {
+			if err, want := frontend.Degraded(), "2 refused: default/s2, default/s5"; err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("degraded: %v, want %s", err, want)
 			}
 			// Others change without them.

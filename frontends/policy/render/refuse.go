@@ -15,18 +15,18 @@ func (t *table) policyRules(p *model.Policy, d model.Direction) *chainBuilder {
 	b := &chainBuilder{table: t, direction: d}
 	b.policy(p)
 	if len(b.rules) > maxRules {
-		t.refused[policyDirection{p.ID, d}] = fmt.Sprintf("%s has %d rules that cannot be joined: at most %d are possible", d, len(b.rules), maxRules)
+		t.refused[policyDirection{p.ID, d}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", d, len(b.rules), maxRules)
 		return nil
 	}
 	return b
 }
 
-// Refused returns the policies that are left out because they are too large, and says why.
+// LeftOut returns the policies that are left out because they are too large, and says why.
 // The pods that they isolate stay isolated.
-func (r *Renderer) Refused() map[model.PolicyID]string {
+func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make(map[model.PolicyID]string)
+	out := make(map[model.PolicyID]error)
 	for _, t := range r.tables {
 		for of, why := range t.refused {
 			out[of.id] = why

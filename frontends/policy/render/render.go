@@ -41,7 +41,7 @@ type table struct {
 	policyChains map[policyDirection]*object
 	classes      map[string]*object
 	// refused has the policies that are left out because they are too large, and why.
-	refused map[policyDirection]string
+	refused map[policyDirection]error
 
 	// owners has the pod of each address: one that is new gets it before the old one
 	// loses it.
@@ -93,7 +93,7 @@ func newTable(r *Renderer, f int) *table {
 	t := &table{
 		objects: newObjects(), hooks: newHooks(), cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
 		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
-		refused: make(map[policyDirection]string),
+		refused: make(map[policyDirection]error),
 		owners:  make(map[netip.Addr]types.UID), unsentPods: make(map[netip.Addr]struct{}), selected: make(map[netip.Addr]struct{}),
 		present: make(map[netip.Addr]struct{}), recheck: newRecheck(),
 	}

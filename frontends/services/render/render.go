@@ -21,6 +21,8 @@ type Renderer struct {
 	none   *rendered
 	node   model.Node
 	owners owners
+	// leftOut are the Services that are not rendered because they are too large, and why.
+	leftOut map[model.Key]error
 	// elements is the number of filled slots.
 	elements int
 	work     uint64
@@ -77,7 +79,7 @@ func New(cfg Config) (*Renderer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure rendering: %w", err)
 	}
-	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), none: &rendered{service: &model.Service{}}, owners: newOwners()}
+	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), none: &rendered{service: &model.Service{}}, owners: newOwners(), leftOut: make(map[model.Key]error)}
 	for f := range model.NumFamilies {
 		t := &table{
 			family: f, names: families[f],

@@ -95,6 +95,10 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamil
 // replace renders one Service. The order of Services in an update does not matter: what
 // one loses and another one wins, a listener or its slots, is replaced.
 func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
+	delete(r.leftOut, c.Name)
+	if why := check(c.New); why != nil {
+		r.leftOut[c.Name], c.New = why, nil
+	}
 	old := cmp.Or(r.services[c.Name], r.none)
 	now, revised := r.build(c.New, old)
 	r.removeOld(old, now, patches)

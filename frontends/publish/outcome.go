@@ -1,0 +1,190 @@
+package publish
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// State is how far the wanted value of an item has come.
+type State uint8
+
+// The values of State.
+const (
+	// Wanted means that no commit of this process has the value yet.
+	Wanted State = iota
+	// InForce means that the value is committed.
+	InForce
+	// Refused means that the aggregator rejects the value.
+	Refused
+	// LeftOut means that the frontend cannot render the value.
+	LeftOut
+)
+
+func (s State) String() string {
+	return [...]string{Wanted: "wanted", InForce: "in force", Refused: "refused", LeftOut: "left out"}[s]
+}
+
+// Outcome says whether an item is in force, and why not. The zero value is that of an item that
+// is not committed.
+type Outcome struct {
+	State State
+	// Revision is the first commit with the value in force, and Since its time. Unless State is
+	// InForce, that is an older value. It is 0 if no commit of this process left one in force.
+	Revision uint64
+	Since    time.Time
+	// Reason is why the wanted value is not in force. For Wanted it is nil unless the publisher
+	// as a whole is degraded.
+	Reason error
+	// Retry is when a refused value is tried again, if nothing changes before; zero for never.
+	Retry time.Time
+}
+
+// bad reports whether the item needs somebody to act.
+func (o *Outcome) bad() bool { return o.State == Refused || o.State == LeftOut }
+
+// outcomes has the Outcome of each item. It is safe for concurrent use.
+type outcomes[K comparable] struct {
+	mu    sync.Mutex
+	items map[K]Outcome
+	// refused are the items whose Outcome is bad.
+	refused map[K]struct{}
+}
+
+func newOutcomes[K comparable]() outcomes[K] {
+	return outcomes[K]{items: make(map[K]Outcome), refused: make(map[K]struct{})}
+}
+
+// update changes the Outcome of an item, and reports whether its reason changed. f returns false
+// if the item is gone.
+func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.items[key]
+	now := before
+	if !f(&now) {
+		now = Outcome{}
+		delete(s.items, key)
+	} else {
+		s.items[key] = now
+	}
+	if now.bad() {
+		s.refused[key] = struct{}{}
+	} else {
+		delete(s.refused, key)
+	}
+	return before.bad() != now.bad() || now.bad() && (before.State != now.State || before.Reason.Error() != now.Reason.Error())
+}
+
+// Want notes that items have another wanted value, which is not in force yet. Renderer.Refresh
+// calls it under the lock of the model, so that a reader who holds that lock cannot see a new
+// value with the Outcome of the one before. An item that is refused stays refused until it is
+// tried again.
+func (p *Publisher[K, V]) Want(keys ...K) {
+	for _, key := range keys {
+		p.outcomes.update(key, func(o *Outcome) bool {
+			if o.State == InForce {
+				o.State = Wanted
+			}
+			return true
+		})
+	}
+}
+
+// Outcome returns what became of an item that the Renderer has. It is safe for concurrent use.
+// The caller may hold the lock of the model.
+func (p *Publisher[K, V]) Outcome(key K) Outcome {
+	p.outcomes.mu.Lock()
+	o := p.outcomes.items[key]
+	p.outcomes.mu.Unlock()
+	if o.State == Wanted {
+		status := p.Status()
+		o.Reason = status.Degraded()
+	}
+	return o
+}
+
+// Refused returns the items that are refused or left out, in order. It is safe for concurrent
+// use.
+func (p *Publisher[K, V]) Refused() []K {
+	p.outcomes.mu.Lock()
+	defer p.outcomes.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(p.outcomes.refused), p.cfg.Compare)
+}
+
+// render renders items, and notes those that cannot be rendered.
+func (l *loop[K, V]) render(items []Change[K, V], patch bool) Update {
+	u := l.cfg.Renderer.Render(items, patch)
+	now := l.cfg.Renderer.LeftOut()
+	var changed []K
+	for key, why := range now {
+		if l.outcomes.update(key, func(o *Outcome) bool { o.State, o.Reason, o.Retry = LeftOut, why, time.Time{}; return true }) {
+			changed = append(changed, key)
+		}
+	}
+	for key := range l.leftOut {
+		if now[key] == nil && l.outcomes.update(key, func(o *Outcome) bool { o.State, o.Reason = Wanted, nil; return true }) {
+			changed = append(changed, key)
+		}
+	}
+	l.leftOut = now
+	l.reportRefused(changed)
+	return u
+}
+
+// reportRefused reports items whose Outcome became or was bad.
+func (l *loop[K, V]) reportRefused(keys []K) {
+	if len(keys) > 0 {
+		slices.SortFunc(keys, l.cfg.Compare)
+		l.cfg.Observer.Refused(keys)
+	}
+}
+
+// setCommitted notes that everything rendered is in force, unless another update of it follows.
+func (l *loop[K, V]) setCommitted() {
+	if l.moreStages() {
+		return
+	}
+	status := l.Status()
+	items := l.uncommitted.take(l.cfg.Compare)
+	var changed []K
+	for i := range items {
+		c := &items[i]
+		_, newer := l.pending.items[c.Key]
+		if l.leftOut[c.Key] != nil {
+			c.New = nil
+		}
+		if l.outcomes.update(c.Key, func(o *Outcome) bool {
+			if c.New == nil {
+				o.Revision, o.Since = 0, time.Time{}
+				return newer || o.bad()
+			}
+			o.Revision, o.Since = status.Revision, status.Acknowledged
+			if q := l.quarantine[c.Key]; !newer && (q == nil || q.trying) {
+				o.State, o.Reason, o.Retry = InForce, nil, time.Time{}
+			}
+			return true
+		}) {
+			changed = append(changed, c.Key)
+		}
+	}
+	l.cfg.Observer.Committed(items)
+	l.reportRefused(changed)
+}
+
+// refuse notes why an item is refused, and when it is tried again.
+func (l *loop[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
+	return l.outcomes.update(key, func(o *Outcome) bool {
+		o.State, o.Reason, o.Retry = Refused, why, retry
+		return true
+	})
+}
+
+// forget notes that a refused item does not exist any more.
+func (l *loop[K, V]) forget(key K) {
+	delete(l.quarantine, key)
+	if l.outcomes.update(key, func(*Outcome) bool { return false }) {
+		l.reportRefused([]K{key})
+	}
+}

@@ -1,0 +1,34 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// The ports that a Service may have. Each needs elements, and with session affinity maps of its
+// own, which the kernel looks up one by one. EndpointSlices have 100 ports by convention.
+const (
+	maxPorts         = 10_000
+	maxAffinityPorts = 1_000
+)
+
+// check returns why a Service is left out, nil if it can be rendered.
+func check(s *model.Service) error {
+	most, with := maxPorts, ""
+	if s != nil && s.Affinity > 0 {
+		most, with = maxAffinityPorts, " with sessionAffinity ClientIP"
+	}
+	if s == nil || len(s.Ports) <= most {
+		return nil
+	}
+	return fmt.Errorf("it has %d ports: a Service%s can have at most %d: split it into several Services", len(s.Ports), with, most)
+}
+
+// LeftOut implements publish.Renderer.
+func (r *Renderer) LeftOut() map[model.Key]error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.leftOut)
+}
