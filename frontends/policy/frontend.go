@@ -82,7 +82,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}
 	notices := &notices{events: cfg.Events}
 	m := model.New(model.Config{NodeName: cfg.NodeName, Notify: notices.notify, Logger: cfg.Logger})
-	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome}
+	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome, degraded: f.publishing}
 	f.local = localstate.New(f.state, cfg.DropLog)
 	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
 	if f.runtime, err = newContainerRuntime(f); err != nil {
@@ -218,6 +218,12 @@ func (f *Frontend) Degraded() error {
 		return fmt.Errorf("network policies: %d refused, the first is %s %s: %w", n, first.Kind(), strings.TrimPrefix(first.Namespace+"/"+first.Name, "/"), cmp.Or(f.publisher.Outcome(first).Reason, errUnanswered))
 	}
 	return nil
+}
+
+// publishing returns why changes are not committed, nil if they are.
+func (f *Frontend) publishing() error {
+	status := f.publisher.Status()
+	return status.Degraded()
 }
 
 // outcome says whether a policy is in force.

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,13 +18,17 @@ import (
 // localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// outcome says whether a policy is in force. It is called under the lock.
-	outcome func(model.PolicyID) publish.Outcome
+	// outcome says whether a policy is in force, degraded why commits fail. They are called
+	// under the lock.
+	outcome  func(model.PolicyID) publish.Outcome
+	degraded func() error
 
 	// mu is held for a batch of events, or for a refresh.
 	mu      sync.Mutex
 	model   *model.Model
 	commits commits
+	pods    carried[types.UID]
+	sets    carried[model.SetID]
 }
 
 // apply applies a batch of events under one lock, so that no refresh sees half of it. It
@@ -69,8 +75,22 @@ func (s *state) refresh(refreshed func(*model.Changes)) model.Changes {
 	c := s.model.Refresh()
 	s.backlog.Take()
 	s.commits.take()
+	for _, p := range c.Pods {
+		s.pods.want(cmp.Or(p.New, p.Old).UID, p.New != nil)
+	}
+	for _, set := range c.Sets {
+		s.sets.want(cmp.Or(set.New, set.Old).ID, set.New != nil)
+	}
 	refreshed(&c)
 	return c
+}
+
+// committed notes that everything that the refreshes found is in force, and returns the objects
+// that were not.
+func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &localstate.Names{Pods: s.pods.commit(revision, since), Sets: s.sets.commit(revision, since)}
 }
 
 // policy returns a policy as it was last refreshed, nil if it applies to no pod of this node.
@@ -99,23 +119,19 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 	out := localstate.State{Node: all.Node, Counters: localstate.Counters{
 		Revision: stats.Revision, Pods: stats.Pods, Namespaces: stats.Namespaces, Policies: stats.Policies, LocalPods: stats.LocalPods,
 	}}
+	degraded := s.degraded()
 	uses := make(map[model.PolicyID]int)
 	for _, p := range all.Pods {
 		countPolicies(uses, p)
 		if wanted.pod(p.UID) {
-			out.Pods = append(out.Pods, p)
+			out.Pods = append(out.Pods, localstate.Pod{Pod: p, Outcome: s.pods.outcome(p.UID, degraded)})
 		}
 	}
 	for _, p := range all.Policies {
 		if !wanted.policy(p.ID) {
 			continue
 		}
-		o := s.outcome(p.ID)
-		entry := localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Problems: p.Problems}
-		if entry.Rejected = o.State == publish.Refused || o.State == publish.LeftOut; entry.Rejected {
-			entry.Problems = append([]string{o.Reason.Error()}, p.Problems...)
-		}
-		out.Policies = append(out.Policies, entry)
+		out.Policies = append(out.Policies, localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Problems: p.Problems, Outcome: s.outcome(p.ID)})
 	}
 	slices.SortFunc(out.Policies, func(a, b localstate.Policy) int { return compareDecision(a.Policy, b.Policy) })
 	for i := range all.Sets {
@@ -123,7 +139,7 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 		if !wanted.set(set.ID) {
 			continue
 		}
-		entry := localstate.Set{Set: &set.Set, Size: set.Size}
+		entry := localstate.Set{Set: &set.Set, Size: set.Size, Outcome: s.sets.outcome(set.ID, degraded)}
 		if members {
 			entry.Members = s.model.Members(set.ID)
 		}

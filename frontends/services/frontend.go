@@ -86,7 +86,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		return nil, err
 	}
 	f := &Frontend{cfg: cfg, have: have, synced: make(chan struct{})}
-	f.state = &state{backlog: publish.NewBacklog(cfg.Now), model: model.New(model.Config{
+	f.state = &state{backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome, model: model.New(model.Config{
 		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
 		Notify: func(n model.Notice) {
 			if n.Reporter {
@@ -212,10 +212,10 @@ func (f *Frontend) inForce() error {
 func (f *Frontend) Health() *health.Proxy { return f.health }
 
 // Model returns the local model as of its last Refresh.
-func (f *Frontend) Model() model.Snapshot {
-	s, _ := f.state.State(nil)
-	return s
-}
+func (f *Frontend) Model() model.Snapshot { return f.state.State(nil).Snapshot }
+
+// outcome says whether a Service is in force.
+func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }
 
 // RegisterLocalState registers the service that serves the model to readers with a gRPC
 // server.

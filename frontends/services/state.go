@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/source"
 )
@@ -23,6 +24,8 @@ func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 // localstate.Source.
 type state struct {
 	backlog *publish.Backlog
+	// outcome says whether a Service is in force. It is called under the lock.
+	outcome func(model.Key) publish.Outcome
 	// mu is held for a batch of events, or for a refresh.
 	mu    sync.Mutex
 	model *model.Model
@@ -77,11 +80,17 @@ func (s *state) Find(addr netip.Addr, protocol model.Protocol, port uint16) (key
 }
 
 // State implements localstate.Source.
-func (s *state) State(names func() []model.Key) (model.Snapshot, model.Stats) {
+func (s *state) State(names func() []model.Key) localstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	out := localstate.State{Stats: s.model.Stats()}
 	if names == nil {
-		return s.model.Snapshot(), s.model.Stats()
+		out.Snapshot = s.model.Snapshot()
+	} else {
+		out.Snapshot = s.model.Select(names())
 	}
-	return s.model.Select(names()), s.model.Stats()
+	for _, svc := range out.Services {
+		out.Outcomes = append(out.Outcomes, s.outcome(svc.Name))
+	}
+	return out
 }

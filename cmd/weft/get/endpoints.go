@@ -36,7 +36,7 @@ is why an endpoint does not receive new flows, or those of some addresses.`,
 
 // readEndpoints reads a Service with all its endpoints.
 func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]serviceView, error) {
-	snapshot, _, err := ReadServices(ctx, conn, name)
+	state, err := readService(ctx, conn, name)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +44,10 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 	if err != nil {
 		return nil, err
 	}
-	services := viewState(snapshot, nil).Services
-	for i := range services {
-		services[i].replaceEndpoints(candidates)
+	for i := range state.Services {
+		state.Services[i].replaceEndpoints(candidates)
 	}
-	return services, nil
+	return state.Services, nil
 }
 
 // Endpoints returns a row for each endpoint of each port of a Service, unused ones too.
@@ -111,7 +110,10 @@ func EndpointText(addr netip.AddrPort) string {
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2
-	for _, s := range services {
+	var waits waiting
+	for i := range services {
+		s := &services[i]
+		waits.add(t, s.Namespace+"/"+s.Name, &s.outcomeView)
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
 				here, excluded := "no", "-"
@@ -125,5 +127,6 @@ func endpointRows(services []serviceView) *Rows {
 			}
 		}
 	}
+	waits.note(t)
 	return t
 }

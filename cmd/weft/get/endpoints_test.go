@@ -37,7 +37,7 @@ func TestEndpointRows(t *testing.T) {
 		s := viewService(&model.Service{
 			Name: model.Key{Namespace: "shop", Name: "web"}, InternalLocal: tt.internal, ExternalLocal: tt.external,
 			Ports: []model.Port{{Name: "http", Protocol: model.TCP, Number: 80, NodePort: tt.nodePort}},
-		})
+		}, nil)
 		s.replaceEndpoints(tt.candidates)
 		var got []string
 		for _, row := range endpointRows([]serviceView{s}).Rows {
