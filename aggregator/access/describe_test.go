@@ -121,7 +121,7 @@ func TestDescribeDefaults(t *testing.T) {
 `)
 	for name, want := range map[string][]string{
 		"plain": {
-			"limits.rules = unlimited (the default: limits.rules is not set at weft.yaml:4)",
+			"limits.rules = 400000 (the default: limits.rules is not set at weft.yaml:4)",
 			"limits.chains = 200000 (the default: limits.chains is not set at weft.yaml:4)",
 			"limits.sets = 10000 (the default: limits.sets is not set at weft.yaml:4)",
 			"limits.memory = 256Mi (the default: limits.memory is not set at weft.yaml:4)",

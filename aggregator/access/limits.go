@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -18,8 +19,12 @@ const (
 	DefaultEmpty  = 1_000
 	// DefaultBaseChains is enough for all hooks of all families at several priorities.
 	DefaultBaseChains = 64
-	// DefaultSets is as many as one update may have.
+	// DefaultSets bounds the time of the kernel, which looks up a set by comparing names.
 	DefaultSets = 10_000
+	// DefaultRules is two for each of the chains.
+	DefaultRules = 2 * DefaultChains
+	// DefaultElements is four for each of 1,000,000 endpoints.
+	DefaultElements = 4_000_000
 	// DefaultMemory is the memory of the kernel in bytes. 100,000 endpoints take less than
 	// half of it.
 	DefaultMemory = 256 << 20
@@ -48,7 +53,7 @@ const (
 func defaultLimits() map[Limit]int {
 	return map[Limit]int{
 		LimitFragments: DefaultFragments, LimitChains: DefaultChains, LimitBaseChains: DefaultBaseChains,
-		LimitSets: DefaultSets, LimitMemory: DefaultMemory, LimitVisits: DefaultVisits,
+		LimitSets: DefaultSets, LimitMemory: DefaultMemory, LimitVisits: DefaultVisits, LimitRules: DefaultRules, LimitElements: DefaultElements,
 	}
 }
 
@@ -63,8 +68,9 @@ func (p *Publisher) setDefaults() {
 	if !p.Limited() {
 		return
 	}
+	configured := maps.Clone(p.Limits.Most)
 	for limit, most := range defaultLimits() {
-		if content := p.Limits.Most[contentOf(limit)]; content > 0 {
+		if content := configured[contentOf(limit)]; content > 0 {
 			most = min(most, content+DefaultEmpty)
 		}
 		if p.Limits.Most[limit] == 0 {

@@ -8,24 +8,20 @@ import (
 )
 
 // The limits of one update, unless stated otherwise. They bound the memory and
-// work that a publisher can cause. Real rulesets stay far below them.
+// work that a publisher can cause. Real rulesets stay far below them. The limits of a
+// configured publisher (package access) are sums over its fragments, and lower.
 const (
 	// MaxFragments is the number of fragments of all publishers together.
 	MaxFragments = 10_000
 	// MaxPlan is the number of fragments in a plan.
 	MaxPlan = 1_000
-	// MaxTables is the number of tables in an update.
-	MaxTables = 64
-	// MaxChains is the number of chains in an update.
-	MaxChains = 100_000
-	// MaxSets is the number of sets and maps in an update.
-	MaxSets = 10_000
-	// MaxObjects is the number of named objects and flowtables in an update.
-	MaxObjects = 10_000
-	// MaxRules is the number of rules in an update.
-	MaxRules = 100_000
-	// MaxElements is the number of elements in an update, removals included.
-	MaxElements = 4_000_000
+	// MaxTables and the following bound an update as they bound a fragment.
+	MaxTables   = desired.MaxTables
+	MaxChains   = desired.MaxChains
+	MaxSets     = desired.MaxSets
+	MaxObjects  = desired.MaxObjects
+	MaxRules    = desired.MaxRules
+	MaxElements = desired.MaxElements
 	// MaxBytes is the encoded size of an update, over all its parts.
 	MaxBytes = 512 << 20
 	// MaxRuleText is the length of the text of one rule or named object in bytes.

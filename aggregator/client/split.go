@@ -92,18 +92,27 @@ func (s *splitter) enter(t *weftv1.Table) {
 	s.part.Tables = append(s.part.Tables, t)
 }
 
-// addTable adds a table. The declarations of its objects and sets, all of them, come
-// in one part before rules, which refer to them; then the elements.
+// addTable adds a table: its declarations, rules, and then elements.
 func (s *splitter) addTable(t *weftv1.Table) {
 	s.enter(Declaration(t))
-	s.table.Objects, s.table.Flowtables = t.GetObjects(), t.GetFlowtables()
+	s.table.Flowtables = t.GetFlowtables()
+	for _, o := range t.GetObjects() {
+		if s.room <= 0 {
+			s.begin(t)
+		}
+		s.table.Objects = append(s.table.Objects, o)
+		s.room--
+	}
 	for i, list := range setLists(t) {
 		for _, d := range *list {
+			if s.room <= 0 {
+				s.begin(t)
+			}
 			to := setLists(s.table)[i]
 			*to = append(*to, Declaration(d))
+			s.room--
 		}
 	}
-	s.room -= len(t.GetSets()) + len(t.GetMaps()) + len(t.GetObjects()) + len(t.GetFlowtables())
 	for _, c := range t.GetChains() {
 		// A chain's rules stay together: a chain is replaced as a whole.
 		if s.room <= 0 {

@@ -118,6 +118,7 @@ func (a *apply) update(u *Update) {
 	if u.Snapshot {
 		a.resolveUnclaimed(append(shared, f.setsShared()...))
 	}
+	a.checkSize(f)
 }
 
 // identify gives a fragment the identity of its snapshot.

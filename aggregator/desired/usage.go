@@ -39,6 +39,36 @@ func (u *Usage) add(o Usage, by int) {
 	u.Memory += by * o.Memory
 }
 
+// The most that one fragment holds, whether it comes as one snapshot or grows by patches: a
+// snapshot can always send again what patches have reached.
+const (
+	MaxTables   = 64
+	MaxChains   = 1_000_000
+	MaxSets     = 1_000_000
+	MaxObjects  = 1_000_000
+	MaxRules    = 4_000_000
+	MaxElements = 8_000_000
+)
+
+// checkSize rejects an update that makes its fragment too large.
+func (a *apply) checkSize(f *fragment) {
+	for _, c := range []struct {
+		n, most int
+		what    string
+	}{
+		{len(f.tables), MaxTables, "tables"},
+		{f.holds.Chains, MaxChains, "chains"},
+		{f.holds.Sets, MaxSets, "sets and maps"},
+		{f.holds.Objects, MaxObjects, "named objects and flowtables"},
+		{f.holds.Rules, MaxRules, "rules"},
+		{f.holds.Elements, MaxElements, "elements"},
+	} {
+		if c.n > c.most {
+			a.violate(ReasonLimit, Place{}, "the fragment would have %d %s: at most %d are allowed: split it into several fragments", c.n, c.what, c.most)
+		}
+	}
+}
+
 // Limit returns why a publisher that holds before must not come to hold after with an
 // update that has an effect, or nil.
 type Limit func(before, after Usage, effect Effect) error

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/cost"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -112,4 +113,22 @@ func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
 	if got := h.Usage(policy.Publisher); got != (Usage{}) {
 		t.Errorf("usage of nothing: %+v", got)
 	}
+}
+
+// TestPatchesReachWhatASnapshotCanSend bounds a fragment however it grows.
+func TestPatchesReachWhatASnapshotCanSend(t *testing.T) {
+	h := newHarness(t)
+	tables := func(from, to int) (out []TableUpdate) {
+		for i := from; i < to; i++ {
+			out = append(out, in(nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("t%d", i)}, regular("c")))
+		}
+		return out
+	}
+	h.commit(snapshot(policy, 0, tables(0, MaxTables)...))
+	before := stateText(h.State)
+	h.reject(patch(policy, tables(MaxTables, MaxTables+1)...), ReasonLimit, "", "65 tables", "at most 64")
+	if stateText(h.State) != before {
+		t.Error("a refused patch changed the state")
+	}
+	h.commit(snapshot(policy, 0, tables(1, MaxTables+1)...))
 }

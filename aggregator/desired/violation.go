@@ -22,6 +22,7 @@ const (
 	ReasonConflict       Reason = 3
 	ReasonReference      Reason = 4
 	ReasonPermission     Reason = 6
+	ReasonLimit          Reason = 7
 	ReasonSnapshotNeeded Reason = 8
 )
 

@@ -147,7 +147,10 @@ func (l *loop[K, V]) setCommitted() {
 		return
 	}
 	status := l.Status()
-	items := l.uncommitted.take(l.cfg.Compare)
+	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {
+		_, held := l.held[c.Key]
+		return held
+	})
 	var changed []K
 	for i := range items {
 		c := &items[i]
@@ -169,6 +172,7 @@ func (l *loop[K, V]) setCommitted() {
 			changed = append(changed, c.Key)
 		}
 	}
+	l.reconsider(items)
 	l.cfg.Observer.Committed(items)
 	l.reportRefused(changed)
 }
@@ -184,6 +188,7 @@ func (l *loop[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
 // forget notes that a refused item does not exist any more.
 func (l *loop[K, V]) forget(key K) {
 	delete(l.quarantine, key)
+	delete(l.held, key)
 	if l.outcomes.update(key, func(*Outcome) bool { return false }) {
 		l.reportRefused([]K{key})
 	}

@@ -1,9 +1,14 @@
 package publish
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 )
 
@@ -42,4 +47,191 @@ func TestOutcome(t *testing.T) {
 	await(t, "the commit", func() bool { return n.p.Outcome("a").State == InForce })
 	n.want(map[string]string{"a": ""})
 	await(t, "the removal", func() bool { return n.p.Outcome("a") == Outcome{} })
+}
+
+// rejectsAll is a judge that rejects updates with all of some values, and names nothing.
+func rejectsAll(reason weftv1.Violation_Reason, bad ...string) publishtest.Judge {
+	return func(elements map[string]string) []*weftv1.Violation {
+		found := slices.Collect(maps.Values(elements))
+		for _, v := range bad {
+			if !slices.Contains(found, v) {
+				return nil
+			}
+		}
+		return []*weftv1.Violation{{Message: "no", Reason: reason}}
+	}
+}
+
+// TestAttempts counts the updates that it takes to find one bad item among 10,000, and two that
+// are bad only together: before the start of the process and after it.
+func TestAttempts(t *testing.T) {
+	const n = 10_000
+	most := 26 // 2 log2(n)
+	for _, bad := range [][]string{{"bad"}, {"bad", "worse"}} {
+		for _, reason := range []weftv1.Violation_Reason{weftv1.Violation_REASON_KERNEL, weftv1.Violation_REASON_LIMIT} {
+			for _, restart := range []bool{false, true} {
+				t.Run(fmt.Sprint(len(bad), reason, restart), func(t *testing.T) {
+					agg, before, now := publishtest.New(t), newNames(), newNames()
+					all := make(map[string]string)
+					for i := range n {
+						all[fmt.Sprintf("k%04d", i)] = "1"
+					}
+					run(t, before, agg)
+					before.want(all)
+					await(t, "the good items", func() bool { return len(agg.Elements()) == n })
+					wants := before
+					if restart {
+						wants = now
+					} else {
+						for k := range all {
+							all[k] = "2"
+						}
+					}
+					least := n
+					agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+						least = min(least, len(elements))
+						return rejectsAll(reason, bad...)(elements)
+					})
+					for i, v := range bad {
+						all[fmt.Sprintf("k%04d", 7000-4000*i)] = v
+					}
+					sent := len(agg.Updates())
+					if restart {
+						now.changed = all
+						run(t, now, agg)
+					} else {
+						wants.want(all)
+					}
+					await(t, "the refusal", func() bool { return len(wants.p.Refused()) == 1 && wants.p.Status().Err == nil })
+					await(t, "the rest", func() bool { return len(agg.Elements()) == n-1 && wants.backlog.Oldest().IsZero() })
+					updates := agg.Updates()[sent:]
+					t.Logf("%d updates", len(updates))
+					if len(updates) > most {
+						t.Errorf("%d updates: %v, want at most %d", len(updates), updates, most)
+					}
+					if key := wants.p.Refused()[0]; wants.p.Outcome(key).State != Refused {
+						t.Errorf("outcome %+v", wants.p.Outcome(key))
+					}
+					planned := 0
+					for _, u := range updates {
+						planned += strings.Count(u, "plan")
+					}
+					if restart != (planned > 0) {
+						t.Errorf("%d updates were planned after a restart: %t", planned, restart)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestNothingIsWithdrawn restarts with an item that is refused without its name: what the
+// process before left stays in force meanwhile.
+func TestNothingIsWithdrawn(t *testing.T) {
+	agg, before, now := publishtest.New(t), newNames(), newNames()
+	all := make(map[string]string)
+	for i := range 100 {
+		all[fmt.Sprintf("k%02d", i)] = "1"
+	}
+	run(t, before, agg)
+	before.want(all)
+	await(t, "the items", func() bool { return len(agg.Elements()) == 100 })
+	agg.Judge(rejectsAll(weftv1.Violation_REASON_KERNEL, "bad"))
+	all["new"] = "bad"
+	now.changed = all
+	least := make(chan int, 1)
+	done := make(chan struct{})
+	go func() {
+		n := 100
+		for {
+			select {
+			case <-done:
+				least <- n
+				return
+			default:
+				n = min(n, len(agg.Elements()))
+			}
+		}
+	}()
+	run(t, now, agg)
+	await(t, "the refusal", func() bool { return len(now.p.Refused()) == 1 && now.p.Outcome("k00").State == InForce })
+	close(done)
+	if n := <-least; n != 100 {
+		t.Errorf("only %d items were in force at a time", n)
+	}
+}
+
+// TestOthersDuringBisection changes a good item while a bad one is looked for: it is committed
+// before that ends.
+func TestOthersDuringBisection(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	run(t, n, agg)
+	all := map[string]string{"other": "1"}
+	for i := range 64 {
+		all[fmt.Sprintf("k%02d", i)] = "1"
+	}
+	n.want(all)
+	await(t, "the items", func() bool { return len(agg.Elements()) == 65 })
+	attempts, inForce := 0, 0
+	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+		attempts++
+		if attempts == 3 {
+			go n.want(map[string]string{"other": "2"})
+		}
+		if attempts == 4 {
+			// Until the change is known.
+			for !n.arrived("other") && !n.has("other", "2") {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		bad := rejectsAll(weftv1.Violation_REASON_KERNEL, "bad")(elements)
+		if inForce == 0 && bad == nil && elements[publishtest.Element(family, table, set, "other")] == "2" {
+			inForce = attempts
+		}
+		return bad
+	})
+	for i := range 64 {
+		all[fmt.Sprintf("k%02d", i)] = "2"
+	}
+	all["k01"] = "bad"
+	delete(all, "other")
+	n.want(all)
+	await(t, "the refusal", func() bool { return n.left() == "k01" && n.p.Outcome("other").State == InForce })
+	await(t, "the end", func() bool { return n.backlog.Oldest().IsZero() })
+	agg.Judge(nil)
+	if inForce == 0 || inForce > 6 || attempts < 8 {
+		t.Errorf("the other item was in force with attempt %d of %d", inForce, attempts)
+	}
+}
+
+// TestLimitOfTheSum exceeds what all items together may have: those that fit are in force, the
+// others keep their value, and are tried again when there is room.
+func TestLimitOfTheSum(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+		sum := 0
+		for _, v := range elements {
+			sum += len(v)
+		}
+		if sum <= 20 {
+			return nil
+		}
+		return []*weftv1.Violation{{Message: "more than 20", Reason: weftv1.Violation_REASON_LIMIT}}
+	})
+	n.keep = true
+	run(t, n, agg)
+	n.want(map[string]string{"a": "12345", "b": "12345"})
+	await(t, "two items", func() bool { return len(agg.Elements()) == 2 })
+	first := n.p.Outcome("b").Revision
+	n.want(map[string]string{"b": "1234567890123456", "c": "1", "d": "12"})
+	await(t, "those that fit", func() bool { return published(agg) == "a=12345 b=12345 c=1 d=12" && n.left() == "b" })
+	if o := n.p.Outcome("b"); o.State != Refused || o.Revision != first || !strings.Contains(o.Reason.Error(), "more than 20") {
+		t.Errorf("outcome %+v, want the old value since %d, and the reason", o, first)
+	}
+	n.want(map[string]string{"a": ""})
+	await(t, "room", func() bool { return strings.Contains(published(agg), "b=1234567890123456") && n.left() == "" })
+	n.want(map[string]string{"b": "12345678901234567890"})
+	await(t, "no room", func() bool { return n.left() == "b" })
+	n.want(map[string]string{"b": ""})
+	await(t, "the removal of what was kept", func() bool { return published(agg) == "c=1 d=12" && n.left() == "" })
 }

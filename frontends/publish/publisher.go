@@ -37,6 +37,9 @@ type Config[K comparable, V any] struct {
 	Ready <-chan struct{}
 	// Backlog has the events that wait for a commit. Required.
 	Backlog *Backlog
+	// Keep is true if an item that a limit keeps out stays as it is in force. Otherwise nothing
+	// of a refused item stays.
+	Keep bool
 	// MinInterval is the least time between two updates; 0 means no wait.
 	MinInterval time.Duration
 	// MaxRetry bounds the wait after failed updates. Less than a second means a second.
@@ -143,9 +146,14 @@ type loop[K comparable, V any] struct {
 	// pending are changes that are not rendered, uncommitted those that are rendered
 	// and not in force.
 	pending, uncommitted changeSet[K, V]
-	quarantine           map[K]*quarantined
+	quarantine           map[K]*quarantined[V]
+	// held are the items that are rendered as they are in force, although another value is
+	// wanted.
+	held map[K]struct{}
 	// leftOut are the items that the Renderer left out.
 	leftOut map[K]error
+	// total is the size of the values in force.
+	total int
 	// frozen are the parts that are rejected as a whole, and when each is tried again.
 	// freezeDelay grows with each rejection.
 	frozen      map[string]time.Time
@@ -153,7 +161,7 @@ type loop[K comparable, V any] struct {
 }
 
 func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *client.Session) *loop[K, V] {
-	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined), frozen: make(map[string]time.Time)}
+	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), frozen: make(map[string]time.Time)}
 	l.parts, _ = p.cfg.Renderer.(Parts)
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
 	l.staged, _ = p.cfg.Renderer.(Staged)

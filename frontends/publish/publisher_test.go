@@ -23,7 +23,7 @@ type names struct {
 	changed, wanted, rendered map[string]string
 	committed                 map[string]string
 	rejected, settled         int
-	restored                  bool
+	restored, keep            bool
 	p                         *Publisher[string, string]
 	backlog                   *Backlog
 }
@@ -129,6 +129,8 @@ func (n *names) Committed(items []Change[string, string]) {
 	}
 }
 
+func (n *names) Size(value *string) int { return len(*value) }
+
 func (n *names) LeftOut() map[string]error { return nil }
 
 func (n *names) Refused(keys []string) {
@@ -149,6 +151,14 @@ func (n *names) has(key, v string) bool {
 	return got != nil && *got == v
 }
 
+// arrived reports whether an item changed since the last Refresh.
+func (n *names) arrived(key string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.changed[key]
+	return ok
+}
+
 // left returns the quarantined items.
 func (n *names) left() string { return strings.Join(n.p.Refused(), " ") }
 
@@ -159,7 +169,7 @@ func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {
 	close(ready)
 	p, err := New(Config[string, string]{
 		Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: n, Observer: n, Compare: cmp.Compare[string], Ready: ready, Backlog: n.backlog,
-		MaxRetry: time.Minute,
+		MaxRetry: time.Minute, Keep: n.keep,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,11 +18,15 @@ const (
 )
 
 // quarantined is an item that the aggregator rejected.
-type quarantined struct {
+type quarantined[V any] struct {
 	// until is when it is tried again, tried when it was rejected last.
 	until, tried time.Time
 	delay        time.Duration
-	why          error
+	why          *client.RejectedError
+	// total is how much was in force when it was rejected because of a limit.
+	total int
+	// kept is the value that stays in force, nil for none.
+	kept *V
 	// trying is true while it is rendered, to be tried.
 	trying bool
 }
@@ -42,6 +46,9 @@ func (l *loop[K, V]) collect(changes []Change[K, V]) {
 			rest = append(rest, c)
 		case c.New == nil:
 			l.forget(c.Key)
+			if q.kept != nil {
+				rest = append(rest, Change[K, V]{Key: c.Key, Old: q.kept})
+			}
 		default:
 			q.until = soonest(q.until, q.tried.Add(minRetry))
 			l.refuse(c.Key, q.why, q.until)
@@ -50,13 +57,36 @@ func (l *loop[K, V]) collect(changes []Change[K, V]) {
 	l.pending.add(rest)
 }
 
+// reconsider tries the items again soon that a limit keeps out, if less is in force than when
+// they were rejected.
+func (l *loop[K, V]) reconsider(committed []Change[K, V]) {
+	for _, c := range committed {
+		l.total += l.size(c.New) - l.size(c.Old)
+	}
+	for key, q := range l.quarantine {
+		if !q.trying && l.total < q.total && limited(q.why) {
+			q.until = soonest(q.until, q.tried.Add(minRetry))
+			l.refuse(key, q.why, q.until)
+		}
+	}
+}
+
+// size returns how much a value adds to the fragment.
+func (l *loop[K, V]) size(v *V) int {
+	if v == nil {
+		return 0
+	}
+	return l.cfg.Renderer.Size(v)
+}
+
 // readmit tries the quarantined items again that are due.
 func (l *loop[K, V]) readmit(ctx context.Context) error {
 	var due []Change[K, V]
 	for key, q := range l.quarantine {
 		if !l.snapshot && !q.until.After(time.Now()) {
 			q.trying = true
-			due = append(due, Change[K, V]{Key: key, New: l.cfg.Renderer.Value(key)})
+			due = append(due, Change[K, V]{Key: key, Old: q.kept, New: l.cfg.Renderer.Value(key)})
+			delete(l.held, key)
 		}
 	}
 	if len(due) == 0 {
@@ -75,19 +105,23 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	return nil
 }
 
+// maxRounds is how often an update is sent again without items that its rejection named. An
+// answer names few of many; a bisection commits the good ones in between.
+const maxRounds = 4
+
 // publish sends changes. If they are rejected, it finds the items or the part at fault,
 // and publishes the rest. An error ends Run.
 func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error {
 	// repeated is true after the fragment was sent as a whole because nothing was named.
 	repeated := false
 	err := l.send(ctx, changes)
-	for err != nil {
+	for rounds := 0; err != nil; rounds++ {
 		rejected := rejection(err)
 		if rejected == nil {
 			return l.fail(ctx, err)
 		}
 		part, wide := l.partOf(rejected)
-		if !wide {
+		if !wide && rounds < maxRounds {
 			if out := l.exclude(l.owners(rejected), rejected); len(out) > 0 {
 				// This ends: each round excludes an item that was not excluded before.
 				repeated = false
@@ -96,7 +130,7 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 			}
 		}
 		switch {
-		case !repeated:
+		case !repeated && !limited(rejected):
 			// The cause may be a passing condition of the kernel.
 			repeated, l.snapshot = true, true
 			if err = l.send(ctx, nil); err == nil {
@@ -107,14 +141,14 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 			l.freeze(ctx, part, rejected)
 			err = l.send(ctx, nil)
 		default:
-			return l.bisect(ctx, err)
+			return l.bisect(ctx, rejected)
 		}
 	}
 	return nil
 }
 
 // exclude quarantines items, and returns the changes that remove those which are
-// rendered.
+// rendered: what is in force of an item is not what it should be.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
 	var out []Change[K, V]
 	var names, changed []K
@@ -122,7 +156,7 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 	for _, key := range keys {
 		q := l.quarantine[key]
 		if q == nil {
-			q = &quarantined{}
+			q = &quarantined[V]{}
 			l.quarantine[key] = q
 		} else if !q.trying {
 			continue
@@ -130,9 +164,10 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 		q.delay = min(max(firstQuarantine, 2*q.delay), maxQuarantine)
 		q.tried, q.trying = time.Now(), false
 		q.until = q.tried.Add(q.delay)
-		out = append(out, Change[K, V]{Key: key})
+		out = append(out, Change[K, V]{Key: key, Old: q.kept})
+		q.kept = nil
 		names, retry = append(names, key), max(retry, q.delay)
-		if q.why = why; l.refuse(key, why, q.until) {
+		if q.why, q.total = why, l.total; l.refuse(key, why, q.until) {
 			changed = append(changed, key)
 		}
 	}
@@ -140,74 +175,6 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 		l.log.Error("items are rejected: continuing without them", "items", names, "retry", retry, "detail", why.Detail())
 	}
 	l.reportRefused(changed)
-	return out
-}
-
-// bisect finds the rejected items among those that are not in force, starting from the
-// values that are. cause is the error that all of them led to.
-func (l *loop[K, V]) bisect(ctx context.Context, cause error) error {
-	suspects := slices.DeleteFunc(l.uncommitted.list(l.cfg.Compare), func(c Change[K, V]) bool { return c.New == nil })
-	if len(suspects) == 0 {
-		return l.fail(ctx, cause)
-	}
-	// parts are reverted, and not tried yet.
-	var parts [][]Change[K, V]
-	split := func(part []Change[K, V], cause error) error {
-		if len(part) == 1 {
-			return l.sendWhole(ctx, l.exclude([]K{part[0].Key}, rejection(cause)))
-		}
-		if err := l.sendWhole(ctx, reverted(part)); err != nil {
-			return err
-		}
-		half := len(part) / 2
-		parts = append(parts, part[half:], part[:half])
-		return nil
-	}
-	err := split(suspects, cause)
-	for err == nil && len(parts) > 0 {
-		part := parts[len(parts)-1]
-		parts = parts[:len(parts)-1]
-		if cause := l.sendWhole(ctx, part); rejection(cause) != nil {
-			err = split(part, cause)
-		} else {
-			err = cause
-		}
-	}
-	if err != nil {
-		// No item is at fault, or the aggregator is away: render the wanted values, for
-		// the next snapshot.
-		suspects = slices.DeleteFunc(suspects, func(c Change[K, V]) bool { return l.quarantine[c.Key] != nil })
-		l.uncommitted.add(suspects)
-		l.render(suspects, false)
-		return l.fail(ctx, err)
-	}
-	// If one item took something over from another, both halves may have had it for a
-	// moment. A snapshot makes sure.
-	l.snapshot, l.retry = true, time.Time{}
-	return nil
-}
-
-// sendWhole is send without stages: what is rejected is then in the changes, and not in
-// those that an earlier stage left.
-func (l *loop[K, V]) sendWhole(ctx context.Context, changes []Change[K, V]) error {
-	if l.staged == nil {
-		return l.send(ctx, changes)
-	}
-	l.snapshot = true
-	l.uncommitted.add(changes)
-	l.render(changes, false)
-	for l.moreStages() {
-		l.render(nil, false)
-	}
-	return l.send(ctx, nil)
-}
-
-// reverted returns the changes back to the values in force.
-func reverted[K comparable, V any](changes []Change[K, V]) []Change[K, V] {
-	out := make([]Change[K, V], len(changes))
-	for i, c := range changes {
-		out[i] = Change[K, V]{Key: c.Key, New: c.Old}
-	}
 	return out
 }
 

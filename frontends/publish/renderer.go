@@ -42,6 +42,8 @@ type Renderer[K comparable, V any] interface {
 	// LeftOut returns the items that the last Render left out because they cannot be rendered,
 	// and why. The caller does not modify it.
 	LeftOut() map[K]error
+	// Size returns about how much a value adds to the content: more for a larger one.
+	Size(value *V) int
 	// Snapshot returns the whole content. It is safe for concurrent use.
 	Snapshot() *weftv1.Fragment
 	// Owner returns the item that an object of a violation belongs to, such as

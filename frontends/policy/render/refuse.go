@@ -34,3 +34,14 @@ func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	}
 	return out
 }
+
+// Size implements publish.Renderer: the rules of a policy, and what they list.
+func (r *Renderer) Size(p *model.Policy) int {
+	n := 1
+	for _, rules := range p.Rules {
+		for i := range rules {
+			n += 1 + len(rules[i].Ports) + len(rules[i].Pods) + len(rules[i].NamedPorts) + len(rules[i].Blocks)
+		}
+	}
+	return n
+}

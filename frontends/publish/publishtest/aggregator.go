@@ -147,6 +147,21 @@ func chainName(family, table, chain string) string {
 	return "chain " + family + " " + table + " " + chain
 }
 
+// Plan implements the method of the API for one fragment. It counts as the update "plan".
+func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, resp := make(map[string]string), &weftv1.PlanResponse{}
+	add(all, all, req.GetFragments()[0])
+	f.updates = append(f.updates, "plan")
+	if f.judge != nil {
+		if v := f.judge(all); v != nil {
+			resp.Rejections = []*weftv1.Rejection{{Violations: v}}
+		}
+	}
+	return stream.Send(resp)
+}
+
 // add adds the elements and rules of a snapshot.
 func add(to, chains map[string]string, s *weftv1.Fragment) {
 	for _, t := range s.GetTables() {
@@ -232,7 +247,7 @@ func (f *Aggregator) Clear() {
 	clear(f.chains)
 }
 
-// Updates returns "snapshot" and "patch" in the order in which they came.
+// Updates returns "snapshot", "patch" and "plan" in the order in which they came.
 func (f *Aggregator) Updates() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,3 +32,12 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 	defer r.mu.Unlock()
 	return maps.Clone(r.leftOut)
 }
+
+// Size implements publish.Renderer: the listeners of a Service, and their endpoints.
+func (r *Renderer) Size(s *model.Service) int {
+	n := 1
+	r.each(s, func(p *model.Port, f model.Family) {
+		n += (1 + len(p.External[f])) * (1 + p.Backends[f].Cluster.Len())
+	})
+	return n
+}

@@ -1,0 +1,251 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// bisection finds the items at fault in a rejected update whose rejection names none. Together
+// with all that was accepted, suspects are rejected; later are not tried yet, nor are those that
+// arrived meanwhile.
+type bisection[K comparable, V any] struct {
+	*loop[K, V]
+	suspects, later, arrived []Change[K, V]
+	// dry is true if attempts are only planned. Nothing of this process is in force then, and
+	// an attempt without most items would withdraw what an earlier process left.
+	dry bool
+	// passed is true after an attempt was accepted: the rest of the fragment is not at fault.
+	passed bool
+}
+
+// bisect finds the rejected items among those that are not in force, starting from the
+// values that are. An item takes log2 of their number in attempts, and what is accepted is
+// committed at once, as are the changes that arrive meanwhile. why is the rejection of all.
+func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) error {
+	status := l.Status()
+	b := &bisection[K, V]{loop: l, dry: status.Restored && !status.Published}
+	b.suspects = slices.DeleteFunc(l.uncommitted.list(l.cfg.Compare), func(c Change[K, V]) bool {
+		return c.New == nil || l.excluded(c.Key) || l.leftOut[c.Key] != nil
+	})
+	if limited(why) {
+		slices.SortStableFunc(b.suspects, func(a, b Change[K, V]) int { return l.size(a.New) - l.size(b.New) })
+	}
+	if err := b.run(ctx, why); err != nil {
+		// No item is at fault, or the aggregator is away: render the wanted values, for
+		// the next snapshot.
+		l.rerender(slices.Concat(b.suspects, b.later, b.arrived))
+		return l.fail(ctx, err)
+	}
+	// If one item took something over from another, both halves may have had it for a
+	// moment. A snapshot makes sure.
+	l.snapshot, l.retry = true, time.Time{}
+	return nil
+}
+
+// run returns the error that ends the bisection before its time, which is a rejection if no item
+// is at fault.
+func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) error {
+	if len(b.suspects) == 0 {
+		return why
+	}
+	if b.dry {
+		// If the plan is accepted, although the update is not, there is nothing to find.
+		if err := b.try(ctx, nil); rejection(err) == nil {
+			return errors.Join(why, err)
+		}
+	}
+	b.revert(b.suspects)
+	for len(b.suspects)+len(b.later)+len(b.arrived) > 0 {
+		if err := b.meanwhile(ctx); err != nil {
+			return err
+		}
+		if len(b.suspects) == 0 {
+			if err := b.rest(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		half := (len(b.suspects) + 1) / 2
+		if half == len(b.suspects) {
+			if err := b.condemn(ctx, why); err != nil {
+				return err
+			}
+			continue
+		}
+		rejected, err := b.attempt(ctx, b.suspects[:half])
+		if err != nil {
+			return err
+		}
+		if rejected == nil {
+			b.suspects = b.suspects[half:]
+			continue
+		}
+		why = rejected
+		b.later = slices.Concat(b.suspects[half:], b.later)
+		b.suspects = b.suspects[:half:half]
+		named := slices.DeleteFunc(b.owners(rejected), func(key K) bool {
+			return !slices.ContainsFunc(b.suspects, func(c Change[K, V]) bool { return c.Key == key })
+		})
+		if len(named) > 0 {
+			b.rerender(b.exclude(named, rejected))
+			b.untested()
+		}
+	}
+	if b.dry {
+		b.dry = false
+		return b.try(ctx, nil)
+	}
+	return nil
+}
+
+// condemn excludes the last suspect, and tries those that are left.
+func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError) error {
+	if !b.passed {
+		// Everything was rejected so far: perhaps no item is at fault.
+		if err := b.try(ctx, nil); err != nil {
+			return err
+		}
+		b.passed = true
+	}
+	guilty := b.suspects
+	if limited(why) {
+		// The later ones are not smaller: they do not fit either.
+		guilty, b.later = slices.Concat(guilty, b.later), nil
+	}
+	keys := make([]K, len(guilty))
+	for i, c := range guilty {
+		keys[i] = c.Key
+	}
+	drop := b.exclude(keys, why)
+	if b.cfg.Keep && limited(why) {
+		// What is in force of them is accepted.
+		for _, c := range guilty {
+			b.quarantine[c.Key].kept = c.Old
+		}
+		drop = slices.DeleteFunc(drop, func(c Change[K, V]) bool { return b.quarantine[c.Key].kept != nil })
+	}
+	b.rerender(drop)
+	b.suspects = nil
+	return b.rest(ctx)
+}
+
+// untested makes the suspects that are not excluded some of those that are not tried yet: after
+// one of them went, the others need not be at fault.
+func (b *bisection[K, V]) untested() {
+	b.suspects = slices.DeleteFunc(b.suspects, func(c Change[K, V]) bool { return b.excluded(c.Key) })
+	b.suspects, b.later = nil, slices.Concat(b.suspects, b.later)
+}
+
+// rest tries everything that is left.
+func (b *bisection[K, V]) rest(ctx context.Context) error {
+	all := slices.Concat(b.later, b.arrived)
+	b.later, b.arrived = nil, nil
+	rejected, err := b.attempt(ctx, all)
+	if rejected != nil {
+		if b.suspects = all; len(all) == 0 {
+			return rejected
+		}
+	}
+	return err
+}
+
+// attempt tries items beside all that is accepted, and takes them back if they are rejected.
+func (b *bisection[K, V]) attempt(ctx context.Context, items []Change[K, V]) (rejected *client.RejectedError, err error) {
+	err = b.try(ctx, items)
+	if rejected = rejection(err); rejected == nil {
+		b.passed = b.passed || err == nil
+		return nil, err
+	}
+	b.revert(items)
+	return rejected, nil
+}
+
+// meanwhile publishes what changed during the bisection, except suspects. What is rejected is
+// tried again at the end.
+func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
+	if b.dry {
+		return nil
+	}
+	items, other := b.cfg.Renderer.Refresh()
+	b.collect(items)
+	changes := b.pending.take(b.cfg.Compare)
+	for i := range changes {
+		c := &changes[i]
+		for _, list := range []*[]Change[K, V]{&b.suspects, &b.later, &b.arrived} {
+			if at := slices.IndexFunc(*list, func(o Change[K, V]) bool { return o.Key == c.Key }); at >= 0 {
+				c.Old = (*list)[at].Old
+				*list = slices.Delete(slices.Clone(*list), at, at+1)
+				if list == &b.suspects {
+					b.untested()
+				}
+			}
+		}
+	}
+	if len(changes) == 0 && !other {
+		return nil
+	}
+	err := b.try(ctx, changes)
+	if rejection(err) == nil {
+		return err
+	}
+	changes = slices.DeleteFunc(changes, func(c Change[K, V]) bool { return c.New == nil })
+	b.revert(changes)
+	b.arrived = append(b.arrived, changes...)
+	return nil
+}
+
+// try renders items beside all that is accepted, and sends or plans the result. It has no stages:
+// what is rejected is then in the items, and not in those that an earlier stage left.
+func (b *bisection[K, V]) try(ctx context.Context, items []Change[K, V]) error {
+	b.rerender(items)
+	if !b.dry {
+		return b.send(ctx, nil)
+	}
+	resp, err := b.client.Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{b.cfg.Renderer.Snapshot()}})
+	if err != nil {
+		return err
+	}
+	for _, r := range resp.GetRejections() {
+		return &client.RejectedError{Fragment: b.cfg.Fragment, Violations: r.GetViolations()}
+	}
+	return nil
+}
+
+// revert renders items as they are in force.
+func (b *bisection[K, V]) revert(items []Change[K, V]) {
+	back := make([]Change[K, V], len(items))
+	for i, c := range items {
+		back[i] = Change[K, V]{Key: c.Key, Old: c.Old, New: c.Old}
+	}
+	b.rerender(back)
+	for _, c := range items {
+		b.held[c.Key] = struct{}{}
+	}
+}
+
+// rerender renders items for a snapshot.
+func (l *loop[K, V]) rerender(items []Change[K, V]) {
+	for _, c := range items {
+		delete(l.held, c.Key)
+	}
+	l.snapshot = true
+	l.uncommitted.add(items)
+	l.render(items, false)
+	for l.moreStages() {
+		l.render(nil, false)
+	}
+}
+
+// excluded reports whether an item is left out because it was rejected.
+func (l *loop[K, V]) excluded(key K) bool {
+	q := l.quarantine[key]
+	return q != nil && !q.trying
+}
+
+// limited reports whether a rejection is about a limit, which a smaller update may be within.
+func limited(r *client.RejectedError) bool { return r.Has(weftv1.Violation_REASON_LIMIT) }
