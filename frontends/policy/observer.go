@@ -40,6 +40,7 @@ func (o *observer) Sent(s publish.Sent) {
 		o.metrics.duration.Observe(s.Wait.Seconds())
 	case errors.As(s.Err, &rejected):
 		result = resultRejected
+		o.content.Rejected()
 	}
 	o.metrics.publishes.WithLabelValues(result).Inc()
 }
