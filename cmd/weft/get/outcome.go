@@ -96,6 +96,6 @@ func (w *waiting) add(t *Rows, name string, v *outcomeView) {
 // note adds a note for each reason.
 func (w *waiting) note(t *Rows) {
 	for _, why := range w.reasons {
-		t.note("not in force as wanted: %s: %s", cli.Some(w.names[why]), why)
+		t.note("wanted and not committed: %s: %s", cli.Some(w.names[why]), why)
 	}
 }
