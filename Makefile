@@ -16,6 +16,7 @@ COUNT     ?= 3
 BENCH     ?= .
 SKIP      ?=
 DURATION  ?= 30s
+OBJECTS   ?= 10000
 SEED      ?=
 POLICIES  ?= 100000x1000x10000
 EXPLAIN   ?= 10000x10
@@ -42,7 +43,7 @@ MAN       ?= bin/man
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers bench-fleet fuzz chaos attack wedge faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -102,6 +103,9 @@ chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
 attack: ## hostile publishers against fresh daemons, and what others notice of each (root)
 	@.ci/need nft ip
 	WEFT_ATTACK_STRICT=$(STRICT) .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
+
+wedge: ## OBJECTS random objects at and over every limit among 200 good ones: these are in force within 2 s, and what is said is what the kernel holds; SEED=N repeats
+	.ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 2h -run '^TestWedge$$' ./frontends/services ./frontends/policy -wedge.objects $(OBJECTS) -wedge.good 200 -wedge.late 2s $(if $(SEED),-wedge.seed $(SEED))
 
 faults: ## faults, seeded one after the other: how soon weft doctor finds each, and what a reader enters; TABLE=FILE (root)
 	@.ci/need nft ip python3 iptables conntrack curl

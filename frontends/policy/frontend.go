@@ -25,6 +25,10 @@ import (
 // addresses whose connections need not be judged again any more.
 const wakeInterval = time.Minute
 
+// portion is the size of the policies of one update: the kernel takes less than 100 ms for as many
+// rules.
+const portion = 4096
+
 // errUnanswered means that an update was sent, or is about to be.
 var errUnanswered = errors.New("the aggregator has not answered")
 
@@ -91,7 +95,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if f.publisher, err = publish.New(publish.Config[model.PolicyID, model.Policy]{
 		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f}, Compare: model.ComparePolicies,
-		Ready: f.start.ready, Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
+		Portion: portion, Ready: f.start.ready, Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {
 		return nil, err
 	}

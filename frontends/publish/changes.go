@@ -33,6 +33,29 @@ func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	return out
 }
 
+// takeSome takes the smallest changes, and at least one, up to a total size; 0 means all. They are
+// in order.
+func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, most int, size func(*Change[K, V]) int) []Change[K, V] {
+	if most == 0 || len(s.items) < 2 {
+		return s.take(compare)
+	}
+	all := s.list(compare)
+	slices.SortStableFunc(all, func(a, b Change[K, V]) int { return size(&a) - size(&b) })
+	n, total := 0, 0
+	for n < len(all) && (n == 0 || total+size(&all[n]) <= most) {
+		total += size(&all[n])
+		n++
+	}
+	if n == len(all) {
+		return s.take(compare)
+	}
+	for _, c := range all[:n] {
+		delete(s.items, c.Key)
+	}
+	slices.SortFunc(all[:n], func(a, b Change[K, V]) int { return compare(a.Key, b.Key) })
+	return all[:n]
+}
+
 // take returns the changes in order, and empties the set.
 func (s *changeSet[K, V]) take(compare func(a, b K) int) []Change[K, V] {
 	out := s.list(compare)

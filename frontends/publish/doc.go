@@ -4,19 +4,28 @@
 // In come changes of items, such as Services or NetworkPolicies, from a Renderer; out
 // go a snapshot of the fragment first, and patches from then on. One update is in
 // flight at a time, and the changes that arrive meanwhile are in the next one. Read
-// renderer.go and publisher.go first; quarantine.go finds the items that the aggregator rejects,
-// session.go is all that talks to the aggregator.
+// renderer.go and publisher.go first; outcome.go has what became of each item,
+// quarantine.go and bisect.go find the items that the aggregator rejects, session.go is all
+// that talks to the aggregator.
 //
 // The package does not look into items, and does not render. It publishes nothing
 // before Config.Ready, so a restart does not withdraw what is not known yet.
 //
+// # Outcomes
+//
+// Each item is wanted, in force since a revision, refused, or left out because it cannot be
+// rendered. It is in force only after an acknowledged commit of this process.
+//
 // # Rejected updates
 //
 // If violations name items, the fragment is published without these. Otherwise the
-// fragment is sent once more as a whole, because the cause may have passed; then the
-// items that changed are tried in halves until the rejected ones are found. An item
-// that is left out is quarantined: it is tried again after 10 s, and then at growing
-// intervals up to 5 min; if it changes, after a second at the earliest.
+// fragment is sent once more as a whole, because the cause may have passed, and then
+// bisected: an item among n takes log2(n) updates. What is accepted is committed at once, and
+// so is what changes meanwhile. The first update after a restart is bisected by plans: without
+// most items, it would withdraw what the process before left in force. An item that is refused
+// is quarantined: it is tried again after 10 s, and then at growing intervals up to 5 min; if
+// it changes, after a second at the earliest, and likewise if a limit keeps it out and less is
+// in force than before.
 //
 // A Renderer whose fragment has parts, such as a table for each IP family, can freeze
 // one (see Parts): if everything that a rejection names lies in one part, the content

@@ -159,9 +159,14 @@ func (l *loop[K, V]) setCommitted() {
 			c.New = nil
 		}
 		if l.outcomes.update(c.Key, func(o *Outcome) bool {
+			delete(l.partial, c.Key)
 			if c.New == nil {
 				o.Revision, o.Since = 0, time.Time{}
 				return newer || o.bad()
+			}
+			if l.uses(c.New) {
+				l.partial[c.Key] = struct{}{}
+				return true
 			}
 			o.Revision, o.Since = status.Revision, status.Acknowledged
 			if q := l.quarantine[c.Key]; !newer && (q == nil || q.trying) {

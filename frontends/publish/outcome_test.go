@@ -235,3 +235,27 @@ func TestLimitOfTheSum(t *testing.T) {
 	n.want(map[string]string{"b": ""})
 	await(t, "the removal of what was kept", func() bool { return published(agg) == "c=1 d=12" && n.left() == "" })
 }
+
+// TestPortions has large items among small ones in one batch: the small ones are in force first.
+func TestPortions(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	n.portion = 10
+	run(t, n, agg)
+	await(t, "the empty snapshot", func() bool { return n.p.Status().Published })
+	var updates []string
+	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+		updates = append(updates, fmt.Sprint(len(elements)))
+		return nil
+	})
+	large := strings.Repeat("x", 50)
+	n.want(map[string]string{"a": large, "b": "1", "c": "1", "d": large, "e": "1"})
+	await(t, "all", func() bool { return len(agg.Elements()) == 5 && n.backlog.Oldest().IsZero() })
+	agg.Judge(nil)
+	if got := strings.Join(updates, " "); got != "3 4 5" {
+		t.Errorf("the updates have %s items, want 3 4 5", got)
+	}
+	if n.mu.Lock(); n.settled != 1 {
+		t.Errorf("settled %d times, want once: when all are in force", n.settled)
+	}
+	n.mu.Unlock()
+}

@@ -71,8 +71,33 @@ func (l *loop[K, V]) thaw(ctx context.Context) error {
 		if len(l.frozen) == 0 && !l.snapshot {
 			l.freezeDelay = 0
 			l.setFrozen(nil)
+			l.completed()
 			l.log.Info("a part of the fragment that was rejected is published now", "part", part)
 		}
 	}
 	return nil
+}
+
+// uses reports whether a value has something in a part that is frozen.
+func (l *loop[K, V]) uses(value *V) bool {
+	for part := range l.frozen {
+		if l.parts.Uses(part, value) {
+			return true
+		}
+	}
+	return false
+}
+
+// completed notes that the items are in force of which a part was missing.
+func (l *loop[K, V]) completed() {
+	status := l.Status()
+	for key := range l.partial {
+		l.outcomes.update(key, func(o *Outcome) bool {
+			if o.State == Wanted {
+				*o = Outcome{State: InForce, Revision: status.Revision, Since: status.Acknowledged}
+			}
+			return true
+		})
+	}
+	clear(l.partial)
 }

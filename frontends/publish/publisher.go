@@ -37,6 +37,10 @@ type Config[K comparable, V any] struct {
 	Ready <-chan struct{}
 	// Backlog has the events that wait for a commit. Required.
 	Backlog *Backlog
+	// Portion is the Renderer.Size of the items of an update at most, the smallest first, so that
+	// large items do not delay small ones; 0 means no bound. It is for items that do not take
+	// anything over from each other.
+	Portion int
 	// Keep is true if an item that a limit keeps out stays as it is in force. Otherwise nothing
 	// of a refused item stays.
 	Keep bool
@@ -129,7 +133,7 @@ type loop[K comparable, V any] struct {
 	client  *client.Client
 	session *client.Session
 	// parts, cleaner and staged are the Renderer, or nil if it is not one.
-	parts   Parts
+	parts   Parts[V]
 	cleaner Cleaner
 	staged  Staged
 	// snapshot is true if the next update must be a snapshot: the first one, and the
@@ -158,11 +162,13 @@ type loop[K comparable, V any] struct {
 	// freezeDelay grows with each rejection.
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
+	// partial are items that were committed while a part that they use was frozen.
+	partial map[K]struct{}
 }
 
 func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *client.Session) *loop[K, V] {
-	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), frozen: make(map[string]time.Time)}
-	l.parts, _ = p.cfg.Renderer.(Parts)
+	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), partial: make(map[K]struct{}), frozen: make(map[string]time.Time)}
+	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
 	l.staged, _ = p.cfg.Renderer.(Staged)
 	return l
@@ -179,12 +185,12 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 	if l.waiting() {
 		return nil
 	}
-	if changes := l.pending.take(l.cfg.Compare); l.snapshot || other || len(changes) > 0 || l.moreStages() {
+	if changes := l.portion(); l.snapshot || other || len(changes) > 0 || l.moreStages() {
 		if err := l.publish(ctx, changes); err != nil {
 			return err
 		}
 	}
-	if l.moreStages() {
+	if l.more() {
 		return nil
 	}
 	l.checkAnswered()
@@ -202,6 +208,18 @@ func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.r
 
 // moreStages reports whether the content that is rendered needs another update.
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
+
+// more reports whether another update follows at once: the next stage, or the next portion.
+func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
+
+// portion returns the changes of the next update.
+func (l *loop[K, V]) portion() []Change[K, V] {
+	most := l.cfg.Portion
+	if l.snapshot {
+		most = 0
+	}
+	return l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) })
+}
 
 // checkAnswered reports that everything known is in force, if that is so.
 func (l *loop[K, V]) checkAnswered() {
@@ -323,7 +341,7 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 
 // wait returns true if there may be something to publish, and false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
-	if l.moreStages() && !l.waiting() {
+	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
 	}
 	var timer <-chan time.Time

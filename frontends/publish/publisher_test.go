@@ -24,6 +24,7 @@ type names struct {
 	committed                 map[string]string
 	rejected, settled         int
 	restored, keep            bool
+	portion                   int
 	p                         *Publisher[string, string]
 	backlog                   *Backlog
 }
@@ -169,7 +170,7 @@ func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {
 	close(ready)
 	p, err := New(Config[string, string]{
 		Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: n, Observer: n, Compare: cmp.Compare[string], Ready: ready, Backlog: n.backlog,
-		MaxRetry: time.Minute, Keep: n.keep,
+		MaxRetry: time.Minute, Keep: n.keep, Portion: n.portion,
 	})
 	if err != nil {
 		t.Fatal(err)

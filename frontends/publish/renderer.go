@@ -76,13 +76,15 @@ type Staged interface {
 
 // Parts is implemented by a Renderer whose fragment consists of parts that can be left as
 // they are.
-type Parts interface {
+type Parts[V any] interface {
 	// Part returns the part that an object of a violation is, or is in.
 	Part(object *weftv1.ObjectName) (name string, ok bool)
 	// Freeze leaves a part as it is in the committed fragment, which is nil if there is
 	// none. It reports whether the Renderer has items in the part: if it has none, the
 	// frozen part does not count as waiting.
 	Freeze(part string, committed *weftv1.Fragment) bool
+	// Uses reports whether a value has something in a part.
+	Uses(part string, value *V) bool
 	// Thaw ends Freeze. A snapshot follows.
 	Thaw(part string)
 }

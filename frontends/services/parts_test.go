@@ -9,6 +9,8 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 // TestOneFamilyRefused has a kernel that takes nothing of IPv6: IPv4 is served and
@@ -76,6 +78,13 @@ func TestFamilyStays(t *testing.T) {
 		err := frontend.Degraded()
 		return err != nil && strings.Contains(err.Error(), "IPv6 stays as it was") && strings.Contains(err.Error(), "cannot allocate memory") && frontend.Ready() == nil
 	})
+	nine := model.Key{Namespace: "default", Name: "nine"}
+	if o := frontend.publisher.Outcome(nine); o.State != publish.Wanted || o.Revision != 0 || o.Reason == nil {
+		t.Errorf("a Service without its IPv6: %+v", o)
+	}
+	if o := frontend.publisher.Outcome(model.Key{Namespace: "default", Name: "s0"}); o.State != publish.InForce {
+		t.Errorf("a Service of IPv4: %+v", o)
+	}
 	clock.turn(time.Minute - 1)
 	if got := probes(frontend); got != "200 200" {
 		t.Errorf("/healthz and /livez are %s before the time is up", got)
@@ -88,6 +97,7 @@ func TestFamilyStays(t *testing.T) {
 	}
 	f.Judge(nil)
 	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
+	await(t, "the Service as a whole", func() bool { return frontend.publisher.Outcome(nine).State == publish.InForce })
 	await(t, "health", func() bool {
 		return frontend.Status().Pending.IsZero() && probes(frontend) == "200 200" && frontend.Degraded() == nil
 	})

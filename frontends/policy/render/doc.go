@@ -65,7 +65,7 @@
 //
 // The rules of a NetworkPolicy with more than 100 rules that have the same ports are
 // joined. If there are still more than 100, a map from the port leads to the chain of the
-// rules for it. A policy with more than 20,000 rules after that is left out, and Refused
+// rules for it. A policy with more than 20,000 rules after that is left out, and LeftOut
 // says so.
 //
 // # Fail closed

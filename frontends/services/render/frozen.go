@@ -38,6 +38,11 @@ func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
 	return len(t.clusterIPs.count) > 0
 }
 
+// Uses implements publish.Parts.
+func (r *Renderer) Uses(part string, s *model.Service) bool {
+	return s.ClusterIPs[r.tableOf(part).family].IsValid()
+}
+
 // Thaw ends Freeze. The next update must be a snapshot.
 func (r *Renderer) Thaw(part string) {
 	r.mu.Lock()
