@@ -16,8 +16,7 @@ type change = publish.Change[model.PolicyID, model.Policy]
 // such as pods and the members of sets, goes with the next Render.
 type content struct {
 	*render.Renderer
-	state     *state
-	refreshed func(*model.Changes)
+	state *state
 	// others are changes that the next Render includes, without their policies, in the
 	// order of the Refreshes.
 	others []model.Changes
@@ -25,13 +24,14 @@ type content struct {
 
 // Refresh implements publish.Renderer.
 func (c *content) Refresh() (items []change, other bool) {
-	changes := c.state.refresh(c.refreshed)
-	for _, p := range changes.Policies {
-		items = append(items, changeOf(p))
-	}
-	changes.Policies = nil
-	if !changes.Empty() {
-		c.others = append(c.others, changes)
+	for _, changes := range c.state.refresh() {
+		for _, p := range changes.Policies {
+			items = append(items, changeOf(p))
+		}
+		changes.Policies = nil
+		if !changes.Empty() {
+			c.others = append(c.others, changes)
+		}
 	}
 	return items, len(c.others) > 0
 }
@@ -47,10 +47,11 @@ func changeOf(p model.PolicyChange) change {
 // Value implements publish.Renderer.
 func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy(id) }
 
-// Render implements publish.Renderer. Several Refreshes come before it only if a snapshot
-// follows: they are not joined, because a set may have gone and come back meanwhile.
+// Render implements publish.Renderer. If several Refreshes come before it, a snapshot follows: they
+// are not joined, because a set may have gone and come back meanwhile.
 func (c *content) Render(items []change, patch bool) publish.Update {
 	var last model.Changes
+	several := len(c.others) > 1
 	if n := len(c.others); n > 0 {
 		for _, o := range c.others[:n-1] {
 			c.Load(o)
@@ -66,9 +67,9 @@ func (c *content) Render(items []change, patch bool) publish.Update {
 			last.Policies[i].Old = &model.Policy{ID: item.Key}
 		}
 	}
-	if !patch {
+	if !patch || several {
 		c.Load(last)
-		return publish.Update{}
+		return publish.Update{Snapshot: patch}
 	}
 	return c.Update(last)
 }

@@ -86,9 +86,9 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}
 	notices := &notices{events: cfg.Events}
 	m := model.New(model.Config{NodeName: cfg.NodeName, Notify: notices.notify, Logger: cfg.Logger})
-	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome}
-	f.local = localstate.New(f.state)
-	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
+	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome, want: f.want, degraded: f.publishing, refreshed: f.refreshed}
+	f.local = localstate.New(f.state, cfg.DropLog)
+	f.content = &content{Renderer: r, state: f.state}
 	if f.runtime, err = newContainerRuntime(f); err != nil {
 		return nil, err
 	}
@@ -224,6 +224,15 @@ func (f *Frontend) Degraded() error {
 	return nil
 }
 
+// publishing returns why changes are not committed, nil if they are.
+func (f *Frontend) publishing() error {
+	status := f.publisher.Status()
+	return status.Degraded()
+}
+
+// want notes that policies changed.
+func (f *Frontend) want(ids ...model.PolicyID) { f.publisher.Want(ids...) }
+
 // outcome says whether a policy is in force.
 func (f *Frontend) outcome(id model.PolicyID) publish.Outcome { return f.publisher.Outcome(id) }
 
@@ -267,9 +276,6 @@ func (f *Frontend) isSynced() bool {
 
 // refreshed receives what changed in the model, under its lock.
 func (f *Frontend) refreshed(c *model.Changes) {
-	for _, p := range c.Policies {
-		f.publisher.Want(changeOf(p).Key)
-	}
 	f.local.Changed(c)
 	f.metrics.changes.WithLabelValues("pod").Add(float64(len(c.Pods)))
 	f.metrics.changes.WithLabelValues("policy").Add(float64(len(c.Policies)))

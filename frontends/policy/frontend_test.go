@@ -147,17 +147,18 @@ func TestFrontend(t *testing.T) {
 	await(t, "the pods", func() bool {
 		return l.has("ingress", "10.244.1.5") && l.has("egress", "10.244.1.6") && !l.has("egress", "10.244.1.5")
 	})
+	await(t, "the answer", func() bool { return l.state.State(nil, true).Pods[0].Outcome.State == publish.InForce })
 	s := l.state.State(nil, true)
 	if len(s.Pods) != 2 || len(s.Policies) != 2 || s.Node.Name != "node-a" || s.Counters.LocalPods != 2 {
 		t.Errorf("state %+v", s)
 	}
 	for _, p := range s.Policies {
-		if p.Pods != 1 || p.Rejected || len(p.Problems) > 0 {
+		if p.Pods != 1 || p.Outcome.State != publish.InForce || p.Outcome.Revision == 0 || len(p.Problems) > 0 {
 			t.Errorf("policy %+v", p)
 		}
 	}
 	for _, set := range s.Sets {
-		if set.Size != len(set.Members) || set.Size == 0 {
+		if set.Size != len(set.Members) || set.Size == 0 || set.Outcome.State != publish.InForce {
 			t.Errorf("set %+v", set)
 		}
 	}
@@ -238,7 +239,7 @@ func TestRejected(t *testing.T) {
 	l.agg.Judge(l.rejects("shop/new"))
 	l.write(t, "new.yaml", newPolicy)
 	await(t, "the refusal", func() bool { return l.outcome(id).State == publish.Refused })
-	if p := entry(); !p.Rejected || !strings.Contains(p.Problems[0], "no room") {
+	if p := entry(); p.Outcome.State != publish.Refused || !strings.Contains(p.Outcome.Reason.Error(), "no room") || len(p.Problems) > 0 {
 		t.Errorf("policy %+v", p)
 	}
 	if got := l.Status().Rejected; len(got) != 1 || got[0] != id {
@@ -255,7 +256,7 @@ func TestRejected(t *testing.T) {
 	await(t, "another policy", func() bool { return l.has("egress", "10.244.1.5") })
 	l.agg.Judge(nil)
 	l.write(t, "new.yaml", strings.Replace(newPolicy, "99", "98", 1))
-	await(t, "the policy", func() bool { return l.outcome(id).State == publish.InForce && !entry().Rejected })
+	await(t, "the policy", func() bool { return entry().Outcome.State == publish.InForce })
 	if got := l.Status().Rejected; len(got) > 0 {
 		t.Errorf("rejected %v", got)
 	}
@@ -270,7 +271,7 @@ func TestRenderLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil)}, refreshed: func(*model.Changes) {}}
+	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil), refreshed: func(*model.Changes) {}, want: func(...model.PolicyID) {}}}
 	if items, other := c.Refresh(); len(items) > 0 || other {
 		t.Errorf("an empty model has changes %v %v", items, other)
 	}
@@ -280,7 +281,7 @@ func TestRenderLeftOut(t *testing.T) {
 			pod = p
 		}
 	}
-	c.others = []model.Changes{{Node: &model.Node{Name: "node-a"}}, {Pods: []model.PodChange{{New: pod}}}}
+	c.others = []model.Changes{{Node: &model.Node{Name: "node-a"}}, {Pods: []model.PodChange{{New: pod.Pod}}}}
 	p := &model.Policy{ID: id}
 	p.Rules[model.Ingress] = []model.Rule{{Name: "ingress[0]", Any: true, AllPorts: true}}
 	c.Render([]change{{Key: id, New: p}}, false)

@@ -21,6 +21,7 @@ const (
 	metricSets      = "weft_policy_sets"
 	metricMembers   = "weft_policy_members"
 	metricRejected  = "weft_policy_rejected"
+	metricOutcomes  = "weft_policy_outcomes"
 )
 
 // The values of the label result.
@@ -56,6 +57,7 @@ func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 	gauge(metricMembers, "Members of all sets.", func() float64 { return float64(f.state.stats().Members) })
 	gauge(metricRejected, "Policies that are refused, by the aggregator or because they cannot be rendered: they accept nothing.",
 		func() float64 { return float64(len(f.publisher.Refused())) })
+	all = append(all, f.publisher.OutcomeGauges(metricOutcomes, "Policies that apply to a pod of this node, by what became of them: wanted, in force, refused, left out.")...)
 	m := &metrics{
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 			Help:    "Time from the arrival of the oldest event of a change to the acknowledged commit, in seconds.",

@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/publish"
 )
@@ -39,16 +40,24 @@ func (o *observer) Sent(s publish.Sent) {
 		o.metrics.duration.Observe(s.Wait.Seconds())
 	case errors.As(s.Err, &rejected):
 		result = resultRejected
+		o.content.Rejected()
 	}
 	o.metrics.publishes.WithLabelValues(result).Inc()
 }
 
 // Committed implements publish.Observer.
-func (o *observer) Committed([]change) {}
+func (o *observer) Committed(items []change) {
+	status := o.publisher.Status()
+	names := o.state.committed(status.Revision, status.Acknowledged)
+	for i := range items {
+		names.Policies = append(names.Policies, items[i].Key)
+	}
+	o.local.OutcomesChanged(names)
+}
 
 // Refused implements publish.Observer.
 func (o *observer) Refused(ids []model.PolicyID) {
-	o.local.PoliciesChanged(ids...)
+	o.local.OutcomesChanged(&localstate.Names{Policies: ids})
 	o.status.SetRejected(o.refusedClusterPolicies())
 	for _, id := range ids {
 		reason, why := reasonRejected, "its rules are rejected"

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,17 +14,29 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
+// maxFound bounds the changes that readers find while no update is answered. Later ones are not shown.
+const maxFound = 100
+
 // state is the model, and the events that it has and no commit does. It implements
 // localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// outcome says whether a policy is in force. It is called under the lock.
-	outcome func(model.PolicyID) publish.Outcome
+	// outcome says whether a policy is in force, degraded why commits fail. They are called
+	// under the lock.
+	outcome  func(model.PolicyID) publish.Outcome
+	want     func(...model.PolicyID)
+	degraded func() error
 
 	// mu is held for a batch of events, or for a refresh.
 	mu      sync.Mutex
 	model   *model.Model
 	commits commits
+	// found are changes that a reader has found, and that the publisher does not know.
+	found []model.Changes
+	// refreshed receives changes under the lock.
+	refreshed func(*model.Changes)
+	pods      carried[types.UID]
+	sets      carried[model.SetID]
 }
 
 // apply applies a batch of events under one lock, so that no refresh sees half of it. It
@@ -63,20 +77,88 @@ func (s *state) answered() {
 }
 
 // refresh returns what changed, which the backlog then counts as taken.
-func (s *state) refresh(refreshed func(*model.Changes)) model.Changes {
+func (s *state) refresh() []model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.model.Refresh()
+	s.find()
 	s.backlog.Take()
 	s.commits.take()
-	refreshed(&c)
-	return c
+	out := s.found
+	s.found = nil
+	// A commit of older values may have come since a reader found these.
+	for i := range out {
+		s.note(&out[i])
+	}
+	return out
 }
 
-// policy returns a policy as it was last refreshed, nil if it applies to no pod of this node.
+// note notes that objects changed.
+func (s *state) note(c *model.Changes) {
+	for _, p := range c.Policies {
+		s.want(changeOf(p).Key)
+	}
+	for _, p := range c.Pods {
+		s.pods.want(cmp.Or(p.New, p.Old).UID, p.New != nil)
+	}
+	for _, set := range c.Sets {
+		s.sets.want(cmp.Or(set.New, set.Old).ID, set.New != nil)
+	}
+}
+
+// ahead returns the objects of a state that a reader has found, and that no update has.
+func (s *state) ahead() *localstate.Names {
+	out := &localstate.Names{}
+	for i := range s.found {
+		for _, p := range s.found[i].Policies {
+			out.Policies = append(out.Policies, changeOf(p).Key)
+		}
+		for _, p := range s.found[i].Pods {
+			out.Pods = append(out.Pods, cmp.Or(p.New, p.Old).UID)
+		}
+		for _, set := range s.found[i].Sets {
+			out.Sets = append(out.Sets, cmp.Or(set.New, set.Old).ID)
+		}
+	}
+	return out
+}
+
+// unless returns the outcome of an object: it is not in force if a reader has found a newer value.
+func unless(ahead bool, o publish.Outcome) publish.Outcome {
+	if ahead && o.State == publish.InForce {
+		o.State = publish.Wanted
+	}
+	return o
+}
+
+// find adds what changed to what was found. The lock is held.
+func (s *state) find() {
+	c := s.model.Refresh()
+	s.note(&c)
+	s.refreshed(&c)
+	if !c.Empty() {
+		s.found = append(s.found, c)
+	}
+}
+
+// committed notes that everything that the refreshes found is in force, and returns the objects
+// that were not.
+func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &localstate.Names{Pods: s.pods.commit(revision, since), Sets: s.sets.commit(revision, since)}
+}
+
+// policy returns a policy as the publisher knows it, nil if it applies to no pod of this node.
 func (s *state) policy(id model.PolicyID) *model.Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i := range s.found {
+		for _, p := range s.found[i].Policies {
+			if changeOf(p).Key == id {
+				return p.Old
+			}
+		}
+	}
 	return s.model.Policy(id)
 }
 
@@ -91,7 +173,10 @@ func (s *state) stats() model.Stats {
 func (s *state) State(names func() *localstate.Names, members bool) localstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wanted := everything()
+	if s.backlog.Behind() && len(s.found) < maxFound {
+		s.find()
+	}
+	wanted, ahead := everything(), only(s.ahead())
 	if names != nil {
 		wanted = only(names())
 	}
@@ -99,23 +184,19 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 	out := localstate.State{Node: all.Node, Counters: localstate.Counters{
 		Revision: stats.Revision, Pods: stats.Pods, Namespaces: stats.Namespaces, Policies: stats.Policies, LocalPods: stats.LocalPods,
 	}}
+	degraded := s.degraded()
 	uses := make(map[model.PolicyID]int)
 	for _, p := range all.Pods {
 		countPolicies(uses, p)
 		if wanted.pod(p.UID) {
-			out.Pods = append(out.Pods, p)
+			out.Pods = append(out.Pods, localstate.Pod{Pod: p, Outcome: unless(ahead.pod(p.UID), s.pods.outcome(p.UID, degraded))})
 		}
 	}
 	for _, p := range all.Policies {
 		if !wanted.policy(p.ID) {
 			continue
 		}
-		o := s.outcome(p.ID)
-		entry := localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Problems: p.Problems}
-		if entry.Rejected = o.State == publish.Refused || o.State == publish.LeftOut; entry.Rejected {
-			entry.Problems = append([]string{o.Reason.Error()}, p.Problems...)
-		}
-		out.Policies = append(out.Policies, entry)
+		out.Policies = append(out.Policies, localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Problems: p.Problems, Outcome: unless(ahead.policy(p.ID), s.outcome(p.ID))})
 	}
 	slices.SortFunc(out.Policies, func(a, b localstate.Policy) int { return compareDecision(a.Policy, b.Policy) })
 	for i := range all.Sets {
@@ -123,7 +204,7 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 		if !wanted.set(set.ID) {
 			continue
 		}
-		entry := localstate.Set{Set: &set.Set, Size: set.Size}
+		entry := localstate.Set{Set: &set.Set, Size: set.Size, Outcome: unless(ahead.set(set.ID), s.sets.outcome(set.ID, degraded))}
 		if members {
 			entry.Members = s.model.Members(set.ID)
 		}

@@ -19,6 +19,9 @@ type Backlog struct {
 	frozen time.Time
 }
 
+// behind is how long a Refresh takes to come, usually.
+const behind = 500 * time.Millisecond
+
 // batch are events that wait.
 type batch struct {
 	// since is when the oldest arrived, zero if there is none.
@@ -109,6 +112,14 @@ func (b *Backlog) Oldest() time.Time {
 		since = b.frozen
 	}
 	return since
+}
+
+// Behind reports whether events have waited for a Refresh for more than a moment: the update before
+// them has no answer.
+func (b *Backlog) Behind() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.arrived.since.IsZero() && b.now().Sub(b.arrived.since) > behind
 }
 
 // Length returns how many events of a kind wait.

@@ -16,8 +16,7 @@ type change = publish.Change[model.Key, model.Service]
 // Parts. Its own methods are called by the publishing goroutine.
 type content struct {
 	*render.Renderer
-	state     *state
-	refreshed func(*model.Changes, uint64)
+	state *state
 	// node and serviceCIDRs are changes that the next Render includes.
 	node         *model.Node
 	serviceCIDRs *model.Prefixes
@@ -29,7 +28,7 @@ type content struct {
 
 // Refresh implements publish.Renderer.
 func (c *content) Refresh() (items []change, other bool) {
-	changes := c.state.refresh(c.refreshed)
+	changes := c.state.refresh()
 	c.triggers = append(c.triggers, changes.Triggers[:min(len(changes.Triggers), maxTriggers-len(c.triggers))]...)
 	if changes.Node != nil {
 		c.node, c.committing = changes.Node, changes.Node

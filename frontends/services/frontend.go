@@ -86,7 +86,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		return nil, err
 	}
 	f := &Frontend{cfg: cfg, have: have, synced: make(chan struct{})}
-	f.state = &state{backlog: publish.NewBacklog(cfg.Now), model: model.New(model.Config{
+	f.state = &state{backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome, want: f.want, refreshed: f.refreshed, model: model.New(model.Config{
 		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
 		Notify: func(n model.Notice) {
 			if n.Reporter {
@@ -95,7 +95,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		}, Logger: cfg.Logger,
 	})}
 	f.local = localstate.New(f.state)
-	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
+	f.content = &content{Renderer: r, state: f.state}
 	if f.publisher, err = publish.New(publish.Config[model.Key, model.Service]{
 		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f, noLocal: newNoLocalEndpoints()}, Compare: model.CompareKeys,
@@ -212,10 +212,13 @@ func (f *Frontend) inForce() error {
 func (f *Frontend) Health() *health.Proxy { return f.health }
 
 // Model returns the local model as of its last Refresh.
-func (f *Frontend) Model() model.Snapshot {
-	s, _ := f.state.State(nil)
-	return s
-}
+func (f *Frontend) Model() model.Snapshot { return f.state.State(nil).Snapshot }
+
+// outcome says whether a Service is in force.
+func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }
+
+// want notes that Services changed.
+func (f *Frontend) want(keys ...model.Key) { f.publisher.Want(keys...) }
 
 // RegisterLocalState registers the service that serves the model to readers with a gRPC
 // server.
@@ -256,9 +259,6 @@ func (f *Frontend) isSynced() bool {
 
 // refreshed receives what changed in the model, under its lock.
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
-	for _, s := range c.Services {
-		f.publisher.Want(s.Name)
-	}
 	f.local.Changed(c)
 	f.noteNode(c.Node)
 	f.metrics.changes.Add(float64(len(c.Services)))

@@ -80,7 +80,7 @@ func TestSteadyStateIsPatches(t *testing.T) {
 		t.Errorf("updates %q", got)
 	}
 	want := `
-		# HELP weft_services_changes_total Services whose outcome on this node changed.
+		# HELP weft_services_changes_total Services that changed on this node.
 		# TYPE weft_services_changes_total counter
 		weft_services_changes_total 5
 		# HELP weft_services_events_total Events received from the source.

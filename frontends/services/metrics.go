@@ -20,6 +20,7 @@ const (
 	metricModel       = "weft_services_model_revision"
 	metricRevision    = "weft_services_committed_revision"
 	metricLatency     = "weft_services_event_to_commit_seconds"
+	metricOutcomes    = "weft_services_outcomes"
 )
 
 // The values of the label result.
@@ -54,13 +55,14 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 			func() float64 { return float64(f.content.Elements()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricQuarantined, Help: "Services that are refused, by the aggregator or because they cannot be rendered: they do not work on this node."},
 			func() float64 { return float64(len(f.publisher.Refused())) }))
+	all = append(all, f.publisher.OutcomeGauges(metricOutcomes, "Services by what became of them: wanted, in force, refused, left out.")...)
 	m := &metrics{
 		proxy: proxy,
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 			Help:    "Time from the arrival of the oldest event of an update to the acknowledged commit, in seconds.",
 			Buckets: publish.LatencyBuckets})),
 		events:    collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents, Help: "Events received from the source."}, []string{"kind"})),
-		changes:   collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges, Help: "Services whose outcome on this node changed."})),
+		changes:   collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges, Help: "Services that changed on this node."})),
 		publishes: collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})),
 		duration: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,
 			Help:    "Time from sending an update to its acknowledgement, in seconds.",

@@ -58,10 +58,21 @@ func (o *observer) Committed(items []change) {
 	if o.noLocal.sum != o.metrics.proxy.shown {
 		o.metrics.proxy.noLocal(&o.noLocal.sum)
 	}
+	o.outcomesChanged(items)
+}
+
+// outcomesChanged tells readers that Services have other outcomes.
+func (o *observer) outcomesChanged(items []change) {
+	keys := make([]model.Key, len(items))
+	for i := range items {
+		keys[i] = items[i].Key
+	}
+	o.local.OutcomesChanged(keys)
 }
 
 // Refused implements publish.Observer.
 func (o *observer) Refused(keys []model.Key) {
+	o.local.OutcomesChanged(keys)
 	for _, key := range keys {
 		switch outcome := o.publisher.Outcome(key); outcome.State {
 		case publish.Refused:

@@ -1,11 +1,13 @@
 package services
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"sync"
 
 	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/source"
 )
@@ -23,9 +25,19 @@ func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 // localstate.Source.
 type state struct {
 	backlog *publish.Backlog
+	// outcome says whether a Service is in force. It is called under the lock.
+	outcome func(model.Key) publish.Outcome
+	// want notes that a Service changed. It is called under the lock.
+	want func(...model.Key)
 	// mu is held for a batch of events, or for a refresh.
 	mu    sync.Mutex
 	model *model.Model
+	// found are changes that a reader has found, and that the publisher does not know. There is
+	// one of a Service, at its index in foundAt.
+	found   model.Changes
+	foundAt map[model.Key]int
+	// refreshed receives changes, and the revision of the model, under the lock.
+	refreshed func(*model.Changes, uint64)
 }
 
 // apply applies a batch of events under one lock, so that no refresh sees half of it.
@@ -46,19 +58,60 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty, elig
 }
 
 // refresh returns what changed, which the backlog then counts as taken.
-func (s *state) refresh(changed func(*model.Changes, uint64)) model.Changes {
+func (s *state) refresh() model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.model.Refresh()
+	c := s.look()
 	s.backlog.Take()
-	changed(&c, s.model.Stats().Revision)
+	if s.foundAt == nil {
+		return c
+	}
+	s.join(&c)
+	c, s.found, s.foundAt = s.found, model.Changes{}, nil
+	// A commit of older values may have come since a reader found these.
+	s.wantAll(&c)
 	return c
 }
 
-// service returns a Service as it was last refreshed, nil if there is none.
+// look refreshes the model. The lock is held.
+func (s *state) look() model.Changes {
+	c := s.model.Refresh()
+	s.wantAll(&c)
+	s.refreshed(&c, s.model.Stats().Revision)
+	return c
+}
+
+func (s *state) wantAll(c *model.Changes) {
+	for i := range c.Services {
+		s.want(c.Services[i].Name)
+	}
+}
+
+// join adds changes to those that were found.
+func (s *state) join(c *model.Changes) {
+	if s.foundAt == nil {
+		s.foundAt = make(map[model.Key]int)
+	}
+	all := &s.found
+	for _, svc := range c.Services {
+		if at, ok := s.foundAt[svc.Name]; ok {
+			all.Services[at].New = svc.New
+			continue
+		}
+		s.foundAt[svc.Name] = len(all.Services)
+		all.Services = append(all.Services, svc)
+	}
+	all.Triggers = append(all.Triggers, c.Triggers[:min(len(c.Triggers), max(0, maxTriggers-len(all.Triggers)))]...)
+	all.Node, all.ServiceCIDRs = cmp.Or(c.Node, all.Node), cmp.Or(c.ServiceCIDRs, all.ServiceCIDRs)
+}
+
+// service returns a Service as the publisher knows it, nil if there is none.
 func (s *state) service(key model.Key) *model.Service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if at, ok := s.foundAt[key]; ok {
+		return s.found.Services[at].Old
+	}
 	return s.model.Service(key)
 }
 
@@ -77,11 +130,25 @@ func (s *state) Find(addr netip.Addr, protocol model.Protocol, port uint16) (key
 }
 
 // State implements localstate.Source.
-func (s *state) State(names func() []model.Key) (model.Snapshot, model.Stats) {
+func (s *state) State(names func() []model.Key) localstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if names == nil {
-		return s.model.Snapshot(), s.model.Stats()
+	if s.backlog.Behind() {
+		c := s.look()
+		s.join(&c)
 	}
-	return s.model.Select(names()), s.model.Stats()
+	out := localstate.State{Stats: s.model.Stats()}
+	if names == nil {
+		out.Snapshot = s.model.Snapshot()
+	} else {
+		out.Snapshot = s.model.Select(names())
+	}
+	for _, svc := range out.Services {
+		o := s.outcome(svc.Name)
+		if _, ahead := s.foundAt[svc.Name]; ahead && o.State == publish.InForce {
+			o.State = publish.Wanted
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	return out
 }

@@ -160,7 +160,10 @@ func (a *asker) ways(f flow, p Packet, q Question) (ways []Way, incomplete bool,
 	for i := range outcomes {
 		w := a.way(&outcomes[i])
 		if w.Verdict == wordAccept && w.To != p.To && w.To.Addr() == p.From.Addr() {
-			if w.Reason = a.host.noHairpin(packet.In, outcomes[i].Packet.Out, p.From.Addr()); w.Reason != "" {
+			if w.Reason = w.ownSource(); w.Reason == "" {
+				w.Reason = a.host.noHairpin(packet.In, outcomes[i].Packet.Out, p.From.Addr())
+			}
+			if w.Reason != "" {
 				w.Verdict, w.Out = wordDrop, ""
 			}
 		}

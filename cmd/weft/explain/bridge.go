@@ -13,6 +13,16 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
+// ownSource is why a pod drops a packet that a Service sends back to it, empty if it does not. A
+// kernel drops packets from its own addresses, so the rules masquerade the packet, but only if they
+// know that the endpoint is on this node.
+func (w *Way) ownSource() string {
+	if w.Out == "" || w.From.Addr() != w.To.Addr() {
+		return ""
+	}
+	return fmt.Sprintf("it comes back to its pod with the pod's own address as source, and the pod drops it: the EndpointSlice does not say that endpoint %s is on this node, so the packet is not masqueraded; set nodeName of the endpoint", w.To)
+}
+
 // noHairpin is why a bridge does not send a packet back to the pod that sent it, empty if it does,
 // or if that is not known. The packet came in through a port of the bridge, and a Service's rule gave
 // it the address of its own pod.

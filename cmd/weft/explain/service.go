@@ -73,15 +73,5 @@ func leavesNode(ways []Way, candidates []model.Candidate) bool {
 
 // endpointOf describes a candidate under the traffic policy Local or Cluster.
 func endpointOf(c model.Candidate, local bool) Endpoint {
-	e := Endpoint{Address: c.Addr, OnNode: c.Local, Excluded: c.Excluded.String()}
-	switch {
-	case !local:
-	case c.ForLocal:
-		e.Excluded = ""
-	case !c.Local:
-		e.Excluded = "on another node (traffic policy Local)"
-	case e.Excluded == "":
-		e.Excluded = "not ready"
-	}
-	return e
+	return Endpoint{Address: c.Addr, OnNode: c.Local, Excluded: c.Why(local)}
 }

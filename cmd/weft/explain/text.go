@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
@@ -217,7 +218,7 @@ func printEndpoints(w io.Writer, a *Answer) {
 		if p > 0 {
 			share = fmt.Sprintf("%.3g %%", 100*p)
 		}
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", e.Address, share, here, prefixed("not used: ", e.Excluded))
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", get.EndpointText(e.Address), share, here, prefixed("not used: ", e.Excluded))
 	}
 	_ = tw.Flush()
 }

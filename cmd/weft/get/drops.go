@@ -3,6 +3,7 @@ package get
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -32,7 +33,7 @@ func newDropsCmd() *cobra.Command {
 		Short: "Show packets that network policies dropped, with the names of pods",
 		Long: `Show the packets that network policies dropped and the kernel logged, with the pods
 of this node that have the addresses now. The frontend must run with
---policy-drop-log, which limits how many packets are logged.
+--policy-drop-log, which limits how many packets are logged; without it, this fails.
 
 It reads the kernel's log, for which it needs to be root, or another log that has
 the kernel's messages.`,
@@ -56,20 +57,39 @@ func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Wr
 	names := &podNames{read: func() (*statepb.WatchResponse, error) {
 		return readLocal(ctx, &f.conn, policyFrontend, readPolicyState)
 	}, stderr: stderr}
-	each := func(line string) error {
+	state, stateErr := names.read()
+	off := stateErr == nil && state.GetDropLog() == 0
+	printed := false
+	err := f.read(ctx, stdin, f.follow && !off, func(line string) error {
 		p, ok := parseDrop(line)
 		if !ok {
 			return nil
 		}
+		printed = true
 		p.From.Pod, p.To.Pod = names.of(p.From.Address), names.of(p.To.Address)
 		if f.output.Format == "json" {
 			return json.NewEncoder(out).Encode(p)
 		}
 		_, err := fmt.Fprintln(out, p.String())
 		return err
+	})
+	switch {
+	case err != nil || printed && !(f.follow && off):
+		return err
+	case off:
+		return errNotLogged
+	default:
+		return stateErr
 	}
+}
+
+// errNotLogged is why there is nothing to print.
+var errNotLogged = errors.New("dropped packets are not logged: restart the frontend with --policy-drop-log=N to log N packets a second for each set of policies; the metric weft_policy_dropped_packets_total counts all")
+
+// read passes the lines of the log to each.
+func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, each func(line string) error) error {
 	if f.file == "" {
-		return readKernelLog(ctx, f.follow, each)
+		return readKernelLog(ctx, follow, each)
 	}
 	if f.follow && f.file != "-" {
 		return cli.Usagef("-f follows the kernel's log: for a file use tail -f FILE | weft get drops --file -")

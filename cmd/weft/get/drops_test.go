@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
@@ -108,6 +109,11 @@ func TestDropsOfFile(t *testing.T) {
 		if !strings.Contains(stderr.String(), "no names of pods") {
 			t.Errorf("without a frontend: %s", &stderr)
 		}
+	}
+	empty := &dropsFlags{file: "-"}
+	empty.conn.Socket = filepath.Join(t.TempDir(), "none.sock")
+	if err := empty.run(t.Context(), strings.NewReader("x\n"), nil, nil); !errors.Is(err, client.ErrUnavailable) {
+		t.Errorf("no packet and no frontend: %v, want ErrUnavailable", err)
 	}
 	missing := &dropsFlags{file: filepath.Join(t.TempDir(), "none")}
 	if err := missing.run(t.Context(), nil, nil, nil); err == nil {

@@ -2,6 +2,7 @@ package get
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ func newEndpointsCmd() *cobra.Command {
 		Long: `Show the endpoints of a Service. USE is "cluster" for endpoints that receive new
 flows under the traffic policy Cluster, "local" for those under the policy
 Local, and "draining" for endpoints that only keep the flows they have. WHY NOT
-is why an endpoint is not used under the policy Cluster.`,
+is why an endpoint does not receive new flows, or those of some addresses.`,
 		Example: `  weft get endpoints kube-system/kube-dns
   weft get endpoints web -w`,
 		Args: cobra.ExactArgs(1),
@@ -35,7 +36,7 @@ is why an endpoint is not used under the policy Cluster.`,
 
 // readEndpoints reads a Service with all its endpoints.
 func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]serviceView, error) {
-	snapshot, _, err := ReadServices(ctx, conn, name)
+	state, err := readService(ctx, conn, name)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +44,10 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 	if err != nil {
 		return nil, err
 	}
-	services := viewState(snapshot, nil).Services
-	for i := range services {
-		services[i].replaceEndpoints(candidates)
+	for i := range state.Services {
+		state.Services[i].replaceEndpoints(candidates)
 	}
-	return services, nil
+	return state.Services, nil
 }
 
 // Endpoints returns a row for each endpoint of each port of a Service, unused ones too.
@@ -67,19 +67,30 @@ func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 		p.Endpoints = []endpointView{}
 		for _, c := range candidates {
 			if c.Port == p.Name && c.Protocol == p.protocol {
-				p.Endpoints = append(p.Endpoints, viewCandidate(c))
+				p.Endpoints = append(p.Endpoints, s.viewCandidate(p, c))
 			}
 		}
 	}
 }
 
-// viewCandidate returns a candidate for output.
-func viewCandidate(c model.Candidate) endpointView {
-	out := endpointView{Address: c.Addr, Use: []string{}, Local: c.Local, Excluded: c.Excluded.String()}
+// viewCandidate returns a candidate of a port for output.
+func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView {
+	internal, external := c.Why(s.InternalTrafficPolicy == policyLocal), c.Why(s.ExternalTrafficPolicy == policyLocal)
+	outside := p.NodePort != 0 || len(p.external) > 0
+	out := endpointView{Address: c.Addr, Use: []string{}, Local: c.Local, Excluded: internal}
+	switch {
+	case !outside || internal == external:
+	case internal == "":
+		out.Excluded = "from outside: " + external
+	case external == "":
+		out.Excluded = "by ClusterIP: " + internal
+	default:
+		out.Excluded = "by ClusterIP: " + internal + "; from outside: " + external
+	}
 	for _, list := range []struct {
 		use string
 		in  bool
-	}{{"cluster", c.Cluster}, {"local", c.ForLocal}, {"draining", c.Draining}} {
+	}{{"cluster", c.Cluster && (outside || s.InternalTrafficPolicy != policyLocal)}, {"local", c.ForLocal}, {"draining", c.Draining}} {
 		if list.in {
 			out.Use = append(out.Use, list.use)
 		}
@@ -87,11 +98,22 @@ func viewCandidate(c model.Candidate) endpointView {
 	return out
 }
 
+// EndpointText returns the address of an endpoint, with the port if it has one.
+func EndpointText(addr netip.AddrPort) string {
+	if addr.Port() == 0 {
+		return addr.Addr().String()
+	}
+	return addr.String()
+}
+
 // endpointRows returns a row for each endpoint of each port.
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2
-	for _, s := range services {
+	var waits waiting
+	for i := range services {
+		s := &services[i]
+		waits.add(t, s.Namespace+"/"+s.Name, &s.outcomeView)
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
 				here, excluded := "no", "-"
@@ -101,9 +123,10 @@ func endpointRows(services []serviceView) *Rows {
 				if e.Excluded != "" {
 					excluded = e.Excluded
 				}
-				t.Add(p.text(), e.Address, joined(e.Use), here, excluded)
+				t.Add(p.text(), EndpointText(e.Address), joined(e.Use), here, excluded)
 			}
 		}
 	}
+	waits.note(t)
 	return t
 }

@@ -85,8 +85,8 @@ func (f *frontend) explain(err error) error {
 }
 
 // ReadServices asks the Service frontend for the state of one Service, or of all if only is
-// zero.
-func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model.Snapshot, *modelpb.Counters, error) {
+// zero. The message is the same state, with what became of it and the counters.
+func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model.Snapshot, *modelpb.WatchResponse, error) {
 	m, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.WatchResponse, error) {
 		return readModel(ctx, conn, only)
 	})
@@ -94,7 +94,7 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model
 		return model.Snapshot{}, nil, err
 	}
 	snapshot, err := model.FromProto(m.GetState())
-	return snapshot, m.GetCounters(), err
+	return snapshot, m, err
 }
 
 // ReadCandidates asks the Service frontend for all endpoints of a Service, and why some are

@@ -19,7 +19,9 @@ func newPodsCmd() *cobra.Command {
 		Example: "  weft get pods\n  weft get pods shop/client\n  weft get pods -w",
 		Long: `Show the pods of this node that have addresses of their own, and the policies
 that apply to each, in the order in which they decide. ISOLATED are the
-directions in which only what a policy accepts passes.`,
+directions in which only what a policy accepts passes.
+` + aboutState + `
+"weft get policies" has the states of the policies.`,
 	}, viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
 }
 
@@ -34,6 +36,7 @@ type PodView struct {
 	Egress  []string `json:"egressPolicies"`
 	// Isolated has "ingress" and "egress".
 	Isolated []string `json:"isolated"`
+	outcomeView
 }
 
 // text returns the name of a pod as "namespace/name".
@@ -55,6 +58,7 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 		v := PodView{
 			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
 			Ingress: names(p.GetIngress()), Egress: names(p.GetEgress()), Isolated: []string{},
+			outcomeView: viewOutcome(p.GetOutcome()),
 		}
 		if isolates(p.GetIngress()) {
 			v.Isolated = append(v.Isolated, "ingress")
@@ -72,9 +76,14 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 
 // podRows returns a row for each pod.
 func podRows(pods []PodView, _ time.Time) *Rows {
-	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED")
-	for _, p := range pods {
-		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated))
+	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
+	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
+	var waits waiting
+	for i := range pods {
+		p := &pods[i]
+		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated), p.State, p.revision(last))
+		waits.add(t, p.text(), &p.outcomeView)
 	}
+	waits.note(t)
 	return t
 }

@@ -16,10 +16,11 @@ func newPoliciesCmd() *cobra.Command {
 		Example: "  weft get policies\n  weft get policies shop/client -o yaml\n  weft get policies -w",
 		Long: `Show the NetworkPolicies and ClusterNetworkPolicies that apply to pods of this
 node, in the order in which they decide. INGRESS and EGRESS are the numbers of
-rules, or "-" if the policy does not apply in that direction. STATE is "in force";
-"invalid" if parts of the policy are not valid, which match nothing then; or
-"rejected" if the aggregator rejected its rules: then it accepts nothing. Lines
-on the standard error have the reasons. With -o json the rules are shown.`,
+rules, or "-" if the policy does not apply in that direction.
+` + aboutState + `
+A policy that is refused or left out accepts nothing. "(invalid parts)" says that parts
+of the policy are not valid, and match nothing. Lines on the standard error have the
+reasons. With -o json the rules are shown.`,
 	}, viewPolicies, (*policyView).text, "no such policy applies to a pod", policyRows)
 }
 
@@ -30,8 +31,9 @@ type policyView struct {
 	Tier      string `json:"tier"`
 	Priority  *int32 `json:"priority,omitempty"`
 	// Pods are those of this node, as "namespace/name".
-	Pods     []string   `json:"pods"`
-	State    string     `json:"state"`
+	Pods []string `json:"pods"`
+	outcomeView
+	// Problems are the parts that are not valid.
 	Problems []string   `json:"problems,omitempty"`
 	Ingress  []ruleView `json:"ingress,omitempty"`
 	Egress   []ruleView `json:"egress,omitempty"`
@@ -39,13 +41,6 @@ type policyView struct {
 	// applies is true for the directions in which the policy applies to a pod.
 	appliesIngress, appliesEgress bool
 }
-
-// The states of a policy.
-const (
-	stateInForce  = "in force"
-	stateInvalid  = "invalid"
-	stateRejected = "rejected"
-)
 
 // viewPolicies returns the policies of a state.
 func viewPolicies(state *statepb.WatchResponse) []*policyView {
@@ -63,17 +58,11 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	for _, p := range state.GetPolicies() {
 		n := p.GetName()
 		v := &policyView{
-			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: tierText(n.GetTier()), Pods: []string{}, State: stateInForce, Problems: p.GetProblems(),
+			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: tierText(n.GetTier()), Pods: []string{}, outcomeView: viewOutcome(p.GetOutcome()), Problems: p.GetProblems(),
 			Ingress: viewRules(p.GetIngress(), sets), Egress: viewRules(p.GetEgress(), sets),
 		}
 		if n.GetTier() != statepb.Tier_TIER_NETWORK_POLICY {
 			v.Priority = new(p.GetPriority())
-		}
-		switch {
-		case p.GetRejected():
-			v.State = stateRejected
-		case len(p.GetProblems()) > 0:
-			v.State = stateInvalid
 		}
 		out = append(out, v)
 		byName[keyOf(n)] = v
@@ -107,9 +96,11 @@ func (v *policyView) text() string {
 	return v.Namespace + "/" + v.Name
 }
 
-// policyRows returns a row for each policy, and the problems as notes.
+// policyRows returns a row for each policy, and the reasons and problems as notes.
 func policyRows(policies []*policyView, _ time.Time) *Rows {
-	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE")
+	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE", "REVISION")
+	last := lastRevision(policies, func(v **policyView) *outcomeView { return &(*v).outcomeView })
+	var waits waiting
 	rules := func(applies bool, rules []ruleView) string {
 		if !applies {
 			return "-"
@@ -121,10 +112,16 @@ func policyRows(policies []*policyView, _ time.Time) *Rows {
 		if v.Priority != nil {
 			priority = strconv.Itoa(int(*v.Priority))
 		}
-		t.Add(v.text(), v.Tier, priority, len(v.Pods), rules(v.appliesIngress, v.Ingress), rules(v.appliesEgress, v.Egress), v.State)
+		state := v.State
+		if len(v.Problems) > 0 {
+			state += " (invalid parts)"
+		}
+		t.Add(v.text(), v.Tier, priority, len(v.Pods), rules(v.appliesIngress, v.Ingress), rules(v.appliesEgress, v.Egress), state, v.revision(last))
+		waits.add(t, v.text(), &v.outcomeView)
 		for _, p := range v.Problems {
 			t.note("%s: %s", v.text(), p)
 		}
 	}
+	waits.note(t)
 	return t
 }

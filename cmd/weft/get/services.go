@@ -11,16 +11,19 @@ import (
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
 func newServicesCmd() *cobra.Command {
 	var conn cli.Connection
 	cmd := &cobra.Command{
 		Use:   "services [[NAMESPACE/]NAME]",
-		Short: "Show how this node serves each Service: addresses, policies and numbers of endpoints",
-		Long: `Show each port of each Service as this node serves it: its addresses, its
-traffic policies, and the number of endpoints that receive new flows. A line on
-the standard error counts the objects received from the API, and the changes they made.`,
+		Short: "Show how this node serves each Service: addresses, policies, numbers of endpoints, and whether it is in force",
+		Long: `Show each port of each Service as this node should serve it: its addresses, its
+traffic policies, and the number of endpoints that receive new flows.
+` + aboutState + `
+Lines on the standard error have the reasons, and count the objects received from the
+API and the changes they made.`,
 		Example: `  weft get services
   weft get services kube-system/kube-dns -o yaml
   weft get services -w`,
@@ -35,37 +38,34 @@ the standard error counts the objects received from the API, and the changes the
 				return nil, err
 			}
 		}
-		snapshot, counters, err := ReadServices(ctx, &conn, name)
-		if err != nil {
-			return nil, err
-		}
-		return viewState(snapshot, counters), nil
+		return readService(ctx, &conn, name)
 	}, stateRows, serviceChanges(&conn))
 }
 
 // readState reads all Services.
 func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
-	snapshot, counters, err := ReadServices(ctx, conn, model.Key{})
+	return readService(ctx, conn, model.Key{})
+}
+
+// readService reads one Service, or all if only is zero.
+func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*stateView, error) {
+	snapshot, m, err := ReadServices(ctx, conn, only)
 	if err != nil {
 		return nil, err
 	}
-	return viewState(snapshot, counters), nil
-}
-
-// Services returns a row for each port of the Services.
-func Services(services []*model.Service) *Rows {
-	views := make([]serviceView, len(services))
-	for i, s := range services {
-		views[i] = viewService(s)
-	}
-	return serviceRows(views)
+	return viewState(snapshot, m), nil
 }
 
 // serviceRows returns a row for each port.
 func serviceRows(services []serviceView) *Rows {
-	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL")
+	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL", "STATE", "REVISION")
 	t.key = 2
-	for _, s := range services {
+	last := lastRevision(services, func(s *serviceView) *outcomeView { return &s.outcomeView })
+	var waits waiting
+	for i := range services {
+		s := &services[i]
+		name := s.Namespace + "/" + s.Name
+		waits.add(t, name, &s.outcomeView)
 		for _, p := range s.Ports {
 			cluster, local := 0, 0
 			for _, e := range p.Endpoints {
@@ -83,10 +83,38 @@ func serviceRows(services []serviceView) *Rows {
 			if s.AffinitySeconds != 0 {
 				affinity = (time.Duration(s.AffinitySeconds) * time.Second).String()
 			}
-			t.Add(s.Namespace+"/"+s.Name, p.text(), joined(p.ClusterIPs), joined(p.external), nodePort, s.policies(), affinity, cluster, local)
+			t.Add(name, p.text(), joined(p.ClusterIPs), joined(p.external), nodePort, s.policies(), affinity, cluster, local, s.State, s.revision(last))
 		}
 	}
+	waits.note(t)
 	return t
+}
+
+// FoundServices are Services whose names have a word.
+type FoundServices struct {
+	// Matched of all Of Services have it.
+	Matched, Of int
+	// Names and Rows are those of the first ones.
+	Names    []string
+	Rows     *Rows
+	Counters *modelpb.Counters
+}
+
+// FindServices returns the Services whose names have a word, and rows for at most limit of them.
+func FindServices(ctx context.Context, conn *cli.Connection, word string, limit int) (*FoundServices, error) {
+	state, err := readState(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	out := &FoundServices{Of: len(state.Services), Counters: state.counters}
+	matched := slices.DeleteFunc(state.Services, func(s serviceView) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
+	out.Matched = len(matched)
+	matched = matched[:min(len(matched), limit)]
+	for i := range matched {
+		out.Names = append(out.Names, matched[i].Namespace+"/"+matched[i].Name)
+	}
+	out.Rows = serviceRows(matched)
+	return out, nil
 }
 
 // stateRows returns a row for each port, and the counters as a note.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
@@ -21,8 +22,9 @@ type stateView struct {
 }
 
 type serviceView struct {
-	Namespace             string     `json:"namespace"`
-	Name                  string     `json:"name"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	outcomeView
 	ClusterIPs            []string   `json:"clusterIPs"`
 	InternalTrafficPolicy string     `json:"internalTrafficPolicy"`
 	ExternalTrafficPolicy string     `json:"externalTrafficPolicy"`
@@ -61,22 +63,23 @@ type endpointView struct {
 	Address netip.AddrPort `json:"address"`
 	Use     []string       `json:"use"`
 	Local   bool           `json:"local"`
-	// Excluded is why it does not receive new flows under the policy Cluster. It is empty for
-	// all but "weft get endpoints".
+	// Excluded is why it does not receive new flows, or not all of them. It is empty for all but
+	// "weft get endpoints".
 	Excluded string `json:"excluded,omitempty"`
 }
 
-func viewState(s model.Snapshot, counters *modelpb.Counters) *stateView {
-	out := &stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services)), counters: counters}
+// viewState returns a state and what became of its Services, which m has in the same order.
+func viewState(s model.Snapshot, m *modelpb.WatchResponse) *stateView {
+	out := &stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services)), counters: m.GetCounters()}
 	for i, svc := range s.Services {
-		out.Services[i] = viewService(svc)
+		out.Services[i] = viewService(svc, m.GetState().GetServices()[i].GetOutcome())
 	}
 	return out
 }
 
-func viewService(s *model.Service) serviceView {
+func viewService(s *model.Service, outcome *outcomepb.Outcome) serviceView {
 	out := serviceView{
-		Namespace: s.Name.Namespace, Name: s.Name.Name, ClusterIPs: addressTexts(s.ClusterIPs),
+		Namespace: s.Name.Namespace, Name: s.Name.Name, outcomeView: viewOutcome(outcome), ClusterIPs: addressTexts(s.ClusterIPs),
 		InternalTrafficPolicy: policyWord(s.InternalLocal), ExternalTrafficPolicy: policyWord(s.ExternalLocal),
 		AffinitySeconds: int(s.Affinity.Seconds()), HealthCheckNodePort: s.HealthCheckNodePort,
 		Ports: make([]portView, len(s.Ports)),

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/weft-proxy/weft/cmd/weft/get"
-	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 // field is an input of a form with its label.
@@ -32,24 +30,19 @@ func (p *Page) showServices(w http.ResponseWriter, r *http.Request) {
 
 // services lists Services.
 func (p *Page) services(ctx context.Context, word string) node {
-	snapshot, c, err := get.ReadServices(ctx, &p.conn, model.Key{})
+	found, err := get.FindServices(ctx, &p.conn, word, maxRows)
 	if err != nil {
 		return el("p", text(err.Error())).with("class", "bad")
 	}
-	var matched []*model.Service
-	for _, s := range snapshot.Services {
-		if strings.Contains(s.Name.String(), word) {
-			matched = append(matched, s)
-		}
-	}
 	links := list{}
-	for _, s := range matched[:min(len(matched), maxRows)] {
-		links = append(links, el("a", text(s.Name.String())).with("href", Root+"services?name="+s.Name.String()), text(" "))
+	for _, name := range found.Names {
+		links = append(links, el("a", text(name)).with("href", Root+"services?name="+name), text(" "))
 	}
+	c := found.Counters
 	return list{
 		el("p", text(fmt.Sprintf("%d of %d Services. Received: %d changes of Services, %d of EndpointSlices; %d changes made.",
-			len(matched), len(snapshot.Services), c.GetServiceEvents(), c.GetSliceEvents(), c.GetServiceChanges()))),
-		table(get.Services(matched[:min(len(matched), maxRows)])),
+			found.Matched, found.Of, c.GetServiceEvents(), c.GetSliceEvents(), c.GetServiceChanges()))),
+		table(found.Rows), notes(found.Rows),
 		el("h2", text("Endpoints of")), el("p", links),
 	}
 }
@@ -64,5 +57,14 @@ func (p *Page) endpoints(ctx context.Context, name string) node {
 	if err != nil {
 		return el("p", text(err.Error())).with("class", "bad")
 	}
-	return section("Endpoints of "+key.String(), rows)
+	return list{section("Endpoints of "+key.String(), rows), notes(rows)}
+}
+
+// notes lists why rows are not in force.
+func notes(rows *get.Rows) node {
+	out := list{}
+	for _, n := range rows.Notes {
+		out = append(out, el("p", text(n)).with("class", "bad"))
+	}
+	return out
 }

@@ -13,11 +13,11 @@ const maxWeight = 1 << 14
 
 // responses returns the messages that a state is sent as, at least one. The objects of names
 // that the state does not have are removed.
-func responses(s *State, names *Names) []*statepb.WatchResponse {
+func responses(s *State, names *Names, dropLog uint32) []*statepb.WatchResponse {
 	b := builder{out: []*statepb.WatchResponse{{}}}
 	first := b.out[0]
 	if names.Node {
-		first.Node = nodeProto(&s.Node)
+		first.Node, first.DropLog = nodeProto(&s.Node), dropLog
 	}
 	have := s.names()
 	for _, uid := range missing(names.Pods, have.Pods) {
@@ -29,9 +29,9 @@ func responses(s *State, names *Names) []*statepb.WatchResponse {
 	for _, id := range missing(names.Sets, have.Sets) {
 		first.RemovedSets = append(first.RemovedSets, string(id))
 	}
-	for _, p := range s.Pods {
+	for i := range s.Pods {
 		m := b.room(1)
-		m.Pods = append(m.Pods, podProto(p))
+		m.Pods = append(m.Pods, podProto(&s.Pods[i]))
 	}
 	for i := range s.Policies {
 		p := &s.Policies[i]
@@ -95,7 +95,7 @@ func (b *builder) set(s *Set) {
 	members := s.Members
 	for first := true; first || len(members) > 0; first = false {
 		n := min(len(members), maxWeight-1)
-		out := &statepb.Set{Id: string(s.ID), Ports: s.Ports, Comment: s.Comment, Size: size(s.Size), Continued: !first}
+		out := &statepb.Set{Id: string(s.ID), Ports: s.Ports, Comment: s.Comment, Size: size(s.Size), Continued: !first, Outcome: s.Outcome.Proto()}
 		for _, m := range members[:n] {
 			out.Members = append(out.Members, &statepb.Member{Address: m.Addr.AsSlice(), Protocol: uint32(m.Protocol), Port: uint32(m.Port)})
 		}
@@ -143,16 +143,16 @@ func tierProto(t model.Tier) statepb.Tier {
 	}
 }
 
-func podProto(p *model.Pod) *statepb.Pod {
+func podProto(p *Pod) *statepb.Pod {
 	return &statepb.Pod{
 		Uid: string(p.UID), Namespace: p.Name.Namespace, Name: p.Name.Name, Addresses: texts(p.Addresses),
-		Ingress: policyNames(p.Policies[model.Ingress]), Egress: policyNames(p.Policies[model.Egress]),
+		Ingress: policyNames(p.Policies[model.Ingress]), Egress: policyNames(p.Policies[model.Egress]), Outcome: p.Outcome.Proto(),
 	}
 }
 
 func policyProto(p *Policy) *statepb.Policy {
 	return &statepb.Policy{
-		Name: policyName(p.ID), Priority: p.Priority, Pods: size(p.Pods), Rejected: p.Rejected, Problems: p.Problems,
+		Name: policyName(p.ID), Priority: p.Priority, Pods: size(p.Pods), Problems: p.Problems, Outcome: p.Outcome.Proto(),
 		Ingress: rulesProto(p.Rules[model.Ingress]), Egress: rulesProto(p.Rules[model.Egress]),
 	}
 }

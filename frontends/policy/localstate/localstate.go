@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/publish"
 )
 
 // SocketName is the name of the frontend's own socket, in the directory of the
@@ -22,27 +23,33 @@ const SocketName = "policy.sock"
 // State is what a node enforces, or the part of it that was asked for.
 type State struct {
 	Node     model.Node
-	Pods     []*model.Pod
+	Pods     []Pod
 	Policies []Policy
 	Sets     []Set
 	Counters Counters
+}
+
+// Pod is a pod of this node.
+type Pod struct {
+	*model.Pod
+	Outcome publish.Outcome
 }
 
 // Policy is a policy that applies to pods of this node.
 type Policy struct {
 	*model.Policy
 	// Pods is the number of these pods.
-	Pods int
-	// Rejected is true if the aggregator rejected the policy, which accepts nothing then.
-	Rejected bool
-	// Problems are why it is rejected, or which parts of it are not valid.
+	Pods    int
+	Outcome publish.Outcome
+	// Problems are which parts of it are not valid.
 	Problems []string
 }
 
 // Set is a set that rules name.
 type Set struct {
 	*model.Set
-	Size int
+	Size    int
+	Outcome publish.Outcome
 	// Members is nil unless they were asked for.
 	Members []model.Member
 }
@@ -79,7 +86,8 @@ type Source interface {
 // Server implements statepb.LocalStateServer.
 type Server struct {
 	statepb.UnimplementedLocalStateServer
-	source Source
+	source  Source
+	dropLog uint32
 
 	// known is closed by the first call of Changed.
 	known chan struct{}
@@ -89,9 +97,9 @@ type Server struct {
 	watchers map[*watcher]struct{}
 }
 
-// New returns a server of a source.
-func New(source Source) *Server {
-	return &Server{source: source, known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
+// New returns a server of a source. dropLog is how many dropped packets a second are logged.
+func New(source Source, dropLog int) *Server {
+	return &Server{source: source, dropLog: size(dropLog), known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
 }
 
 // Register registers the service with a gRPC server.
@@ -120,14 +128,19 @@ func (s *Server) Changed(c *model.Changes) {
 	s.each(func(w *watcher) { w.mark(c) })
 }
 
-// PoliciesChanged tells the readers that the problems of policies changed. Call it under the
-// lock that Source.State takes.
-func (s *Server) PoliciesChanged(ids ...model.PolicyID) {
+// OutcomesChanged tells the readers that other outcomes are those of objects.
+func (s *Server) OutcomesChanged(n *Names) {
 	s.each(func(w *watcher) {
-		for _, id := range ids {
-			w.policies[id] = struct{}{}
-		}
+		insert(w.pods, n.Pods)
+		insert(w.policies, n.Policies)
+		insert(w.sets, n.Sets)
 	})
+}
+
+func insert[K comparable](to map[K]struct{}, keys []K) {
+	for _, k := range keys {
+		to[k] = struct{}{}
+	}
 }
 
 // each calls mark for each reader under its lock, and wakes the readers.
@@ -215,7 +228,7 @@ func (s *Server) Watch(req *statepb.WatchRequest, to grpc.ServerStreamingServer[
 	}()
 	state := s.source.State(nil, req.GetMembers())
 	for names := (&Names{Node: true}); ; {
-		for _, m := range responses(&state, names) {
+		for _, m := range responses(&state, names, s.dropLog) {
 			if err := to.Send(m); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package localstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
 )
 
 // fakeSource is a state that a test writes.
@@ -104,13 +107,13 @@ func example(members int) State {
 	q := &model.Policy{ID: base, Priority: 7}
 	q.Rules[model.Egress] = []model.Rule{{Name: "egress[0]", Action: model.Deny, Any: true, AllPorts: true}, {Name: "egress[1]", Action: model.Pass, Any: true, AllPorts: true}}
 	admin := &model.Policy{ID: model.PolicyID{Tier: model.TierAdmin, Name: "first"}}
-	set := Set{Set: &model.Set{ID: "s", Comment: "shop: app=api"}, Size: members}
+	set := Set{Set: &model.Set{ID: "s", Comment: "shop: app=api"}, Size: members, Outcome: publish.Outcome{State: publish.InForce, Revision: 8}}
 	for i := range members {
 		set.Members = append(set.Members, model.Member{Addr: netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)})})
 	}
 	return State{
-		Node: model.Node{Name: "node-1", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}, Pods: []*model.Pod{pod},
-		Policies: []Policy{{Policy: admin}, {Policy: p, Pods: 1, Rejected: true, Problems: []string{"no"}}, {Policy: q, Pods: 1}},
+		Node: model.Node{Name: "node-1", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}, Pods: []Pod{{Pod: pod, Outcome: publish.Outcome{State: publish.InForce, Revision: 9}}},
+		Policies: []Policy{{Policy: admin}, {Policy: p, Pods: 1, Outcome: publish.Outcome{State: publish.Refused, Reason: errors.New("no")}, Problems: []string{"ingress[2]"}}, {Policy: q, Pods: 1}},
 		Sets:     []Set{set}, Counters: Counters{Revision: 3, Pods: 9, LocalPods: 1},
 	}
 }
@@ -118,7 +121,7 @@ func example(members int) State {
 // TestWatchOnce reads a whole state, with a set that does not fit in one message.
 func TestWatchOnce(t *testing.T) {
 	const members = 40000
-	s := New(&fakeSource{state: example(members)})
+	s := New(&fakeSource{state: example(members)}, 7)
 	c := connect(t, s)
 	stream, err := c.Watch(t.Context(), &statepb.WatchRequest{Once: true})
 	if err == nil {
@@ -140,13 +143,13 @@ func TestWatchOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, set := range m.GetSets() {
-			if set.GetContinued() != (got > 0) || set.GetSize() != members {
+			if set.GetContinued() != (got > 0) || set.GetSize() != members || set.GetOutcome().GetRevision() != 8 {
 				t.Errorf("part of a set after %d members: %v, %d", got, set.GetContinued(), set.GetSize())
 			}
 			got += len(set.GetMembers())
 		}
 		policies = append(policies, m.GetPolicies()...)
-		if messages == 0 && (m.GetNode().GetName() != "node-1" || len(m.GetPods()) != 1 || len(m.GetPods()[0].GetIngress()) != 2) {
+		if messages == 0 && (m.GetNode().GetName() != "node-1" || len(m.GetPods()) != 1 || m.GetDropLog() != 7 || m.GetPods()[0].GetOutcome().GetRevision() != 9 || len(m.GetPods()[0].GetIngress()) != 2) {
 			t.Errorf("the first message is %v", m)
 		}
 		if synced = m.GetSynced(); synced && m.GetCounters().GetPods() != 9 {
@@ -156,7 +159,7 @@ func TestWatchOnce(t *testing.T) {
 	if got != members || messages < 3 {
 		t.Errorf("%d members in %d messages", got, messages)
 	}
-	if len(policies) != 3 || !policies[1].GetRejected() || policies[1].GetIngress()[1].GetBlocks()[0] != "10.0.0.0-10.0.0.255" ||
+	if len(policies) != 3 || policies[1].GetOutcome().GetState() != outcomepb.State_STATE_REFUSED || policies[1].GetOutcome().GetReason() != "no" || policies[1].GetIngress()[1].GetBlocks()[0] != "10.0.0.0-10.0.0.255" ||
 		policies[1].GetIngress()[1].GetBlocks()[1] != "10.1.0.0" || policies[2].GetEgress()[1].GetAction() != statepb.Action_ACTION_PASS {
 		t.Errorf("policies %v", policies)
 	}
@@ -168,7 +171,7 @@ func TestWatchOnce(t *testing.T) {
 // TestWatchFollows sends what changes and what goes.
 func TestWatchFollows(t *testing.T) {
 	source := &fakeSource{state: example(2)}
-	s := New(source)
+	s := New(source, 0)
 	c := connect(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -187,7 +190,7 @@ func TestWatchFollows(t *testing.T) {
 	source.state.Policies = old.Policies[:2]
 	source.state.Node.Name = "renamed"
 	s.Changed(&model.Changes{
-		Pods: []model.PodChange{{Old: old.Pods[0]}}, Policies: []model.PolicyChange{{Old: old.Policies[2].Policy}},
+		Pods: []model.PodChange{{Old: old.Pods[0].Pod}}, Policies: []model.PolicyChange{{Old: old.Policies[2].Policy}},
 		Sets: []model.SetChange{{Old: old.Sets[0].Set}}, Node: &model.Node{Name: "renamed"},
 	})
 	source.mu.Unlock()
@@ -199,10 +202,10 @@ func TestWatchFollows(t *testing.T) {
 		t.Errorf("a change is %s: %v", text, m)
 	}
 	source.mu.Lock()
-	source.state.Policies[1].Rejected = false
-	s.PoliciesChanged(db)
+	source.state.Policies[1].Outcome = publish.Outcome{State: publish.InForce}
+	s.OutcomesChanged(&Names{Policies: []model.PolicyID{db}})
 	source.mu.Unlock()
-	if m, err = stream.Recv(); err != nil || len(m.GetPolicies()) != 1 || m.GetPolicies()[0].GetRejected() || m.GetNode() != nil {
+	if m, err = stream.Recv(); err != nil || len(m.GetPolicies()) != 1 || m.GetPolicies()[0].GetOutcome().GetState() != outcomepb.State_STATE_IN_FORCE || m.GetNode() != nil {
 		t.Errorf("a policy that is in force again: %v, error %v", m, err)
 	}
 	cancel()

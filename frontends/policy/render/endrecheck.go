@@ -39,9 +39,20 @@ func (r *Renderer) Committed() {
 	r.committed()
 }
 
+// Rejected notes that the last update was rejected. What is declared since the last commit, and loses
+// its use, is in no snapshot any more.
+func (r *Renderer) Rejected() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		t.answered(true)
+	}
+}
+
 func (r *Renderer) committed() {
 	now := r.cfg.Now()
 	for _, t := range r.tables {
+		t.answered(false)
 		// While a large set is filled, pods may still have the chains before.
 		if len(t.unsent)+len(t.unsentPods) == 0 {
 			t.recheck.commit(now)

@@ -18,6 +18,8 @@ type object struct {
 	// the kernel from its first use until Cleanup.
 	uses     int
 	declared bool
+	// rejected is true if the update that declares it was rejected, perhaps because of it.
+	rejected bool
 	needs    []*object
 
 	// One of these is set. set and verdicts, a map, have elements that do not change.
@@ -54,6 +56,8 @@ type objects struct {
 	// and have no use.
 	fresh []*object
 	idle  map[*object]struct{}
+	// sent are those that no commit has yet.
+	sent []*object
 	// unsent are sets of pods in use whose members may differ from those in the kernel.
 	unsent map[*object]struct{}
 }
@@ -115,8 +119,25 @@ func (s *objects) release(o *object) {
 		s.release(n)
 	}
 	delete(s.unsent, o)
-	if o.declared {
+	switch {
+	case o.rejected:
+		// The snapshot that follows must not have it.
+		s.forget(o)
+	case o.declared:
 		s.idle[o] = struct{}{}
+	}
+}
+
+// answered notes that everything declared since the last commit was rejected, or is committed.
+func (s *objects) answered(rejected bool) {
+	for _, o := range s.sent {
+		o.rejected = rejected && o.declared
+		if o.rejected && o.uses == 0 {
+			s.forget(o)
+		}
+	}
+	if !rejected {
+		s.sent = nil
 	}
 }
 
@@ -129,7 +150,7 @@ func (s *objects) takeFresh() []*object {
 		case o.declared:
 		case o.uses > 0:
 			o.declared = true
-			out = append(out, o)
+			out, s.sent = append(out, o), append(s.sent, o)
 		default:
 			s.forget(o)
 		}
@@ -145,7 +166,7 @@ func (s *objects) takeFresh() []*object {
 
 // forget removes an object without a use. A set of pods stays while the model has it.
 func (s *objects) forget(o *object) {
-	o.declared = false
+	o.declared, o.rejected = false, false
 	delete(s.idle, o)
 	if o.members != nil {
 		if o.members.withdraw(); !o.members.gone {

@@ -1,10 +1,12 @@
 package publishtest
 
 import (
+	"context"
 	"maps"
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,18 +28,21 @@ type Aggregator struct {
 	mu       sync.Mutex
 	judge    Judge
 	elements map[string]string
+	// chains are rules by the names of chains, such as "chain ip weft input".
+	chains   map[string]string
+	gate     chan struct{}
 	revision uint64
 	updates  []string
 }
 
 // Judge returns why an update is rejected, nil if it is accepted. It receives the values
-// of all elements that the update leads to, by Element.
+// of all elements that the update leads to, by Element, and the rules of all chains.
 type Judge func(elements map[string]string) []*weftv1.Violation
 
 // New starts an aggregator, which ends with the test.
 func New(t testing.TB) *Aggregator {
 	t.Helper()
-	f := &Aggregator{Socket: filepath.Join(t.TempDir(), "weft.sock"), elements: make(map[string]string)}
+	f := &Aggregator{Socket: filepath.Join(t.TempDir(), "weft.sock"), elements: make(map[string]string), chains: make(map[string]string)}
 	f.Start(t)
 	return f
 }
@@ -82,44 +87,85 @@ func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Ser
 
 // Publish implements the method of the API.
 func (f *Aggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]) error {
-	parts := make(map[string]string)
+	parts, chains := make(map[string]string), make(map[string]string)
 	for {
 		req, err := stream.Recv()
 		if err != nil {
 			return nil
 		}
 		if s := req.GetSnapshot(); s != nil {
-			add(parts, s)
+			add(parts, chains, s)
 			if req.GetMore() {
 				continue
 			}
 		}
-		resp := f.update(req, parts)
+		f.wait(stream.Context())
+		resp := f.update(req, parts, chains)
 		clear(parts)
+		clear(chains)
 		if err := stream.Send(resp); err != nil {
 			return nil
 		}
 	}
 }
 
+// Hold makes updates wait until release is called.
+func (f *Aggregator) Hold() (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gate := make(chan struct{})
+	f.gate = gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// wait waits for the end of Hold.
+func (f *Aggregator) wait(ctx context.Context) {
+	f.mu.Lock()
+	gate := f.gate
+	f.mu.Unlock()
+	if gate == nil {
+		return
+	}
+	select {
+	case <-gate:
+	case <-ctx.Done():
+	}
+}
+
+// addChains adds the rules of chains.
+func addChains(to map[string]string, family, table string, chains []*weftv1.Chain) {
+	for _, c := range chains {
+		var rules []string
+		for _, r := range c.GetRules() {
+			rules = append(rules, r.GetText()+" # "+r.GetComment())
+		}
+		to[chainName(family, table, c.GetName())] = strings.Join(rules, "\n")
+	}
+}
+
+func chainName(family, table, chain string) string {
+	return "chain " + family + " " + table + " " + chain
+}
+
 // Plan implements the method of the API for one fragment. It counts as the update "plan".
 func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next, resp := make(map[string]string), &weftv1.PlanResponse{}
-	add(next, req.GetFragments()[0])
+	all, resp := make(map[string]string), &weftv1.PlanResponse{}
+	add(all, all, req.GetFragments()[0])
 	f.updates = append(f.updates, "plan")
 	if f.judge != nil {
-		if v := f.judge(next); v != nil {
+		if v := f.judge(all); v != nil {
 			resp.Rejections = []*weftv1.Rejection{{Violations: v}}
 		}
 	}
 	return stream.Send(resp)
 }
 
-// add adds the elements of a snapshot.
-func add(to map[string]string, s *weftv1.Fragment) {
+// add adds the elements and rules of a snapshot.
+func add(to, chains map[string]string, s *weftv1.Fragment) {
 	for _, t := range s.GetTables() {
+		addChains(chains, t.GetFamily(), t.GetName(), t.GetChains())
 		for _, sets := range [][]*weftv1.Set{t.GetSets(), t.GetMaps()} {
 			for _, set := range sets {
 				for _, e := range set.GetElements() {
@@ -135,13 +181,17 @@ func Element(family, table, set, key string) string {
 	return "element " + family + " " + table + " " + set + " { " + key + " }"
 }
 
-func (f *Aggregator) update(req *weftv1.PublishRequest, parts map[string]string) *weftv1.PublishResponse {
+func (f *Aggregator) update(req *weftv1.PublishRequest, parts, chains map[string]string) *weftv1.PublishResponse {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next, kind := maps.Clone(parts), "snapshot"
+	next, nextChains, kind := maps.Clone(parts), maps.Clone(chains), "snapshot"
 	if p := req.GetPatch(); p != nil {
-		next, kind = maps.Clone(f.elements), "patch"
+		next, nextChains, kind = maps.Clone(f.elements), maps.Clone(f.chains), "patch"
 		for _, t := range p.GetTables() {
+			for _, name := range t.GetDeleteChains() {
+				delete(nextChains, chainName(t.GetFamily(), t.GetName(), name))
+			}
+			addChains(nextChains, t.GetFamily(), t.GetName(), t.GetPutChains())
 			for _, e := range t.GetElements() {
 				for _, k := range e.GetRemove() {
 					delete(next, Element(t.GetFamily(), t.GetName(), e.GetSet(), k))
@@ -155,12 +205,14 @@ func (f *Aggregator) update(req *weftv1.PublishRequest, parts map[string]string)
 	f.updates = append(f.updates, kind)
 	resp := &weftv1.PublishResponse{Id: req.GetId()}
 	if f.judge != nil {
-		if v := f.judge(next); v != nil {
+		all := maps.Clone(nextChains)
+		maps.Copy(all, next)
+		if v := f.judge(all); v != nil {
 			resp.Result = &weftv1.PublishResponse_Rejected{Rejected: &weftv1.Rejected{Violations: v}}
 			return resp
 		}
 	}
-	f.elements = next
+	f.elements, f.chains = next, nextChains
 	f.revision++
 	resp.Result = &weftv1.PublishResponse_Committed{Committed: &weftv1.Committed{Revision: f.revision}}
 	return resp
@@ -180,11 +232,19 @@ func (f *Aggregator) Elements() map[string]string {
 	return maps.Clone(f.elements)
 }
 
+// Chains returns a copy of the rules of chains, by names such as "chain ip weft input".
+func (f *Aggregator) Chains() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.chains)
+}
+
 // Clear forgets the elements, as if somebody had deleted the fragment.
 func (f *Aggregator) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.elements)
+	clear(f.chains)
 }
 
 // Updates returns "snapshot", "patch" and "plan" in the order in which they came.

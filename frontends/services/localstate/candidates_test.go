@@ -16,7 +16,7 @@ import (
 // TestListCandidates reads the candidates of a Service in more than one part, of one that does
 // not exist, and before everything is known.
 func TestListCandidates(t *testing.T) {
-	src := &fakeSource{services: make(map[model.Key]*model.Service)}
+	src := newFakeSource()
 	s := New(src)
 	c := connect(t, s)
 	list := func(name string) (all []model.Candidate, parts int, err error) {
@@ -57,7 +57,7 @@ func TestListCandidates(t *testing.T) {
 }
 
 func TestFindService(t *testing.T) {
-	s := New(&fakeSource{services: make(map[model.Key]*model.Service)})
+	s := New(newFakeSource())
 	c := connect(t, s)
 	ten, other := []byte{10, 96, 0, 1}, []byte{10, 96, 0, 2}
 	if _, err := c.FindService(t.Context(), &modelpb.FindServiceRequest{Address: ten, Protocol: 6, Port: 80}); status.Code(err) != codes.Unavailable {

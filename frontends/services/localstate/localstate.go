@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
@@ -25,13 +26,21 @@ const SocketName = "services.sock"
 // errUnknown is a question that can be answered once everything that exists is known.
 var errUnknown = status.Error(codes.Unavailable, "not all Services are known yet: the source has not delivered everything that exists")
 
+// State is a state of the model, and what became of its Services.
+type State struct {
+	model.Snapshot
+	Stats model.Stats
+	// Outcomes has one for each Service of the snapshot.
+	Outcomes []publish.Outcome
+}
+
 // Source is the state to serve.
 type Source interface {
-	// State returns the Services that names returns, or all if names is nil, with the
-	// counters of the same instant. Names that do not exist are ignored. State calls names
-	// under its lock, so that names can return the Services that changed since the last
-	// call, and none is missed.
-	State(names func() []model.Key) (model.Snapshot, model.Stats)
+	// State returns the Services that names returns, or all if names is nil. Everything in it
+	// is of one instant. Names that do not exist are ignored. State calls names under its
+	// lock, so that names can return the Services that changed since the last call, and none
+	// is missed.
+	State(names func() []model.Key) State
 	// Candidates are described in model.Model.
 	Candidates(key model.Key) (all []model.Candidate, ok bool)
 	// Find is described in model.Model.
@@ -79,23 +88,32 @@ func (s *Server) Changed(c *model.Changes) {
 	if c.Empty() {
 		return
 	}
+	names := make([]model.Key, len(c.Services))
+	for i := range c.Services {
+		names[i] = c.Services[i].Name
+	}
+	s.mark(names, c.Node != nil || c.ServiceCIDRs != nil)
+}
+
+// OutcomesChanged tells the readers that other outcomes are those of Services.
+func (s *Server) OutcomesChanged(names []model.Key) { s.mark(names, false) }
+
+func (s *Server) mark(names []model.Key, node bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watchers {
-		w.mark(c)
+		w.mark(names, node)
 	}
 }
 
-func (w *watcher) mark(c *model.Changes) {
+func (w *watcher) mark(names []model.Key, node bool) {
 	w.mu.Lock()
-	marked := false
-	for i := range c.Services {
-		if name := c.Services[i].Name; w.only == nil || *w.only == name {
+	marked := node
+	w.node = w.node || node
+	for _, name := range names {
+		if w.only == nil || *w.only == name {
 			w.services[name], marked = struct{}{}, true
 		}
-	}
-	if c.Node != nil || c.ServiceCIDRs != nil {
-		w.node, marked = true, true
 	}
 	w.mu.Unlock()
 	if !marked {
@@ -149,12 +167,12 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 	if w.only != nil {
 		names = func() []model.Key { return []model.Key{*w.only} }
 	}
-	state, stats := s.source.State(names)
+	state := s.source.State(names)
 	if w.only != nil && len(state.Services) == 0 && req.GetOnce() {
 		return status.Errorf(codes.NotFound, "no Service %s has rules on this node", w.only)
 	}
 	for changed, node := []model.Key(nil), true; ; {
-		if err := send(to, state, stats, changed, node); err != nil || req.GetOnce() {
+		if err := send(to, state, changed, node); err != nil || req.GetOnce() {
 			return err
 		}
 		changed, node = nil, false
@@ -164,7 +182,7 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 				return status.FromContextError(to.Context().Err()).Err()
 			case <-w.nudge:
 			}
-			state, stats = s.source.State(func() []model.Key {
+			state = s.source.State(func() []model.Key {
 				changed, node = w.take()
 				return changed
 			})
@@ -185,14 +203,18 @@ func newWatcher(req *modelpb.WatchRequest) (*watcher, error) {
 }
 
 // send sends a state in parts. Names that are not in it are sent as deleted.
-func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state model.Snapshot, stats model.Stats, names []model.Key, node bool) error {
-	all := state.Services
+func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state State, names []model.Key, node bool) error {
+	all, outcomes := state.Services, state.Outcomes
 	removed := gone(names, all)
 	for first := true; ; first = false {
-		part := state
+		part := state.Snapshot
 		n := fit(all)
 		part.Services, all = all[:n], all[n:]
 		out := &modelpb.WatchResponse{State: part.Proto()}
+		for i, to := range out.GetState().GetServices() {
+			to.Outcome = outcomes[i].Proto()
+		}
+		outcomes = outcomes[n:]
 		if !node || !first {
 			out.State.Node, out.State.ServiceCidrs = nil, nil
 		}
@@ -200,7 +222,7 @@ func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state model.Snap
 			out.Removed = removed
 		}
 		if len(all) == 0 {
-			out.Synced, out.Counters = true, countersProto(&stats)
+			out.Synced, out.Counters = true, countersProto(&state.Stats)
 		}
 		if err := to.Send(out); err != nil || out.Synced {
 			return err

@@ -2,6 +2,7 @@ package localstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,6 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/frontends/localsocket"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
@@ -28,9 +32,14 @@ type fakeSource struct {
 	revision uint64
 	node     model.Node
 	services map[model.Key]*model.Service
+	outcomes map[model.Key]publish.Outcome
 }
 
-func (f *fakeSource) State(names func() []model.Key) (model.Snapshot, model.Stats) {
+func newFakeSource() *fakeSource {
+	return &fakeSource{services: make(map[model.Key]*model.Service), outcomes: make(map[model.Key]publish.Outcome)}
+}
+
+func (f *fakeSource) State(names func() []model.Key) State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var keys []model.Key
@@ -39,13 +48,13 @@ func (f *fakeSource) State(names func() []model.Key) (model.Snapshot, model.Stat
 	} else {
 		keys = slices.SortedFunc(maps.Keys(f.services), model.CompareKeys)
 	}
-	out := model.Snapshot{Revision: f.revision, Node: f.node}
+	out := State{Snapshot: model.Snapshot{Revision: f.revision, Node: f.node}, Stats: model.Stats{Revision: f.revision, ServiceEvents: 7}}
 	for _, name := range keys {
 		if s := f.services[name]; s != nil {
-			out.Services = append(out.Services, s)
+			out.Services, out.Outcomes = append(out.Services, s), append(out.Outcomes, f.outcomes[name])
 		}
 	}
-	return out, model.Stats{Revision: f.revision, ServiceEvents: 7}
+	return out
 }
 
 // Candidates returns the endpoints of a Service as candidates, and one more that is not ready.
@@ -80,6 +89,7 @@ func (f *fakeSource) set(s *Server, name string, n int) {
 	} else {
 		f.services[key] = service(key, n)
 	}
+	f.outcomes[key] = publish.Outcome{State: publish.State(f.revision % 4), Revision: f.revision, Reason: fmt.Errorf("at %d", f.revision)} //nolint:gosec // below 4
 	s.Changed(&model.Changes{Services: []model.Change{{Name: key, New: f.services[key]}}})
 }
 
@@ -146,8 +156,11 @@ func (r *reader) apply(m *modelpb.WatchResponse) {
 // equal compares what a reader has with the source.
 func (r *reader) equal(t *testing.T, src *fakeSource) {
 	t.Helper()
-	state, _ := src.State(nil)
+	state := src.State(nil)
 	want := state.Proto()
+	for i, to := range want.GetServices() {
+		to.Outcome = state.Outcomes[i].Proto()
+	}
 	if len(r.services) != len(want.GetServices()) {
 		t.Errorf("the reader has %d Services, want %d", len(r.services), len(want.GetServices()))
 	}
@@ -167,7 +180,8 @@ func TestWatchFollows(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	src := &fakeSource{services: make(map[model.Key]*model.Service), node: model.Node{Known: true, Name: "n1"}}
+	src := newFakeSource()
+	src.node = model.Node{Known: true, Name: "n1"}
 	s := New(src)
 	for i := range 20 {
 		src.set(s, fmt.Sprint("s", i), 3*maxEndpoints/20)
@@ -198,19 +212,36 @@ func TestWatchFollows(t *testing.T) {
 	last, node := src.revision, src.node
 	s.Changed(&model.Changes{Node: &node})
 	src.mu.Unlock()
-	for r.revision < last {
-		m, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
+	read := func(done func() bool) {
+		t.Helper()
+		for !done() {
+			m, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.apply(m)
 		}
-		r.apply(m)
+		r.equal(t, src)
 	}
-	r.equal(t, src)
+	read(func() bool { return r.revision >= last })
+	// Outcomes change without the model.
+	src.set(s, "outcome", 1)
+	read(func() bool { return r.services["default/outcome"] != nil })
+	key := model.Key{Namespace: "default", Name: "outcome"}
+	src.mu.Lock()
+	src.outcomes[key] = publish.Outcome{State: publish.Refused, Revision: 7, Since: time.Unix(1, 0), Retry: time.Unix(2, 0), Reason: errors.New("no room")}
+	src.mu.Unlock()
+	s.OutcomesChanged([]model.Key{key})
+	read(func() bool { return r.services["default/outcome"].GetOutcome().GetReason() == "no room" })
+	o := r.services["default/outcome"].GetOutcome()
+	if o.GetState() != outcomepb.State_STATE_REFUSED || o.GetRevision() != 7 || o.GetSince().GetSeconds() != 1 || o.GetRetry().GetSeconds() != 2 {
+		t.Errorf("the outcome is %v", o)
+	}
 }
 
 // TestWatchOne follows a single Service from before it exists until it is gone.
 func TestWatchOne(t *testing.T) {
-	src := &fakeSource{services: make(map[model.Key]*model.Service)}
+	src := newFakeSource()
 	s := New(src)
 	s.Changed(&model.Changes{})
 	stream, err := connect(t, s).Watch(t.Context(), &modelpb.WatchRequest{Namespace: "default", Name: "a"})
@@ -242,7 +273,7 @@ func TestWatchOne(t *testing.T) {
 
 // TestWatchOnce asks for the state alone, before and after it is known.
 func TestWatchOnce(t *testing.T) {
-	src := &fakeSource{services: make(map[model.Key]*model.Service)}
+	src := newFakeSource()
 	s := New(src)
 	c := connect(t, s)
 	for name, tt := range map[string]struct {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,85 @@ func TestFind(t *testing.T) {
 		key, name, ok := m.Find(addr, tt.protocol, tt.port)
 		if ok != tt.want || ok && (key != Key{Namespace: s.Namespace, Name: "web"} || name != "http") {
 			t.Errorf("%s:%d/%s: %s %q, %t; want %t", tt.addr, tt.port, tt.protocol, key, name, ok, tt.want)
+		}
+	}
+}
+
+// TestCandidatesWithoutPort: an endpoint in a slice without the port of the Service is a candidate,
+// and the reason names the ports that there are.
+func TestCandidatesWithoutPort(t *testing.T) {
+	named := func(s *discoveryv1.EndpointSlice, names ...string) *discoveryv1.EndpointSlice {
+		s.Ports = nil
+		for _, n := range names {
+			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: new(n), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8080))})
+		}
+		return s
+	}
+	const advice = "; compare the Service's targetPort with the names of its pods' ports"
+	for _, tt := range []struct {
+		name   string
+		slices []*discoveryv1.EndpointSlice
+		want   []string
+	}{
+		{"the name", []*discoveryv1.EndpointSlice{named(eps("a", "web", ep("10.1.0.1")), "http")}, []string{"10.1.0.1:8080 "}},
+		{
+			"another name", []*discoveryv1.EndpointSlice{named(eps("a", "web", ep("10.1.0.2"), ep("10.1.0.1")), "https", "metrics")},
+			[]string{
+				"10.1.0.1:0 no EndpointSlice has it with port http/tcp: the slices have https/tcp, metrics/tcp" + advice,
+				"10.1.0.2:0 no EndpointSlice has it with port http/tcp: the slices have https/tcp, metrics/tcp" + advice,
+			},
+		},
+		{
+			"no port", []*discoveryv1.EndpointSlice{named(eps("a", "web", ep("10.1.0.1")))},
+			[]string{"10.1.0.1:0 no EndpointSlice has it with port http/tcp: the slices have none" + advice},
+		},
+		{
+			"one of two slices", []*discoveryv1.EndpointSlice{named(eps("a", "web", ep("10.1.0.1")), "http"), named(eps("b", "web", ep("10.1.0.1"), ep("10.1.0.2")), "")},
+			[]string{"10.1.0.1:8080 ", "10.1.0.2:0 no EndpointSlice has it with port http/tcp: the slices have (no name)/tcp" + advice},
+		},
+	} {
+		m := New(Config{NodeName: "n1"})
+		s := svc("web", "10.96.0.1", 80)
+		s.Spec.Ports[0].Name = "http"
+		m.SetService(s)
+		for _, o := range tt.slices {
+			m.SetSlice(o)
+		}
+		all, _ := m.Candidates(Key{Namespace: s.Namespace, Name: s.Name})
+		var got []string
+		for _, c := range all {
+			back, err := CandidateFromProto(c.Proto())
+			if err != nil || back != c {
+				t.Errorf("%s: %+v comes back as %+v, %v", tt.name, c, back, err)
+			}
+			got = append(got, c.Addr.String()+" "+c.Why(false))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s:\n got %q\nwant %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestWhy: the reason is that of the traffic policy.
+func TestWhy(t *testing.T) {
+	here := Endpoint{Local: true}
+	for _, tt := range []struct {
+		candidate Candidate
+		local     bool
+		want      string
+	}{
+		{Candidate{Cluster: true}, false, ""},
+		{Candidate{Cluster: true}, true, "on another node (traffic policy Local)"},
+		{Candidate{Endpoint: here, Cluster: true, ForLocal: true}, true, ""},
+		{Candidate{Endpoint: here, ForLocal: true, Excluded: OtherZone}, true, ""},
+		{Candidate{Endpoint: here, Excluded: Terminating}, true, "terminating"},
+		{Candidate{Excluded: OtherNode}, false, "hinted to other nodes"},
+		{Candidate{Excluded: NotReady}, true, "on another node (traffic policy Local)"},
+		{Candidate{Endpoint: here, Cluster: true}, true, "not ready"},
+		{Candidate{Excluded: 99}, false, "unknown reason"},
+	} {
+		if got := tt.candidate.Why(tt.local); got != tt.want {
+			t.Errorf("%+v under Local %t: %q, want %q", tt.candidate, tt.local, got, tt.want)
 		}
 	}
 }

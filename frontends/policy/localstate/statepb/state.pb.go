@@ -10,6 +10,7 @@
 package statepb
 
 import (
+	outcomepb "github.com/weft-proxy/weft/frontends/publish/outcomepb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -207,7 +208,9 @@ type WatchResponse struct {
 	Sets        []*Set   `protobuf:"bytes,7,rep,name=sets,proto3" json:"sets,omitempty"`
 	RemovedSets []string `protobuf:"bytes,8,rep,name=removed_sets,json=removedSets,proto3" json:"removed_sets,omitempty"`
 	// With synced.
-	Counters      *Counters `protobuf:"bytes,9,opt,name=counters,proto3" json:"counters,omitempty"`
+	Counters *Counters `protobuf:"bytes,9,opt,name=counters,proto3" json:"counters,omitempty"`
+	// With node: dropped packets a second that are logged for each set of policies; 0 for none.
+	DropLog       uint32 `protobuf:"varint,10,opt,name=drop_log,json=dropLog,proto3" json:"drop_log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +306,13 @@ func (x *WatchResponse) GetCounters() *Counters {
 		return x.Counters
 	}
 	return nil
+}
+
+func (x *WatchResponse) GetDropLog() uint32 {
+	if x != nil {
+		return x.DropLog
+	}
+	return 0
 }
 
 type Node struct {
@@ -435,8 +445,10 @@ type Pod struct {
 	Addresses []string               `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	// Those that apply, in the order in which they decide. The pod is isolated in a direction
 	// if one of them is a NetworkPolicy.
-	Ingress       []*PolicyName `protobuf:"bytes,5,rep,name=ingress,proto3" json:"ingress,omitempty"`
-	Egress        []*PolicyName `protobuf:"bytes,6,rep,name=egress,proto3" json:"egress,omitempty"`
+	Ingress []*PolicyName `protobuf:"bytes,5,rep,name=ingress,proto3" json:"ingress,omitempty"`
+	Egress  []*PolicyName `protobuf:"bytes,6,rep,name=egress,proto3" json:"egress,omitempty"`
+	// Whether the node knows its addresses and these policies.
+	Outcome       *outcomepb.Outcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +525,13 @@ func (x *Pod) GetEgress() []*PolicyName {
 	return nil
 }
 
+func (x *Pod) GetOutcome() *outcomepb.Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  *PolicyName            `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -522,11 +541,11 @@ type Policy struct {
 	Egress   []*Rule `protobuf:"bytes,4,rep,name=egress,proto3" json:"egress,omitempty"`
 	// The pods of this node that it applies to.
 	Pods uint32 `protobuf:"varint,5,opt,name=pods,proto3" json:"pods,omitempty"`
-	// True if the aggregator rejected it: it accepts nothing, and the pods that it applies to
-	// stay isolated.
-	Rejected bool `protobuf:"varint,6,opt,name=rejected,proto3" json:"rejected,omitempty"`
-	// Why it is rejected, or which parts of it are not valid and match nothing.
-	Problems      []string `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"`
+	// Which parts of it are not valid and match nothing.
+	Problems []string `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"`
+	// While it is refused or left out it accepts nothing, and the pods that it applies to stay
+	// isolated.
+	Outcome       *outcomepb.Outcome `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -596,16 +615,16 @@ func (x *Policy) GetPods() uint32 {
 	return 0
 }
 
-func (x *Policy) GetRejected() bool {
-	if x != nil {
-		return x.Rejected
-	}
-	return false
-}
-
 func (x *Policy) GetProblems() []string {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *Policy) GetOutcome() *outcomepb.Outcome {
+	if x != nil {
+		return x.Outcome
 	}
 	return nil
 }
@@ -789,7 +808,8 @@ type Set struct {
 	// Only if the reader asked for members.
 	Members []*Member `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
 	// True if the members are in addition to those of the message before.
-	Continued     bool `protobuf:"varint,6,opt,name=continued,proto3" json:"continued,omitempty"`
+	Continued     bool               `protobuf:"varint,6,opt,name=continued,proto3" json:"continued,omitempty"`
+	Outcome       *outcomepb.Outcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -864,6 +884,13 @@ func (x *Set) GetContinued() bool {
 		return x.Continued
 	}
 	return false
+}
+
+func (x *Set) GetOutcome() *outcomepb.Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
 }
 
 type Member struct {
@@ -1010,10 +1037,10 @@ var File_state_proto protoreflect.FileDescriptor
 
 const file_state_proto_rawDesc = "" +
 	"\n" +
-	"\vstate.proto\x12\x14weft.policy.state.v1\"<\n" +
+	"\vstate.proto\x12\x14weft.policy.state.v1\x1a\routcome.proto\"<\n" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04once\x18\x01 \x01(\bR\x04once\x12\x18\n" +
-	"\amembers\x18\x02 \x01(\bR\amembers\"\xbe\x03\n" +
+	"\amembers\x18\x02 \x01(\bR\amembers\"\xd9\x03\n" +
 	"\rWatchResponse\x12\x16\n" +
 	"\x06synced\x18\x01 \x01(\bR\x06synced\x12.\n" +
 	"\x04node\x18\x02 \x01(\v2\x1a.weft.policy.state.v1.NodeR\x04node\x12-\n" +
@@ -1023,7 +1050,9 @@ const file_state_proto_rawDesc = "" +
 	"\x10removed_policies\x18\x06 \x03(\v2 .weft.policy.state.v1.PolicyNameR\x0fremovedPolicies\x12-\n" +
 	"\x04sets\x18\a \x03(\v2\x19.weft.policy.state.v1.SetR\x04sets\x12!\n" +
 	"\fremoved_sets\x18\b \x03(\tR\vremovedSets\x12:\n" +
-	"\bcounters\x18\t \x01(\v2\x1e.weft.policy.state.v1.CountersR\bcounters\"U\n" +
+	"\bcounters\x18\t \x01(\v2\x1e.weft.policy.state.v1.CountersR\bcounters\x12\x19\n" +
+	"\bdrop_log\x18\n" +
+	" \x01(\rR\adropLog\"U\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\x12\x1b\n" +
@@ -1032,22 +1061,23 @@ const file_state_proto_rawDesc = "" +
 	"PolicyName\x12.\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x1a.weft.policy.state.v1.TierR\x04tier\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xdd\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x91\x02\n" +
 	"\x03Pod\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1c\n" +
 	"\taddresses\x18\x04 \x03(\tR\taddresses\x12:\n" +
 	"\aingress\x18\x05 \x03(\v2 .weft.policy.state.v1.PolicyNameR\aingress\x128\n" +
-	"\x06egress\x18\x06 \x03(\v2 .weft.policy.state.v1.PolicyNameR\x06egress\"\x90\x02\n" +
+	"\x06egress\x18\x06 \x03(\v2 .weft.policy.state.v1.PolicyNameR\x06egress\x122\n" +
+	"\aoutcome\x18\a \x01(\v2\x18.weft.outcome.v1.OutcomeR\aoutcome\"\xb8\x02\n" +
 	"\x06Policy\x124\n" +
 	"\x04name\x18\x01 \x01(\v2 .weft.policy.state.v1.PolicyNameR\x04name\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x124\n" +
 	"\aingress\x18\x03 \x03(\v2\x1a.weft.policy.state.v1.RuleR\aingress\x122\n" +
 	"\x06egress\x18\x04 \x03(\v2\x1a.weft.policy.state.v1.RuleR\x06egress\x12\x12\n" +
 	"\x04pods\x18\x05 \x01(\rR\x04pods\x12\x1a\n" +
-	"\brejected\x18\x06 \x01(\bR\brejected\x12\x1a\n" +
-	"\bproblems\x18\a \x03(\tR\bproblems\"\x83\x02\n" +
+	"\bproblems\x18\a \x03(\tR\bproblems\x122\n" +
+	"\aoutcome\x18\b \x01(\v2\x18.weft.outcome.v1.OutcomeR\aoutcomeJ\x04\b\x06\x10\aR\brejected\"\x83\x02\n" +
 	"\x04Rule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x1c.weft.policy.state.v1.ActionR\x06action\x12\x10\n" +
@@ -1061,14 +1091,15 @@ const file_state_proto_rawDesc = "" +
 	"\tPortRange\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\rR\x05first\x12\x12\n" +
-	"\x04last\x18\x03 \x01(\rR\x04last\"\xaf\x01\n" +
+	"\x04last\x18\x03 \x01(\rR\x04last\"\xe3\x01\n" +
 	"\x03Set\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05ports\x18\x02 \x01(\bR\x05ports\x12\x18\n" +
 	"\acomment\x18\x03 \x01(\tR\acomment\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\rR\x04size\x126\n" +
 	"\amembers\x18\x05 \x03(\v2\x1c.weft.policy.state.v1.MemberR\amembers\x12\x1c\n" +
-	"\tcontinued\x18\x06 \x01(\bR\tcontinued\"R\n" +
+	"\tcontinued\x18\x06 \x01(\bR\tcontinued\x122\n" +
+	"\aoutcome\x18\a \x01(\v2\x18.weft.outcome.v1.OutcomeR\aoutcome\"R\n" +
 	"\x06Member\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x12\n" +
@@ -1112,19 +1143,20 @@ func file_state_proto_rawDescGZIP() []byte {
 var file_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_state_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_state_proto_goTypes = []any{
-	(Tier)(0),             // 0: weft.policy.state.v1.Tier
-	(Action)(0),           // 1: weft.policy.state.v1.Action
-	(*WatchRequest)(nil),  // 2: weft.policy.state.v1.WatchRequest
-	(*WatchResponse)(nil), // 3: weft.policy.state.v1.WatchResponse
-	(*Node)(nil),          // 4: weft.policy.state.v1.Node
-	(*PolicyName)(nil),    // 5: weft.policy.state.v1.PolicyName
-	(*Pod)(nil),           // 6: weft.policy.state.v1.Pod
-	(*Policy)(nil),        // 7: weft.policy.state.v1.Policy
-	(*Rule)(nil),          // 8: weft.policy.state.v1.Rule
-	(*PortRange)(nil),     // 9: weft.policy.state.v1.PortRange
-	(*Set)(nil),           // 10: weft.policy.state.v1.Set
-	(*Member)(nil),        // 11: weft.policy.state.v1.Member
-	(*Counters)(nil),      // 12: weft.policy.state.v1.Counters
+	(Tier)(0),                 // 0: weft.policy.state.v1.Tier
+	(Action)(0),               // 1: weft.policy.state.v1.Action
+	(*WatchRequest)(nil),      // 2: weft.policy.state.v1.WatchRequest
+	(*WatchResponse)(nil),     // 3: weft.policy.state.v1.WatchResponse
+	(*Node)(nil),              // 4: weft.policy.state.v1.Node
+	(*PolicyName)(nil),        // 5: weft.policy.state.v1.PolicyName
+	(*Pod)(nil),               // 6: weft.policy.state.v1.Pod
+	(*Policy)(nil),            // 7: weft.policy.state.v1.Policy
+	(*Rule)(nil),              // 8: weft.policy.state.v1.Rule
+	(*PortRange)(nil),         // 9: weft.policy.state.v1.PortRange
+	(*Set)(nil),               // 10: weft.policy.state.v1.Set
+	(*Member)(nil),            // 11: weft.policy.state.v1.Member
+	(*Counters)(nil),          // 12: weft.policy.state.v1.Counters
+	(*outcomepb.Outcome)(nil), // 13: weft.outcome.v1.Outcome
 }
 var file_state_proto_depIdxs = []int32{
 	4,  // 0: weft.policy.state.v1.WatchResponse.node:type_name -> weft.policy.state.v1.Node
@@ -1136,19 +1168,22 @@ var file_state_proto_depIdxs = []int32{
 	0,  // 6: weft.policy.state.v1.PolicyName.tier:type_name -> weft.policy.state.v1.Tier
 	5,  // 7: weft.policy.state.v1.Pod.ingress:type_name -> weft.policy.state.v1.PolicyName
 	5,  // 8: weft.policy.state.v1.Pod.egress:type_name -> weft.policy.state.v1.PolicyName
-	5,  // 9: weft.policy.state.v1.Policy.name:type_name -> weft.policy.state.v1.PolicyName
-	8,  // 10: weft.policy.state.v1.Policy.ingress:type_name -> weft.policy.state.v1.Rule
-	8,  // 11: weft.policy.state.v1.Policy.egress:type_name -> weft.policy.state.v1.Rule
-	1,  // 12: weft.policy.state.v1.Rule.action:type_name -> weft.policy.state.v1.Action
-	9,  // 13: weft.policy.state.v1.Rule.ports:type_name -> weft.policy.state.v1.PortRange
-	11, // 14: weft.policy.state.v1.Set.members:type_name -> weft.policy.state.v1.Member
-	2,  // 15: weft.policy.state.v1.LocalState.Watch:input_type -> weft.policy.state.v1.WatchRequest
-	3,  // 16: weft.policy.state.v1.LocalState.Watch:output_type -> weft.policy.state.v1.WatchResponse
-	16, // [16:17] is the sub-list for method output_type
-	15, // [15:16] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	13, // 9: weft.policy.state.v1.Pod.outcome:type_name -> weft.outcome.v1.Outcome
+	5,  // 10: weft.policy.state.v1.Policy.name:type_name -> weft.policy.state.v1.PolicyName
+	8,  // 11: weft.policy.state.v1.Policy.ingress:type_name -> weft.policy.state.v1.Rule
+	8,  // 12: weft.policy.state.v1.Policy.egress:type_name -> weft.policy.state.v1.Rule
+	13, // 13: weft.policy.state.v1.Policy.outcome:type_name -> weft.outcome.v1.Outcome
+	1,  // 14: weft.policy.state.v1.Rule.action:type_name -> weft.policy.state.v1.Action
+	9,  // 15: weft.policy.state.v1.Rule.ports:type_name -> weft.policy.state.v1.PortRange
+	11, // 16: weft.policy.state.v1.Set.members:type_name -> weft.policy.state.v1.Member
+	13, // 17: weft.policy.state.v1.Set.outcome:type_name -> weft.outcome.v1.Outcome
+	2,  // 18: weft.policy.state.v1.LocalState.Watch:input_type -> weft.policy.state.v1.WatchRequest
+	3,  // 19: weft.policy.state.v1.LocalState.Watch:output_type -> weft.policy.state.v1.WatchResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_state_proto_init() }

@@ -37,6 +37,8 @@ const (
 	Exclusion_EXCLUSION_OTHER_NODE Exclusion = 3
 	// It has hints for other zones, and others have hints for this node's.
 	Exclusion_EXCLUSION_OTHER_ZONE Exclusion = 4
+	// No EndpointSlice has it with a port of this name and protocol.
+	Exclusion_EXCLUSION_NO_PORT Exclusion = 5
 )
 
 // Enum value maps for Exclusion.
@@ -47,6 +49,7 @@ var (
 		2: "EXCLUSION_TERMINATING",
 		3: "EXCLUSION_OTHER_NODE",
 		4: "EXCLUSION_OTHER_ZONE",
+		5: "EXCLUSION_NO_PORT",
 	}
 	Exclusion_value = map[string]int32{
 		"EXCLUSION_UNSPECIFIED": 0,
@@ -54,6 +57,7 @@ var (
 		"EXCLUSION_TERMINATING": 2,
 		"EXCLUSION_OTHER_NODE":  3,
 		"EXCLUSION_OTHER_ZONE":  4,
+		"EXCLUSION_NO_PORT":     5,
 	}
 )
 
@@ -310,7 +314,10 @@ type Candidate struct {
 	Local    bool `protobuf:"varint,5,opt,name=local,proto3" json:"local,omitempty"`
 	Draining bool `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
 	// Why it is not in the list cluster.
-	Excluded      Exclusion `protobuf:"varint,7,opt,name=excluded,proto3,enum=weft.services.model.v1.Exclusion" json:"excluded,omitempty"`
+	Excluded Exclusion `protobuf:"varint,7,opt,name=excluded,proto3,enum=weft.services.model.v1.Exclusion" json:"excluded,omitempty"`
+	// With EXCLUSION_NO_PORT, the ports of the EndpointSlices that have the endpoint, such as
+	// "https/tcp". The endpoint has no port then.
+	SlicePorts    string `protobuf:"bytes,8,opt,name=slice_ports,json=slicePorts,proto3" json:"slice_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -392,6 +399,13 @@ func (x *Candidate) GetExcluded() Exclusion {
 		return x.Excluded
 	}
 	return Exclusion_EXCLUSION_UNSPECIFIED
+}
+
+func (x *Candidate) GetSlicePorts() string {
+	if x != nil {
+		return x.SlicePorts
+	}
+	return ""
 }
 
 type WatchRequest struct {
@@ -734,7 +748,7 @@ const file_localstate_proto_rawDesc = "" +
 	"\x16ListCandidatesResponse\x12A\n" +
 	"\n" +
 	"candidates\x18\x01 \x03(\v2!.weft.services.model.v1.CandidateR\n" +
-	"candidates\"\x8d\x02\n" +
+	"candidates\"\xae\x02\n" +
 	"\tCandidate\x12\x1b\n" +
 	"\tport_name\x18\x01 \x01(\tR\bportName\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12<\n" +
@@ -742,7 +756,9 @@ const file_localstate_proto_rawDesc = "" +
 	"\acluster\x18\x04 \x01(\bR\acluster\x12\x14\n" +
 	"\x05local\x18\x05 \x01(\bR\x05local\x12\x1a\n" +
 	"\bdraining\x18\x06 \x01(\bR\bdraining\x12=\n" +
-	"\bexcluded\x18\a \x01(\x0e2!.weft.services.model.v1.ExclusionR\bexcluded\"T\n" +
+	"\bexcluded\x18\a \x01(\x0e2!.weft.services.model.v1.ExclusionR\bexcluded\x12\x1f\n" +
+	"\vslice_ports\x18\b \x01(\tR\n" +
+	"slicePorts\"T\n" +
 	"\fWatchRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -768,13 +784,14 @@ const file_localstate_proto_rawDesc = "" +
 	"\tconflicts\x18\t \x01(\x04R\tconflicts\x12\x1a\n" +
 	"\bservices\x18\n" +
 	" \x01(\x04R\bservices\x12\x16\n" +
-	"\x06slices\x18\v \x01(\x04R\x06slices*\x8e\x01\n" +
+	"\x06slices\x18\v \x01(\x04R\x06slices*\xa5\x01\n" +
 	"\tExclusion\x12\x19\n" +
 	"\x15EXCLUSION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXCLUSION_NOT_READY\x10\x01\x12\x19\n" +
 	"\x15EXCLUSION_TERMINATING\x10\x02\x12\x18\n" +
 	"\x14EXCLUSION_OTHER_NODE\x10\x03\x12\x18\n" +
-	"\x14EXCLUSION_OTHER_ZONE\x10\x042\xbf\x02\n" +
+	"\x14EXCLUSION_OTHER_ZONE\x10\x04\x12\x15\n" +
+	"\x11EXCLUSION_NO_PORT\x10\x052\xbf\x02\n" +
 	"\n" +
 	"LocalState\x12V\n" +
 	"\x05Watch\x12$.weft.services.model.v1.WatchRequest\x1a%.weft.services.model.v1.WatchResponse0\x01\x12q\n" +

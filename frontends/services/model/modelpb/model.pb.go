@@ -10,6 +10,7 @@
 package modelpb
 
 import (
+	outcomepb "github.com/weft-proxy/weft/frontends/publish/outcomepb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -253,7 +254,9 @@ type Service struct {
 	HealthCheckNodePort uint32 `protobuf:"varint,10,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
 	// Distinct addresses of ready endpoints on this node, of IPv4 and of IPv6; none
 	// without a health_check_node_port.
-	LocalReady    []uint32 `protobuf:"varint,11,rep,packed,name=local_ready,json=localReady,proto3" json:"local_ready,omitempty"`
+	LocalReady []uint32 `protobuf:"varint,11,rep,packed,name=local_ready,json=localReady,proto3" json:"local_ready,omitempty"`
+	// What became of it on this node.
+	Outcome       *outcomepb.Outcome `protobuf:"bytes,12,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -361,6 +364,13 @@ func (x *Service) GetHealthCheckNodePort() uint32 {
 func (x *Service) GetLocalReady() []uint32 {
 	if x != nil {
 		return x.LocalReady
+	}
+	return nil
+}
+
+func (x *Service) GetOutcome() *outcomepb.Outcome {
+	if x != nil {
+		return x.Outcome
 	}
 	return nil
 }
@@ -649,7 +659,7 @@ var File_model_proto protoreflect.FileDescriptor
 
 const file_model_proto_rawDesc = "" +
 	"\n" +
-	"\vmodel.proto\x12\x16weft.services.model.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd7\x01\n" +
+	"\vmodel.proto\x12\x16weft.services.model.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\routcome.proto\"\xd7\x01\n" +
 	"\x05Model\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x120\n" +
 	"\x04node\x18\x02 \x01(\v2\x1c.weft.services.model.v1.NodeR\x04node\x12;\n" +
@@ -664,7 +674,7 @@ const file_model_proto_rawDesc = "" +
 	"\taddresses\x18\x03 \x03(\fR\taddresses\x12;\n" +
 	"\tpod_cidrs\x18\x04 \x03(\v2\x1e.weft.services.model.v1.PrefixR\bpodCidrs\x12\x12\n" +
 	"\x04zone\x18\x05 \x01(\tR\x04zone\x12\x18\n" +
-	"\aleaving\x18\x06 \x01(\bR\aleaving\"\xda\x03\n" +
+	"\aleaving\x18\x06 \x01(\bR\aleaving\"\x8e\x04\n" +
 	"\aService\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
@@ -679,7 +689,8 @@ const file_model_proto_rawDesc = "" +
 	"\x16health_check_node_port\x18\n" +
 	" \x01(\rR\x13healthCheckNodePort\x12\x1f\n" +
 	"\vlocal_ready\x18\v \x03(\rR\n" +
-	"localReady\"\xb6\x02\n" +
+	"localReady\x122\n" +
+	"\aoutcome\x18\f \x01(\v2\x18.weft.outcome.v1.OutcomeR\aoutcome\"\xb6\x02\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x16\n" +
@@ -725,6 +736,7 @@ var file_model_proto_goTypes = []any{
 	(*Backends)(nil),              // 6: weft.services.model.v1.Backends
 	(*Endpoint)(nil),              // 7: weft.services.model.v1.Endpoint
 	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*outcomepb.Outcome)(nil),     // 9: weft.outcome.v1.Outcome
 }
 var file_model_proto_depIdxs = []int32{
 	2,  // 0: weft.services.model.v1.Model.node:type_name -> weft.services.model.v1.Node
@@ -734,17 +746,18 @@ var file_model_proto_depIdxs = []int32{
 	8,  // 4: weft.services.model.v1.Service.created:type_name -> google.protobuf.Timestamp
 	4,  // 5: weft.services.model.v1.Service.ports:type_name -> weft.services.model.v1.Port
 	1,  // 6: weft.services.model.v1.Service.source_ranges:type_name -> weft.services.model.v1.Prefix
-	6,  // 7: weft.services.model.v1.Port.ipv4:type_name -> weft.services.model.v1.Backends
-	6,  // 8: weft.services.model.v1.Port.ipv6:type_name -> weft.services.model.v1.Backends
-	5,  // 9: weft.services.model.v1.Port.external:type_name -> weft.services.model.v1.External
-	7,  // 10: weft.services.model.v1.Backends.cluster:type_name -> weft.services.model.v1.Endpoint
-	7,  // 11: weft.services.model.v1.Backends.local:type_name -> weft.services.model.v1.Endpoint
-	7,  // 12: weft.services.model.v1.Backends.draining:type_name -> weft.services.model.v1.Endpoint
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	9,  // 7: weft.services.model.v1.Service.outcome:type_name -> weft.outcome.v1.Outcome
+	6,  // 8: weft.services.model.v1.Port.ipv4:type_name -> weft.services.model.v1.Backends
+	6,  // 9: weft.services.model.v1.Port.ipv6:type_name -> weft.services.model.v1.Backends
+	5,  // 10: weft.services.model.v1.Port.external:type_name -> weft.services.model.v1.External
+	7,  // 11: weft.services.model.v1.Backends.cluster:type_name -> weft.services.model.v1.Endpoint
+	7,  // 12: weft.services.model.v1.Backends.local:type_name -> weft.services.model.v1.Endpoint
+	7,  // 13: weft.services.model.v1.Backends.draining:type_name -> weft.services.model.v1.Endpoint
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_model_proto_init() }

@@ -1,0 +1,101 @@
+package get
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
+)
+
+// outcomeView says in JSON and YAML whether an object is in force.
+type outcomeView struct {
+	// State is "wanted", "in force", "refused" or "left out", and "unknown" for a frontend of an
+	// earlier version.
+	State string `json:"state"`
+	// Revision is the commit since which a value is in force, and Since its time. Unless State is
+	// "in force", that value is an older one.
+	Revision uint64    `json:"revision,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	// Reason is why the present value is not in force, Retry when it is tried again.
+	Reason string    `json:"reason,omitempty"`
+	Retry  time.Time `json:"retry,omitzero"`
+}
+
+// aboutState describes the columns of outcomes.
+const aboutState = `STATE is "in force" if a commit has what is shown; "wanted" if none has it yet;
+"refused" if the aggregator rejects it; or "left out" if no rules can be made of it.
+REVISION is the commit since which it is in force, or, unless it is in force, since
+which an older value is; "-" is none since the frontend started.`
+
+const (
+	stateWanted  = "wanted"
+	stateInForce = "in force"
+)
+
+// viewOutcome returns an outcome for output.
+func viewOutcome(m *outcomepb.Outcome) outcomeView {
+	v := outcomeView{State: "unknown", Revision: m.GetRevision(), Reason: m.GetReason()}
+	if m.GetState() != outcomepb.State_STATE_UNSPECIFIED {
+		v.State = strings.ReplaceAll(cli.Word(m.GetState().String(), "STATE_"), "_", " ")
+	}
+	if m.GetSince() != nil {
+		v.Since = m.GetSince().AsTime().Local()
+	}
+	if m.GetRetry() != nil {
+		v.Retry = m.GetRetry().AsTime().Local()
+	}
+	return v
+}
+
+// lastRevision returns the last revision in a table.
+func lastRevision[T any](all []T, outcome func(*T) *outcomeView) (last uint64) {
+	for i := range all {
+		last = max(last, outcome(&all[i]).Revision)
+	}
+	return last
+}
+
+// revision returns the cell for the revision. It is short: last is the last one of the table.
+func (v *outcomeView) revision(last uint64) string {
+	if v.Revision == 0 {
+		return "-"
+	}
+	return cli.ShortRevision(v.Revision, last)
+}
+
+// waiting are the objects of a table that are wanted, and why they are not in force.
+type waiting struct {
+	names   map[string][]string
+	reasons []string
+}
+
+// add notes why an object is not in force. It makes a note of an object that is refused; the
+// others are joined, because all have the same reason while the aggregator is away.
+func (w *waiting) add(t *Rows, name string, v *outcomeView) {
+	switch {
+	case v.Reason == "":
+	case v.State == stateWanted:
+		if w.names == nil {
+			w.names = make(map[string][]string)
+		}
+		if w.names[v.Reason] == nil {
+			w.reasons = append(w.reasons, v.Reason)
+		}
+		w.names[v.Reason] = append(w.names[v.Reason], name)
+	default:
+		retry := ""
+		if !v.Retry.IsZero() {
+			retry = fmt.Sprintf(" (tried again at %s)", v.Retry.Format(time.TimeOnly))
+		}
+		t.note("%s is %s%s: %s", name, v.State, retry, v.Reason)
+	}
+}
+
+// note adds a note for each reason.
+func (w *waiting) note(t *Rows) {
+	for _, why := range w.reasons {
+		t.note("wanted and not committed: %s: %s", cli.Some(w.names[why]), why)
+	}
+}

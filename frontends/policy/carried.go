@@ -1,0 +1,52 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/weft-proxy/weft/frontends/publish"
+)
+
+// carried has the outcomes of objects that are not items of the publisher, such as pods: each
+// commit carries all their changes so far. It needs the lock of the state.
+type carried[K comparable] struct {
+	outcomes map[K]publish.Outcome
+	// wanted are the objects that changed, and that no commit has.
+	wanted map[K]struct{}
+}
+
+// want notes that an object changed, or that it is gone.
+func (c *carried[K]) want(key K, exists bool) {
+	if !exists {
+		delete(c.outcomes, key)
+		delete(c.wanted, key)
+		return
+	}
+	if c.outcomes == nil {
+		c.outcomes = make(map[K]publish.Outcome)
+	}
+	if c.wanted == nil {
+		c.wanted = make(map[K]struct{})
+	}
+	o := c.outcomes[key]
+	o.State = publish.Wanted
+	c.outcomes[key], c.wanted[key] = o, struct{}{}
+}
+
+// commit notes that all objects are in force, and returns those that were not.
+func (c *carried[K]) commit(revision uint64, since time.Time) (keys []K) {
+	for key := range c.wanted {
+		c.outcomes[key] = publish.Outcome{State: publish.InForce, Revision: revision, Since: since}
+		keys = append(keys, key)
+	}
+	c.wanted = nil
+	return keys
+}
+
+// outcome returns the outcome of an object. degraded is why commits fail, nil if they do not.
+func (c *carried[K]) outcome(key K, degraded error) publish.Outcome {
+	o := c.outcomes[key]
+	if o.State == publish.Wanted {
+		o.Reason = degraded
+	}
+	return o
+}
