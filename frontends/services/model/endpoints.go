@@ -110,12 +110,12 @@ func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 }
 
 // widened returns the same endpoints with widthIPv6.
-func (t *packedList) widened() *packedList {
-	if t.width == widthIPv6 {
-		return t
+func (l *packedList) widened() *packedList {
+	if l.width == widthIPv6 {
+		return l
 	}
-	all := make([]packedEndpoint, 0, t.len())
-	t.each(func(s string) bool {
+	all := make([]packedEndpoint, 0, l.len())
+	l.each(func(s string) bool {
 		all = append(all, unpackEndpoint(s).pack(widthIPv6))
 		return true
 	})
