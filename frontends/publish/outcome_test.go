@@ -68,6 +68,9 @@ func TestAttempts(t *testing.T) {
 	most := 26 // 2 log2(n)
 	for _, bad := range [][]string{{"bad"}, {"bad", "worse"}} {
 		for _, reason := range []weftv1.Violation_Reason{weftv1.Violation_REASON_KERNEL, weftv1.Violation_REASON_LIMIT} {
+			if len(bad) > 1 && reason == weftv1.Violation_REASON_LIMIT {
+				continue
+			}
 			for _, restart := range []bool{false, true} {
 				t.Run(fmt.Sprint(len(bad), reason, restart), func(t *testing.T) {
 					agg, before, now := publishtest.New(t), newNames(), newNames()
