@@ -181,7 +181,7 @@ func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {
 // await polls a condition.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
@@ -266,9 +266,10 @@ func TestBisection(t *testing.T) {
 			// One is repaired, one is deleted, one stays.
 			n.want(map[string]string{"k03": "3", "k07": ""})
 			await(t, "the repaired item", func() bool { return strings.Contains(published(agg), "k03=3") && n.left() == "k19 new" })
-			if n.rejected < 4 {
+			if n.mu.Lock(); n.rejected < 4 {
 				t.Errorf("%d items were reported", n.rejected)
 			}
+			n.mu.Unlock()
 		})
 	}
 }
