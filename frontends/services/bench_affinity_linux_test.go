@@ -70,7 +70,6 @@ func BenchmarkAffinityLoad(b *testing.B) {
 				b.ReportMetric(time.Since(began).Seconds(), "load-s")
 				b.ReportMetric(float64(kernelMemory(b)-before)/(1<<20), "kernel-MB")
 				p.begun = true
-				fragment = nil
 				runtime.GC()
 				var m runtime.MemStats
 				runtime.ReadMemStats(&m)

@@ -170,8 +170,8 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return &affinity{family: of.family, protocol: of.protocol, name: of.name}
 }
 
-// remember renders what ports remember: the objects of those that began or ceased to, and
-// the difference of the others. Chains without a use are emptied, and Cleanup removes them.
+// remember renders what changed of ports with session affinity. Chains without a use are
+// emptied, and Cleanup removes them.
 func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
 	for _, a := range old.affinities {
 		if is := now.affinity(a); !is.used() {

@@ -214,8 +214,7 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (look
 		p.set(g.in, strconv.AppendInt(prefix, int64(g.base+slot), 10), g.appendValue(value[:0], slot), nil)
 	}
 	kept := min(g.n, had.n)
-	switch {
-	case g.pool == had.pool:
+	if g.pool == had.pool {
 		for _, r := range revised {
 			if r.pool != g.pool {
 				continue
@@ -227,7 +226,7 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (look
 			}
 			looked += uint64(len(r.changed))
 		}
-	default:
+	} else {
 		for slot := range kept {
 			if g.pool.slots.at(slot) != had.pool.slots.at(slot) {
 				set(slot)
