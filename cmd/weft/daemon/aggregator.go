@@ -133,8 +133,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		Logger:     log, Registerer: d.registry,
 	})
 	if d.tables = agg; err == nil {
-		of := &aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, procNetfilter}
-		err = errors.Join(d.registry.Register(conntrackSize(of.netfilter)), d.newMonitor(of))
+		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(&aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, procNetfilter}))
 	}
 	if err != nil {
 		closeAll()
