@@ -77,7 +77,7 @@ func TestTurnsOfMany(t *testing.T) {
 		turns := New("lists flows")
 		type outcome struct {
 			caller string
-			err       error
+			err    error
 		}
 		outcomes := make(chan outcome, 1000)
 		active := 0
