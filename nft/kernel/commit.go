@@ -179,6 +179,9 @@ func (c *Conn) send(e *encoder) (result, error) {
 	return r, nil
 }
 
+// errAnswered ends the reading of answers after the last one: the acknowledgement of a batch comes after errors.
+var errAnswered = errors.New("answered")
+
 // collect reads the answers to a batch. The kernel puts all of them into the
 // receive buffer before the system call that sends the batch returns.
 func (c *Conn) collect(e *encoder) (result, error) {
@@ -186,10 +189,23 @@ func (c *Conn) collect(e *encoder) (result, error) {
 	if len(e.echoes) > 0 {
 		r.handles = make(map[int]uint64, len(e.echoes))
 	}
-	add := func(h header, payload []byte) error { return r.add(e, h, payload) }
+	add := func(h header, payload []byte) error {
+		if err := r.add(e, h, payload); err != nil {
+			return err
+		}
+		if r.acknowledged && len(r.failures) == 0 && len(e.echoes) == 0 {
+			return errAnswered
+		}
+		return nil
+	}
 	err := c.replies(add)
 	for errors.Is(err, unix.ENOBUFS) { // answers that fitted into the buffer are still there
 		err = c.replies(add)
+	}
+	if errors.Is(err, errAnswered) {
+		// There is nothing else to receive.
+		c.sock.pending = false
+		return r, nil
 	}
 	switch {
 	case errors.Is(err, ErrClosed), err != nil && len(r.failures) == 0:

@@ -38,6 +38,18 @@
 // are read before the changes and after them, never between: an answer costs more than a change.
 // weft enforces once its /readyz says so.
 //
+// # Against an earlier commit
+//
+//	make bench-against BASE=238984c
+//	make bench-against BASE=HEAD~1 SIZES=1000x10 API=real
+//
+// TestAgainst builds the weft of another commit and runs both all the time, each on a node of its own with
+// an API server of its own. The same changes are made in turns: this one, the other, the other, this one. A turn is
+// some twenty changes; its CPU is that of the process from before the first to after the last. A ratio is the median of the
+// ratios of pairs of turns, so that what else the machine does meets both. A flag that one of the
+// two does not know is left out, and a weft without network policies has no figure of pods. Pods
+// come from the replayed API.
+//
 // # weft explain
 //
 // Then TestScale measures "weft explain" on a node with so many Services and 1,000 policies, all

@@ -38,11 +38,11 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 		source.Kind[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Resource: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), Object: &discoveryv1.EndpointSlice{}, Namespaced: true,
 			LabelSelector: sliceSelector,
-			Decode:        trimSlice,
-			Set:           func(_ types.NamespacedName, s *discoveryv1.EndpointSlice) { m.SetSlice(s) },
-			Delete:        m.DeleteSlice,
-			Default:       completeSlice,
-			Owner:         serviceOf,
+			Decode:        trimSlice, Unmarshal: unmarshalSlice,
+			Set:     func(_ types.NamespacedName, s *discoveryv1.EndpointSlice) { m.SetSlice(s) },
+			Delete:  m.DeleteSlice,
+			Default: completeSlice,
+			Owner:   serviceOf,
 		},
 		source.Kind[*corev1.Node, *corev1.Node]{
 			Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Object: &corev1.Node{},

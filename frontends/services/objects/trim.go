@@ -46,7 +46,7 @@ func trimService(o *corev1.Service) *corev1.Service {
 // trimSlice keeps how to reach the endpoints, and when they last changed. Of several
 // addresses only the first is used (rule 68).
 func trimSlice(o *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	trimMeta(o, []string{discoveryv1.LabelServiceName, corev1.IsHeadlessService}, []string{corev1.EndpointsLastChangeTriggerTime})
+	trimMeta(o, sliceLabels, sliceAnnotations)
 	for i := range o.Endpoints {
 		e := &o.Endpoints[i]
 		e.TargetRef, e.Hostname, e.DeprecatedTopology, e.Zone = nil, nil, nil, nil
