@@ -35,8 +35,8 @@ import (
 
 // The size of TestWedge: `make wedge` has the whole one.
 var (
-	wedgeObjects = flag.Int("wedge.objects", 200, "random objects of TestWedge")
-	wedgeGood    = flag.Int("wedge.good", 50, "good policies among them")
+	wedgeObjects = flag.Int("wedge.objects", 100, "random objects of TestWedge")
+	wedgeGood    = flag.Int("wedge.good", 20, "good policies among them")
 	wedgeSeed    = flag.Uint64("wedge.seed", 0, "seed of TestWedge; 0 means another one each time")
 	wedgeLate    = flag.Duration("wedge.late", 0, "fail if a good policy takes longer; 0 means never")
 )
@@ -87,6 +87,8 @@ type wedge struct {
 	// waits are the times until good policies were in force, starts those after a restart.
 	waits, starts []time.Duration
 	started       bool
+	// commits is the largest number of commits from an event of a good one to that with it.
+	commits uint64
 }
 
 func (w *wedge) set(o source.Object) {
@@ -195,12 +197,15 @@ func address(network string, n int) string {
 // good changes a good policy, and waits until the change is in force.
 func (w *wedge) good(n int) {
 	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "good", Name: fmt.Sprint("good", n)}
-	before, began := w.f.publisher.Outcome(id), time.Now()
+	before, revision, began := w.f.publisher.Outcome(id), w.f.publisher.Status().Revision, time.Now()
 	port := 1 + w.IntN(60_000)
 	w.set(policyOf("good", id.Name, n, 1, func(int) int32 { return int32(port) }))
 	deadline := time.After(time.Minute)
 	for {
 		if o := w.f.publisher.Outcome(id); o.State == publish.InForce && o.Revision > before.Revision {
+			if !w.started {
+				w.commits = max(w.commits, o.Revision-revision)
+			}
 			break
 		}
 		select {
@@ -387,10 +392,14 @@ func TestWedge(t *testing.T) {
 			w.check()
 		}
 	}
+	// The update in flight, its own, and what a bisection commits in between.
+	if w.commits > 20 {
+		t.Errorf("a good one waited for %d commits", w.commits)
+	}
 	slices.Sort(w.waits)
 	states := make(map[publish.State]int)
 	for _, p := range w.f.state.State(nil, false).Policies {
 		states[w.f.publisher.Outcome(p.ID).State]++
 	}
-	t.Logf("%d events of good policies: half in force within %v, all within %v; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], len(w.starts), slices.Max(w.starts), states)
+	t.Logf("%d events of good policies: half in force within %v, all within %v and %d commits; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], w.commits, len(w.starts), slices.Max(w.starts), states)
 }

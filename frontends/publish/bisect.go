@@ -35,6 +35,7 @@ func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) erro
 	if limited(why) {
 		slices.SortStableFunc(b.suspects, func(a, b Change[K, V]) int { return l.size(a.New) - l.size(b.New) })
 	}
+	defer b.setWhole(nil)
 	if err := b.run(ctx, why); err != nil {
 		// No item is at fault, or the aggregator is away: render the wanted values, for
 		// the next snapshot.
@@ -58,6 +59,8 @@ func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) er
 		if err := b.try(ctx, nil); rejection(err) == nil {
 			return errors.Join(why, err)
 		}
+		// The session repeats what was rejected on its own. It must not send a part of it.
+		b.setWhole(b.cfg.Renderer.Snapshot())
 	}
 	b.revert(b.suspects)
 	for len(b.suspects)+len(b.later)+len(b.arrived) > 0 {
@@ -98,9 +101,16 @@ func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) er
 	}
 	if b.dry {
 		b.dry = false
+		b.setWhole(nil)
 		return b.try(ctx, nil)
 	}
 	return nil
+}
+
+func (b *bisection[K, V]) setWhole(f *weftv1.Fragment) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.whole = f
 }
 
 // condemn excludes the last suspect, and tries those that are left.

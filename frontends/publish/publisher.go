@@ -75,6 +75,8 @@ type Publisher[K comparable, V any] struct {
 
 	mu     sync.Mutex
 	status Status
+	// whole is what the session sends on its own while plans are rendered, else nil.
+	whole *weftv1.Fragment
 	// resync is the error of a resync that the session made on its own.
 	resync error
 }
@@ -110,7 +112,7 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	case <-p.cfg.Ready:
 	}
 	s := c.Session(client.SessionConfig{
-		Snapshot: func(string) *weftv1.Fragment { return p.cfg.Renderer.Snapshot() }, OnSync: p.onSync, OnStream: p.onStream,
+		Snapshot: func(string) *weftv1.Fragment { return p.snapshot() }, OnSync: p.onSync, OnStream: p.onStream,
 	})
 	defer s.Close()
 	l := newLoop(p, c, s)
@@ -125,6 +127,17 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// snapshot returns what the session sends on its own.
+func (p *Publisher[K, V]) snapshot() *weftv1.Fragment {
+	p.mu.Lock()
+	whole := p.whole
+	p.mu.Unlock()
+	if whole != nil {
+		return whole
+	}
+	return p.cfg.Renderer.Snapshot()
 }
 
 // loop is the state of the goroutine of Run.

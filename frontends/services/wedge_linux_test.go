@@ -27,8 +27,8 @@ import (
 
 // The size of TestWedge: `make wedge` has the whole one.
 var (
-	wedgeObjects = flag.Int("wedge.objects", 200, "random objects of TestWedge")
-	wedgeGood    = flag.Int("wedge.good", 50, "good Services among them")
+	wedgeObjects = flag.Int("wedge.objects", 100, "random objects of TestWedge")
+	wedgeGood    = flag.Int("wedge.good", 20, "good Services among them")
 	wedgeSeed    = flag.Uint64("wedge.seed", 0, "seed of TestWedge; 0 means another one each time")
 	wedgeLate    = flag.Duration("wedge.late", 0, "fail if a good Service takes longer; 0 means never")
 )
@@ -48,6 +48,8 @@ type wedge struct {
 	// waits are the times until good Services were in force, starts those after a restart.
 	waits, starts []time.Duration
 	started       bool
+	// commits is the largest number of commits from an event of a good one to that with it.
+	commits uint64
 }
 
 // set makes objects what they are now. It does not keep them: a subscriber may modify what it gets.
@@ -146,11 +148,14 @@ func (w *wedge) good(i int) {
 	s.CreationTimestamp = metav1.Unix(1000, 0)
 	endpoint := address("10.244.0.0", w.IntN(1<<16))
 	all[1].(*discoveryv1.EndpointSlice).Endpoints = []discoveryv1.Endpoint{{Addresses: []string{endpoint}}}
-	before, began := w.f.publisher.Outcome(key), time.Now()
+	before, revision, began := w.f.publisher.Outcome(key), w.f.publisher.Status().Revision, time.Now()
 	w.set(all...)
 	deadline := time.After(time.Minute)
 	for {
 		if o := w.f.publisher.Outcome(key); o.State == publish.InForce && o.Revision > before.Revision {
+			if !w.started {
+				w.commits = max(w.commits, o.Revision-revision)
+			}
 			break
 		}
 		select {
@@ -277,10 +282,14 @@ func TestWedge(t *testing.T) {
 			w.check()
 		}
 	}
+	// The update in flight, its own, and what a bisection commits in between.
+	if w.commits > 20 {
+		t.Errorf("a good one waited for %d commits", w.commits)
+	}
 	slices.Sort(w.waits)
 	states := make(map[publish.State]int)
 	for _, s := range w.f.Model().Services {
 		states[w.f.publisher.Outcome(s.Name).State]++
 	}
-	t.Logf("%d events of good Services: half in force within %v, all within %v; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], len(w.starts), slices.Max(w.starts), states)
+	t.Logf("%d events of good Services: half in force within %v, all within %v and %d commits; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], w.commits, len(w.starts), slices.Max(w.starts), states)
 }
