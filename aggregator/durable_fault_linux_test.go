@@ -337,7 +337,7 @@ func TestUnwrittenRecordIsNotTrusted(t *testing.T) {
 	}
 	_, err = d.Dial(t, "tester").Apply(ctx, blocklist("first", "10.0.0.1"))
 	must(t, err)
-	wantElements(t, k, "10.0.0.1")
+	wantElements(t, k, "10.0.0.1", "10.0.0.2")
 	// Both are back: the record is whole again.
 	_, err = d.Dial(t, "tester").Apply(ctx, second)
 	must(t, err)
