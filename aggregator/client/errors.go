@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -167,10 +166,10 @@ func fromStatus(fragment string, err error) error {
 	return err
 }
 
-// checkSize returns ErrTooLarge if no message can hold a request: if gRPC finds
+// checkSize returns ErrTooLarge if no message can hold a request of n bytes: if gRPC finds
 // out, the error has no details, and the stream ends.
-func checkSize(req proto.Message) error {
-	if n := proto.Size(req); n > MaxMessage {
+func checkSize(n int) error {
+	if n > MaxMessage {
 		return fmt.Errorf("%w: %d bytes that cannot be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -24,7 +25,7 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 		return c.applyLarge(ctx, f)
 	}
 	req := &weftv1.ApplyRequest{Fragment: f}
-	if err := checkSize(req); err != nil {
+	if err := checkSize(proto.Size(req)); err != nil {
 		return 0, fmt.Errorf("apply %s: %w", f.GetName(), err)
 	}
 	resp, err := call(ctx, c, "apply "+f.GetName(), f.GetName(), c.publisher.Apply, req)
@@ -38,7 +39,7 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 // without a state directory).
 func (c *Client) ApplyUnconfirmed(ctx context.Context, f *weftv1.Fragment, after time.Duration) (revision uint64, at time.Time, err error) {
 	req := &weftv1.ApplyRequest{Fragment: f, Confirm: durationpb.New(after)}
-	if err := checkSize(req); err != nil {
+	if err := checkSize(proto.Size(req)); err != nil {
 		return 0, at, fmt.Errorf("apply %s: %w", f.GetName(), err)
 	}
 	resp, err := call(ctx, c, "apply "+f.GetName(), f.GetName(), c.publisher.Apply, req)

@@ -19,7 +19,7 @@ import (
 // Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
-	if err := checkSize(req); err != nil {
+	if err := checkSize(proto.Size(req)); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
 	return read(ctx, c, "plan", "", c.publisher.Plan, req, merge)

@@ -10,7 +10,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers "proto"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -25,7 +29,7 @@ var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 // calls opened when the aggregator has accepted the stream.
 func (s *Session) serve(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := s.client.publisher.Publish(ctx, grpc.WaitForReady(true))
+	stream, err := s.client.publisher.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
 	if err != nil {
 		cancel()
 		return s.streamError(err)
@@ -215,14 +219,28 @@ func isUnsendable(err error) bool {
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
 func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {
-	if err := checkSize(req); err != nil {
+	m, err := proto.Marshal(req)
+	if err != nil {
+		return &unsendableError{fmt.Errorf("%w: %w", ErrInvalid, err)}
+	}
+	if err := checkSize(len(m)); err != nil {
 		return &unsendableError{err}
 	}
-	var m grpc.PreparedMsg
-	if err := m.Encode(stream, req); err != nil {
-		return &unsendableError{fmt.Errorf("%w: %s", ErrInvalid, status.Convert(err).Message())}
+	return stream.SendMsg(encoded(m))
+}
+
+// encoded is a message that is encoded. encodedCodec passes it on, and encodes others as gRPC does.
+type (
+	encoded      []byte
+	encodedCodec struct{ encoding.CodecV2 }
+)
+
+// Marshal implements encoding.CodecV2.
+func (c encodedCodec) Marshal(v any) (mem.BufferSlice, error) {
+	if m, ok := v.(encoded); ok {
+		return mem.BufferSlice{mem.SliceBuffer(m)}, nil
 	}
-	return stream.SendMsg(&m)
+	return c.CodecV2.Marshal(v)
 }
 
 // receive hands out acknowledgements until the stream ends. It calls opened when the

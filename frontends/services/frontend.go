@@ -228,7 +228,7 @@ func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Registe
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty, eligible := f.state.apply(events)
 	for resource, n := range counts {
-		f.metrics.events.WithLabelValues(kindOf(resource)).Add(float64(n))
+		f.metrics.events(kindOf(resource)).Add(float64(n))
 	}
 	f.metrics.proxy.events(counts[serviceEvents], counts[sliceEvents], dirty, f.cfg.Now())
 	// While the frontend starts, a missing Node does not matter.

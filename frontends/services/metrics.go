@@ -32,7 +32,7 @@ const (
 
 // metrics are those of one frontend.
 type metrics struct {
-	events    *prometheus.CounterVec
+	events    func(kind string) prometheus.Counter
 	changes   prometheus.Counter
 	publishes *prometheus.CounterVec
 	duration  prometheus.Histogram
@@ -61,7 +61,7 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 			Help:    "Time from the arrival of the oldest event of an update to the acknowledged commit, in seconds.",
 			Buckets: publish.LatencyBuckets})),
-		events:    collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents, Help: "Events received from the source."}, []string{"kind"})),
+		events:    remembered(collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents, Help: "Events received from the source."}, []string{"kind"})).WithLabelValues),
 		changes:   collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges, Help: "Services that changed on this node."})),
 		publishes: collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})),
 		duration: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,18 +50,16 @@ type proxyMetrics struct {
 	all []prometheus.Collector
 	// families are the values of the label ip_family, empty for a family that the node
 	// does not have.
-	families        [model.NumFamilies]string
-	sync            *prometheus.HistogramVec
-	full            *prometheus.HistogramVec
-	partial         *prometheus.HistogramVec
-	synced          *prometheus.GaugeVec
-	queued          *prometheus.GaugeVec
-	programming     *prometheus.HistogramVec
-	endpoints       prometheus.Counter
-	services        prometheus.Counter
-	syncFailures    *prometheus.CounterVec
-	cleanupFailures *prometheus.CounterVec
-	noLocalTotal    *prometheus.GaugeVec
+	families [model.NumFamilies]string
+	// Those of each update are remembered by family.
+	sync, full, partial func(family string) prometheus.Observer
+	synced, queued      func(family string) prometheus.Gauge
+	programming         *prometheus.HistogramVec
+	endpoints           prometheus.Counter
+	services            prometheus.Counter
+	syncFailures        *prometheus.CounterVec
+	cleanupFailures     *prometheus.CounterVec
+	noLocalTotal        *prometheus.GaugeVec
 	// shown is what noLocalTotal has.
 	shown missing
 }
@@ -93,13 +92,13 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	}
 	pending(metricServicePending, "Pending proxy rules Service changes", serviceEvents)
 	pending(metricEndpointPending, "Pending proxy rules Endpoint changes", sliceEvents)
-	sync := prometheus.ExponentialBuckets(0.001, 2, 15)
+	buckets := prometheus.ExponentialBuckets(0.001, 2, 15)
 	m := &proxyMetrics{
-		sync:            duration(metricSync, "SyncProxyRules latency in seconds", sync),
-		full:            duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", sync),
-		partial:         duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", sync),
-		synced:          gauge(metricSynced, "The last time proxy rules were successfully synced", family),
-		queued:          gauge(metricQueued, "The last time a sync of proxy rules was queued", family),
+		sync:            remembered(duration(metricSync, "SyncProxyRules latency in seconds", buckets).WithLabelValues),
+		full:            remembered(duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", buckets).WithLabelValues),
+		partial:         remembered(duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", buckets).WithLabelValues),
+		synced:          remembered(gauge(metricSynced, "The last time proxy rules were successfully synced", family).WithLabelValues),
+		queued:          remembered(gauge(metricQueued, "The last time a sync of proxy rules was queued", family).WithLabelValues),
 		programming:     duration(metricProgramming, "In Cluster Network Programming Latency in seconds", programmingBuckets()),
 		endpoints:       collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricEndpointTotal, Help: "Cumulative proxy rules Endpoint changes"})),
 		services:        collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricServiceTotal, Help: "Cumulative proxy rules Service changes"})),
@@ -129,6 +128,18 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	return m
 }
 
+// remembered returns with, which looks up the metric of a label once.
+func remembered[M any](with func(...string) M) func(label string) M {
+	var known sync.Map
+	return func(label string) M {
+		m, ok := known.Load(label)
+		if !ok {
+			m, _ = known.LoadOrStore(label, with(label))
+		}
+		return m.(M) //nolint:forcetypeassert // it has no others
+	}
+}
+
 // each calls f with the label of each family that the node has.
 func (m *proxyMetrics) each(f func(family string)) {
 	for _, name := range m.families {
@@ -143,7 +154,7 @@ func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Tim
 	m.services.Add(float64(services))
 	m.endpoints.Add(float64(endpoints))
 	if queued {
-		m.each(func(f string) { m.queued.WithLabelValues(f).Set(seconds(now)) })
+		m.each(func(f string) { m.queued(f).Set(seconds(now)) })
 	}
 }
 
@@ -154,13 +165,13 @@ func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, er
 		kind = m.full
 	}
 	m.each(func(f string) {
-		m.sync.WithLabelValues(f).Observe(took.Seconds())
-		kind.WithLabelValues(f).Observe(took.Seconds())
+		m.sync(f).Observe(took.Seconds())
+		kind(f).Observe(took.Seconds())
 		if err != nil {
 			m.syncFailures.WithLabelValues(f).Inc()
 			return
 		}
-		m.synced.WithLabelValues(f).Set(seconds(now))
+		m.synced(f).Set(seconds(now))
 	})
 }
 

@@ -205,7 +205,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 func TestSyncMetricsOfFailures(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := newProxyMetrics(publish.NewBacklog(nil), both, true)
-	reg.MustRegister(m.sync, m.synced, m.syncFailures, m.cleanupFailures)
+	reg.MustRegister(m.all...)
 	m.updated(true, time.Second, time.Unix(1000, 0), errors.New("refused"))
 	m.cleanupFailed()
 	if n := histogram(t, reg, metricSync, "IPv6").count; n != 1 {
