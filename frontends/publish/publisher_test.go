@@ -287,6 +287,7 @@ func backOff(t *testing.T, reason weftv1.Violation_Reason) {
 	agg.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "no", Reason: reason}}
 	})
+	began := time.Now()
 	run(t, n, agg)
 	await(t, "an attempt", func() bool { return len(agg.Updates()) >= 1 })
 	for i := range 300 {
@@ -294,8 +295,8 @@ func backOff(t *testing.T, reason weftv1.Violation_Reason) {
 		await(t, "a refresh", func() bool { return n.has("a", fmt.Sprint(i+1)) })
 	}
 	// The session repeats a rejected snapshot on its own, too, at growing intervals.
-	if got := len(agg.Updates()); got > 10 {
-		t.Errorf("%d updates for 300 changes while all are rejected", got)
+	if got, most := len(agg.Updates()), 10+4*int(time.Since(began)/minRetry); got > most {
+		t.Errorf("%d updates for 300 changes while all are rejected, want at most %d", got, most)
 	}
 	if n.backlog.Oldest().IsZero() {
 		t.Error("nothing waits")
