@@ -263,6 +263,68 @@ func TestRejected(t *testing.T) {
 	(&observer{l.Frontend}).Sent(publish.Sent{Err: errors.New("away")})
 }
 
+// TestTooLarge leaves out a policy of more rules than one may have: its pod is isolated, other
+// policies are committed, and its Event comes once, until it is smaller.
+func TestTooLarge(t *testing.T) {
+	l := newLab(t)
+	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "new"}
+	large := strings.Builder{}
+	large.WriteString("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: new, namespace: shop}\nspec:\n  podSelector: {matchLabels: {app: db}}\n  policyTypes: [Egress]\n  egress:\n")
+	for i := range 20_001 {
+		// Rules of one port each are elements of one set, and ranges of ports are not.
+		fmt.Fprintf(&large, "  - {to: [{ipBlock: {cidr: 10.%d.%d.1/32}}], ports: [{port: %d, endPort: 65000}]}\n", i/256, i%256, 1+i)
+	}
+	l.write(t, "new.yaml", large.String())
+	await(t, "the policy to be left out", func() bool { return l.outcome(id).State == publish.LeftOut })
+	if got := l.outcome(id).Reason.Error(); !strings.Contains(got, "20001 rules that cannot be joined: at most 20000") {
+		t.Errorf("reason %s", got)
+	}
+	await(t, "the isolation of its pod", func() bool { return l.has("egress", "10.244.1.5") })
+	l.write(t, "bad.yaml", badPolicy)
+	await(t, "the Event of another policy", func() bool { return strings.Contains(l.events.text(), "NetworkPolicy/bad InvalidPolicy") })
+	if got := strings.Count(l.events.text(), "NetworkPolicy/new PolicyTooLarge"); got != 1 {
+		t.Errorf("%d events of the policy: %s", got, l.events.text())
+	}
+	l.write(t, "new.yaml", newPolicy)
+	await(t, "the smaller policy", func() bool { return l.outcome(id).State == publish.InForce })
+	if got := l.Status().Rejected; len(got) > 0 {
+		t.Errorf("rejected %v", got)
+	}
+}
+
+const guardPolicy = `apiVersion: policy.networking.k8s.io/v1alpha2
+kind: ClusterNetworkPolicy
+metadata: {name: guard}
+spec:
+  tier: Admin
+  priority: 5
+  subject: {namespaces: {}}
+  ingress: [{action: Deny, from: [{namespaces: {matchLabels: {kubernetes.io/metadata.name: shop}}}]}]
+`
+
+// TestRefusedClusterPolicies has the ClusterNetworkPolicies whose condition is false on this node,
+// and why.
+func TestRefusedClusterPolicies(t *testing.T) {
+	l := newLab(t)
+	id := model.PolicyID{Tier: model.TierAdmin, Name: "guard"}
+	l.agg.Judge(l.rejects("admin-"))
+	l.write(t, "guard.yaml", guardPolicy)
+	await(t, "the refusal", func() bool { return l.outcome(id).State == publish.Refused })
+	got := l.refusedClusterPolicies()
+	if len(got) != 1 || !strings.HasPrefix(got["guard"], "what reaches it is dropped for the pods that it selects: ") || !strings.Contains(got["guard"], "no room") {
+		t.Errorf("refused %v", got)
+	}
+	if want := "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/guard PolicyRejected"; !strings.Contains(l.events.text(), want) {
+		t.Errorf("events %s, want %s", l.events.text(), want)
+	}
+	l.agg.Judge(nil)
+	l.write(t, "guard.yaml", strings.Replace(guardPolicy, "priority: 5", "priority: 6", 1))
+	await(t, "the policy", func() bool { return l.outcome(id).State == publish.InForce })
+	if got := l.refusedClusterPolicies(); len(got) > 0 {
+		t.Errorf("refused %v, want none", got)
+	}
+}
+
 // TestRenderLeftOut renders a policy that is left out: its pod stays isolated.
 func TestRenderLeftOut(t *testing.T) {
 	l := newLab(t)
