@@ -59,7 +59,7 @@ func randomSlice(r *rand.Rand) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// decoded returns what trimSlice leaves of a message, without what only the source and nobody reads.
+// decoded returns what trimSlice leaves of a message, without the metadata that the model does not read.
 func decoded(message []byte) (*discoveryv1.EndpointSlice, error) {
 	s := &discoveryv1.EndpointSlice{}
 	if err := s.Unmarshal(message); err != nil {
