@@ -36,18 +36,18 @@ const (
 
 // metrics are those of the aggregator.
 type metrics struct {
-	commits    prometheus.Counter
+	commits prometheus.Counter
 	// duration has an observer for each phase: wait, build and kernel.
 	duration [3]prometheus.Observer
 	// elements and rules count what was added, and then what was deleted.
 	elements, rules [2]prometheus.Counter
-	rejections *prometheus.CounterVec
-	shadowed   prometheus.Gauge
-	dropped    prometheus.Counter
-	repairs    prometheus.Counter
-	flows      *flows.Metrics
-	sessions   prometheus.Gauge
-	revision   prometheus.Gauge
+	rejections      *prometheus.CounterVec
+	shadowed        prometheus.Gauge
+	dropped         prometheus.Counter
+	repairs         prometheus.Counter
+	flows           *flows.Metrics
+	sessions        prometheus.Gauge
+	revision        prometheus.Gauge
 	// unrepaired is how many tables the last repair had to leave out.
 	unrepaired prometheus.Gauge
 	// stateErrors counts what went wrong with files of the state directory.

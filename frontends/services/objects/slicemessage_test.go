@@ -39,7 +39,7 @@ func randomSlice(r *rand.Rand) *discoveryv1.EndpointSlice {
 	}
 	if maybe() {
 		s.UID, s.ResourceVersion, s.Finalizers = "uid", "7", []string{"a"}
-		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{}")}}
 	}
 	for range r.IntN(4) {
 		protocol, number := corev1.ProtocolTCP, int32(r.IntN(9000)) //nolint:gosec // small
