@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,12 +26,13 @@ func TestPatientCommitsShareATransaction(t *testing.T) {
 			}
 			return n
 		}
-		rendered, revision := 0, uint64(1)
+		var rendered atomic.Int64
+		revision := uint64(1)
 		record := func() {
 			revision++
 			c := patch(revision, "a", []string{fmt.Sprintf("10.0.%d.%d", revision/250, revision%250)}, nil)
 			render := c.Changes[0].Patch
-			c.Changes[0].Patch = func() *weftv1.Patch { rendered++; return render() }
+			c.Changes[0].Patch = func() *weftv1.Patch { rendered.Add(1); return render() }
 			c.Patient = true
 			r.Record(c)
 		}
@@ -48,12 +50,12 @@ func TestPatientCommitsShareATransaction(t *testing.T) {
 			record()
 			pass(time.Second)
 		}
-		if n := transactions() - first; n != 0 || rendered != 0 {
-			t.Errorf("%d transactions and %d patches rendered before the group is due, want none", n, rendered)
+		if n := transactions() - first; n != 0 || rendered.Load() != 0 {
+			t.Errorf("%d transactions and %d patches rendered before the group is due, want none", n, rendered.Load())
 		}
 		pass(2 * time.Second)
-		if n := transactions() - first; n != 1 || rendered != int(revision)-1 {
-			t.Errorf("%d transactions and %d patches rendered after %d commits, want one with all", n, rendered, revision-1)
+		if n := transactions() - first; n != 1 || rendered.Load() != int64(revision)-1 {
+			t.Errorf("%d transactions and %d patches rendered after %d commits, want one with all", n, rendered.Load(), revision-1)
 		}
 
 		// A reader has them at once.

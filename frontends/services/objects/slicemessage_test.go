@@ -39,7 +39,7 @@ func randomSlice(r *rand.Rand) *discoveryv1.EndpointSlice {
 	}
 	if maybe() {
 		s.UID, s.ResourceVersion, s.Finalizers = "uid", "7", []string{"a"}
-		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{}")}}
 	}
 	for range r.IntN(4) {
 		protocol, number := corev1.ProtocolTCP, int32(r.IntN(9000)) //nolint:gosec // small
@@ -59,7 +59,7 @@ func randomSlice(r *rand.Rand) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// decoded returns what trimSlice leaves of a message, without what only the source and nobody reads.
+// decoded returns what trimSlice leaves of a message, without the metadata that the model does not read.
 func decoded(message []byte) (*discoveryv1.EndpointSlice, error) {
 	s := &discoveryv1.EndpointSlice{}
 	if err := s.Unmarshal(message); err != nil {
