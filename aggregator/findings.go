@@ -54,7 +54,7 @@ func (a *Aggregator) findingChanged(f *lint.Finding, gone bool) {
 	if gone {
 		text = "no longer found"
 	}
-	a.log.Info(text, "finding", string(f.ID), "text", f.Sentence(nil), "remedy", f.Remedy)
+	a.log.Info(text, "finding", string(f.ID), "text", f.Text, "remedy", f.Remedy, "rules", f.Rules(nil))
 	// Both parties may read it, and neither the rules of the other.
 	a.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Finding{Finding: &weftv1.FindingChange{Finding: findings.Message(f, ""), Gone: gone}}})
 }

@@ -134,7 +134,7 @@ func (i *Inspector) Find(merged []*desired.Merged) ([]lint.Finding, error) {
 func (i *Inspector) compare(before, after []lint.Finding) {
 	const isBefore, isAfter = 1, 2
 	seen := make(map[string]int)
-	identity := func(f *lint.Finding) string { return string(f.ID) + " " + f.Sentence(nil) }
+	identity := func(f *lint.Finding) string { return string(f.ID) + " " + f.Text + strings.Join(f.Rules(nil), " ") }
 	for k := range before {
 		seen[identity(&before[k])] |= isBefore
 	}
@@ -173,11 +173,10 @@ func newState(found []lint.Finding) *state {
 // Message returns a finding as a publisher sees it.
 func Message(f *lint.Finding, publisher string) *weftv1.Finding {
 	sees := func(p lint.Party) bool {
-		owner, _, _ := strings.Cut(p.Fragment, "/")
-		return p.Fragment == "" || owner == publisher
+		return p.Fragment == "" || strings.HasPrefix(p.Fragment, publisher+"/")
 	}
 	return &weftv1.Finding{
-		Id: string(f.ID), Text: f.Sentence(sees), Remedy: f.Remedy, Example: f.Example, More: uint32(f.More), //nolint:gosec // a count
+		Id: string(f.ID), Text: f.Text, Remedy: f.Remedy, Rules: f.Rules(sees), Example: f.Example, More: uint32(f.More), //nolint:gosec // a count
 		Subject: fragmentName(f.Subject.Party.Fragment), Other: fragmentName(f.Other.Party.Fragment),
 	}
 }

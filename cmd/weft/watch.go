@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,9 +75,10 @@ func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	case *weftv1.WatchResponse_Drift:
 		text = fmt.Sprintf("drift repaired  %s  %s", e.Drift.GetReason(), cli.Counts(e.Drift.GetRepaired()))
 	case *weftv1.WatchResponse_Finding:
-		text = "finding  " + cli.Finding(e.Finding.GetFinding())
+		f := e.Finding.GetFinding()
+		text = "finding  " + cli.Finding(f)
 		if e.Finding.GetGone() {
-			text = fmt.Sprintf("finding gone  %s: %s", e.Finding.GetFinding().GetId(), e.Finding.GetFinding().GetText())
+			text = fmt.Sprintf("finding gone  %s: %s (%s)", f.GetId(), f.GetText(), strings.Join(f.GetRules(), "; "))
 		}
 	case *weftv1.WatchResponse_Presence:
 		state := "disconnected"

@@ -82,8 +82,8 @@ func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 		what = fmt.Sprintf("packets to TCP port %d", n.Port)
 	}
 	found.ID, found.Subject, found.Other = CutOff, at, Place{Chain: n.Name}
-	found.Text = fmt.Sprintf("{subject} drops all %s, and so cuts the node off from %s", what, n.Name)
-	found.Remedy = fmt.Sprintf("accept them in chain %s of table %s before the drop", b.Chain.Decl.Name, b.Table.ID)
+	found.Text = fmt.Sprintf("%s drops all %s, and so cuts the node off from %s", at.Party, what, n.Name)
+	found.Remedy = fmt.Sprintf("Accept them in chain %s of table %s before the drop", b.Chain.Decl.Name, b.Table.ID)
 	l.report(found, last.Matched)
 }
 

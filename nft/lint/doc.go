@@ -2,7 +2,7 @@
 // the rules of somebody else: two programs that load rules into one kernel know nothing of each other.
 //
 // In comes the ruleset of a network namespace, as package eval has it, with the owners of rules; out
-// come [Finding]s, each of which names both parties and a remedy. [Run] is pure. Read
+// come [Finding]s, each of which has the cause, the remedy, and the rules of both parties. [Run] is pure. Read
 // finding.go first, then lint.go.
 //
 // # How a finding is proved

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,8 +41,7 @@ type Finding struct {
 	// Subject is what the finding is about, and Other what the other party has. Other is zero if
 	// there is no other party.
 	Subject, Other Place
-	// Text is what is wrong, in one sentence in which {subject} and {other} stand for the places, and Remedy what
-	// to do.
+	// Text is the cause, in a sentence that names both parties and no rule. Remedy is what to do. Both have no full stop.
 	Text, Remedy string
 	// Example is a packet, or empty.
 	Example string
@@ -50,35 +50,35 @@ type Finding struct {
 	More int
 }
 
-// Sentence returns what is wrong. It has the texts of the rules of the parties that the reader sees; a nil
-// function means all.
-func (f *Finding) Sentence(sees func(Party) bool) string {
-	name := func(p Place) string {
-		if sees != nil && p.Rule != "" && !sees(p.Party) {
-			return p.in("a rule")
+// Rules returns the rules, policies of chains or sets of the parties, the Subject first. It has the texts of the
+// rules of the parties that the reader sees; a nil function means all.
+func (f *Finding) Rules(sees func(Party) bool) []string {
+	var out []string
+	for _, p := range []Place{f.Subject, f.Other} {
+		if p.Rule != "" && sees != nil && !sees(p.Party) {
+			out = append(out, p.with("a rule"))
+		} else if p.Table.Name != "" { // there may be no other party
+			out = append(out, p.String())
 		}
-		return p.String()
 	}
-	return strings.NewReplacer("{subject}", name(f.Subject), "{other}", name(f.Other)).Replace(f.Text)
+	return out
 }
 
 // String returns the finding as text of a few lines.
 func (f *Finding) String() string {
-	return Format(string(f.ID), f.Sentence(nil), f.Example, f.Remedy, f.More)
+	return Format(string(f.ID), f.Text, f.Remedy, f.Rules(nil), f.Example, f.More)
 }
 
-// Format returns the parts of a finding as text of a few lines.
-func Format(id, sentence, example, remedy string, more int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", id, sentence)
+// Format returns the parts of a finding as text of a few lines: the cause, the remedy, the rules, the example.
+func Format(id, text, remedy string, rules []string, example string, more int) string {
+	b := strings.Join(append([]string{fmt.Sprintf("%s: %s. %s.", id, text, remedy)}, rules...), "\n  ")
 	if more > 0 {
-		fmt.Fprintf(&b, " (and %d more like this)", more)
+		b += fmt.Sprintf("\n  and %d more like this", more)
 	}
-	fmt.Fprintf(&b, "\n  remedy: %s", remedy)
 	if example != "" {
-		fmt.Fprintf(&b, "\n  for example: %s", example)
+		b += "\n  for example: " + example
 	}
-	return b.String()
+	return b
 }
 
 // Place is a rule, the policy of a base chain, or a set.
@@ -91,31 +91,27 @@ type Place struct {
 	Rule string
 }
 
-// String returns how a sentence names the place.
+// String returns the place as words, with the text of its rule.
 func (p Place) String() string {
+	if p.Rule == "" || strings.HasPrefix(p.Rule, eval.HandleWord) {
+		return p.with(p.Rule)
+	}
+	return p.with(strconv.Quote(p.Rule))
+}
+
+// with returns the place as words, with rule for its rule. A party that is known by its table alone is not named.
+func (p Place) with(rule string) string {
+	text := fmt.Sprintf("%s in chain %s of table %s", rule, p.Chain, p.Table)
 	switch {
 	case p.Set != "":
-		return fmt.Sprintf("set %s of table %s%s", p.Set, p.Table, p.by())
-	case p.Rule == "":
-		return fmt.Sprintf("the policy of chain %s of table %s%s", p.Chain, p.Table, p.by())
-	case strings.HasPrefix(p.Rule, eval.HandleWord):
-		return p.in(p.Rule)
-	default:
-		return p.in(strconv.Quote(p.Rule))
+		text = fmt.Sprintf("set %s of table %s", p.Set, p.Table)
+	case rule == "":
+		text = fmt.Sprintf("the policy of chain %s of table %s", p.Chain, p.Table)
 	}
-}
-
-// in returns how a sentence names a rule of the place.
-func (p Place) in(rule string) string {
-	return fmt.Sprintf("%s in chain %s of table %s%s", rule, p.Chain, p.Table, p.by())
-}
-
-// by returns the party in parentheses, or nothing if it is known by its table alone.
-func (p Place) by() string {
-	if who := p.Party.String(); who != "" {
-		return " (" + who + ")"
+	if p.Party.Fragment != "" || p.Party.Program != "" {
+		text += " (" + p.Party.String() + ")"
 	}
-	return ""
+	return text
 }
 
 // Party is who makes rules: a fragment of weft, or another program.
@@ -134,7 +130,7 @@ func (p Party) String() string {
 	if p.Fragment != "" {
 		return "fragment " + p.Fragment
 	}
-	return p.Program
+	return cmp.Or(p.Program, "table "+p.Table.String())
 }
 
 // key identifies a party: the fragments of a publisher are one.

@@ -33,7 +33,7 @@ func summary(f *lint.Finding) string {
 		switch {
 		case p.Table.Name == "":
 			return p.Chain // what the node needs
-		case p.Party.String() == "":
+		case p.Party.Fragment == "" && p.Party.Program == "":
 			return "table " + p.Table.Name
 		default:
 			return p.Party.String()
@@ -145,6 +145,86 @@ func TestRules(t *testing.T) {
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("found %q: want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestFindingText: a finding says the cause, then the remedy, then the rules with their tables and chains, then a packet.
+// A party of which the reader may not see the rules is named all the same.
+func TestFindingText(t *testing.T) {
+	for name, tt := range map[string]struct{ rules, want string }{
+		"accept-overridden": {
+			`table inet web { chain in { type filter hook input priority -10; tcp dport 443 accept; }; }
+			table inet host { chain input { type filter hook input priority 0; policy drop; tcp dport { 22, 10250 } accept; ct state established accept; }; }`,
+			`accept-overridden: table inet host drops packets that fragment a/web accepts, and an accept ends its own base chain only. Accept them in chain input of table inet host too, or narrow its drop.
+  "tcp dport 443 accept" in chain in of table inet web (fragment a/web)
+  the policy of chain input of table inet host
+  for example: TCP from 198.51.100.77:40123 to 203.0.113.99:443, the first of its connection`,
+		},
+		"equal-priority": {
+			`table ip web { chain pre { type nat hook prerouting priority -100; tcp dport 80 dnat to 10.0.0.1; }; }
+			table ip cni_hostport { chain pre { type nat hook prerouting priority -100; tcp dport 80 dnat to 10.0.0.2; }; }`,
+			`equal-priority: CNI plugins and fragment a/web translate the same packets at hook prerouting with the same priority -100: which one does depends on which was loaded last. Give the chain that must decide a smaller priority, or exclude its packets from the other.
+  "tcp dport 80 dnat to 10.0.0.2" in chain pre of table ip cni_hostport (CNI plugins)
+  "tcp dport 80 dnat to 10.0.0.1" in chain pre of table ip web (fragment a/web)
+  for example: TCP from 198.51.100.77:40123 to 203.0.113.99:80, the first of its connection`,
+		},
+		"mark-collision": {
+			`table ip web { chain c { meta mark set meta mark | 0x1; }; }
+			table ip other { chain c { meta mark set meta mark | 0x3; }; }`,
+			`mark-collision: fragment a/web and table ip other both write bits 0x1 of the packet's mark. Let the parties use different bits, and write and compare only these with a mask.
+  "meta mark set meta mark | 0x1" in chain c of table ip web (fragment a/web)
+  "meta mark set meta mark | 0x3" in chain c of table ip other`,
+		},
+		"contradiction": {
+			`table ip web { chain c { tcp dport 80 tcp dport 81 accept; }; }`,
+			`never-matches: the conditions of a rule of fragment a/web contradict each other, so the rule never matches. Correct the rule, or remove it.
+  "tcp dport 80 tcp dport 81 accept" in chain c of table ip web (fragment a/web)`,
+		},
+		"after the end": {
+			`table ip web { chain c { counter drop; tcp dport 80 accept; }; }`,
+			`never-matches: a rule of fragment a/web ends the chain for every packet, so a later rule of fragment a/web never matches. Move the later rule to before the other, or remove it.
+  "tcp dport 80 accept" in chain c of table ip web (fragment a/web)
+  "counter drop" in chain c of table ip web (fragment a/web)`,
+		},
+		"never-read": {
+			`table ip web { set s { type ipv4_addr; elements = { 10.0.0.1 }; }; }`,
+			`never-read: no rule reads set s of fragment a/web. Add the rule that should read it, or remove the set.
+  set s of table ip web (fragment a/web)`,
+		},
+		"cut-off": {
+			`table ip web { chain in { type filter hook input priority 0; ct state established accept; tcp dport 10250 accept; drop; }; }`,
+			`cut-off: fragment a/web drops all connections to TCP port 22, and so cuts the node off from SSH. Accept them in chain in of table ip web before the drop.
+  "drop" in chain in of table ip web (fragment a/web)
+  for example: TCP from 198.51.100.77:40123 to 203.0.113.99:22, the first of its connection`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := parse(t, name, tt.rules)
+			for i := range rules.Tables {
+				table := &rules.Tables[i]
+				if table.ID.Name != "web" {
+					continue
+				}
+				for j := range table.Chains {
+					table.Chains[j].Owner = "a/web"
+				}
+				for j := range table.Sets {
+					table.Sets[j].Owner = "a/web"
+				}
+			}
+			found := lint.Run(rules, lint.Options{Needs: lint.NodeNeeds})
+			if len(found) != 1 {
+				t.Fatalf("found %v: want one finding", found)
+			}
+			if got := found[0].String(); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+			for _, rule := range found[0].Rules(func(lint.Party) bool { return false }) {
+				if strings.Contains(rule, `"`) || !strings.Contains(rule, " of table ") {
+					t.Errorf("a reader who may not see it sees %s", rule)
+				}
 			}
 		})
 	}

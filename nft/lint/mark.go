@@ -92,17 +92,17 @@ func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 // collide reports that one rule writes bits which another party's rule matches, or writes if matched is
 // false.
 func (l *linter) collide(w, u *markUse, matched bool) bool {
-	f := Finding{ID: MarkCollision, Subject: w.place, Other: u.place, Remedy: "let the parties use different bits, and write and compare only these with a mask"}
+	f := Finding{ID: MarkCollision, Subject: w.place, Other: u.place, Remedy: "Let the parties use different bits, and write and compare only these with a mask"}
 	switch {
 	case matched && w.write&u.match != 0:
-		f.Text = fmt.Sprintf("{subject} writes bits %#x of the %s, which {other} matches", w.write&u.match, w.kind)
+		f.Text = fmt.Sprintf("%s writes bits %#x of the %s, which %s matches", w.place.Party, w.write&u.match, w.kind, u.place.Party)
 	case !matched && w.write&u.write != 0:
-		f.Text = fmt.Sprintf("{subject} and {other} both write bits %#x of the %s", w.write&u.write, w.kind)
+		f.Text = fmt.Sprintf("%s and %s both write bits %#x of the %s", w.place.Party, u.place.Party, w.write&u.write, w.kind)
 	default:
 		return false
 	}
 	if w.write == math.MaxUint32 || u.write == math.MaxUint32 {
-		f.Remedy = "let the parties use different bits. A rule that sets the whole mark overwrites those of all others: set bits with a mask, as in \"meta mark set meta mark or 0x10\""
+		f.Remedy = "Let the parties use different bits. A rule that sets the whole mark overwrites those of all others: set bits with a mask, as in \"meta mark set meta mark or 0x10\""
 	}
 	l.report(f, w.rule, u.rule)
 	return true

@@ -38,8 +38,8 @@ func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 			if s.rule(r, ""); s.contradicted {
 				at := l.place(t, c, r)
 				l.report(Finding{
-					ID: NeverMatches, Subject: at, Text: "{subject} never matches: its conditions contradict each other",
-					Remedy: "correct the rule or remove it",
+					ID: NeverMatches, Subject: at, Text: "the conditions of a rule of " + at.Party.String() + " contradict each other, so the rule never matches",
+					Remedy: "Correct the rule, or remove it",
 				}, r)
 			}
 		}
@@ -73,8 +73,8 @@ func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
 	subject, other := l.place(t, c, r), l.place(t, c, end)
 	l.report(Finding{
 		ID: NeverMatches, Subject: subject, Other: other,
-		Text:   "{subject} never matches: {other} comes first, and no packet goes on after it",
-		Remedy: "move the rule to before the other, or remove it",
+		Text:   "a rule of " + other.Party.String() + " ends the chain for every packet, so a later rule of " + subject.Party.String() + " never matches",
+		Remedy: "Move the later rule to before the other, or remove it",
 	}, r, end)
 }
 
@@ -134,7 +134,7 @@ func (l *linter) set(t *eval.Table, s *eval.Set, read map[string]bool) {
 		at.Party = Party{Fragment: s.Owner}
 	}
 	l.report(Finding{
-		ID: NeverRead, Subject: at, Text: "no rule reads {subject}",
-		Remedy: "add the rule that was meant to, or remove the set",
+		ID: NeverRead, Subject: at, Text: "no rule reads set " + at.Set + " of " + at.Party.String(),
+		Remedy: "Add the rule that should read it, or remove the set",
 	})
 }

@@ -75,8 +75,8 @@ func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.
 		}
 		l.report(Finding{
 			ID: AcceptOverridden, Subject: mine, Other: theirs, Example: describe(&p),
-			Text: "{subject} accepts packets that {other} drops",
-			Remedy: fmt.Sprintf("an accept ends its own base chain only: accept them in chain %s of table %s too, or narrow its drop",
+			Text: fmt.Sprintf("%s drops packets that %s accepts, and an accept ends its own base chain only", theirs.Party, mine.Party),
+			Remedy: fmt.Sprintf("Accept them in chain %s of table %s too, or narrow its drop",
 				other.Chain.Decl.Name, other.Table.ID),
 		}, r, last.Matched)
 	}

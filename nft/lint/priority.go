@@ -57,9 +57,9 @@ func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) 
 		base := first.Chain.Decl.Base
 		l.report(Finding{
 			ID: EqualPriority, Subject: subject, Other: other, Example: describe(&p),
-			Text: fmt.Sprintf("{subject} and {other} translate the same packets at hook %s with the same priority %d: which one does depends on which was loaded last",
-				hookNames[base.Hook], base.Priority),
-			Remedy: "give the chain that must decide a smaller priority, or exclude its packets from the other",
+			Text: fmt.Sprintf("%s and %s translate the same packets at hook %s with the same priority %d: which one does depends on which was loaded last",
+				subject.Party, other.Party, hookNames[base.Hook], base.Priority),
+			Remedy: "Give the chain that must decide a smaller priority, or exclude its packets from the other",
 		}, r, theirs.Matched)
 		found = true
 		return true

@@ -3645,8 +3645,7 @@ type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The kind, such as "accept-overridden".
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What is wrong, in one sentence that names both parties, their tables and chains. It has the text of
-	// rules that the reader may read.
+	// The cause, in one sentence without its full stop. It names both parties.
 	Text   string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	Remedy string `protobuf:"bytes,3,opt,name=remedy,proto3" json:"remedy,omitempty"`
 	// A packet to which it happens, in words. Empty if the finding is not about packets.
@@ -3655,7 +3654,10 @@ type Finding struct {
 	Subject *FragmentName `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`
 	Other   *FragmentName `protobuf:"bytes,6,opt,name=other,proto3" json:"other,omitempty"`
 	// How many more there are of the same kind between the same chains.
-	More          uint32 `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
+	More uint32 `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
+	// The rules, policies of chains or sets, with their tables and chains, that of subject first. A rule has its text
+	// if the reader may read it.
+	Rules         []string `protobuf:"bytes,8,rep,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3737,6 +3739,13 @@ func (x *Finding) GetMore() uint32 {
 		return x.More
 	}
 	return 0
+}
+
+func (x *Finding) GetRules() []string {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
 }
 
 type GetTableRequest struct {
@@ -6942,7 +6951,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
 	"\rSTATE_ADOPTED\x10\x02\x12\x12\n" +
-	"\x0eSTATE_ORPHANED\x10\x03\"\xd1\x01\n" +
+	"\x0eSTATE_ORPHANED\x10\x03\"\xe7\x01\n" +
 	"\aFinding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -6950,7 +6959,8 @@ const file_weft_proto_rawDesc = "" +
 	"\aexample\x18\x04 \x01(\tR\aexample\x12/\n" +
 	"\asubject\x18\x05 \x01(\v2\x15.weft.v1.FragmentNameR\asubject\x12+\n" +
 	"\x05other\x18\x06 \x01(\v2\x15.weft.v1.FragmentNameR\x05other\x12\x12\n" +
-	"\x04more\x18\a \x01(\rR\x04more\"\xb8\x01\n" +
+	"\x04more\x18\a \x01(\rR\x04more\x12\x14\n" +
+	"\x05rules\x18\b \x03(\tR\x05rules\"\xb8\x01\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +

@@ -7,5 +7,5 @@ import (
 
 // Finding returns a finding as text of a few lines.
 func Finding(f *weftv1.Finding) string {
-	return lint.Format(f.GetId(), f.GetText(), f.GetExample(), f.GetRemedy(), int(f.GetMore()))
+	return lint.Format(f.GetId(), f.GetText(), f.GetRemedy(), f.GetRules(), f.GetExample(), int(f.GetMore()))
 }

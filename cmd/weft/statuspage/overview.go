@@ -105,11 +105,10 @@ func findings(fragments []*weftv1.FragmentStatus) node {
 				continue
 			}
 			seen[key] = true
-			item := el("li", el("p", el("strong", text(found.GetId())), text(": "+found.GetText())))
+			item := el("li", el("p", el("strong", text(found.GetId())), text(": "+found.GetText()+". "+found.GetRemedy()+".")), el("p", text(strings.Join(found.GetRules(), "; "))))
 			if found.GetExample() != "" {
 				item.children = append(item.children, el("p", text("For example: "+found.GetExample())))
 			}
-			item.children = append(item.children, el("p", text("Remedy: "+found.GetRemedy())))
 			items = append(items, item)
 		}
 	}
