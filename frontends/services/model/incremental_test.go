@@ -158,7 +158,7 @@ func TestLargeIsAsSmall(t *testing.T) {
 			}
 		}
 	})
-	if deltas < 100 || wholes < 100 || localReady < 100 {
+	if deltas < 30 || wholes < 30 || localReady < 30 {
 		t.Errorf("%d deltas, %d whole computations, %d times endpoints for load balancers: the test is too small", deltas, wholes, localReady)
 	}
 }
