@@ -90,6 +90,17 @@ func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	return flows, flowTable, nil
 }
 
+// follow adds the reader of the configuration to g. SIGHUP makes it read at once.
+func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	g.Go(func() error {
+		defer signal.Stop(hangup)
+		control.Follow(ctx, hangup)
+		return nil
+	})
+}
+
 // startAggregator opens the kernel and the socket, and adds the aggregator and its server to
 // g. With --standby it returns at once, and they start when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
@@ -103,13 +114,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	// Without a file SIGHUP ends the process, as it does by default.
 	if accessFile != "" {
-		hangup := make(chan os.Signal, 1)
-		signal.Notify(hangup, syscall.SIGHUP)
-		g.Go(func() error {
-			defer signal.Stop(hangup)
-			control.Follow(ctx, hangup)
-			return nil
-		})
+		follow(ctx, g, control)
 	}
 	conn, err := kernel.Open(kernel.Config{})
 	if err != nil {
