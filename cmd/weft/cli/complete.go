@@ -23,47 +23,44 @@ const (
 	ObjectElement
 )
 
-// CompletionTime is how long completion waits for an answer. A user who presses the tab key
+// completionTime is how long completion waits for an answer. A user who presses the tab key
 // waits too.
-const CompletionTime = time.Second
+const completionTime = time.Second
 
-// complete completes an argument with the words that ask returns, and with nothing if there is
+// Complete completes an argument with the words that ask returns, and with nothing if there is
 // no answer soon.
-func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTime)
+func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	cl, err := client.Dial(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1})
+	words, err := ask(ctx)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer func() { _ = cl.Close() }()
-	words, err := ask(ctx, cl)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		words = nil
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// complete is Complete for words that the aggregator has.
+func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	return Complete(cmd, func(ctx context.Context) ([]string, error) {
+		config := client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1}
+		return Ask(ctx, config, func(cl *client.Client) ([]string, error) { return ask(ctx, cl) })
+	})
 }
 
 // CompleteFragments completes an argument with the names of all fragments, as
 // "publisher/name". It is a cobra.CompletionFunc, and offers nothing on an error.
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (names []string, err error) {
+	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.List(ctx)
-		for _, f := range list.GetFragments() {
-			names = append(names, f.GetFragment().Text())
-		}
-		return names, err
+		return Texts(list.GetFragments(), func(f *weftv1.FragmentStatus) string { return f.GetFragment().Text() }), err
 	})
 }
 
 // CompletePublishers completes an argument with the names of publishers.
 func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (names []string, err error) {
+	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.ListPublishers(ctx)
-		for _, p := range list.GetPublishers() {
-			names = append(names, p.GetName())
-		}
-		return names, err
+		return Texts(list.GetPublishers(), (*weftv1.PublisherStatus).GetName), err
 	})
 }
 

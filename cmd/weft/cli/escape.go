@@ -9,13 +9,10 @@ import (
 
 // Escape escapes the strings of a message of the aggregator for people, in place: content
 // that an older aggregator accepted may have characters that forge lines or hide text.
-// An excerpt keeps its line end and tabs.
-func Escape(m proto.Message) { escapeMessage(m.ProtoReflect()) }
-
-// EscapeAny is Escape for a value that may be a message. Others are left as they are.
-func EscapeAny(v any) {
+// An excerpt keeps its line end and tabs. Values that are no messages are left as they are.
+func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
-		Escape(m)
+		escapeMessage(m.ProtoReflect())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func newPodsCmd() *cobra.Command {
-	return policyQuery(&cobra.Command{
+	return pods.command(&cobra.Command{
 		Use:     "pods [[NAMESPACE/]NAME]",
 		Short:   "Show the pods of this node, and the network policies that apply to each",
 		Example: "  weft get pods\n  weft get pods shop/client\n  weft get pods -w",
@@ -22,8 +22,14 @@ that apply to each, in the order in which they decide. ISOLATED are the
 directions in which only what a policy accepts passes.
 ` + aboutState + `
 "weft get policies" has the states of the policies.`,
-	}, viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
+		Args: cobra.MaximumNArgs(1),
+	}, CompletePods)
 }
+
+var pods = policyKind(viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
+
+// CompletePods completes the name of a pod of this node.
+func CompletePods(conn *cli.Connection) cobra.CompletionFunc { return pods.complete(conn) }
 
 // PodView is a pod of this node with addresses of its own, and the policies that apply to it.
 type PodView struct {
@@ -44,11 +50,7 @@ func (v PodView) text() string { return v.Namespace + "/" + v.Name }
 
 // ReadPods asks the NetworkPolicy frontend for the pods of this node.
 func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
-	state, err := readLocal(ctx, c, policyFrontend, readPolicyState)
-	if err != nil {
-		return nil, err
-	}
-	return viewPods(state), nil
+	return policyPart(viewPods)(ctx, c)
 }
 
 // viewPods returns the pods of a state, by namespace and name.
@@ -57,7 +59,7 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 	for _, p := range state.GetPods() {
 		v := PodView{
 			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
-			Ingress: names(p.GetIngress()), Egress: names(p.GetEgress()), Isolated: []string{},
+			Ingress: cli.Texts(p.GetIngress(), nameText), Egress: cli.Texts(p.GetEgress(), nameText), Isolated: []string{},
 			outcomeView: viewOutcome(p.GetOutcome()),
 		}
 		if isolates(p.GetIngress()) {

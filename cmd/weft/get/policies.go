@@ -10,7 +10,7 @@ import (
 )
 
 func newPoliciesCmd() *cobra.Command {
-	return policyQuery(&cobra.Command{
+	return policies.command(&cobra.Command{
 		Use:     "policies [[NAMESPACE/]NAME]",
 		Short:   "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
 		Example: "  weft get policies\n  weft get policies shop/client -o yaml\n  weft get policies -w",
@@ -21,8 +21,11 @@ rules, or "-" if the policy does not apply in that direction.
 A policy that is refused or left out accepts nothing. "(invalid parts)" says that parts
 of the policy are not valid, and match nothing. Lines on the standard error have the
 reasons. With -o json the rules are shown.`,
-	}, viewPolicies, (*policyView).text, "no such policy applies to a pod", policyRows)
+		Args: cobra.MaximumNArgs(1),
+	}, policies.complete)
 }
+
+var policies = policyKind(viewPolicies, (*policyView).text, "no such policy applies to a pod", policyRows)
 
 // policyView is a policy in JSON and YAML.
 type policyView struct {

@@ -2,37 +2,24 @@ package get
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
-// policyQuery completes a subcommand that prints a part of what this node enforces, or the
-// entries of it that have the name in the argument, as text, JSON or YAML. missing is what the
-// error says of a name that no entry has.
-func policyQuery[E any](cmd *cobra.Command, part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) *cobra.Command {
-	var conn cli.Connection
-	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.ValidArgsFunction = firstOnly(completeLocal(func(ctx context.Context) (names []string, err error) {
-		all, err := policyPart(part)(ctx, &conn)
-		for _, e := range all {
-			names = append(names, name(e))
-		}
-		return names, err
-	}))
-	return tabulate(cmd, &conn, func(ctx context.Context, args []string) ([]E, error) {
-		all, err := policyPart(part)(ctx, &conn)
+// policyKind is a kind of objects of the NetworkPolicy frontend. missing is what the error says of
+// a name that no object has.
+func policyKind[E any](part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
+	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
+		all, err := policyPart(part)(ctx, conn)
 		if err != nil || len(args) == 0 {
 			return all, err
 		}
@@ -43,8 +30,13 @@ func policyQuery[E any](cmd *cobra.Command, part func(*statepb.WatchResponse) []
 			}
 		}
 		return nil, fmt.Errorf("%s: %s on this node", args[0], missing)
-	}, rows, policyChanges(&conn))
+	}, rows, policyChanges}
 }
+
+// policyChanges are the changes of the NetworkPolicy frontend's state.
+var policyChanges = streamed(policyFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[statepb.WatchResponse], error) {
+	return statepb.NewLocalStateClient(conn).Watch(ctx, &statepb.WatchRequest{})
+})
 
 // policyPart asks for a part of what this node enforces.
 func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Context, *cli.Connection) ([]E, error) {
@@ -60,21 +52,7 @@ func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Conte
 // readPolicyState reads what the node enforces over a connection, without the members of
 // sets.
 func readPolicyState(ctx context.Context, conn *client.Client) (*statepb.WatchResponse, error) {
-	stream, err := statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true})
-	if err != nil {
-		return nil, err
-	}
-	whole := &statepb.WatchResponse{}
-	for {
-		m, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return whole, nil
-		case err != nil:
-			return nil, err
-		}
-		proto.Merge(whole, m)
-	}
+	return merged(statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true}))
 }
 
 // nameText returns the name of a policy as "namespace/name", or "name" for a
@@ -151,15 +129,6 @@ func portText(p *statepb.PortRange) string {
 	out += " " + strconv.Itoa(int(p.GetFirst()))
 	if p.GetLast() != p.GetFirst() {
 		out += "-" + strconv.Itoa(int(p.GetLast()))
-	}
-	return out
-}
-
-// names returns the names of policies as texts.
-func names(in []*statepb.PolicyName) []string {
-	out := make([]string, len(in))
-	for i, n := range in {
-		out[i] = nameText(n)
 	}
 	return out
 }

@@ -5,15 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-func newPublishersCmd() *cobra.Command {
-	return list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", (*client.Client).ListPublishers, publisherRows)
-}
+var publishers = asking((*client.Client).ListPublishers, publisherRows)
 
 // limitRows returns a row for each publisher with how much it holds of everything that
 // can be limited, and how much it may hold: "12/100", or "12" if there is no limit. It returns

@@ -3,8 +3,11 @@ package get
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // Rows is a table.
@@ -34,6 +37,11 @@ func (r *Rows) Add(cells ...any) {
 		row[i] = fmt.Sprint(c)
 	}
 	r.Rows = append(r.Rows, row)
+}
+
+// names returns the first cells, each once.
+func (r *Rows) names() []string {
+	return slices.Compact(cli.Texts(r.Rows, func(row []string) string { return row[0] }))
 }
 
 // print prints the tables to out, and the notes to notes.

@@ -8,15 +8,37 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
+// servedServices are the Services of the Service frontend.
+var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connection, args []string) (*stateView, error) {
+	var name model.Key
+	if len(args) > 0 {
+		var err error
+		if name, err = ParseServiceName(args[0]); err != nil {
+			return nil, err
+		}
+	}
+	return readService(ctx, conn, name)
+}, stateRows, serviceChanges}
+
+// serviceChanges are the changes of the Service frontend's state.
+var serviceChanges = streamed(servicesFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[modelpb.WatchResponse], error) {
+	return modelpb.NewLocalStateClient(conn).Watch(ctx, &modelpb.WatchRequest{})
+})
+
+// CompleteServices completes the name of a Service.
+func CompleteServices(conn *cli.Connection) cobra.CompletionFunc {
+	return servedServices.complete(conn)
+}
+
 func newServicesCmd() *cobra.Command {
-	var conn cli.Connection
-	cmd := &cobra.Command{
+	return servedServices.command(&cobra.Command{
 		Use:   "services [[NAMESPACE/]NAME]",
 		Short: "Show how this node serves each Service: addresses, policies, numbers of endpoints, and whether it is in force",
 		Long: `Show each port of each Service as this node should serve it: its addresses, its
@@ -27,19 +49,8 @@ API and the changes they made.`,
 		Example: `  weft get services
   weft get services kube-system/kube-dns -o yaml
   weft get services -w`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: firstOnly(CompleteServices(&conn)),
-	}
-	return tabulate(cmd, &conn, func(ctx context.Context, args []string) (*stateView, error) {
-		var name model.Key
-		if len(args) > 0 {
-			var err error
-			if name, err = ParseServiceName(args[0]); err != nil {
-				return nil, err
-			}
-		}
-		return readService(ctx, &conn, name)
-	}, stateRows, serviceChanges(&conn))
+		Args: cobra.MaximumNArgs(1),
+	}, CompleteServices)
 }
 
 // readState reads all Services.

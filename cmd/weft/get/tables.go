@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,9 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-func newTablesCmd() *cobra.Command {
-	return list("tables", "Show the tables that weft has in the kernel, and the fragments in each", (*client.Client).ListTables, tableRows)
-}
+var tables = asking((*client.Client).ListTables, tableRows)
 
 // tableRows returns a row for each table.
 func tableRows(list *weftv1.ListTablesResponse, _ time.Time) *Rows {
@@ -37,7 +36,7 @@ func newTableCmd() *cobra.Command {
 		conn                      cli.Connection
 		terse, stateless, handles bool
 	)
-	cmd := query(&cobra.Command{
+	cmd := cli.Query(&cobra.Command{
 		Use:   "table FAMILY NAME",
 		Short: "Show the merged content of a table, with the fragment that each rule comes from",
 		Long: `Show the merged content of a table, with the fragment that each rule comes from,
@@ -114,10 +113,6 @@ func liveText(family nft.Family, r *weftv1.MergedRule) string {
 
 // ruleLine returns a rule, followed by a comment with its fragment and handle.
 func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
-	fragment := r.GetFragment().Text()
-	if fragment == "" {
-		fragment = unowned
-	}
 	var b strings.Builder
 	b.WriteString(liveText(family, r))
 	if c := r.GetRule().GetComment(); c != "" && b.Len() > 0 {
@@ -127,7 +122,7 @@ func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
 	if b.Len() > 0 {
 		b.WriteByte(' ')
 	}
-	b.WriteString("# " + fragment)
+	b.WriteString("# " + cmp.Or(r.GetFragment().Text(), unowned))
 	if r.GetRule().GetText() == "" {
 		fmt.Fprintf(&b, ": a rule from before the restart, handle %d: the text comes back with its publisher", r.GetHandle())
 	} else if handles {

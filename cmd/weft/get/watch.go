@@ -16,21 +16,24 @@ import (
 // watchPeriod is the time between two lists, at least.
 const watchPeriod = time.Second
 
-// watchFlags are the flags of a list that can be followed.
-type watchFlags struct {
-	watch  bool
-	events bool
-	output *cli.Output
+// flags are those of a list.
+type flags struct {
+	conn          cli.Connection
+	output        cli.Output
+	watch, events bool
 }
 
-func (f *watchFlags) addFlags(cmd *cobra.Command, output *cli.Output) {
-	f.output = output
+// add adds the flags, with the formats that the list has.
+func (f *flags) add(cmd *cobra.Command, formats ...string) {
+	f.conn.AddFlags(cmd)
+	f.output.AddFlag(cmd, formats...)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "after the list, print rows as they change; one that is gone is printed once more")
 	cmd.Flags().BoolVar(&f.events, "output-watch-events", false, "with --watch: begin each row with ADDED, MODIFIED or DELETED")
+	cmd.PreRunE = f.check
 }
 
 // check refuses what does not go together.
-func (f *watchFlags) check() error {
+func (f *flags) check(*cobra.Command, []string) error {
 	switch {
 	case f.events && !f.watch:
 		return cli.Usagef("--output-watch-events: it goes with --watch")
@@ -45,7 +48,9 @@ func (f *watchFlags) check() error {
 // ends or there is an error.
 type changes func(ctx context.Context, changed func()) error
 
-// poll is for lists that are cheap.
+// polled is for lists that are cheap.
+func polled(*cli.Connection) changes { return poll }
+
 func poll(ctx context.Context, changed func()) error {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
