@@ -82,12 +82,8 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
-	var publishers []string
-	for _, f := range fragments { // by publisher
-		if p := f.GetFragment().GetPublisher(); !slices.Contains(publishers, p) {
-			publishers = append(publishers, p)
-		}
-	}
+	// The fragments come by publisher.
+	publishers := slices.Compact(cli.Texts(fragments, func(f *weftv1.FragmentComparison) string { return f.GetFragment().GetPublisher() }))
 	for _, step := range []func(context.Context, *client.Client, []*weftv1.FragmentComparison) error{u.plan, u.apply} {
 		for _, p := range publishers {
 			as := u.conn

@@ -1,7 +1,10 @@
 package get
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +64,7 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	for _, p := range state.GetPolicies() {
 		n := p.GetName()
 		v := &policyView{
-			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: tierText(n.GetTier()), Pods: []string{}, outcomeView: viewOutcome(p.GetOutcome()), Problems: p.GetProblems(),
+			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: cmp.Or(tierTexts[n.GetTier()], n.GetTier().String()), Pods: []string{}, outcomeView: viewOutcome(p.GetOutcome()), Problems: p.GetProblems(),
 			Ingress: viewRules(p.GetIngress(), sets), Egress: viewRules(p.GetEgress(), sets),
 		}
 		if n.GetTier() != statepb.Tier_TIER_NETWORK_POLICY {
@@ -72,17 +75,13 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	}
 	for _, p := range state.GetPods() {
 		text := p.GetNamespace() + "/" + p.GetName()
-		for _, n := range p.GetIngress() {
-			if v := byName[keyOf(n)]; v != nil {
-				v.Pods, v.appliesIngress = append(v.Pods, text), true
-			}
-		}
-		for _, n := range p.GetEgress() {
+		ingress := len(p.GetIngress())
+		for i, n := range slices.Concat(p.GetIngress(), p.GetEgress()) {
 			v := byName[keyOf(n)]
 			if v == nil {
 				continue
 			}
-			v.appliesEgress = true
+			v.appliesIngress, v.appliesEgress = v.appliesIngress || i < ingress, v.appliesEgress || i >= ingress
 			if len(v.Pods) == 0 || v.Pods[len(v.Pods)-1] != text {
 				v.Pods = append(v.Pods, text)
 			}
@@ -92,12 +91,7 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 }
 
 // text returns the name of a policy as "namespace/name", or "name".
-func (v *policyView) text() string {
-	if v.Namespace == "" {
-		return v.Name
-	}
-	return v.Namespace + "/" + v.Name
-}
+func (v *policyView) text() string { return strings.TrimPrefix(v.Namespace+"/"+v.Name, "/") }
 
 // policyRows returns a row for each policy, and the reasons and problems as notes.
 func policyRows(policies []*policyView, _ time.Time) *Rows {

@@ -61,24 +61,11 @@ func nameText(n *statepb.PolicyName) string {
 	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
 }
 
-// The words of tiers.
-const (
-	tierAdmin    = "Admin"
-	tierPolicy   = "NetworkPolicy"
-	tierBaseline = "Baseline"
-)
-
-func tierText(t statepb.Tier) string {
-	switch t {
-	case statepb.Tier_TIER_ADMIN:
-		return tierAdmin
-	case statepb.Tier_TIER_NETWORK_POLICY:
-		return tierPolicy
-	case statepb.Tier_TIER_BASELINE:
-		return tierBaseline
-	default:
-		return t.String()
-	}
+// tierTexts are the words of tiers.
+var tierTexts = map[statepb.Tier]string{
+	statepb.Tier_TIER_ADMIN:          "Admin",
+	statepb.Tier_TIER_NETWORK_POLICY: "NetworkPolicy",
+	statepb.Tier_TIER_BASELINE:       "Baseline",
 }
 
 // ruleView is a rule of a policy in JSON and YAML.

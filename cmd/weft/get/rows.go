@@ -46,12 +46,11 @@ func (r *Rows) names() []string {
 
 // print prints the tables to out, and the notes to notes.
 func (r *Rows) print(out, notes io.Writer) error {
-	if err := r.Write(out); err != nil {
-		return err
-	}
-	if r.more != nil {
-		fmt.Fprintln(out)
-		if err := r.more.Write(out); err != nil {
+	for t := r; t != nil; t = t.more {
+		if t != r {
+			fmt.Fprintln(out)
+		}
+		if err := t.Write(out); err != nil {
 			return err
 		}
 	}

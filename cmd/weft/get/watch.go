@@ -85,7 +85,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 	p := &printer{out: out}
 	first := rows(answer, time.Now())
-	p.rows(withEvents(first.Columns, difference(newRows(first.Columns...), first), events))
+	p.rows(difference(nil, first, events))
 	for _, n := range first.Notes {
 		fmt.Fprintln(notes, n)
 	}
@@ -109,7 +109,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 		}
 		// Both as of now: otherwise each age would be a change.
 		now := time.Now()
-		p.rows(withEvents(nil, difference(rows(answer, now), rows(next, now)), events))
+		p.rows(difference(rows(answer, now), rows(next, now), events))
 		answer = next
 		select {
 		case <-ctx.Done():
@@ -119,15 +119,20 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 }
 
-// rowChange is a row that is new, differs or is gone.
-type rowChange struct {
-	event string
-	cells []string
-}
-
-// difference returns the rows that differ between two tables of the same objects.
-func difference(before, after *Rows) (out []rowChange) {
+// difference returns the rows that differ between two tables of the same objects, each after
+// its event if events is true. Without a table before it begins with the columns.
+func difference(before, after *Rows, events bool) (out [][]string) {
 	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
+	add := func(event string, row []string) {
+		if events {
+			row = slices.Insert(slices.Clone(row), 0, event)
+		}
+		out = append(out, row)
+	}
+	if before == nil {
+		add("EVENT", after.Columns)
+		before = &Rows{}
+	}
 	old := make(map[string][]string, len(before.Rows))
 	for _, row := range before.Rows {
 		old[name(row)] = row
@@ -137,31 +142,16 @@ func difference(before, after *Rows) (out []rowChange) {
 		delete(old, name(row))
 		switch {
 		case !ok:
-			out = append(out, rowChange{"ADDED", row})
+			add("ADDED", row)
 		case !slices.Equal(was, row):
-			out = append(out, rowChange{"MODIFIED", row})
+			add("MODIFIED", row)
 		}
 	}
 	for _, row := range before.Rows {
 		if _, gone := old[name(row)]; gone {
 			delete(old, name(row))
-			out = append(out, rowChange{"DELETED", row})
+			add("DELETED", row)
 		}
 	}
 	return out
-}
-
-// withEvents returns lines of cells, the first of which are the columns' names if there are
-// any.
-func withEvents(columns []string, changes []rowChange, events bool) (lines [][]string) {
-	if columns != nil {
-		changes = slices.Insert(changes, 0, rowChange{"EVENT", columns})
-	}
-	for _, c := range changes {
-		if events {
-			c.cells = slices.Insert(slices.Clone(c.cells), 0, c.event)
-		}
-		lines = append(lines, c.cells)
-	}
-	return lines
 }
