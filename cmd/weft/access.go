@@ -95,7 +95,7 @@ func (c *accessCheck) run(stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if c.as == "" {
-		names := cli.Texts(control.Policy().Publishers, func(p *access.Publisher) string { return p.Name })
+		names := cli.Map(control.Policy().Publishers, func(p *access.Publisher) string { return p.Name })
 		_, err := fmt.Fprintf(stdout, "%s: ok, %s: %s\n", c.config, counted(len(names), "publisher"), strings.Join(names, ", "))
 		return err
 	}

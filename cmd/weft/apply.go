@@ -96,7 +96,7 @@ func (a *application) run(ctx context.Context) error {
 		}
 		return a.conn.Do(ctx, func(c *client.Client) error { return a.apply(ctx, c, f, bundle) })
 	}
-	paths := cli.Texts(sources, func(from nftfile.Source) string { return from.Path })
+	paths := cli.Map(sources, func(from nftfile.Source) string { return from.Path })
 	return a.conn.Do(ctx, func(c *client.Client) error {
 		return each(ctx, a.stderr, "applied", paths, func(i int) error {
 			f, bundle, err := a.read(sources[i])

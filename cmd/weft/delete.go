@@ -57,7 +57,7 @@ func (d *deletion) run(ctx context.Context, stderr io.Writer, args []string) err
 		return err
 	}
 	slices.Reverse(sources)
-	names := slices.Concat(args, cli.Texts(sources, func(from nftfile.Source) string { return from.Name }))
+	names := slices.Concat(args, cli.Map(sources, func(from nftfile.Source) string { return from.Name }))
 	return d.conn.Do(ctx, func(c *client.Client) error {
 		if len(names) == 1 {
 			return d.delete(ctx, c, names[0])

@@ -61,7 +61,7 @@ func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error
 	}
 	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "SIZE", "DURATION", "CHANGES"}}
 	for _, r := range list.GetRevisions() {
-		names := cli.Texts(r.GetFragments(), func(f *weftv1.FragmentChange) string { return changeSign(f.GetKind()) + f.GetFragment().Text() })
+		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return changeSign(f.GetKind()) + f.GetFragment().Text() })
 		changes := cli.Counts(r.GetChanges())
 		if n := r.GetLost(); n > 0 {
 			changes += fmt.Sprintf(" (and %d commits before it that could not be recorded)", n)

@@ -85,7 +85,7 @@ refused, there are findings and --strict is set, or there is no answer, 2 the co
 
 // refusedPlan returns the error that names the fragments that would be refused.
 func refusedPlan(rejections []*weftv1.Rejection) error {
-	names := cli.Texts(rejections, func(r *weftv1.Rejection) string { return r.GetFragment().Text() })
+	names := cli.Map(rejections, func(r *weftv1.Rejection) string { return r.GetFragment().Text() })
 	return fmt.Errorf("plan: would be refused: %s", cli.Some(names))
 }
 

@@ -52,7 +52,7 @@ func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *cli
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.List(ctx)
-		return Texts(list.GetFragments(), func(f *weftv1.FragmentStatus) string { return f.GetFragment().Text() }), err
+		return Map(list.GetFragments(), func(f *weftv1.FragmentStatus) string { return f.GetFragment().Text() }), err
 	})
 }
 
@@ -60,7 +60,7 @@ func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string)
 func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.ListPublishers(ctx)
-		return Texts(list.GetPublishers(), (*weftv1.PublisherStatus).GetName), err
+		return Map(list.GetPublishers(), (*weftv1.PublisherStatus).GetName), err
 	})
 }
 

@@ -56,11 +56,11 @@ func Some(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// Texts returns the texts of the entries of a list.
-func Texts[T any](list []T, text func(T) string) []string {
-	out := make([]string, len(list))
+// Map returns what f returns for each entry of a list. It is not nil.
+func Map[T, U any](list []T, f func(T) U) []U {
+	out := make([]U, len(list))
 	for i, e := range list {
-		out[i] = text(e)
+		out[i] = f(e)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -113,14 +114,11 @@ func endpointRows(services []serviceView) *Rows {
 		waits.add(t, s.Namespace+"/"+s.Name, &s.outcomeView)
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
-				here, excluded := "no", "-"
+				here := "no"
 				if e.Local {
 					here = "yes"
 				}
-				if e.Excluded != "" {
-					excluded = e.Excluded
-				}
-				t.Add(p.text(), EndpointText(e.Address), joined(e.Use), here, excluded)
+				t.Add(p.text(), EndpointText(e.Address), joined(e.Use), here, cmp.Or(e.Excluded, "-"))
 			}
 		}
 	}

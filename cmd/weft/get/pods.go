@@ -55,11 +55,10 @@ func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
 
 // viewPods returns the pods of a state, by namespace and name.
 func viewPods(state *statepb.WatchResponse) []PodView {
-	out := make([]PodView, 0, len(state.GetPods()))
-	for _, p := range state.GetPods() {
+	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
 		v := PodView{
 			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
-			Ingress: cli.Texts(p.GetIngress(), nameText), Egress: cli.Texts(p.GetEgress(), nameText), Isolated: []string{},
+			Ingress: cli.Map(p.GetIngress(), nameText), Egress: cli.Map(p.GetEgress(), nameText), Isolated: []string{},
 			outcomeView: viewOutcome(p.GetOutcome()),
 		}
 		if isolates(p.GetIngress()) {
@@ -68,8 +67,8 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 		if isolates(p.GetEgress()) {
 			v.Isolated = append(v.Isolated, "egress")
 		}
-		out = append(out, v)
-	}
+		return v
+	})
 	slices.SortFunc(out, func(a, b PodView) int {
 		return strings.Compare(a.Namespace+"/"+a.Name+"/"+a.UID, b.Namespace+"/"+b.Name+"/"+b.UID)
 	})

@@ -1,10 +1,10 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,40 +84,27 @@ type ruleView struct {
 
 // viewRules returns rules, in which sets are described by their comments.
 func viewRules(rules []*statepb.Rule, sets map[string]string) []ruleView {
-	out := make([]ruleView, len(rules))
-	for i, r := range rules {
-		v := ruleView{
+	described := func(id string) string { return sets[id] }
+	return cli.Map(rules, func(r *statepb.Rule) ruleView {
+		return ruleView{
 			Name: r.GetName(), Action: cli.Word(r.GetAction().String(), "ACTION_"), Any: r.GetAny(), Addresses: r.GetBlocks(), AllPorts: r.GetAllPorts(),
+			Pods: cli.Map(r.GetPods(), described), Ports: slices.Concat(cli.Map(r.GetPorts(), portText), cli.Map(r.GetNamedPorts(), described)),
 		}
-		for _, id := range r.GetPods() {
-			v.Pods = append(v.Pods, sets[id])
-		}
-		for _, p := range r.GetPorts() {
-			v.Ports = append(v.Ports, portText(p))
-		}
-		for _, id := range r.GetNamedPorts() {
-			v.Ports = append(v.Ports, sets[id])
-		}
-		out[i] = v
-	}
-	return out
+	})
 }
 
 // portText returns a range of ports as "tcp 80-90", "tcp 80" or "tcp".
 func portText(p *statepb.PortRange) string {
 	protocols := map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
-	out := protocols[p.GetProtocol()]
-	if out == "" {
-		out = "protocol " + strconv.Itoa(int(p.GetProtocol()))
-	}
-	if p.GetFirst() == 0 && p.GetLast() == 0 {
+	out := cmp.Or(protocols[p.GetProtocol()], fmt.Sprintf("protocol %d", p.GetProtocol()))
+	switch {
+	case p.GetFirst() == 0 && p.GetLast() == 0:
 		return out
+	case p.GetFirst() == p.GetLast():
+		return fmt.Sprintf("%s %d", out, p.GetFirst())
+	default:
+		return fmt.Sprintf("%s %d-%d", out, p.GetFirst(), p.GetLast())
 	}
-	out += " " + strconv.Itoa(int(p.GetFirst()))
-	if p.GetLast() != p.GetFirst() {
-		out += "-" + strconv.Itoa(int(p.GetLast()))
-	}
-	return out
 }
 
 // isolates reports whether one of the policies of a direction isolates a pod.

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -46,10 +47,7 @@ func Publishers(publishers []*weftv1.PublisherStatus, now time.Time) *Rows {
 			sessions = append(sessions, fmt.Sprintf("pid %d uid %d for %v", s.GetPid(), s.GetUid(), now.Sub(s.GetSince().AsTime()).Round(time.Second)))
 			pending += s.GetPending()
 		}
-		if len(sessions) == 0 {
-			sessions = []string{"-"}
-		}
-		t.Add(p.GetName(), strings.Join(sessions, ", "), pending,
+		t.Add(p.GetName(), cmp.Or(strings.Join(sessions, ", "), "-"), pending,
 			p.GetFragments(), p.GetAdopted(), p.GetRules(), p.GetElements(), p.GetShadowed(), p.GetCommitted(), p.GetRejected())
 	}
 	return t

@@ -41,7 +41,7 @@ func (r *Rows) Add(cells ...any) {
 
 // names returns the first cells, each once.
 func (r *Rows) names() []string {
-	return slices.Compact(cli.Texts(r.Rows, func(row []string) string { return row[0] }))
+	return slices.Compact(cli.Map(r.Rows, func(row []string) string { return row[0] }))
 }
 
 // print prints the tables to out, and the notes to notes.

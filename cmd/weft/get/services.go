@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -121,9 +122,7 @@ func FindServices(ctx context.Context, conn *cli.Connection, word string, limit 
 	matched := slices.DeleteFunc(state.Services, func(s serviceView) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
 	out.Matched = len(matched)
 	matched = matched[:min(len(matched), limit)]
-	for i := range matched {
-		out.Names = append(out.Names, matched[i].Namespace+"/"+matched[i].Name)
-	}
+	out.Names = cli.Map(matched, func(s serviceView) string { return s.Namespace + "/" + s.Name })
 	out.Rows = serviceRows(matched)
 	return out, nil
 }
@@ -150,9 +149,4 @@ func (s *serviceView) policies() string {
 }
 
 // joined returns the cell for several values.
-func joined(in []string) string {
-	if len(in) == 0 {
-		return "-"
-	}
-	return strings.Join(in, ",")
-}
+func joined(in []string) string { return cmp.Or(strings.Join(in, ","), "-") }

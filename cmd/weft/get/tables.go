@@ -59,12 +59,10 @@ and what counters, quotas and the elements that packets add have at present.`,
 // fragment of a rule, is in comments, so that nft can read the output.
 func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	st := t.GetStatus()
-	m := &weftv1.Table{Family: st.GetFamily(), Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags()}
-	for _, o := range t.GetObjects() {
-		m.Objects = append(m.Objects, o.GetObject())
-	}
-	for _, f := range t.GetFlowtables() {
-		m.Flowtables = append(m.Flowtables, f.GetFlowtable())
+	m := &weftv1.Table{
+		Family: st.GetFamily(), Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags(),
+		Objects: cli.Map(t.GetObjects(), (*weftv1.MergedObject).GetObject), Flowtables: cli.Map(t.GetFlowtables(), (*weftv1.MergedFlowtable).GetFlowtable),
+		Chains: cli.Map(t.GetChains(), (*weftv1.MergedChain).GetChain),
 	}
 	for _, s := range t.GetSets() {
 		s.Set.Elements = append(s.Set.Elements, s.GetAdded()...)
@@ -73,9 +71,6 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 		} else {
 			m.Sets = append(m.Sets, s.Set)
 		}
-	}
-	for _, c := range t.GetChains() {
-		m.Chains = append(m.Chains, c.GetChain())
 	}
 	table, err := convert.TableOf(m)
 	if err != nil {
