@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -84,13 +85,11 @@ func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string, error) {
 	list, err := cl.ListTables(ctx)
 	var words []string
-	seen := map[string]bool{}
 	for _, t := range list.GetTables() {
 		switch {
 		case len(args) == 1 && args[0] == t.GetFamily():
 			words = append(words, t.GetName())
-		case len(args) == 0 && !seen[t.GetFamily()]:
-			seen[t.GetFamily()] = true
+		case len(args) == 0 && !slices.Contains(words, t.GetFamily()):
 			words = append(words, t.GetFamily())
 		}
 	}
@@ -99,30 +98,28 @@ func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string
 
 // objectWords returns the chains or sets of a table, the handles of a chain, or
 // the keys of a set.
-func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) ([]string, error) {
+func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) (names []string, _ error) {
 	t, err := cl.GetTable(ctx, &weftv1.GetTableRequest{Family: args[0], Name: args[1], Terse: what == ObjectRule || len(args) == 2})
-	var words []string
-	for _, ch := range t.GetChains() {
-		switch {
-		case what != ObjectRule:
-		case len(args) == 2:
-			words = append(words, ch.GetChain().GetName())
-		case len(args) == 3 && ch.GetChain().GetName() == args[2]:
-			for _, r := range ch.GetRules() {
-				words = append(words, strconv.FormatUint(r.GetHandle(), 10)+"\t"+r.GetRule().GetText())
-			}
+	of := make(map[string][]string)
+	if what == ObjectRule {
+		for _, ch := range t.GetChains() {
+			names = append(names, ch.GetChain().GetName())
+			of[ch.GetChain().GetName()] = Map(ch.GetRules(), func(r *weftv1.MergedRule) string {
+				return strconv.FormatUint(r.GetHandle(), 10) + "\t" + r.GetRule().GetText()
+			})
+		}
+	} else {
+		for _, s := range t.GetSets() {
+			names = append(names, s.GetSet().GetName())
+			of[s.GetSet().GetName()] = Map(s.GetSet().GetElements(), (*weftv1.Element).GetKey)
 		}
 	}
-	for _, s := range t.GetSets() {
-		switch {
-		case what != ObjectElement:
-		case len(args) == 2:
-			words = append(words, s.GetSet().GetName())
-		case len(args) == 3 && s.GetSet().GetName() == args[2]:
-			for _, e := range s.GetSet().GetElements() {
-				words = append(words, e.GetKey())
-			}
-		}
+	switch len(args) {
+	case 2:
+		return names, err
+	case 3:
+		return of[args[2]], err
+	default:
+		return nil, err
 	}
-	return words, err
 }

@@ -108,7 +108,7 @@ func EndpointText(addr netip.AddrPort) string {
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	for i := range services {
 		s := &services[i]
 		waits.add(t, s.Namespace+"/"+s.Name, &s.outcomeView)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,6 +19,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
@@ -178,4 +181,44 @@ func ParseServiceName(text string) (model.Key, error) {
 		return model.Key{}, cli.Usagef("%q is not the name of a Service: want NAMESPACE/NAME, or NAME in the namespace default", text)
 	}
 	return model.Key{Namespace: namespace, Name: name}, nil
+}
+
+// policyKind is a kind of objects of the NetworkPolicy frontend. missing is what the error says of
+// a name that no object has.
+func policyKind[E any](part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
+	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
+		all, err := policyPart(part)(ctx, conn)
+		if err != nil || len(args) == 0 {
+			return all, err
+		}
+		for _, want := range []string{args[0], "default/" + args[0]} {
+			named := slices.DeleteFunc(slices.Clone(all), func(e E) bool { return name(e) != want })
+			if len(named) > 0 {
+				return named, nil
+			}
+		}
+		return nil, fmt.Errorf("%s: %s on this node", args[0], missing)
+	}, rows, policyChanges}
+}
+
+// policyChanges are the changes of the NetworkPolicy frontend's state.
+var policyChanges = streamed(policyFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[statepb.WatchResponse], error) {
+	return statepb.NewLocalStateClient(conn).Watch(ctx, &statepb.WatchRequest{})
+})
+
+// policyPart asks for a part of what this node enforces.
+func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Context, *cli.Connection) ([]E, error) {
+	return func(ctx context.Context, conn *cli.Connection) ([]E, error) {
+		state, err := readLocal(ctx, conn, policyFrontend, readPolicyState)
+		if err != nil {
+			return nil, err
+		}
+		return part(state), nil
+	}
+}
+
+// readPolicyState reads what the node enforces over a connection, without the members of
+// sets.
+func readPolicyState(ctx context.Context, conn *client.Client) (*statepb.WatchResponse, error) {
+	return merged(statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true}))
 }

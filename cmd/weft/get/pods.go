@@ -79,7 +79,7 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 func podRows(pods []PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
 	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	for i := range pods {
 		p := &pods[i]
 		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated), p.State, p.revision(last))
@@ -87,4 +87,15 @@ func podRows(pods []PodView, _ time.Time) *Rows {
 	}
 	waits.note(t)
 	return t
+}
+
+// nameText returns the name of a policy as "namespace/name", or "name" for a
+// ClusterNetworkPolicy.
+func nameText(n *statepb.PolicyName) string {
+	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
+}
+
+// isolates reports whether one of the policies of a direction isolates a pod.
+func isolates(in []*statepb.PolicyName) bool {
+	return slices.ContainsFunc(in, func(n *statepb.PolicyName) bool { return n.GetTier() == statepb.Tier_TIER_NETWORK_POLICY })
 }

@@ -2,6 +2,7 @@ package get
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
@@ -97,7 +99,7 @@ func (v *policyView) text() string { return strings.TrimPrefix(v.Namespace+"/"+v
 func policyRows(policies []*policyView, _ time.Time) *Rows {
 	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE", "REVISION")
 	last := lastRevision(policies, func(v **policyView) *outcomeView { return &(*v).outcomeView })
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	rules := func(applies bool, rules []ruleView) string {
 		if !applies {
 			return "-"
@@ -121,4 +123,50 @@ func policyRows(policies []*policyView, _ time.Time) *Rows {
 	}
 	waits.note(t)
 	return t
+}
+
+// tierTexts are the words of tiers.
+var tierTexts = map[statepb.Tier]string{
+	statepb.Tier_TIER_ADMIN:          "Admin",
+	statepb.Tier_TIER_NETWORK_POLICY: "NetworkPolicy",
+	statepb.Tier_TIER_BASELINE:       "Baseline",
+}
+
+// ruleView is a rule of a policy in JSON and YAML.
+type ruleView struct {
+	Name   string `json:"name"`
+	Action string `json:"action"`
+	// Any, Pods and Addresses are the other ends: everyone, descriptions of sets of pods, and
+	// ranges of addresses.
+	Any       bool     `json:"anyAddress,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	// Ports are texts such as "tcp 80-90", and descriptions of named ports.
+	AllPorts bool     `json:"allPorts,omitempty"`
+	Ports    []string `json:"ports,omitempty"`
+}
+
+// viewRules returns rules, in which sets are described by their comments.
+func viewRules(rules []*statepb.Rule, sets map[string]string) []ruleView {
+	described := func(id string) string { return sets[id] }
+	return cli.Map(rules, func(r *statepb.Rule) ruleView {
+		return ruleView{
+			Name: r.GetName(), Action: cli.Word(r.GetAction().String(), "ACTION_"), Any: r.GetAny(), Addresses: r.GetBlocks(), AllPorts: r.GetAllPorts(),
+			Pods: cli.Map(r.GetPods(), described), Ports: slices.Concat(cli.Map(r.GetPorts(), portText), cli.Map(r.GetNamedPorts(), described)),
+		}
+	})
+}
+
+// portText returns a range of ports as "tcp 80-90", "tcp 80" or "tcp".
+func portText(p *statepb.PortRange) string {
+	protocols := map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
+	out := cmp.Or(protocols[p.GetProtocol()], fmt.Sprintf("protocol %d", p.GetProtocol()))
+	switch {
+	case p.GetFirst() == 0 && p.GetLast() == 0:
+		return out
+	case p.GetFirst() == p.GetLast():
+		return fmt.Sprintf("%s %d", out, p.GetFirst())
+	default:
+		return fmt.Sprintf("%s %d-%d", out, p.GetFirst(), p.GetLast())
+	}
 }

@@ -73,7 +73,7 @@ func serviceRows(services []serviceView) *Rows {
 	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL", "STATE", "REVISION")
 	t.key = 2
 	last := lastRevision(services, func(s *serviceView) *outcomeView { return &s.outcomeView })
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	for i := range services {
 		s := &services[i]
 		name := s.Namespace + "/" + s.Name
