@@ -136,11 +136,11 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	if a.confirmed {
 		_, at, err := c.ApplyUnconfirmed(ctx, f, a.confirm)
 		if err != nil {
-			return located(bundle, err)
+			return nftfile.LocateError(bundle, err)
 		}
 		more = fmt.Sprintf("; taken back at %s unless: weft confirm %s", at.Local().Format(time.TimeOnly), f.GetName())
 	} else if _, err := c.Apply(ctx, f); err != nil {
-		return located(bundle, err)
+		return nftfile.LocateError(bundle, err)
 	}
 	if a.stage {
 		more = "; it counts and does nothing: weft get table, weft delete " + f.GetName()
@@ -154,14 +154,6 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	done()
 	fmt.Fprintf(a.out, "fragment/%s %s%s\n", f.GetName(), what, more)
 	return nil
-}
-
-// located translates the places of violations into places of the files.
-func located(bundle *ruleset.Bundle, err error) error {
-	if bundle == nil {
-		return err
-	}
-	return nftfile.LocateError(bundle, err)
 }
 
 // stagedText returns the text of the copy of a file that counts.

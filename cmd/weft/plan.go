@@ -100,10 +100,7 @@ type planRequest struct {
 // locate translates the places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
-		name := r.GetFragment().GetName()
-		if b := p.bundles[name]; b != nil {
-			nftfile.Locate(b, r.GetViolations())
-		}
+		nftfile.Locate(p.bundles[r.GetFragment().GetName()], r.GetViolations())
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Escape escapes the strings of a message of the aggregator for people, in place: content
 // that an older aggregator accepted may have characters that forge lines or hide text.
-// An excerpt keeps its line end and tabs. Values that are no messages are left as they are.
+// An excerpt keeps its line end and tabs. Another value stays as it is.
 func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
 		escapeMessage(m.ProtoReflect())
