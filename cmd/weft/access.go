@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -94,10 +95,7 @@ func (c *accessCheck) run(stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if c.as == "" {
-		names := make([]string, 0)
-		for _, p := range control.Policy().Publishers {
-			names = append(names, p.Name)
-		}
+		names := cli.Map(control.Policy().Publishers, func(p *access.Publisher) string { return p.Name })
 		_, err := fmt.Fprintf(stdout, "%s: ok, %s: %s\n", c.config, counted(len(names), "publisher"), strings.Join(names, ", "))
 		return err
 	}
@@ -196,10 +194,7 @@ func printRights(w io.Writer, name string, p *access.Publisher) error {
 
 // admit checks whether a fragment would be admitted.
 func (c *accessCheck) admit(control *access.Control, publisher string, bundle *ruleset.Bundle, stdout io.Writer) error {
-	key := desired.Key{Publisher: publisher, Name: nftfile.FragmentName("", c.file)}
-	if key.Name == "" {
-		key.Name = "stdin"
-	}
+	key := desired.Key{Publisher: publisher, Name: cmp.Or(nftfile.FragmentName("", c.file), "stdin")}
 	state := desired.New()
 	b := admission.NewSnapshot(admission.Config{Access: control}, key, state.Scope())
 	b.AddFragment(&weftv1.Fragment{Name: key.Name, Priority: c.priority, Nft: bundle.Text})

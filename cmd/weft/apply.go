@@ -23,9 +23,7 @@ const flagConfirm = "confirm"
 // application is one run of weft apply.
 type application struct {
 	conn     cli.Connection
-	includes nftfile.IncludePath
 	files    nftfile.Selection
-	priority int32
 	lifetime string
 	life     weftv1.Lifetime
 	// confirm is the time until it is taken back, if confirmed is true.
@@ -68,16 +66,11 @@ fragment NAME-staged, with tables of such names.`,
 		},
 	}
 	a.conn.AddFlags(cmd)
+	a.files.AddFragmentFlags(cmd)
 	set := cmd.Flags()
-	a.includes.AddFlag(set)
-	a.files.AddFlags(set)
-	a.files.AddNameFlag(set)
-	set.Int32Var(&a.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 	set.StringVar(&a.lifetime, "lifetime", a.lifetime, "sticky (stays when weft restarts) or durable (also after a reboot)")
 	set.DurationVar(&a.confirm, flagConfirm, 0, "take it back after this time (1s to 24h), unless weft confirm comes before")
 	set.BoolVar(&a.stage, "stage", false, "publish a copy that counts what the rules would do, and does nothing")
-	// The only error is an unknown flag.
-	_ = cmd.MarkFlagFilename("file", "nft")
 	return cmd
 }
 
@@ -91,9 +84,9 @@ func (a *application) run(ctx context.Context) error {
 	if len(a.files.Files) == 0 {
 		return cli.Usagef("weft apply: name files with -f (see weft apply --help)")
 	}
-	sources, err := a.files.Sources()
+	sources, err := a.files.Sources("weft apply")
 	if err != nil {
-		return selectionError("weft apply", err)
+		return err
 	}
 	if len(sources) == 1 {
 		// A file that cannot be read is an error even if no daemon runs.
@@ -103,10 +96,7 @@ func (a *application) run(ctx context.Context) error {
 		}
 		return a.conn.Do(ctx, func(c *client.Client) error { return a.apply(ctx, c, f, bundle) })
 	}
-	paths := make([]string, len(sources))
-	for i, from := range sources {
-		paths[i] = from.Path
-	}
+	paths := cli.Map(sources, func(from nftfile.Source) string { return from.Path })
 	return a.conn.Do(ctx, func(c *client.Client) error {
 		return each(ctx, a.stderr, "applied", paths, func(i int) error {
 			f, bundle, err := a.read(sources[i])
@@ -121,11 +111,11 @@ func (a *application) run(ctx context.Context) error {
 // read returns the fragment that a file becomes. The bundle is nil if places in the
 // fragment's text are not those of files.
 func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
-	bundle, err := a.includes.Read(a.stdin, from.Path)
+	f, bundle, err := a.files.Fragment(a.stdin, from)
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &weftv1.Fragment{Name: from.Name, Priority: a.priority, Lifetime: a.life, Nft: bundle.Text}
+	f.Lifetime = a.life
 	if !a.stage {
 		return f, bundle, nil
 	}
@@ -146,11 +136,11 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	if a.confirmed {
 		_, at, err := c.ApplyUnconfirmed(ctx, f, a.confirm)
 		if err != nil {
-			return located(bundle, err)
+			return nftfile.LocateError(bundle, err)
 		}
 		more = fmt.Sprintf("; taken back at %s unless: weft confirm %s", at.Local().Format(time.TimeOnly), f.GetName())
 	} else if _, err := c.Apply(ctx, f); err != nil {
-		return located(bundle, err)
+		return nftfile.LocateError(bundle, err)
 	}
 	if a.stage {
 		more = "; it counts and does nothing: weft get table, weft delete " + f.GetName()
@@ -164,14 +154,6 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	done()
 	fmt.Fprintf(a.out, "fragment/%s %s%s\n", f.GetName(), what, more)
 	return nil
-}
-
-// located translates the places of violations into places of the files.
-func located(bundle *ruleset.Bundle, err error) error {
-	if bundle == nil {
-		return err
-	}
-	return nftfile.LocateError(bundle, err)
 }
 
 // stagedText returns the text of the copy of a file that counts.

@@ -66,11 +66,7 @@ then run this. It refuses to run while weft's own rules are missing.`,
 // cleanUp makes a running weft remove its tables, and removes them itself if none runs.
 // daemon reports whether one ran.
 func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, err error) {
-	c, err := client.Dial(ctx, client.Config{Socket: socket, DialTimeout: -1})
-	if err == nil {
-		defer func() { _ = c.Close() }()
-		tables, err = c.Cleanup(ctx)
-	}
+	tables, err = cli.Ask(ctx, client.Config{Socket: socket, DialTimeout: -1}, func(c *client.Client) ([]string, error) { return c.Cleanup(ctx) })
 	// No weft listens, or one that stands by.
 	if !errors.Is(err, client.ErrUnavailable) {
 		return tables, true, err

@@ -42,10 +42,8 @@ that is refused, names all that were not withdrawn at the end, and fails then.`,
 		ValidArgsFunction: d.conn.CompleteFragments,
 	}
 	d.conn.AddFlags(cmd)
-	d.files.AddFlags(cmd.Flags())
+	d.files.AddFlags(cmd)
 	cmd.Flags().BoolVar(&d.missing, "ignore-not-found", false, "a fragment that does not exist is not an error")
-	// The only error is an unknown flag.
-	_ = cmd.MarkFlagFilename("file", "nft")
 	return cmd
 }
 
@@ -54,15 +52,12 @@ func (d *deletion) run(ctx context.Context, stderr io.Writer, args []string) err
 	if len(args)+len(d.files.Files) == 0 {
 		return cli.Usagef("weft delete: name fragments, or files with -f (see weft delete --help)")
 	}
-	sources, err := d.files.Sources()
+	sources, err := d.files.Sources("weft delete")
 	if err != nil {
-		return selectionError("weft delete", err)
+		return err
 	}
-	names := make([]string, 0, len(args)+len(sources))
-	names = append(names, args...)
-	for _, from := range slices.Backward(sources) {
-		names = append(names, from.Name)
-	}
+	slices.Reverse(sources)
+	names := slices.Concat(args, cli.Map(sources, func(from nftfile.Source) string { return from.Name }))
 	return d.conn.Do(ctx, func(c *client.Client) error {
 		if len(names) == 1 {
 			return d.delete(ctx, c, names[0])

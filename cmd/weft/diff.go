@@ -18,10 +18,9 @@ import (
 func newDiffCmd() *cobra.Command {
 	var (
 		conn   cli.Connection
-		output cli.Output
 		commit string
 	)
-	cmd := &cobra.Command{
+	cmd := cli.Query(&cobra.Command{
 		Use:   "diff REVISION [REVISION]",
 		Short: "Show how fragments changed between two revisions, or since one",
 		Long: `Show how fragments changed after the first revision, up to the second one or until
@@ -32,28 +31,21 @@ weft history lists the revisions.
 		Example: `  weft diff 00123
   weft diff 00123 00124
   weft diff -c 1790000000124`,
-		Args: cobra.MaximumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if (commit == "") == (len(args) == 0) {
-				return cli.Usagef("weft diff: name one or two revisions, or one with -c (see weft history)")
-			}
-			return conn.Do(cmd.Context(), func(c *client.Client) error {
-				from, to, err := revisions(cmd.Context(), c, args, commit)
-				if err != nil {
-					return err
-				}
-				comparison, err := c.CompareRevisions(cmd.Context(), from, to)
-				if err != nil {
-					return err
-				}
-				w := cmd.OutOrStdout()
-				return output.Write(w, comparison, func() error { return printComparison(w, comparison) })
-			})
-		},
+		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: conn.CompleteRevisions,
+	}, &conn, "text", func(ctx context.Context, c *client.Client, args []string) (*weftv1.CompareRevisionsResponse, error) {
+		from, to, err := revisions(ctx, c, args, commit)
+		if err != nil {
+			return nil, err
+		}
+		return c.CompareRevisions(ctx, from, to)
+	}, printComparison)
+	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
+		if (commit == "") == (len(args) == 0) {
+			return cli.Usagef("weft diff: name one or two revisions, or one with -c (see weft history)")
+		}
+		return nil
 	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, "text", "json", "yaml")
 	cmd.Flags().StringVarP(&commit, "commit", "c", "", "show what this revision changed")
 	// The only error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc("commit", conn.CompleteRevisions)

@@ -88,11 +88,8 @@ only writer to the kernel.`,
 		}
 		return cli.Usagef("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())
 	})
+	root.AddCommand(daemonCmds()...)
 	root.AddCommand(
-		newRunCmd(),
-		newAggregatorCmd(),
-		newServicesCmd(),
-		newPolicyCmd(),
 		newApplyCmd(),
 		newConfirmCmd(),
 		newPublishCmd(),

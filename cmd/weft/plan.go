@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -77,28 +76,23 @@ refused, there are findings and --strict is set, or there is no answer, 2 the co
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, "text", "json", "yaml")
 	cmd.Flags().BoolVar(&strict, "strict", false, "fail if there are findings")
-	req.addFlags(cmd)
-	// The only errors are unknown flags.
-	_ = cmd.MarkFlagFilename("file", "nft")
+	req.files.AddFragmentFlags(cmd)
+	cmd.Flags().StringArrayVar(&req.deletes, "delete", nil, "a fragment to withdraw first: [PUBLISHER/]NAME")
+	// The only error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc("delete", conn.CompleteFragments)
 	return cmd
 }
 
 // refusedPlan returns the error that names the fragments that would be refused.
 func refusedPlan(rejections []*weftv1.Rejection) error {
-	names := make([]string, 0, len(rejections))
-	for _, r := range rejections {
-		names = append(names, r.GetFragment().Text())
-	}
+	names := cli.Map(rejections, func(r *weftv1.Rejection) string { return r.GetFragment().Text() })
 	return fmt.Errorf("plan: would be refused: %s", cli.Some(names))
 }
 
 // planRequest are the flags that say what to plan.
 type planRequest struct {
-	files    nftfile.Selection
-	deletes  []string
-	priority int32
-	includes nftfile.IncludePath
+	files   nftfile.Selection
+	deletes []string
 	// bundles are the files, by the names of their fragments.
 	bundles map[string]*ruleset.Bundle
 }
@@ -106,19 +100,8 @@ type planRequest struct {
 // locate translates the places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
-		name := r.GetFragment().GetName()
-		if b := p.bundles[name]; b != nil {
-			nftfile.Locate(b, r.GetViolations())
-		}
+		nftfile.Locate(p.bundles[r.GetFragment().GetName()], r.GetViolations())
 	}
-}
-
-func (p *planRequest) addFlags(cmd *cobra.Command) {
-	p.includes.AddFlag(cmd.Flags())
-	p.files.AddFlags(cmd.Flags())
-	p.files.AddNameFlag(cmd.Flags())
-	cmd.Flags().StringArrayVar(&p.deletes, "delete", nil, "a fragment to withdraw first: [PUBLISHER/]NAME")
-	cmd.Flags().Int32Var(&p.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 }
 
 // message reads the files and returns the request.
@@ -131,26 +114,20 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 		publisher, name := cli.SplitName(arg)
 		req.Withdraw = append(req.Withdraw, &weftv1.FragmentName{Publisher: publisher, Name: name})
 	}
-	sources, err := p.files.Sources()
+	sources, err := p.files.Sources("weft plan")
 	if err != nil {
-		return nil, selectionError("weft plan", err)
+		return nil, err
 	}
 	p.bundles = map[string]*ruleset.Bundle{}
 	for _, from := range sources {
-		if p.bundles[from.Name], err = p.includes.Read(stdin, from.Path); err != nil {
+		f, bundle, err := p.files.Fragment(stdin, from)
+		if err != nil {
 			return nil, err
 		}
-		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: from.Name, Priority: p.priority, Nft: p.bundles[from.Name].Text})
+		p.bundles[from.Name] = bundle
+		req.Fragments = append(req.Fragments, f)
 	}
 	return req, nil
-}
-
-// selectionError makes files without usable names an error of the command line.
-func selectionError(verb string, err error) error {
-	if errors.As(err, new(*nftfile.NamesError)) {
-		return cli.Usagef("%s: %w", verb, err)
-	}
-	return err
 }
 
 // printPlan prints a line for each change, then the hidden elements, the rejections

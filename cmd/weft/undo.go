@@ -82,12 +82,8 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
-	var publishers []string
-	for _, f := range fragments { // by publisher
-		if p := f.GetFragment().GetPublisher(); !slices.Contains(publishers, p) {
-			publishers = append(publishers, p)
-		}
-	}
+	// The fragments come by publisher.
+	publishers := slices.Compact(cli.Map(fragments, func(f *weftv1.FragmentComparison) string { return f.GetFragment().GetPublisher() }))
 	for _, step := range []func(context.Context, *client.Client, []*weftv1.FragmentComparison) error{u.plan, u.apply} {
 		for _, p := range publishers {
 			as := u.conn
@@ -124,15 +120,14 @@ func (u *undo) changedSince(ctx context.Context, c *client.Client, fragments []*
 	if err != nil {
 		return err
 	}
+	names := cli.Map(fragments, func(f *weftv1.FragmentComparison) string { return f.GetFragment().Text() })
 	for _, r := range list.GetRevisions() { // the newest first
 		if r.GetRevision() <= u.revision {
 			return nil
 		}
 		for _, changed := range r.GetFragments() {
-			for _, f := range fragments {
-				if name := f.GetFragment().Text(); name == changed.GetFragment().Text() {
-					return fmt.Errorf("undo %d: revision %d changed fragment %s again: undo that first, or --force", u.revision, r.GetRevision(), name)
-				}
+			if name := changed.GetFragment().Text(); slices.Contains(names, name) {
+				return fmt.Errorf("undo %d: revision %d changed fragment %s again: undo that first, or --force", u.revision, r.GetRevision(), name)
 			}
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/lint"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // Findings returns what package lint finds in all files together, the rules of context included. If there
 // are several files, each that is not context is a party of its own.
 func (r *Result) Findings() ([]lint.Finding, error) {
-	m := merger{owners: make(map[declared][]string)}
+	m := merger{owners: make(map[ruleset.DeclarationID][]string)}
 	for _, u := range r.units {
 		owner := ""
 		if !u.Context && len(r.units) > 1 {
@@ -32,14 +33,14 @@ func (r *Result) Findings() ([]lint.Finding, error) {
 		t := &rules.Tables[i]
 		for j := range t.Chains {
 			c := &t.Chains[j]
-			owners := m.owners[declared{t.ID, "chain", c.Decl.Name}]
+			owners := m.owners[ruleset.DeclarationID{Table: t.ID, Kind: "chain", Name: c.Decl.Name}]
 			c.Owner, owners = owners[0], owners[1:]
 			for k := range c.Rules {
 				c.Rules[k].Owner = owners[k]
 			}
 		}
 		for j := range t.Sets {
-			t.Sets[j].Owner = m.owners[declared{t.ID, "set", t.Sets[j].Decl.Name}][0]
+			t.Sets[j].Owner = m.owners[ruleset.DeclarationID{Table: t.ID, Kind: "set", Name: t.Sets[j].Decl.Name}][0]
 		}
 	}
 	return lint.Run(rules, lint.Options{Needs: lint.NodeNeeds}), nil
@@ -49,13 +50,7 @@ func (r *Result) Findings() ([]lint.Finding, error) {
 type merger struct {
 	tables []nft.Table
 	// owners are those of a chain and of its rules, in order, and those of a set.
-	owners map[declared][]string
-}
-
-// declared is a chain, or a set or map.
-type declared struct {
-	table      nft.TableID
-	kind, name string
+	owners map[ruleset.DeclarationID][]string
 }
 
 // add adds the table of a file.
@@ -67,7 +62,7 @@ func (m *merger) add(t *nft.Table, owner string) {
 	}
 	to := &m.tables[i]
 	for _, c := range t.Chains {
-		id := declared{t.ID(), "chain", c.Name}
+		id := ruleset.DeclarationID{Table: t.ID(), Kind: "chain", Name: c.Name}
 		at := slices.IndexFunc(to.Chains, func(o nft.Chain) bool { return o.Name == c.Name })
 		if at < 0 {
 			at = len(to.Chains)
@@ -108,7 +103,7 @@ func (m *merger) add(t *nft.Table, owner string) {
 func (m *merger) addSet(all []nft.Set, table nft.TableID, s nft.Set, owner string) []nft.Set {
 	i := slices.IndexFunc(all, func(o nft.Set) bool { return o.Name == s.Name })
 	if i < 0 {
-		m.owners[declared{table, "set", s.Name}] = []string{owner}
+		m.owners[ruleset.DeclarationID{Table: table, Kind: "set", Name: s.Name}] = []string{owner}
 		return append(all, s)
 	}
 	there := make(map[string]bool, len(all[i].Elements))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,47 +24,44 @@ const (
 	ObjectElement
 )
 
-// CompletionTime is how long completion waits for an answer. A user who presses the tab key
+// completionTime is how long completion waits for an answer. A user who presses the tab key
 // waits too.
-const CompletionTime = time.Second
+const completionTime = time.Second
 
-// complete completes an argument with the words that ask returns, and with nothing if there is
+// Complete completes an argument with the words that ask returns, and with nothing if there is
 // no answer soon.
-func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), CompletionTime)
+func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	cl, err := client.Dial(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1})
+	words, err := ask(ctx)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer func() { _ = cl.Close() }()
-	words, err := ask(ctx, cl)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		words = nil
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// complete is Complete for words that the aggregator has.
+func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	return Complete(cmd, func(ctx context.Context) ([]string, error) {
+		config := client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1}
+		return Ask(ctx, config, func(cl *client.Client) ([]string, error) { return ask(ctx, cl) })
+	})
 }
 
 // CompleteFragments completes an argument with the names of all fragments, as
 // "publisher/name". It is a cobra.CompletionFunc, and offers nothing on an error.
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (names []string, err error) {
+	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.List(ctx)
-		for _, f := range list.GetFragments() {
-			names = append(names, f.GetFragment().Text())
-		}
-		return names, err
+		return Map(list.GetFragments(), func(f *weftv1.FragmentStatus) string { return f.GetFragment().Text() }), err
 	})
 }
 
 // CompletePublishers completes an argument with the names of publishers.
 func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (names []string, err error) {
+	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.ListPublishers(ctx)
-		for _, p := range list.GetPublishers() {
-			names = append(names, p.GetName())
-		}
-		return names, err
+		return Map(list.GetPublishers(), (*weftv1.PublisherStatus).GetName), err
 	})
 }
 
@@ -87,13 +85,11 @@ func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string, error) {
 	list, err := cl.ListTables(ctx)
 	var words []string
-	seen := map[string]bool{}
 	for _, t := range list.GetTables() {
 		switch {
 		case len(args) == 1 && args[0] == t.GetFamily():
 			words = append(words, t.GetName())
-		case len(args) == 0 && !seen[t.GetFamily()]:
-			seen[t.GetFamily()] = true
+		case len(args) == 0 && !slices.Contains(words, t.GetFamily()):
 			words = append(words, t.GetFamily())
 		}
 	}
@@ -102,30 +98,28 @@ func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string
 
 // objectWords returns the chains or sets of a table, the handles of a chain, or
 // the keys of a set.
-func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) ([]string, error) {
+func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) (names []string, _ error) {
 	t, err := cl.GetTable(ctx, &weftv1.GetTableRequest{Family: args[0], Name: args[1], Terse: what == ObjectRule || len(args) == 2})
-	var words []string
-	for _, ch := range t.GetChains() {
-		switch {
-		case what != ObjectRule:
-		case len(args) == 2:
-			words = append(words, ch.GetChain().GetName())
-		case len(args) == 3 && ch.GetChain().GetName() == args[2]:
-			for _, r := range ch.GetRules() {
-				words = append(words, strconv.FormatUint(r.GetHandle(), 10)+"\t"+r.GetRule().GetText())
-			}
+	of := make(map[string][]string)
+	if what == ObjectRule {
+		for _, ch := range t.GetChains() {
+			names = append(names, ch.GetChain().GetName())
+			of[ch.GetChain().GetName()] = Map(ch.GetRules(), func(r *weftv1.MergedRule) string {
+				return strconv.FormatUint(r.GetHandle(), 10) + "\t" + r.GetRule().GetText()
+			})
+		}
+	} else {
+		for _, s := range t.GetSets() {
+			names = append(names, s.GetSet().GetName())
+			of[s.GetSet().GetName()] = Map(s.GetSet().GetElements(), (*weftv1.Element).GetKey)
 		}
 	}
-	for _, s := range t.GetSets() {
-		switch {
-		case what != ObjectElement:
-		case len(args) == 2:
-			words = append(words, s.GetSet().GetName())
-		case len(args) == 3 && s.GetSet().GetName() == args[2]:
-			for _, e := range s.GetSet().GetElements() {
-				words = append(words, e.GetKey())
-			}
-		}
+	switch len(args) {
+	case 2:
+		return names, err
+	case 3:
+		return of[args[2]], err
+	default:
+		return nil, err
 	}
-	return words, err
 }

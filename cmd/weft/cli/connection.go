@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,39 @@ func (c *Connection) AddFlags(cmd *cobra.Command) {
 // Do connects within client.DefaultDialTimeout, calls f, and closes the connection. It
 // returns the error of client.Dial or of f.
 func (c *Connection) Do(ctx context.Context, f func(*client.Client) error) error {
-	cl, err := client.Dial(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher})
+	_, err := Ask(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher}, func(cl *client.Client) (none struct{}, _ error) { return none, f(cl) })
+	return err
+}
+
+// Ask connects, calls ask, and closes the connection. It returns the error of client.Dial or of
+// ask.
+func Ask[T any](ctx context.Context, config client.Config, ask func(*client.Client) (T, error)) (answer T, err error) {
+	cl, err := client.Dial(ctx, config)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	defer func() { _ = cl.Close() }()
-	return f(cl)
+	return ask(cl)
+}
+
+// Query completes a command that asks the aggregator one question and prints the answer in the
+// format text, or as JSON or YAML.
+func Query[T any](cmd *cobra.Command, conn *Connection, text string,
+	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
+	var output Output
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return conn.Do(cmd.Context(), func(c *client.Client) error {
+			answer, err := ask(cmd.Context(), c, args)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return output.Write(w, answer, func() error { return print(w, answer) })
+		})
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, text, "json", "yaml")
+	return cmd
 }
 
 // SplitName splits "publisher/name". Without a slash the publisher is empty,

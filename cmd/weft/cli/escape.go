@@ -9,39 +9,38 @@ import (
 
 // Escape escapes the strings of a message of the aggregator for people, in place: content
 // that an older aggregator accepted may have characters that forge lines or hide text.
-// An excerpt keeps its line end and tabs.
-func Escape(m proto.Message) { escapeMessage(m.ProtoReflect()) }
-
-// EscapeAny is Escape for a value that may be a message. Others are left as they are.
-func EscapeAny(v any) {
+// An excerpt keeps its line end and tabs. Another value stays as it is.
+func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
-		Escape(m)
+		escapeMessage(m.ProtoReflect())
 	}
 }
 
 func escapeMessage(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		case f.IsMap():
-			// No message of the aggregator has one that is printed.
-		case f.IsList() && f.Kind() == protoreflect.StringKind:
-			for i := range v.List().Len() {
-				v.List().Set(i, protoreflect.ValueOfString(printable.Escape(v.List().Get(i).String())))
-			}
-		case f.IsList() && f.Message() != nil:
-			for i := range v.List().Len() {
-				escapeMessage(v.List().Get(i).Message())
-			}
+		// No message of the aggregator has a map that is printed.
+		case f.IsMap(), f.Message() == nil && f.Kind() != protoreflect.StringKind:
 		case f.IsList():
-		case f.Message() != nil:
-			escapeMessage(v.Message())
-		case f.Kind() == protoreflect.StringKind && printable.Index(v.String()) >= 0:
-			escape := printable.Escape
-			if f.Name() == "excerpt" {
-				escape = printable.Lines
+			for i := range v.List().Len() {
+				v.List().Set(i, escaped(f, v.List().Get(i)))
 			}
-			m.Set(f, protoreflect.ValueOfString(escape(v.String())))
+		default:
+			m.Set(f, escaped(f, v))
 		}
 		return true
 	})
+}
+
+// escaped returns a message or a string of a field, escaped.
+func escaped(f protoreflect.FieldDescriptor, v protoreflect.Value) protoreflect.Value {
+	switch {
+	case f.Message() != nil:
+		escapeMessage(v.Message())
+		return v
+	case f.Name() == "excerpt":
+		return protoreflect.ValueOfString(printable.Lines(v.String()))
+	default:
+		return protoreflect.ValueOfString(printable.Escape(v.String()))
+	}
 }

@@ -46,7 +46,7 @@ func (o *Output) Type() string { return "format" }
 // "yaml". Otherwise it escapes the strings of a message and calls text, which prints it.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
-		EscapeAny(v)
+		Escape(v)
 		return text()
 	}
 	b, err := MarshalJSON(v)
@@ -77,23 +77,4 @@ func MarshalJSON(v any) ([]byte, error) {
 	// protojson varies its spacing on purpose; indenting again makes it stable.
 	var raw json.RawMessage = b
 	return json.MarshalIndent(raw, "", "  ")
-}
-
-// Word returns the value of an enum as tables show it: "STATE_ADOPTED" with the
-// prefix "STATE_" is "adopted".
-func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
-
-// maxNamed is how many names of a list a line shows.
-const maxNamed = 8
-
-// Some joins names by commas. Of a long list it shows the first eight, and the number of the
-// others. The empty list is "-".
-func Some(names []string) string {
-	if len(names) == 0 {
-		return "-"
-	}
-	if n := len(names) - maxNamed; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ","), n)
-	}
-	return strings.Join(names, ",")
 }

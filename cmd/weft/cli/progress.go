@@ -3,8 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Progress shows that an operation is under way: if w is a terminal, and from a second on, a line
@@ -43,4 +46,20 @@ func progress(w io.Writer, what string) (done func()) {
 		close(stop)
 		<-stopped
 	})
+}
+
+// Terminal returns the terminal that a Writer writes to, or nil if it is another file or a
+// terminal without cursor control.
+func Terminal(w io.Writer) *os.File {
+	if u, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		w = u.Unwrap()
+	}
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil { //nolint:gosec // a file descriptor
+		return nil
+	}
+	return f
 }

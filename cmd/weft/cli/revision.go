@@ -80,10 +80,7 @@ func (c *Connection) CompleteRevisions(cmd *cobra.Command, _ []string, _ string)
 		var last uint64
 		for _, r := range list.GetRevisions() {
 			last = max(last, r.GetRevision())
-			var names []string
-			for _, f := range r.GetFragments() {
-				names = append(names, f.GetFragment().Text())
-			}
+			names := Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
 			words = append(words, ShortRevision(r.GetRevision(), last)+"\t"+r.GetTime().AsTime().Local().Format("15:04:05 ")+Some(names))
 		}
 		return words, err

@@ -5,41 +5,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// section is a kind of object in "weft get all".
+// section is a kind of objects in "weft get all".
 type section struct {
-	// kind is one object of it, and list all of them.
-	kind, list string
-	read       func(ctx context.Context, conn *cli.Connection) (answer any, rows *Rows, err error)
+	// object is one object of it, and list all of them.
+	object, list string
+	read         func(ctx context.Context, conn *cli.Connection) (objects any, rows *Rows, err error)
 }
 
 // sections are the kinds in the order of the data.
 var sections = []section{
-	{"publisher", "publishers", reading(asking((*client.Client).ListPublishers), publisherRows)},
-	{"fragment", "fragments", reading(asking((*client.Client).List), listRows)},
-	{"table", "tables", reading(asking((*client.Client).ListTables), tableRows)},
-	{"service", "services", reading(readState, stateRows)},
-	{"policy", "policies", reading(policyPart(viewPolicies), policyRows)},
-	{"pod", "pods", reading(policyPart(viewPods), podRows)},
-}
-
-// reading joins a question and the table of its answer.
-func reading[T any](ask func(context.Context, *cli.Connection) (T, error), rows func(T, time.Time) *Rows) func(context.Context, *cli.Connection) (any, *Rows, error) {
-	return func(ctx context.Context, conn *cli.Connection) (any, *Rows, error) {
-		answer, err := ask(ctx, conn)
-		if err != nil {
-			return nil, nil, err
-		}
-		cli.EscapeAny(answer)
-		return answer, rows(answer, time.Now()), nil
-	}
+	{"publisher", "publishers", publishers.read},
+	{"fragment", "fragments", fragments.read},
+	{"table", "tables", tables.read},
+	{"service", "services", servedServices.read},
+	{"policy", "policies", policies.read},
+	{"pod", "pods", pods.read},
 }
 
 func newAllCmd() *cobra.Command {
@@ -98,7 +84,7 @@ func readAll(ctx context.Context, conn *cli.Connection) (answers map[string]json
 			continue
 		}
 		for _, row := range rows.Rows {
-			row[0] = s.kind + "/" + row[0]
+			row[0] = s.object + "/" + row[0]
 		}
 		rows.more = nil
 		tables = append(tables, rows)

@@ -1,7 +1,6 @@
 package get
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
@@ -65,39 +63,30 @@ func parseDrop(line string) (packet, bool) {
 	if !ok || at < 0 {
 		return packet{}, false
 	}
-	p := packet{Time: printable.Escape(strings.TrimSpace(before)), Policies: printable.Escape(prefix[:at]), Direction: printable.Escape(prefix[at+1:])}
+	words := make(map[string]string)
 	for word := range strings.FieldsSeq("IN=" + rest) {
-		name, value, _ := strings.Cut(word, "=")
 		// What follows is a packet that an ICMP error quotes.
 		if strings.HasPrefix(word, "[") {
 			break
 		}
-		switch name {
-		case "IN":
-			p.In = printable.Escape(value)
-		case "OUT":
-			p.Out = printable.Escape(value)
-		case "SRC":
-			p.From.Address, _ = netip.ParseAddr(value)
-		case "DST":
-			p.To.Address, _ = netip.ParseAddr(value)
-		case "PROTO":
-			p.Protocol = printable.Escape(strings.ToLower(value))
-		case "SPT":
-			p.From.Port = port(value)
-		case "DPT":
-			p.To.Port = port(value)
-		}
+		name, value, _ := strings.Cut(word, "=")
+		words[name] = printable.Escape(value)
+	}
+	p := packet{
+		Time: printable.Escape(strings.TrimSpace(before)), Policies: printable.Escape(prefix[:at]), Direction: printable.Escape(prefix[at+1:]),
+		Protocol: strings.ToLower(words["PROTO"]), In: words["IN"], Out: words["OUT"],
+		From: endOf(words["SRC"], words["SPT"]), To: endOf(words["DST"], words["DPT"]),
 	}
 	return p, p.From.Address.IsValid() && p.To.Address.IsValid()
 }
 
-func port(s string) uint16 {
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil {
-		return 0
+// endOf returns the end with an address and port, which is 0 if it is not valid.
+func endOf(address, port string) (e end) {
+	e.Address, _ = netip.ParseAddr(address)
+	if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+		e.Port = uint16(n)
 	}
-	return uint16(n)
+	return e
 }
 
 // String returns a line for people. The pod of the direction is the first that is named.
@@ -140,18 +129,6 @@ func (e *end) String() string {
 		return e.Pod + " (" + addr + ")"
 	}
 	return addr
-}
-
-// readLog passes the lines of a log to each until its end, or until ctx ends.
-func readLog(ctx context.Context, r io.Reader, each func(line string) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() && ctx.Err() == nil {
-		if err := each(lines.Text()); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
 }
 
 // readKernelLog passes the messages of the kernel's log to each, with the time before them:
@@ -216,16 +193,4 @@ func bootTime() time.Time {
 		return now
 	}
 	return now.Add(-time.Duration(since.Nano()))
-}
-
-// openLog opens the log that --file names.
-func openLog(file string, stdin io.Reader) (io.ReadCloser, error) {
-	if file == "-" {
-		return io.NopCloser(stdin), nil
-	}
-	f, err := os.Open(file) //nolint:gosec // the operator's file
-	if err != nil {
-		return nil, cli.Usagef("--file: %v", err)
-	}
-	return f, nil
 }

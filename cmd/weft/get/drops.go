@@ -1,12 +1,15 @@
 package get
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,12 +97,22 @@ func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, eac
 	if f.follow && f.file != "-" {
 		return cli.Usagef("-f follows the kernel's log: for a file use tail -f FILE | weft get drops --file -")
 	}
-	log, err := openLog(f.file, stdin)
-	if err != nil {
-		return err
+	if f.file != "-" {
+		log, err := os.Open(f.file)
+		if err != nil {
+			return cli.Usagef("--file: %v", err)
+		}
+		defer log.Close()
+		stdin = log
 	}
-	defer log.Close()
-	return readLog(ctx, log, each)
+	lines := bufio.NewScanner(stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() && ctx.Err() == nil {
+		if err := each(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
 }
 
 // podNames are the names of the pods of this node by their addresses.
@@ -133,14 +146,9 @@ func addressesOf(pods []PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {
 		for _, text := range p.Addresses {
-			addr, err := netip.ParseAddr(text)
-			if err != nil {
-				continue
+			if addr, err := netip.ParseAddr(text); err == nil {
+				out[addr] = strings.TrimPrefix(out[addr]+","+p.text(), ",")
 			}
-			if out[addr] != "" {
-				out[addr] += ","
-			}
-			out[addr] += p.Namespace + "/" + p.Name
 		}
 	}
 	return out

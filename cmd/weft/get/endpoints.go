@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -12,8 +13,13 @@ import (
 )
 
 func newEndpointsCmd() *cobra.Command {
-	var conn cli.Connection
-	cmd := &cobra.Command{
+	return kind[[]serviceView]{func(ctx context.Context, conn *cli.Connection, args []string) ([]serviceView, error) {
+		name, err := ParseServiceName(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return readEndpoints(ctx, conn, name)
+	}, func(services []serviceView, _ time.Time) *Rows { return endpointRows(services) }, serviceChanges}.command(&cobra.Command{
 		Use:   "endpoints [NAMESPACE/]NAME",
 		Short: "Show the endpoints of a Service, for which traffic this node uses them, and why not",
 		Long: `Show the endpoints of a Service. USE is "cluster" for endpoints that receive new
@@ -23,15 +29,7 @@ is why an endpoint does not receive new flows, or those of some addresses.`,
 		Example: `  weft get endpoints kube-system/kube-dns
   weft get endpoints web -w`,
 		Args: cobra.ExactArgs(1),
-	}
-	cmd.ValidArgsFunction = firstOnly(CompleteServices(&conn))
-	return tabulate(cmd, &conn, func(ctx context.Context, args []string) ([]serviceView, error) {
-		name, err := ParseServiceName(args[0])
-		if err != nil {
-			return nil, err
-		}
-		return readEndpoints(ctx, &conn, name)
-	}, func(services []serviceView, _ time.Time) *Rows { return endpointRows(services) }, serviceChanges(&conn))
+	}, CompleteServices)
 }
 
 // readEndpoints reads a Service with all its endpoints.
@@ -110,20 +108,17 @@ func EndpointText(addr netip.AddrPort) string {
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	for i := range services {
 		s := &services[i]
 		waits.add(t, s.Namespace+"/"+s.Name, &s.outcomeView)
 		for _, p := range s.Ports {
 			for _, e := range p.Endpoints {
-				here, excluded := "no", "-"
+				here := "no"
 				if e.Local {
 					here = "yes"
 				}
-				if e.Excluded != "" {
-					excluded = e.Excluded
-				}
-				t.Add(p.text(), EndpointText(e.Address), joined(e.Use), here, excluded)
+				t.Add(p.text(), EndpointText(e.Address), joined(e.Use), here, cmp.Or(e.Excluded, "-"))
 			}
 		}
 	}

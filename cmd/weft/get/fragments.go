@@ -2,88 +2,58 @@ package get
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// newFragmentsCmd returns a command that shows one fragment if it has an argument, and
+var fragments = kind[*weftv1.ListFragmentsResponse]{listNamed, listRows, polled}
+
+// newFragmentCmd returns a command that shows one fragment if it has an argument, and
 // lists fragments otherwise.
-func newFragmentsCmd(use, short string, args cobra.PositionalArgs) *cobra.Command {
-	var (
-		conn   cli.Connection
-		output cli.Output
-		follow watchFlags
-	)
+func newFragmentCmd(use, short string, args cobra.PositionalArgs) *cobra.Command {
+	f := &flags{}
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   short,
 		Args:    args,
-		Example: "  weft get fragments\n  weft get fragments -w --output-watch-events",
+		Example: "  weft get fragment team-a/web\n  weft get fragment deny -o nft",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := follow.check(); err != nil {
-				return err
+			switch {
+			case len(args) == 0 && f.output.Format == "nft":
+				return cli.Usagef("get -o nft: name a fragment")
+			case len(args) == 0 || f.watch:
+				return fragments.run(cmd, f, args)
+			default:
+				return f.conn.Do(cmd.Context(), func(c *client.Client) error { return getFragment(cmd, c, &f.output, args[0]) })
 			}
-			w, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if follow.watch {
-				return watch(cmd.Context(), w, notes, follow.events, func(ctx context.Context) (*weftv1.ListFragmentsResponse, error) {
-					return listNamed(ctx, &conn, args)
-				}, listRows, poll)
-			}
-			return conn.Do(cmd.Context(), func(c *client.Client) error {
-				if len(args) == 0 {
-					return listFragments(cmd, c, &output)
-				}
-				return getFragment(cmd, c, &output, args[0])
-			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: f.conn.CompleteFragments,
 	}
-	formats := []string{"table", "json", "yaml"}
-	if strings.Contains(use, "NAME") {
-		cmd.ValidArgsFunction = conn.CompleteFragments
-		cmd.Example = "  weft get fragment team-a/web\n  weft get fragment deny -o nft"
-		formats = append(formats, "nft")
-	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, formats...)
-	follow.addFlags(cmd, &output)
+	f.add(cmd, "table", "json", "yaml", "nft")
 	return cmd
 }
 
 // listNamed lists all fragments, or those that an argument names.
 func listNamed(ctx context.Context, conn *cli.Connection, args []string) (*weftv1.ListFragmentsResponse, error) {
-	list, err := asking((*client.Client).List)(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	if len(args) > 0 {
+	list, err := asking((*client.Client).List, listRows).ask(ctx, conn, nil)
+	if err == nil && len(args) > 0 {
 		publisher, name := cli.SplitName(args[0])
 		list.Fragments = slices.DeleteFunc(list.GetFragments(), func(f *weftv1.FragmentStatus) bool {
 			return f.GetFragment().GetName() != name || publisher != "" && f.GetFragment().GetPublisher() != publisher
 		})
 	}
-	cli.Escape(list)
-	return list, nil
-}
-
-func listFragments(cmd *cobra.Command, c *client.Client, output *cli.Output) error {
-	if output.Format == "nft" {
-		return cli.Usagef("get -o nft: name a fragment")
-	}
-	list, err := c.List(cmd.Context())
-	if err != nil {
-		return err
-	}
-	w := cmd.OutOrStdout()
-	return output.Write(w, list, func() error { return listRows(list, time.Now()).print(w, cmd.ErrOrStderr()) })
+	return list, err
 }
 
 // listRows is fragmentRows of a list.
@@ -112,6 +82,18 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 		}
 		return fragmentRows([]*weftv1.FragmentStatus{got.GetStatus()}, last, time.Now()).print(w, cmd.ErrOrStderr())
 	})
+}
+
+// FormatFragment prints a fragment as a .nft file.
+func FormatFragment(f *weftv1.Fragment) (string, error) {
+	tables := make([]nft.Table, len(f.GetTables()))
+	for i, m := range f.GetTables() {
+		var err error
+		if tables[i], err = convert.TableOf(m); err != nil {
+			return "", fmt.Errorf("format fragment %s: %w", f.GetName(), err)
+		}
+	}
+	return ruleset.Format(tables), nil
 }
 
 // Fragments returns a row for each fragment. Revisions are short if last is the last one, and

@@ -2,7 +2,6 @@ package get
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,7 @@ import (
 
 // New returns the verb.
 func New() *cobra.Command {
-	cmd := newFragmentsCmd("get [[PUBLISHER/]NAME]", "Show fragments, tables, publishers, Services, network policies, and who owns a rule or element", cobra.MaximumNArgs(1))
+	cmd := newFragmentCmd("get [[PUBLISHER/]NAME]", "Show fragments, tables, publishers, Services, network policies, and who owns a rule or element", cobra.MaximumNArgs(1))
 	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
 fragment with the name of one of them is shown by "weft get fragment NAME".`
 	cmd.Example = `  weft get
@@ -30,10 +29,12 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
   weft get pods
   weft get drops -f`
 	cmd.AddCommand(
-		newFragmentsCmd("fragments", "Show the fragments: owner, state, revision, age, size, and the last error", cobra.NoArgs),
-		newFragmentsCmd("fragment [PUBLISHER/]NAME", "Show the state and content of one fragment", cobra.ExactArgs(1)),
-		newTablesCmd(), newTableCmd(), newPublishersCmd(), newOwnerCmd(), newElementCmd(),
-		newStatusCmd(), newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(), newDropsCmd(), newAllCmd(),
+		fragments.list("fragments", "Show the fragments: owner, state, revision, age, size, and the last error", "-w --output-watch-events"),
+		newFragmentCmd("fragment [PUBLISHER/]NAME", "Show the state and content of one fragment", cobra.ExactArgs(1)),
+		tables.list("tables", "Show the tables that weft has in the kernel, and the fragments in each", "-w"),
+		newTableCmd(),
+		publishers.list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", "-w"),
+		newOwnerCmd(), newElementCmd(), newStatusCmd(), newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(), newDropsCmd(), newAllCmd(),
 	)
 	for _, sub := range cmd.Commands() {
 		cli.CheckArgs(sub)
@@ -41,86 +42,85 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 	return cmd
 }
 
-// query completes a subcommand that asks the aggregator one question and prints the
-// answer in the format text, or as JSON or YAML.
-func query[T any](cmd *cobra.Command, conn *cli.Connection, text string,
-	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
-	return show(cmd, conn, text, func(ctx context.Context, args []string) (answer T, err error) {
-		err = conn.Do(ctx, func(c *client.Client) error {
-			answer, err = ask(ctx, c, args)
-			return err
-		})
-		return answer, err
-	}, print)
+// kind is a kind of objects that weft get lists.
+type kind[T any] struct {
+	// ask returns the objects, or those that arguments name.
+	ask func(ctx context.Context, conn *cli.Connection, args []string) (T, error)
+	// rows returns the table of the objects.
+	rows    func(objects T, now time.Time) *Rows
+	changes func(*cli.Connection) changes
 }
 
-// asking asks the aggregator.
-func asking[T any](ask func(*client.Client, context.Context) (T, error)) func(context.Context, *cli.Connection) (T, error) {
-	return func(ctx context.Context, conn *cli.Connection) (answer T, err error) {
+// asking returns a kind of objects that the aggregator has.
+func asking[T any](ask func(*client.Client, context.Context) (T, error), rows func(T, time.Time) *Rows) kind[T] {
+	return kind[T]{func(ctx context.Context, conn *cli.Connection, _ []string) (answer T, err error) {
 		err = conn.Do(ctx, func(c *client.Client) error {
 			answer, err = ask(c, ctx)
 			return err
 		})
 		return answer, err
-	}
+	}, rows, polled}
 }
 
-// list returns a subcommand without arguments.
-func list[T any](use, short string, ask func(*client.Client, context.Context) (T, error), rows func(answer T, now time.Time) *Rows) *cobra.Command {
-	var conn cli.Connection
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		Example: "  weft get " + use + "\n  weft get " + use + " -w",
-	}
-	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) (T, error) { return asking(ask)(ctx, &conn) }, rows, poll)
+// list returns a subcommand without arguments. Its second example has flags.
+func (k kind[T]) list(use, short, flags string) *cobra.Command {
+	return k.command(&cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		Example: "  weft get " + use + "\n  weft get " + use + " " + flags,
+	}, nil)
 }
 
-// tabulate completes a subcommand that prints the answer of ask as a table, JSON or YAML, and
-// with --watch how the table changes.
-func tabulate[T any](cmd *cobra.Command, conn *cli.Connection,
-	ask func(ctx context.Context, args []string) (T, error), rows func(answer T, now time.Time) *Rows, changes changes) *cobra.Command {
-	var (
-		output cli.Output
-		follow watchFlags
-	)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := follow.check(); err != nil {
-			return err
+// command completes a subcommand that prints the objects as a table, JSON or YAML, and with
+// --watch how the table changes. complete completes its argument; nil is for none.
+func (k kind[T]) command(cmd *cobra.Command, complete func(*cli.Connection) cobra.CompletionFunc) *cobra.Command {
+	f := &flags{}
+	f.add(cmd, "table", "json", "yaml")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return k.run(cmd, f, args) }
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if complete == nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, w, notes := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-		if follow.watch {
-			return watch(ctx, w, notes, follow.events, func(ctx context.Context) (T, error) {
-				answer, err := ask(ctx, args)
-				cli.EscapeAny(answer)
-				return answer, err
-			}, rows, changes)
-		}
-		answer, err := ask(ctx, args)
-		if err != nil {
-			return err
-		}
-		return output.Write(w, answer, func() error { return rows(answer, time.Now()).print(w, notes) })
+		return complete(&f.conn)(cmd, args, word)
 	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, "table", "json", "yaml")
-	follow.addFlags(cmd, &output)
 	return cmd
 }
 
-// show completes a subcommand that prints the answer of ask in the format text, or as JSON
-// or YAML.
-func show[T any](cmd *cobra.Command, conn *cli.Connection, text string,
-	ask func(ctx context.Context, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
-	var output cli.Output
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		answer, err := ask(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		w := cmd.OutOrStdout()
-		return output.Write(w, answer, func() error { return print(w, answer) })
+// run prints the objects that args name.
+func (k kind[T]) run(cmd *cobra.Command, f *flags, args []string) error {
+	ctx, w, notes := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if f.watch {
+		return watch(ctx, w, notes, f.events, func(ctx context.Context) (T, error) {
+			answer, err := k.ask(ctx, &f.conn, args)
+			cli.Escape(answer)
+			return answer, err
+		}, k.rows, k.changes(&f.conn))
 	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, text, "json", "yaml")
-	return cmd
+	answer, err := k.ask(ctx, &f.conn, args)
+	if err != nil {
+		return err
+	}
+	return f.output.Write(w, answer, func() error { return k.rows(answer, time.Now()).print(w, notes) })
+}
+
+// complete completes the name of an object.
+func (k kind[T]) complete(conn *cli.Connection) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return cli.Complete(cmd, func(ctx context.Context) (names []string, _ error) {
+			_, rows, err := k.read(ctx, conn)
+			if err != nil {
+				return nil, err
+			}
+			return rows.names(), nil
+		})
+	}
+}
+
+// read returns all objects, escaped, and their table.
+func (k kind[T]) read(ctx context.Context, conn *cli.Connection) (any, *Rows, error) {
+	answer, err := k.ask(ctx, conn, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	cli.Escape(answer)
+	return answer, k.rows(answer, time.Now()), nil
 }

@@ -7,8 +7,11 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -16,6 +19,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
@@ -53,12 +57,8 @@ func (f *frontend) own(socket string) []string {
 // serves it, and then on the frontend's own socket.
 func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read func(ctx context.Context, conn *client.Client) (T, error)) (T, error) {
 	ask := func(socket, publisher string) (answer T, err error) {
-		conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
-		if err != nil {
-			return answer, err
-		}
-		defer func() { _ = conn.Close() }()
-		return read(ctx, conn)
+		config := client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1}
+		return cli.Ask(ctx, config, func(conn *client.Client) (T, error) { return read(ctx, conn) })
 	}
 	state, err := ask(c.Socket, c.Publisher)
 	if status.Code(err) != codes.Unimplemented && !errors.Is(err, client.ErrUnavailable) {
@@ -88,7 +88,7 @@ func (f *frontend) explain(err error) error {
 // zero. The message is the same state, with what became of it and the counters.
 func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model.Snapshot, *modelpb.WatchResponse, error) {
 	m, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.WatchResponse, error) {
-		return readModel(ctx, conn, only)
+		return merged(modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name}))
 	})
 	if err != nil {
 		return model.Snapshot{}, nil, err
@@ -100,28 +100,19 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model
 // ReadCandidates asks the Service frontend for all endpoints of a Service, and why some are
 // not used.
 func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]model.Candidate, error) {
-	return readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (out []model.Candidate, err error) {
-		stream, err := modelpb.NewLocalStateClient(conn.Conn()).ListCandidates(ctx, &modelpb.ListCandidatesRequest{Namespace: key.Namespace, Name: key.Name})
-		if err != nil {
+	all, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.ListCandidatesResponse, error) {
+		return merged(modelpb.NewLocalStateClient(conn.Conn()).ListCandidates(ctx, &modelpb.ListCandidatesRequest{Namespace: key.Namespace, Name: key.Name}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]model.Candidate, len(all.GetCandidates()))
+	for i, m := range all.GetCandidates() {
+		if out[i], err = model.CandidateFromProto(m); err != nil {
 			return nil, err
 		}
-		for {
-			part, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return out, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, m := range part.GetCandidates() {
-				one, err := model.CandidateFromProto(m)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, one)
-			}
-		}
-	})
+	}
+	return out, nil
 }
 
 // FindService asks the Service frontend which Service has an address and port, or with the zero
@@ -141,22 +132,40 @@ func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protoc
 	return model.Key{Namespace: found.GetService().GetNamespace(), Name: found.GetService().GetName()}, found.GetPortName(), true, nil
 }
 
-// readModel reads the state of Services over a connection.
-func readModel(ctx context.Context, conn *client.Client, only model.Key) (*modelpb.WatchResponse, error) {
-	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name})
-	if err != nil {
-		return nil, err
+// merged joins the messages of a stream.
+func merged[T any, M interface {
+	*T
+	proto.Message
+}](stream grpc.ServerStreamingClient[T], err error) (M, error) {
+	whole := M(new(T))
+	for err == nil {
+		var part *T
+		if part, err = stream.Recv(); err == nil {
+			proto.Merge(whole, M(part))
+		}
 	}
-	whole := &modelpb.WatchResponse{State: &modelpb.Model{}}
-	for {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return whole, nil
+	if errors.Is(err, io.EOF) {
+		return whole, nil
+	}
+	return nil, err
+}
+
+// streamed returns the changes of a frontend's stream. A message is a change; the first ones
+// have the state as it is.
+func streamed[T any](of frontend, open func(context.Context, grpc.ClientConnInterface) (grpc.ServerStreamingClient[T], error)) func(*cli.Connection) changes {
+	return func(conn *cli.Connection) changes {
+		return func(ctx context.Context, changed func()) error {
+			_, err := readLocal(ctx, conn, of, func(ctx context.Context, c *client.Client) (none struct{}, _ error) {
+				stream, err := open(ctx, c.Conn())
+				for err == nil {
+					if _, err = stream.Recv(); err == nil {
+						changed()
+					}
+				}
+				return none, err
+			})
+			return err
 		}
-		if err != nil {
-			return nil, err
-		}
-		proto.Merge(whole, m)
 	}
 }
 
@@ -172,4 +181,44 @@ func ParseServiceName(text string) (model.Key, error) {
 		return model.Key{}, cli.Usagef("%q is not the name of a Service: want NAMESPACE/NAME, or NAME in the namespace default", text)
 	}
 	return model.Key{Namespace: namespace, Name: name}, nil
+}
+
+// policyKind is a kind of objects of the NetworkPolicy frontend. missing is what the error says of
+// a name that no object has.
+func policyKind[E any](part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
+	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
+		all, err := policyPart(part)(ctx, conn)
+		if err != nil || len(args) == 0 {
+			return all, err
+		}
+		for _, want := range []string{args[0], "default/" + args[0]} {
+			named := slices.DeleteFunc(slices.Clone(all), func(e E) bool { return name(e) != want })
+			if len(named) > 0 {
+				return named, nil
+			}
+		}
+		return nil, fmt.Errorf("%s: %s on this node", args[0], missing)
+	}, rows, policyChanges}
+}
+
+// policyChanges are the changes of the NetworkPolicy frontend's state.
+var policyChanges = streamed(policyFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[statepb.WatchResponse], error) {
+	return statepb.NewLocalStateClient(conn).Watch(ctx, &statepb.WatchRequest{})
+})
+
+// policyPart asks for a part of what this node enforces.
+func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Context, *cli.Connection) ([]E, error) {
+	return func(ctx context.Context, conn *cli.Connection) ([]E, error) {
+		state, err := readLocal(ctx, conn, policyFrontend, readPolicyState)
+		if err != nil {
+			return nil, err
+		}
+		return part(state), nil
+	}
+}
+
+// readPolicyState reads what the node enforces over a connection, without the members of
+// sets.
+func readPolicyState(ctx context.Context, conn *client.Client) (*statepb.WatchResponse, error) {
+	return merged(statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true}))
 }

@@ -77,9 +77,6 @@ func (w *waiting) add(t *Rows, name string, v *outcomeView) {
 	switch {
 	case v.Reason == "":
 	case v.State == stateWanted:
-		if w.names == nil {
-			w.names = make(map[string][]string)
-		}
 		if w.names[v.Reason] == nil {
 			w.reasons = append(w.reasons, v.Reason)
 		}

@@ -1,12 +1,11 @@
 package get
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +62,7 @@ set is named as it was added, such as 10.0.0.0/8.`,
 func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (*weftv1.OwnerRequest, error)) *cobra.Command {
 	var conn cli.Connection
 	cmd.ValidArgsFunction = conn.CompleteObject(what)
-	return query(cmd, &conn, "table", func(ctx context.Context, c *client.Client, args []string) (*weftv1.OwnerResponse, error) {
+	return cli.Query(cmd, &conn, "table", func(ctx context.Context, c *client.Client, args []string) (*weftv1.OwnerResponse, error) {
 		req, err := parse(args)
 		if err != nil {
 			return nil, err
@@ -78,17 +77,13 @@ const unowned = "unknown"
 
 // printOwners prints a row for each fragment.
 func printOwners(w io.Writer, answer *weftv1.OwnerResponse) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tRULE\tTEXT")
+	t := newRows("FRAGMENT", "PRIORITY", "RULE", "TEXT")
 	for _, o := range answer.GetOwners() {
-		fragment, index := o.GetFragment().Text(), "-"
-		if fragment == "" {
-			fragment = unowned
-		}
+		index := "-"
 		if o.GetIndex() > 0 {
 			index = strconv.FormatUint(uint64(o.GetIndex()), 10)
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\n", fragment, o.GetPriority(), index, o.GetText())
+		t.Add(cmp.Or(o.GetFragment().Text(), unowned), o.GetPriority(), index, o.GetText())
 	}
-	return tw.Flush()
+	return t.Write(w)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func newPodsCmd() *cobra.Command {
-	return policyQuery(&cobra.Command{
+	return pods.command(&cobra.Command{
 		Use:     "pods [[NAMESPACE/]NAME]",
 		Short:   "Show the pods of this node, and the network policies that apply to each",
 		Example: "  weft get pods\n  weft get pods shop/client\n  weft get pods -w",
@@ -22,8 +22,14 @@ that apply to each, in the order in which they decide. ISOLATED are the
 directions in which only what a policy accepts passes.
 ` + aboutState + `
 "weft get policies" has the states of the policies.`,
-	}, viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
+		Args: cobra.MaximumNArgs(1),
+	}, CompletePods)
 }
+
+var pods = policyKind(viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
+
+// CompletePods completes the name of a pod of this node.
+func CompletePods(conn *cli.Connection) cobra.CompletionFunc { return pods.complete(conn) }
 
 // PodView is a pod of this node with addresses of its own, and the policies that apply to it.
 type PodView struct {
@@ -44,20 +50,15 @@ func (v PodView) text() string { return v.Namespace + "/" + v.Name }
 
 // ReadPods asks the NetworkPolicy frontend for the pods of this node.
 func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
-	state, err := readLocal(ctx, c, policyFrontend, readPolicyState)
-	if err != nil {
-		return nil, err
-	}
-	return viewPods(state), nil
+	return policyPart(viewPods)(ctx, c)
 }
 
 // viewPods returns the pods of a state, by namespace and name.
 func viewPods(state *statepb.WatchResponse) []PodView {
-	out := make([]PodView, 0, len(state.GetPods()))
-	for _, p := range state.GetPods() {
+	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
 		v := PodView{
 			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
-			Ingress: names(p.GetIngress()), Egress: names(p.GetEgress()), Isolated: []string{},
+			Ingress: cli.Map(p.GetIngress(), nameText), Egress: cli.Map(p.GetEgress(), nameText), Isolated: []string{},
 			outcomeView: viewOutcome(p.GetOutcome()),
 		}
 		if isolates(p.GetIngress()) {
@@ -66,8 +67,8 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 		if isolates(p.GetEgress()) {
 			v.Isolated = append(v.Isolated, "egress")
 		}
-		out = append(out, v)
-	}
+		return v
+	})
 	slices.SortFunc(out, func(a, b PodView) int {
 		return strings.Compare(a.Namespace+"/"+a.Name+"/"+a.UID, b.Namespace+"/"+b.Name+"/"+b.UID)
 	})
@@ -78,7 +79,7 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 func podRows(pods []PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
 	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	for i := range pods {
 		p := &pods[i]
 		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated), p.State, p.revision(last))
@@ -86,4 +87,15 @@ func podRows(pods []PodView, _ time.Time) *Rows {
 	}
 	waits.note(t)
 	return t
+}
+
+// nameText returns the name of a policy as "namespace/name", or "name" for a
+// ClusterNetworkPolicy.
+func nameText(n *statepb.PolicyName) string {
+	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
+}
+
+// isolates reports whether one of the policies of a direction isolates a pod.
+func isolates(in []*statepb.PolicyName) bool {
+	return slices.ContainsFunc(in, func(n *statepb.PolicyName) bool { return n.GetTier() == statepb.Tier_TIER_NETWORK_POLICY })
 }

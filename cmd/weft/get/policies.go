@@ -1,16 +1,21 @@
 package get
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
 func newPoliciesCmd() *cobra.Command {
-	return policyQuery(&cobra.Command{
+	return policies.command(&cobra.Command{
 		Use:     "policies [[NAMESPACE/]NAME]",
 		Short:   "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
 		Example: "  weft get policies\n  weft get policies shop/client -o yaml\n  weft get policies -w",
@@ -21,8 +26,11 @@ rules, or "-" if the policy does not apply in that direction.
 A policy that is refused or left out accepts nothing. "(invalid parts)" says that parts
 of the policy are not valid, and match nothing. Lines on the standard error have the
 reasons. With -o json the rules are shown.`,
-	}, viewPolicies, (*policyView).text, "no such policy applies to a pod", policyRows)
+		Args: cobra.MaximumNArgs(1),
+	}, policies.complete)
 }
+
+var policies = policyKind(viewPolicies, (*policyView).text, "no such policy applies to a pod", policyRows)
 
 // policyView is a policy in JSON and YAML.
 type policyView struct {
@@ -58,7 +66,7 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	for _, p := range state.GetPolicies() {
 		n := p.GetName()
 		v := &policyView{
-			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: tierText(n.GetTier()), Pods: []string{}, outcomeView: viewOutcome(p.GetOutcome()), Problems: p.GetProblems(),
+			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: cmp.Or(tierTexts[n.GetTier()], n.GetTier().String()), Pods: []string{}, outcomeView: viewOutcome(p.GetOutcome()), Problems: p.GetProblems(),
 			Ingress: viewRules(p.GetIngress(), sets), Egress: viewRules(p.GetEgress(), sets),
 		}
 		if n.GetTier() != statepb.Tier_TIER_NETWORK_POLICY {
@@ -69,17 +77,13 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	}
 	for _, p := range state.GetPods() {
 		text := p.GetNamespace() + "/" + p.GetName()
-		for _, n := range p.GetIngress() {
-			if v := byName[keyOf(n)]; v != nil {
-				v.Pods, v.appliesIngress = append(v.Pods, text), true
-			}
-		}
-		for _, n := range p.GetEgress() {
+		ingress := len(p.GetIngress())
+		for i, n := range slices.Concat(p.GetIngress(), p.GetEgress()) {
 			v := byName[keyOf(n)]
 			if v == nil {
 				continue
 			}
-			v.appliesEgress = true
+			v.appliesIngress, v.appliesEgress = v.appliesIngress || i < ingress, v.appliesEgress || i >= ingress
 			if len(v.Pods) == 0 || v.Pods[len(v.Pods)-1] != text {
 				v.Pods = append(v.Pods, text)
 			}
@@ -89,18 +93,13 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 }
 
 // text returns the name of a policy as "namespace/name", or "name".
-func (v *policyView) text() string {
-	if v.Namespace == "" {
-		return v.Name
-	}
-	return v.Namespace + "/" + v.Name
-}
+func (v *policyView) text() string { return strings.TrimPrefix(v.Namespace+"/"+v.Name, "/") }
 
 // policyRows returns a row for each policy, and the reasons and problems as notes.
 func policyRows(policies []*policyView, _ time.Time) *Rows {
 	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE", "REVISION")
 	last := lastRevision(policies, func(v **policyView) *outcomeView { return &(*v).outcomeView })
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	rules := func(applies bool, rules []ruleView) string {
 		if !applies {
 			return "-"
@@ -124,4 +123,50 @@ func policyRows(policies []*policyView, _ time.Time) *Rows {
 	}
 	waits.note(t)
 	return t
+}
+
+// tierTexts are the words of tiers.
+var tierTexts = map[statepb.Tier]string{
+	statepb.Tier_TIER_ADMIN:          "Admin",
+	statepb.Tier_TIER_NETWORK_POLICY: "NetworkPolicy",
+	statepb.Tier_TIER_BASELINE:       "Baseline",
+}
+
+// ruleView is a rule of a policy in JSON and YAML.
+type ruleView struct {
+	Name   string `json:"name"`
+	Action string `json:"action"`
+	// Any, Pods and Addresses are the other ends: everyone, descriptions of sets of pods, and
+	// ranges of addresses.
+	Any       bool     `json:"anyAddress,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	// Ports are texts such as "tcp 80-90", and descriptions of named ports.
+	AllPorts bool     `json:"allPorts,omitempty"`
+	Ports    []string `json:"ports,omitempty"`
+}
+
+// viewRules returns rules, in which sets are described by their comments.
+func viewRules(rules []*statepb.Rule, sets map[string]string) []ruleView {
+	described := func(id string) string { return sets[id] }
+	return cli.Map(rules, func(r *statepb.Rule) ruleView {
+		return ruleView{
+			Name: r.GetName(), Action: cli.Word(r.GetAction().String(), "ACTION_"), Any: r.GetAny(), Addresses: r.GetBlocks(), AllPorts: r.GetAllPorts(),
+			Pods: cli.Map(r.GetPods(), described), Ports: slices.Concat(cli.Map(r.GetPorts(), portText), cli.Map(r.GetNamedPorts(), described)),
+		}
+	})
+}
+
+// portText returns a range of ports as "tcp 80-90", "tcp 80" or "tcp".
+func portText(p *statepb.PortRange) string {
+	protocols := map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
+	out := cmp.Or(protocols[p.GetProtocol()], fmt.Sprintf("protocol %d", p.GetProtocol()))
+	switch {
+	case p.GetFirst() == 0 && p.GetLast() == 0:
+		return out
+	case p.GetFirst() == p.GetLast():
+		return fmt.Sprintf("%s %d", out, p.GetFirst())
+	default:
+		return fmt.Sprintf("%s %d-%d", out, p.GetFirst(), p.GetLast())
+	}
 }

@@ -1,19 +1,16 @@
 package get
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-func newPublishersCmd() *cobra.Command {
-	return list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", (*client.Client).ListPublishers, publisherRows)
-}
+var publishers = asking((*client.Client).ListPublishers, publisherRows)
 
 // limitRows returns a row for each publisher with how much it holds of everything that
 // can be limited, and how much it may hold: "12/100", or "12" if there is no limit. It returns
@@ -50,10 +47,7 @@ func Publishers(publishers []*weftv1.PublisherStatus, now time.Time) *Rows {
 			sessions = append(sessions, fmt.Sprintf("pid %d uid %d for %v", s.GetPid(), s.GetUid(), now.Sub(s.GetSince().AsTime()).Round(time.Second)))
 			pending += s.GetPending()
 		}
-		if len(sessions) == 0 {
-			sessions = []string{"-"}
-		}
-		t.Add(p.GetName(), strings.Join(sessions, ", "), pending,
+		t.Add(p.GetName(), cmp.Or(strings.Join(sessions, ", "), "-"), pending,
 			p.GetFragments(), p.GetAdopted(), p.GetRules(), p.GetElements(), p.GetShadowed(), p.GetCommitted(), p.GetRejected())
 	}
 	return t

@@ -3,8 +3,11 @@ package get
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // Rows is a table.
@@ -36,14 +39,18 @@ func (r *Rows) Add(cells ...any) {
 	r.Rows = append(r.Rows, row)
 }
 
+// names returns the first cells, each once.
+func (r *Rows) names() []string {
+	return slices.Compact(cli.Map(r.Rows, func(row []string) string { return row[0] }))
+}
+
 // print prints the tables to out, and the notes to notes.
 func (r *Rows) print(out, notes io.Writer) error {
-	if err := r.Write(out); err != nil {
-		return err
-	}
-	if r.more != nil {
-		fmt.Fprintln(out)
-		if err := r.more.Write(out); err != nil {
+	for t := r; t != nil; t = t.more {
+		if t != r {
+			fmt.Fprintln(out)
+		}
+		if err := t.Write(out); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,15 +9,37 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
+// servedServices are the Services of the Service frontend.
+var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connection, args []string) (*stateView, error) {
+	var name model.Key
+	if len(args) > 0 {
+		var err error
+		if name, err = ParseServiceName(args[0]); err != nil {
+			return nil, err
+		}
+	}
+	return readService(ctx, conn, name)
+}, stateRows, serviceChanges}
+
+// serviceChanges are the changes of the Service frontend's state.
+var serviceChanges = streamed(servicesFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[modelpb.WatchResponse], error) {
+	return modelpb.NewLocalStateClient(conn).Watch(ctx, &modelpb.WatchRequest{})
+})
+
+// CompleteServices completes the name of a Service.
+func CompleteServices(conn *cli.Connection) cobra.CompletionFunc {
+	return servedServices.complete(conn)
+}
+
 func newServicesCmd() *cobra.Command {
-	var conn cli.Connection
-	cmd := &cobra.Command{
+	return servedServices.command(&cobra.Command{
 		Use:   "services [[NAMESPACE/]NAME]",
 		Short: "Show how this node serves each Service: addresses, policies, numbers of endpoints, and whether it is in force",
 		Long: `Show each port of each Service as this node should serve it: its addresses, its
@@ -27,19 +50,8 @@ API and the changes they made.`,
 		Example: `  weft get services
   weft get services kube-system/kube-dns -o yaml
   weft get services -w`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: firstOnly(CompleteServices(&conn)),
-	}
-	return tabulate(cmd, &conn, func(ctx context.Context, args []string) (*stateView, error) {
-		var name model.Key
-		if len(args) > 0 {
-			var err error
-			if name, err = ParseServiceName(args[0]); err != nil {
-				return nil, err
-			}
-		}
-		return readService(ctx, &conn, name)
-	}, stateRows, serviceChanges(&conn))
+		Args: cobra.MaximumNArgs(1),
+	}, CompleteServices)
 }
 
 // readState reads all Services.
@@ -61,7 +73,7 @@ func serviceRows(services []serviceView) *Rows {
 	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL", "STATE", "REVISION")
 	t.key = 2
 	last := lastRevision(services, func(s *serviceView) *outcomeView { return &s.outcomeView })
-	var waits waiting
+	waits := waiting{names: make(map[string][]string)}
 	for i := range services {
 		s := &services[i]
 		name := s.Namespace + "/" + s.Name
@@ -110,9 +122,7 @@ func FindServices(ctx context.Context, conn *cli.Connection, word string, limit 
 	matched := slices.DeleteFunc(state.Services, func(s serviceView) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
 	out.Matched = len(matched)
 	matched = matched[:min(len(matched), limit)]
-	for i := range matched {
-		out.Names = append(out.Names, matched[i].Namespace+"/"+matched[i].Name)
-	}
+	out.Names = cli.Map(matched, func(s serviceView) string { return s.Namespace + "/" + s.Name })
 	out.Rows = serviceRows(matched)
 	return out, nil
 }
@@ -139,9 +149,4 @@ func (s *serviceView) policies() string {
 }
 
 // joined returns the cell for several values.
-func joined(in []string) string {
-	if len(in) == 0 {
-		return "-"
-	}
-	return strings.Join(in, ",")
-}
+func joined(in []string) string { return cmp.Or(strings.Join(in, ","), "-") }

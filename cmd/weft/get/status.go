@@ -17,10 +17,7 @@ import (
 )
 
 func newStatusCmd() *cobra.Command {
-	var (
-		conn  cli.Connection
-		ready bool
-	)
+	var ready bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the conditions of weft on this node: what is as it should be, and what is not",
@@ -32,18 +29,18 @@ MESSAGE says what is wrong, and REMEDY what to do. They are also in /readyz?verb
 With --ready the exit code is 1 while something is "not ready", for probes of a weft whose ports another
 process has.`,
 		Example: "  weft get status\n  weft get status --ready\n  weft get status -w\n  weft get status -o json",
-		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&ready, "ready", false, "fail while a condition is not ready")
-	return tabulate(cmd, &conn, func(ctx context.Context, _ []string) ([]*conditions.Process, error) {
-		all, err := ReadStatus(ctx, &conn)
+	return kind[[]*conditions.Process]{func(ctx context.Context, conn *cli.Connection, _ []string) ([]*conditions.Process, error) {
+		all, err := ReadStatus(ctx, conn)
 		for _, p := range all {
 			if failing := p.Ready(); ready && failing != nil {
 				return nil, fmt.Errorf("weft %s is not ready: %w", p.Process, failing)
 			}
 		}
 		return all, err
-	}, Status, poll)
+	}, Status, polled}.command(cmd, nil)
 }
 
 // ReadStatus returns the conditions of the process on weft's socket, and of the frontends that
@@ -81,20 +78,18 @@ func ReadStatus(ctx context.Context, c *cli.Connection) (out []*conditions.Proce
 
 // readProcess asks one process.
 func readProcess(ctx context.Context, socket, publisher string) (*conditions.Process, error) {
-	conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	answer, err := conditionspb.NewConditionsClient(conn.Conn()).ListConditions(ctx, &conditionspb.ListConditionsRequest{})
-	switch status.Code(err) {
-	case codes.OK:
-		return conditions.ProcessOf(answer), nil
-	case codes.Unimplemented:
-		return nil, fmt.Errorf("read status: the weft on %s is older than this command: restart it with this version", socket)
-	default:
-		return nil, fmt.Errorf("read status: %s", status.Convert(err).Message())
-	}
+	config := client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1}
+	return cli.Ask(ctx, config, func(c *client.Client) (*conditions.Process, error) {
+		answer, err := conditionspb.NewConditionsClient(c.Conn()).ListConditions(ctx, &conditionspb.ListConditionsRequest{})
+		switch status.Code(err) {
+		case codes.OK:
+			return conditions.ProcessOf(answer), nil
+		case codes.Unimplemented:
+			return nil, fmt.Errorf("read status: the weft on %s is older than this command: restart it with this version", socket)
+		default:
+			return nil, fmt.Errorf("read status: %s", status.Convert(err).Message())
+		}
+	})
 }
 
 // Status returns a row for each condition.

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,9 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-func newTablesCmd() *cobra.Command {
-	return list("tables", "Show the tables that weft has in the kernel, and the fragments in each", (*client.Client).ListTables, tableRows)
-}
+var tables = asking((*client.Client).ListTables, tableRows)
 
 // tableRows returns a row for each table.
 func tableRows(list *weftv1.ListTablesResponse, _ time.Time) *Rows {
@@ -37,7 +36,7 @@ func newTableCmd() *cobra.Command {
 		conn                      cli.Connection
 		terse, stateless, handles bool
 	)
-	cmd := query(&cobra.Command{
+	cmd := cli.Query(&cobra.Command{
 		Use:   "table FAMILY NAME",
 		Short: "Show the merged content of a table, with the fragment that each rule comes from",
 		Long: `Show the merged content of a table, with the fragment that each rule comes from,
@@ -60,12 +59,10 @@ and what counters, quotas and the elements that packets add have at present.`,
 // fragment of a rule, is in comments, so that nft can read the output.
 func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	st := t.GetStatus()
-	m := &weftv1.Table{Family: st.GetFamily(), Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags()}
-	for _, o := range t.GetObjects() {
-		m.Objects = append(m.Objects, o.GetObject())
-	}
-	for _, f := range t.GetFlowtables() {
-		m.Flowtables = append(m.Flowtables, f.GetFlowtable())
+	m := &weftv1.Table{
+		Family: st.GetFamily(), Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags(),
+		Objects: cli.Map(t.GetObjects(), (*weftv1.MergedObject).GetObject), Flowtables: cli.Map(t.GetFlowtables(), (*weftv1.MergedFlowtable).GetFlowtable),
+		Chains: cli.Map(t.GetChains(), (*weftv1.MergedChain).GetChain),
 	}
 	for _, s := range t.GetSets() {
 		s.Set.Elements = append(s.Set.Elements, s.GetAdded()...)
@@ -74,9 +71,6 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 		} else {
 			m.Sets = append(m.Sets, s.Set)
 		}
-	}
-	for _, c := range t.GetChains() {
-		m.Chains = append(m.Chains, c.GetChain())
 	}
 	table, err := convert.TableOf(m)
 	if err != nil {
@@ -114,10 +108,6 @@ func liveText(family nft.Family, r *weftv1.MergedRule) string {
 
 // ruleLine returns a rule, followed by a comment with its fragment and handle.
 func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
-	fragment := r.GetFragment().Text()
-	if fragment == "" {
-		fragment = unowned
-	}
 	var b strings.Builder
 	b.WriteString(liveText(family, r))
 	if c := r.GetRule().GetComment(); c != "" && b.Len() > 0 {
@@ -127,7 +117,7 @@ func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
 	if b.Len() > 0 {
 		b.WriteByte(' ')
 	}
-	b.WriteString("# " + fragment)
+	b.WriteString("# " + cmp.Or(r.GetFragment().Text(), unowned))
 	if r.GetRule().GetText() == "" {
 		fmt.Fprintf(&b, ": a rule from before the restart, handle %d: the text comes back with its publisher", r.GetHandle())
 	} else if handles {

@@ -87,10 +87,8 @@ func viewService(s *model.Service, outcome *outcomepb.Outcome) serviceView {
 	if s.HealthCheckNodePort != 0 {
 		out.LocalReady = s.LocalReady[:]
 	}
-	for _, of := range s.SourceRanges {
-		for _, p := range of {
-			out.SourceRanges = append(out.SourceRanges, p.String())
-		}
+	for _, p := range slices.Concat(s.SourceRanges[:]...) {
+		out.SourceRanges = append(out.SourceRanges, p.String())
 	}
 	for i := range s.Ports {
 		out.Ports[i] = viewPort(&s.Ports[i])

@@ -16,21 +16,24 @@ import (
 // watchPeriod is the time between two lists, at least.
 const watchPeriod = time.Second
 
-// watchFlags are the flags of a list that can be followed.
-type watchFlags struct {
-	watch  bool
-	events bool
-	output *cli.Output
+// flags are those of a list.
+type flags struct {
+	conn          cli.Connection
+	output        cli.Output
+	watch, events bool
 }
 
-func (f *watchFlags) addFlags(cmd *cobra.Command, output *cli.Output) {
-	f.output = output
+// add adds the flags, with the formats that the list has.
+func (f *flags) add(cmd *cobra.Command, formats ...string) {
+	f.conn.AddFlags(cmd)
+	f.output.AddFlag(cmd, formats...)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "after the list, print rows as they change; one that is gone is printed once more")
 	cmd.Flags().BoolVar(&f.events, "output-watch-events", false, "with --watch: begin each row with ADDED, MODIFIED or DELETED")
+	cmd.PreRunE = f.check
 }
 
 // check refuses what does not go together.
-func (f *watchFlags) check() error {
+func (f *flags) check(*cobra.Command, []string) error {
 	switch {
 	case f.events && !f.watch:
 		return cli.Usagef("--output-watch-events: it goes with --watch")
@@ -45,7 +48,9 @@ func (f *watchFlags) check() error {
 // ends or there is an error.
 type changes func(ctx context.Context, changed func()) error
 
-// poll is for lists that are cheap.
+// polled is for lists that are cheap.
+func polled(*cli.Connection) changes { return poll }
+
 func poll(ctx context.Context, changed func()) error {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
@@ -80,7 +85,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 	p := &printer{out: out}
 	first := rows(answer, time.Now())
-	p.rows(withEvents(first.Columns, difference(newRows(first.Columns...), first), events))
+	p.rows(difference(nil, first, events))
 	for _, n := range first.Notes {
 		fmt.Fprintln(notes, n)
 	}
@@ -104,7 +109,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 		}
 		// Both as of now: otherwise each age would be a change.
 		now := time.Now()
-		p.rows(withEvents(nil, difference(rows(answer, now), rows(next, now)), events))
+		p.rows(difference(rows(answer, now), rows(next, now), events))
 		answer = next
 		select {
 		case <-ctx.Done():
@@ -114,15 +119,20 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 }
 
-// rowChange is a row that is new, differs or is gone.
-type rowChange struct {
-	event string
-	cells []string
-}
-
-// difference returns the rows that differ between two tables of the same objects.
-func difference(before, after *Rows) (out []rowChange) {
+// difference returns the rows that differ between two tables of the same objects, each after
+// its event if events is true. Without a table before it begins with the columns.
+func difference(before, after *Rows, events bool) (out [][]string) {
 	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
+	add := func(event string, row []string) {
+		if events {
+			row = slices.Insert(slices.Clone(row), 0, event)
+		}
+		out = append(out, row)
+	}
+	if before == nil {
+		add("EVENT", after.Columns)
+		before = &Rows{}
+	}
 	old := make(map[string][]string, len(before.Rows))
 	for _, row := range before.Rows {
 		old[name(row)] = row
@@ -132,31 +142,16 @@ func difference(before, after *Rows) (out []rowChange) {
 		delete(old, name(row))
 		switch {
 		case !ok:
-			out = append(out, rowChange{"ADDED", row})
+			add("ADDED", row)
 		case !slices.Equal(was, row):
-			out = append(out, rowChange{"MODIFIED", row})
+			add("MODIFIED", row)
 		}
 	}
 	for _, row := range before.Rows {
 		if _, gone := old[name(row)]; gone {
 			delete(old, name(row))
-			out = append(out, rowChange{"DELETED", row})
+			add("DELETED", row)
 		}
 	}
 	return out
-}
-
-// withEvents returns lines of cells, the first of which are the columns' names if there are
-// any.
-func withEvents(columns []string, changes []rowChange, events bool) (lines [][]string) {
-	if columns != nil {
-		changes = slices.Insert(changes, 0, rowChange{"EVENT", columns})
-	}
-	for _, c := range changes {
-		if events {
-			c.cells = slices.Insert(slices.Clone(c.cells), 0, c.event)
-		}
-		lines = append(lines, c.cells)
-	}
-	return lines
 }

@@ -146,10 +146,11 @@ func withExcerpts(err error) error {
 }
 
 // Locate changes the places of violations, which are places in the text of b, to places in
-// the included files. It puts the name of an included file before the message.
+// the included files. It puts the name of an included file before the message. Without b they
+// stay as they are.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
-		if v.GetLine() == 0 {
+		if b == nil || v.GetLine() == 0 {
 			continue
 		}
 		file, pos, _ := b.Place(syntax.Pos{Line: int(v.GetLine()), Column: int(v.GetColumn())})

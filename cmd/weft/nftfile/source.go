@@ -1,10 +1,13 @@
 package nftfile
 
 import (
-	"errors"
-	"fmt"
+	"io"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // Source is a file and the name of the fragment that it becomes.
@@ -18,45 +21,56 @@ type Selection struct {
 	Name string
 	// Recursive selects the files of subdirectories too.
 	Recursive bool
+
+	priority int32
+	includes IncludePath
 }
 
 // AddFlags adds --file (-f) and --recursive (-R).
-func (s *Selection) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&s.Files, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input; can be repeated")
-	flags.BoolVarP(&s.Recursive, "recursive", "R", false, "also the .nft files in subdirectories")
+func (s *Selection) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&s.Files, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input; can be repeated")
+	cmd.Flags().BoolVarP(&s.Recursive, "recursive", "R", false, "also the .nft files in subdirectories")
+	// The only error is an unknown flag.
+	_ = cmd.MarkFlagFilename("file", "nft")
 }
 
-// AddNameFlag adds --name.
-func (s *Selection) AddNameFlag(flags *pflag.FlagSet) {
-	flags.StringVar(&s.Name, "name", "", "name of the fragment (default: the file's name without .nft)")
+// AddFragmentFlags adds --name, --priority and --include-path (-I) too.
+func (s *Selection) AddFragmentFlags(cmd *cobra.Command) {
+	s.AddFlags(cmd)
+	s.includes.AddFlag(cmd.Flags())
+	cmd.Flags().StringVar(&s.Name, "name", "", "name of the fragment (default: the file's name without .nft)")
+	cmd.Flags().Int32Var(&s.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 }
 
-// NamesError is a selection of files of which some have no name, or the same one, as fragments.
-type NamesError struct{ err error }
+// Fragment reads a file, with the files that it includes, and returns the fragment that it becomes.
+func (s *Selection) Fragment(stdin io.Reader, from Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
+	bundle, err := s.includes.Read(stdin, from.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &weftv1.Fragment{Name: from.Name, Priority: s.priority, Nft: bundle.Text}, bundle, nil
+}
 
-// Error says which.
-func (e *NamesError) Error() string { return e.err.Error() }
-
-// Sources returns the files in order, each with the name of its fragment.
+// Sources returns the files in order, each with the name of its fragment. The verb is for errors.
 //
-// Possible errors: a *NamesError, those of Paths.
-func (s *Selection) Sources() ([]Source, error) {
+// Possible errors: a *cli.UsageError if a fragment has no name, or that of another; those of Paths.
+func (s *Selection) Sources(verb string) ([]Source, error) {
 	paths, err := Paths(s.Files, s.Recursive)
 	if err != nil {
 		return nil, err
 	}
 	if s.Name != "" && len(paths) > 1 {
-		return nil, &NamesError{fmt.Errorf("--name is for one file, and there are %d", len(paths))}
+		return nil, cli.Usagef("%s: --name is for one file, and there are %d", verb, len(paths))
 	}
 	sources := make([]Source, 0, len(paths))
 	taken := make(map[string]string, len(paths))
 	for _, path := range paths {
 		name := FragmentName(s.Name, path)
 		if name == "" {
-			return nil, &NamesError{errors.New("-f -: give the fragment a --name")}
+			return nil, cli.Usagef("%s: -f -: give the fragment a --name", verb)
 		}
 		if other, ok := taken[name]; ok {
-			return nil, &NamesError{fmt.Errorf("%s and %s would both be fragment %s", other, path, name)}
+			return nil, cli.Usagef("%s: %s and %s would both be fragment %s", verb, other, path, name)
 		}
 		taken[name] = path
 		sources = append(sources, Source{Path: path, Name: name})

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/lint"
+)
+
+// Counts returns what a commit changed, such as "+3 -1 elements, +1 rules".
+func Counts(c *weftv1.Counts) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if a, d := c.GetElementsAdded(), c.GetElementsDeleted(); a+d > 0 {
+		add("+%d -%d elements", a, d)
+	}
+	if a, d := c.GetRulesAdded(), c.GetRulesDeleted(); a+d > 0 {
+		add("+%d -%d rules", a, d)
+	}
+	for _, n := range []struct {
+		count uint32
+		what  string
+	}{{c.GetTables(), "tables"}, {c.GetChains(), "chains"}, {c.GetSets(), "sets"}, {c.GetObjects(), "objects"}} {
+		if n.count > 0 {
+			add("%d %s", n.count, n.what)
+		}
+	}
+	if len(parts) == 0 {
+		return "no change"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Finding returns a finding as text of a few lines.
+func Finding(f *weftv1.Finding) string {
+	return lint.Format(f.GetId(), f.GetText(), f.GetRemedy(), f.GetRules(), f.GetExample(), int(f.GetMore()))
+}
+
+// Word returns the value of an enum as tables show it: "STATE_ADOPTED" with the
+// prefix "STATE_" is "adopted".
+func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
+
+// maxNamed is how many names of a list a line shows.
+const maxNamed = 8
+
+// Some joins names by commas. Of a long list it shows the first eight, and the number of the
+// others. The empty list is "-".
+func Some(names []string) string {
+	if len(names) == 0 {
+		return "-"
+	}
+	if n := len(names) - maxNamed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ","), n)
+	}
+	return strings.Join(names, ",")
+}
+
+// Map returns what f returns for each entry of a list. It is not nil.
+func Map[T, U any](list []T, f func(T) U) []U {
+	out := make([]U, len(list))
+	for i, e := range list {
+		out[i] = f(e)
+	}
+	return out
+}
