@@ -40,7 +40,7 @@ func checkForeign(ctx context.Context, n *node) ([]Finding, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		answer, err := follower.Follow(ctx, t.question())
+		answer, err := follower.Follow(ctx, explain.Question{From: t.from, To: t.to.String(), Protocol: t.protocol.String(), Port: clientPort})
 		if err != nil {
 			continue // such as a node without a default route, and a packet from outside
 		}
@@ -119,10 +119,6 @@ type trip struct {
 	from     string
 	to       netip.AddrPort
 	protocol model.Protocol
-}
-
-func (t trip) question() explain.Question {
-	return explain.Question{From: t.from, To: t.to.String(), Protocol: t.protocol.String(), Port: clientPort}
 }
 
 // clientPort is the source port of a trip.
