@@ -120,8 +120,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	flows, flowTable, err := openFlows()
 	if err != nil {
-		_ = conn.Close()
-		return err
+		return errors.Join(err, conn.Close())
 	}
 	// The tables stay in the kernel when the socket that owns them closes.
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
