@@ -21,32 +21,39 @@ import (
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/lint"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Kernel is the part of nft/kernel that the writer needs.
 type Kernel interface {
-	// Commit carries out all ops or none. A *kernel.BatchError names the op
-	// that the kernel refused; any other error leaves the outcome unknown.
-	Commit(ops []kernel.Op) (kernel.Stats, error)
+	// Commit carries out all ops or none. A *kernel.BatchError names the op that the kernel refused; any
+	// other error leaves the outcome unknown. DumpSet, as the other methods that begin so, reads
+	// concurrently with other calls.
+	flows.Kernel
+	// Check returns the error of a Commit of the ops, and changes nothing.
+	Check(ops []kernel.Op) error
 	// Dump returns the tables that are marked as weft's, with their content.
 	Dump() ([]kernel.Table, error)
 	// Adopt claims the tables of a process that has ended, and returns their
 	// content. A *kernel.OwnedError says that the process still owns them.
 	Adopt() ([]kernel.Table, error)
-}
-
-// Watcher is a Kernel that reports changes that others make.
-type Watcher interface {
+	// Watch reports changes that others make.
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
-}
-
-// TableOwner is a Kernel that may own its tables, so that no other process can
-// change them. Tables that it owns are not watched: a watch would report nothing, and
-// slows each commit down because the kernel reports every element.
-type TableOwner interface {
+	// Owner reports whether the kernel keeps other processes from changing the tables. Such tables are
+	// not watched: a watch would report nothing, and slows each commit down because the kernel reports
+	// every element.
 	Owner() bool
+	// Unprotected reports whether other processes can change some tables although Owner is true: those
+	// that a weft or a kernel without ownership left. It is known after the adoption.
+	Unprotected() bool
+	// These read what packets change in a table.
+	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
+	DumpObjects(table nft.TableID) (*kernel.Live, error)
+	DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*kernel.Live, error)
 }
 
 // Flows deletes conntrack entries; see flows.Conntrack.
@@ -74,10 +81,11 @@ const (
 
 // Config describes an Aggregator. New rejects negative values.
 type Config struct {
-	// Kernel is required. If it is a Watcher, foreign changes are repaired as soon as
-	// they are reported. It may also be a Checker, a TableOwner, a LiveDumper, a
-	// ForeignReader and a flows.SetDumper; without the last one, entries of affinity maps are not purged.
+	// Kernel is required.
 	Kernel Kernel
+	// ReadAll reads the tables of all programs, concurrently with calls of the Kernel. They are valid until
+	// they are closed. If it is nil, only findings between fragments are found.
+	ReadAll func() (rules *eval.Ruleset, closeRules func(), err error)
 	// Flows removes stale UDP flows; nil leaves them.
 	Flows Flows
 	// StateDir has the record of fragments and the durable fragments. If it is
@@ -270,7 +278,7 @@ func (a *Aggregator) Pending() int { return a.queue.len() }
 
 // Run adopts what the kernel holds and commits updates until ctx ends. Then it
 // commits pending updates and returns nil. Only Run's goroutine calls Commit, Dump and
-// Adopt of the Kernel; DumpSet (see flows.SetDumper), DumpLive and Owner are called
+// Adopt of the Kernel; those that read and Owner are called
 // concurrently with them. An error means that the process cannot go on.
 //
 // Possible errors: ErrCleanedUp (which is not a failure), *kernel.OwnedError
@@ -321,7 +329,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	if changes == nil && a.unprotected() {
+	if changes == nil && a.cfg.Kernel.Unprotected() {
 		changes = a.writer.rewatch(ctx)
 	}
 	began := a.cfg.Now()
@@ -380,22 +388,9 @@ func (a *Aggregator) Features() []string {
 	if a.history.Enabled() {
 		out = append(out, "history")
 	}
-	if _, ok := a.cfg.Kernel.(LiveDumper); ok {
-		out = append(out, "live", "sets")
-	}
-	return out
-}
-
-// unprotected reports whether other processes can change some tables although OwnsTables is
-// true: those that a weft or a kernel without ownership left. It is known after the adoption.
-func (a *Aggregator) unprotected() bool {
-	k, ok := a.cfg.Kernel.(interface{ Unprotected() bool })
-	return ok && k.Unprotected()
+	return append(out, "live", "sets")
 }
 
 // OwnsTables reports whether the kernel keeps all other processes away from the
-// tables. It is false for a Kernel that is not a TableOwner.
-func (a *Aggregator) OwnsTables() bool {
-	o, ok := a.cfg.Kernel.(TableOwner)
-	return ok && o.Owner()
-}
+// tables.
+func (a *Aggregator) OwnsTables() bool { return a.cfg.Kernel.Owner() }

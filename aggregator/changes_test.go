@@ -12,7 +12,7 @@ import (
 
 // TestPlanInParts divides the changes of a plan by size, and loses none.
 func TestPlanInParts(t *testing.T) {
-	a, err := New(Config{Kernel: struct{ Kernel }{}})
+	a, err := New(Config{Kernel: idle{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,8 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 		return false, err
 	}
 	if at, waits := w.unconfirmed.Waits(s.key()); waits && !s.reserved && !s.leaving {
-		return false, notConfirmed(s.key(), at)
+		return false, admission.Reject(s.key(), weftv1.Violation_REASON_UNCONFIRMED, nil,
+			"it waits for a confirmation until %s: confirm it or take it back first (weft confirm)", at.Format(time.TimeOnly))
 	}
 	switch {
 	case s.leaving:

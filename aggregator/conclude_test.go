@@ -12,7 +12,7 @@ import (
 // TestEachUpdateHasItsOwnOutcome has a commit of many updates, of which those of durable fragments cannot be
 // stored: their answers say so, each for its own fragment, and the others are committed.
 func TestEachUpdateHasItsOwnOutcome(t *testing.T) {
-	a, err := New(Config{Kernel: struct{ Kernel }{}, StateDir: t.TempDir()})
+	a, err := New(Config{Kernel: idle{}, StateDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

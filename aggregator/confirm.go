@@ -17,12 +17,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// notConfirmed is the rejection of an update of a fragment that waits for a confirmation.
-func notConfirmed(key desired.Key, at time.Time) *RejectedError {
-	return admission.Reject(key, weftv1.Violation_REASON_UNCONFIRMED, nil,
-		"it waits for a confirmation until %s: confirm it or take it back first (weft confirm)", at.Format(time.TimeOnly))
-}
-
 // ApplyUnconfirmed replaces a fragment, as Apply does, and takes that back after a time unless
 // Confirm comes before. It returns when that is.
 //

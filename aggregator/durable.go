@@ -30,7 +30,8 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 // not nil. Any goroutine may call it.
 func (a *Aggregator) stored(s *submission, r Result, err error) {
 	if err != nil {
-		rejected := notStored(s.key(), r.Revision, err)
+		rejected := admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil,
+			"committed as revision %d and in force, but not stored: %v: weft tries again until it is stored", r.Revision, err)
 		a.report(rejected)
 		r.Err = rejected
 	}
@@ -52,12 +53,6 @@ func changeOf(s *submission, configured bool) statedir.Change {
 		c.Patch = func() *weftv1.Patch { return patchMessage(u) }
 	}
 	return c
-}
-
-// notStored is the answer to an update that is in force and not stored.
-func notStored(key desired.Key, revision uint64, err error) *RejectedError {
-	return admission.Reject(key, weftv1.Violation_REASON_LIMIT, nil,
-		"committed as revision %d and in force, but not stored: %v: weft tries again until it is stored", revision, err)
 }
 
 // storable returns the rejection of a patch of a durable fragment while committed

@@ -8,20 +8,14 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/findings"
-	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// ForeignReader is a Kernel that reads the tables of all programs, concurrently with other calls. They are
-// valid until they are closed. With another Kernel only findings between fragments are found.
-type ForeignReader interface {
-	ReadAll() (rules *eval.Ruleset, close func(), err error)
-}
-
 // newInspector returns the Inspector of an Aggregator.
 func (a *Aggregator) newInspector() *findings.Inspector {
-	c := findings.Config{
+	return findings.New(findings.Config{
+		Foreign: a.cfg.ReadAll,
 		Merged: func(ctx context.Context) (all []*desired.Merged, err error) {
 			return all, a.ask(ctx, func(w *writer) { all = w.merged(desired.DetailElements) })
 		},
@@ -29,11 +23,7 @@ func (a *Aggregator) newInspector() *findings.Inspector {
 		Changed: a.findingChanged,
 		Counted: a.metrics.found,
 		Logger:  a.log,
-	}
-	if k, ok := a.cfg.Kernel.(ForeignReader); ok {
-		c.Foreign = k.ReadAll
-	}
-	return findings.New(c)
+	})
 }
 
 // merged returns all tables.

@@ -15,14 +15,6 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// LiveDumper is a Kernel that reads what packets change in a table, concurrently with
-// other calls. With another Kernel the answers of GetTable have no live values.
-type LiveDumper interface {
-	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
-	DumpObjects(table nft.TableID) (*kernel.Live, error)
-	DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*kernel.Live, error)
-}
-
 // maxLiveElements limits how many elements one GetTable reads from the kernel.
 const maxLiveElements = 1 << 18
 
@@ -31,10 +23,6 @@ const maxLiveElements = 1 << 18
 //
 // Possible errors: ErrNoObject, ErrKernel, ctx's.
 func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTableRequest, merged *desired.Merged) (*kernel.Live, error) {
-	dumper, ok := a.cfg.Kernel.(LiveDumper)
-	if !ok {
-		return &kernel.Live{}, nil
-	}
 	select {
 	case a.liveDump <- struct{}{}:
 		defer func() { <-a.liveDump }()
@@ -48,14 +36,14 @@ func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.G
 			sets = append(sets, s)
 		}
 	}
-	read := func() (*kernel.Live, error) { return dumper.DumpLive(id, sets, maxLiveElements) }
+	read := func() (*kernel.Live, error) { return a.cfg.Kernel.DumpLive(id, sets, maxLiveElements) }
 	switch {
 	case !req.GetObjectsOnly():
 	case len(sets) == 0:
-		read = func() (*kernel.Live, error) { return dumper.DumpObjects(id) }
+		read = func() (*kernel.Live, error) { return a.cfg.Kernel.DumpObjects(id) }
 	default:
 		read = func() (*kernel.Live, error) {
-			return dumper.DumpElements(id, sets, maxLiveElements, req.GetCounted())
+			return a.cfg.Kernel.DumpElements(id, sets, maxLiveElements, req.GetCounted())
 		}
 	}
 	live, err := read()

@@ -159,10 +159,10 @@ func TestCausedRepairIsPaid(t *testing.T) {
 		c := &clock{time.Unix(1000, 0)}
 		q := newQueue(c.now, noLimits)
 		q.noteActive("other", c.at)
-		a, err := New(Config{Kernel: dumps(func() {
+		a, err := New(Config{Kernel: dumps{called: func() {
 			for began := threadTime(); threadTime()-began < 2*slowFrom; {
 			}
-		})})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,12 +176,21 @@ func TestCausedRepairIsPaid(t *testing.T) {
 	}
 }
 
+// idle is a kernel that owns nothing and accepts every plan.
+type idle struct{ Kernel }
+
+func (idle) Owner() bool             { return false }
+func (idle) Check([]kernel.Op) error { return nil }
+
 // dumps is an empty kernel that is called when it is read.
-type dumps func()
+type dumps struct {
+	idle
+	called func()
+}
 
 func (d dumps) Commit([]kernel.Op) (kernel.Stats, error) { return kernel.Stats{}, nil }
 func (d dumps) Adopt() ([]kernel.Table, error)           { return nil, nil }
 func (d dumps) Dump() ([]kernel.Table, error) {
-	d()
+	d.called()
 	return nil, nil
 }

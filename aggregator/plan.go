@@ -15,15 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Checker is a Kernel that can say whether a commit would succeed, without
-// changing anything. Errors are those of Commit.
-type Checker interface {
-	Check(ops []kernel.Op) error
-}
-
 // Plan returns what a commit of a publisher's fragments would change, and what would
-// be rejected: by admission, by the merge, and by the kernel if the Kernel is a
-// Checker. Nothing changes, no event is sent, and no update waits longer than for one
+// be rejected: by admission, by the merge, and by the kernel. Nothing changes, no event is sent, and no update waits longer than for one
 // commit of the same size. Plan waits while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
@@ -200,8 +193,8 @@ func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, er
 		p.merged = w.merged(desired.DetailPlanned)
 	}
 	var err error
-	if k, ok := w.cfg.Kernel.(Checker); ok && len(preview.Ops) > 0 {
-		err = k.Check(preview.Ops)
+	if len(preview.Ops) > 0 {
+		err = w.cfg.Kernel.Check(preview.Ops)
 	}
 	w.state.Rollback()
 	return preview, err

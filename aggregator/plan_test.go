@@ -380,15 +380,16 @@ func TestPlanWaitsForTheStart(t *testing.T) {
 	}
 }
 
+// unwatched does not report what others change.
+type unwatched struct{ *aggregatortest.Kernel }
+
+func (unwatched) Watch(context.Context) (<-chan kernel.Change, error) { return nil, nil }
+
 // TestPlanSuspectsTheKernelFirst has another program delete a table silently: what
 // the kernel refuses then is not the fragment's fault.
 func TestPlanSuspectsTheKernelFirst(t *testing.T) {
 	k := &aggregatortest.Kernel{}
-	unwatched := struct {
-		aggregator.Kernel
-		aggregator.Checker
-	}{k, k}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: unwatched}})
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: unwatched{k}}})
 	applyAs(t, d, "tester", blocklist("list", "10.0.0.1"))
 	k.Flush()
 	resp := plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{blocklist("list", "10.0.0.2")}})

@@ -99,7 +99,8 @@ func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 		}
 		var be *kernel.BatchError
 		named := errors.As(err, &be)
-		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && outdated(be) && !last {
+		// A suspicious error of the kernel may mean that it has changed since it was read.
+		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && suspicious(be) && be.Err == nil && !last {
 			return refused, err
 		}
 		tables := tablesOf(ops)
@@ -111,7 +112,8 @@ func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 		default:
 			// The error names no table: try each alone.
 			for _, id := range tables {
-				more, err := w.commitTables(ofTable(ops, id), last)
+				others := func(op kernel.Op) bool { return kernel.TableOf(op) != id }
+				more, err := w.commitTables(slices.DeleteFunc(slices.Clone(ops), others), last)
 				maps.Copy(refused, more)
 				if err != nil {
 					return refused, err
@@ -124,10 +126,6 @@ func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 	return refused, nil
 }
 
-// outdated reports whether a refusal may mean that the kernel has changed since it
-// was read.
-func outdated(be *kernel.BatchError) bool { return suspicious(be) && be.Err == nil }
-
 // tablesOf returns the tables of ops, in their order.
 func tablesOf(ops []kernel.Op) []nft.TableID {
 	var ids []nft.TableID
@@ -137,10 +135,6 @@ func tablesOf(ops []kernel.Op) []nft.TableID {
 		}
 	}
 	return ids
-}
-
-func ofTable(ops []kernel.Op, id nft.TableID) []kernel.Op {
-	return slices.DeleteFunc(slices.Clone(ops), func(op kernel.Op) bool { return kernel.TableOf(op) != id })
 }
 
 // postponeRepair schedules another repair of the tables that the kernel refuses, and reports

@@ -21,6 +21,7 @@ import (
 // acceptor is a kernel that accepts everything and keeps nothing but the ops of the
 // last commit: what is measured beside it is weft's.
 type acceptor struct {
+	aggregatortest.Kernel
 	mu      sync.Mutex
 	handles uint64
 	last    []kernel.Op

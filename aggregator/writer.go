@@ -187,11 +187,10 @@ func (w *writer) drifted(c kernel.Change) {
 	w.log.Warn("the kernel may differ from what was committed", "reason", w.drift)
 }
 
-// watch subscribes to changes by other processes, if there can be any and the
-// kernel reports them.
+// watch subscribes to changes by other processes, if there can be any.
 func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
-	k, ok := w.cfg.Kernel.(Watcher)
-	if !ok || w.OwnsTables() && !w.unprotected() {
+	k := w.cfg.Kernel
+	if k.Owner() && !k.Unprotected() {
 		return nil, nil
 	}
 	changes, err := k.Watch(ctx)

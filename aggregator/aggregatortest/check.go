@@ -1,7 +1,9 @@
 package aggregatortest
 
 import (
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Check applies ops to a copy that is thrown away. Refuse and RefuseBatch apply, FailNext
@@ -31,4 +33,23 @@ func (k *Kernel) try(ops []kernel.Op) (*batch, error) {
 		}
 	}
 	return b, nil
+}
+
+// Owner is false: Flush changes the tables from outside.
+func (k *Kernel) Owner() bool { return false }
+
+// Unprotected is about the tables of a Kernel that is an Owner.
+func (k *Kernel) Unprotected() bool { return false }
+
+// DumpLive finds nothing: there are no packets.
+func (k *Kernel) DumpLive(nft.TableID, []*nftset.Set, int) (*kernel.Live, error) {
+	return &kernel.Live{}, nil
+}
+
+// DumpObjects finds nothing, as DumpLive.
+func (k *Kernel) DumpObjects(nft.TableID) (*kernel.Live, error) { return &kernel.Live{}, nil }
+
+// DumpElements finds nothing, as DumpLive.
+func (k *Kernel) DumpElements(nft.TableID, []*nftset.Set, int, bool) (*kernel.Live, error) {
+	return &kernel.Live{}, nil
 }

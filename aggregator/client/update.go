@@ -88,7 +88,9 @@ func (s *Session) need(f *fragment) {
 func (s *Session) next(now time.Time) *message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.prune()
+	defer func() {
+		s.behind = slices.DeleteFunc(s.behind, func(f *fragment) bool { return !f.behind })
+	}()
 	for _, f := range s.behind {
 		if f.behind && f.inflight == 0 && !f.retry.After(now) {
 			if m := s.resync(f); m != nil {
@@ -112,11 +114,6 @@ func (s *Session) next(now time.Time) *message {
 		break
 	}
 	return nil
-}
-
-// prune forgets the fragments that are not behind any more.
-func (s *Session) prune() {
-	s.behind = slices.DeleteFunc(s.behind, func(f *fragment) bool { return !f.behind })
 }
 
 // unfit returns why an update cannot be sent at all, or nil.

@@ -137,22 +137,11 @@ func (o *set) affinity() bool {
 	return slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.affinity })
 }
 
-// purges reports whether entries stay after the commit that no rule makes any
-// more. A map that becomes an affinity map has not been searched before.
-func (o *set) purges() bool {
-	return o.affinity() && (!o.purged || o.written.lost())
-}
-
 // stated reports whether a fragment states an element itself.
 func (o *set) stated(id string) bool {
 	return slices.ContainsFunc(o.shares, func(sh *setShare) bool {
 		return !sh.passive && sh.elements.has(id)
 	})
-}
-
-// leftover reports whether an entry of an affinity map must be removed.
-func (o *set) leftover(e *nftset.Element) bool {
-	return !o.written.makes(e) && !o.stated(elementID(o.decl(), e))
 }
 
 // Leftovers returns the dumped entries of a map that must be removed: no rule
@@ -166,8 +155,8 @@ func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
 	}
 	var gone []nftset.Element
 	for i := range entries {
-		if o.leftover(&entries[i]) {
-			gone = append(gone, entries[i])
+		if e := &entries[i]; !o.written.makes(e) && !o.stated(elementID(o.decl(), e)) {
+			gone = append(gone, *e)
 		}
 	}
 	return gone

@@ -17,7 +17,9 @@ func (p *planner) elements(tc *tableChange, o *set, sc *partChange, added bool) 
 		p.allElements(tc, o, sc)
 	case o.exists():
 		p.changedElements(tc, o, sc)
-		if o.purges() {
+		// Entries may stay that no rule makes any more. A map that becomes an affinity map has not been
+		// searched before.
+		if o.affinity() && (!o.purged || o.written.lost()) {
 			p.purges = append(p.purges, Purge{Table: tc.table.id, Decl: o.decl()})
 		}
 	}

@@ -32,17 +32,13 @@ func Of(f *weftv1.Fragment) []Entry {
 	var all []Entry
 	for _, t := range f.GetTables() {
 		table := Key(t.GetFamily(), t.GetName())
-		all = append(all, Entry{table, tableHead(t)})
+		// The key has the table's name.
+		all = append(all, Entry{table, &weftv1.Table{Comment: t.GetComment(), Flags: t.GetFlags()}})
 		all = append(all, tableEntries(table, t)...)
 	}
 	all = append(all, Entry{Head, copyWithout(f, "tables")})
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return all
-}
-
-// tableHead is what a table has beside what it declares. Its key has its name.
-func tableHead(t *weftv1.Table) *weftv1.Table {
-	return &weftv1.Table{Comment: t.GetComment(), Flags: t.GetFlags()}
 }
 
 // copyWithout returns a message without one field. The other fields are shared.

@@ -12,9 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // stuckFlows blocks in Flush until it is released.
@@ -173,21 +171,4 @@ func TestNoConntrack(t *testing.T) {
 	if n := published.n.Load(); n != 1 || len(f.nudge) > 0 {
 		t.Errorf("%d events are published and %d passes due, want 1 and none", n, len(f.nudge))
 	}
-}
-
-// plainKernel cannot read one map alone.
-type plainKernel struct{}
-
-func (plainKernel) Commit([]kernel.Op) (kernel.Stats, error) {
-	return kernel.Stats{}, errors.New("no")
-}
-
-// TestPurgerWithoutDumper has a kernel that cannot read one map alone.
-func TestPurgerWithoutDumper(t *testing.T) {
-	p := NewPurger(PurgerConfig{Kernel: plainKernel{}})
-	p.Add([]desired.Purge{{}}, true)
-	if p.Busy() || p.Due() != nil {
-		t.Error("there is something to purge")
-	}
-	p.Drain(time.Second)
 }

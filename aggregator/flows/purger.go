@@ -26,12 +26,7 @@ const (
 // Kernel is the part of nft/kernel that a Purger needs.
 type Kernel interface {
 	Commit(ops []kernel.Op) (kernel.Stats, error)
-}
-
-// SetDumper is a Kernel that reads one set or map, concurrently with other
-// calls. With another Kernel the entries of affinity maps stay until they time
-// out.
-type SetDumper interface {
+	// DumpSet reads one set or map, concurrently with other calls.
 	DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error)
 }
 
@@ -58,8 +53,6 @@ type SetDumper interface {
 // flows stale.
 type Purger struct {
 	cfg PurgerConfig
-	// dumper is nil if the kernel cannot read one map alone.
-	dumper SetDumper
 
 	// pending are maps to read, later those to read when the timer fires.
 	pending, later []purge
@@ -79,7 +72,7 @@ type Purger struct {
 
 // PurgerConfig describes a Purger.
 type PurgerConfig struct {
-	// Kernel removes entries. If it is not a SetDumper, the Purger does nothing.
+	// Kernel has the maps.
 	Kernel Kernel
 	State  *desired.State
 	// Delay is the time until the second reading of a map, and until the retry of
@@ -105,7 +98,6 @@ type purge struct {
 // NewPurger returns a Purger without work.
 func NewPurger(cfg PurgerConfig) *Purger {
 	p := &Purger{cfg: cfg, reads: make(chan desired.Purge, 1), events: make(chan func(), 2), ready: make(chan struct{})}
-	p.dumper, _ = cfg.Kernel.(SetDumper)
 	close(p.ready)
 	return p
 }
@@ -117,7 +109,7 @@ func (p *Purger) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case m := <-p.reads:
-			entries, err := p.dumper.DumpSet(m.Table, m.Decl)
+			entries, err := p.cfg.Kernel.DumpSet(m.Table, m.Decl)
 			// There is room, because one map is read at a time.
 			p.events <- func() { p.read(entries, err) }
 		}
@@ -127,9 +119,6 @@ func (p *Purger) Run(ctx context.Context) {
 // Add schedules the purge of maps. If flows is true, UDP flows may follow their
 // entries.
 func (p *Purger) Add(maps []desired.Purge, flows bool) {
-	if p.dumper == nil {
-		return
-	}
 	for _, m := range maps {
 		p.pending = schedule(p.pending, purge{Purge: m, flows: flows})
 	}

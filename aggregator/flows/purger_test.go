@@ -326,16 +326,3 @@ func TestPurgeAtTheStop(t *testing.T) {
 		}
 	})
 }
-
-// TestPurgerWithoutDumps has a kernel that cannot read one map.
-func TestPurgerWithoutDumps(t *testing.T) {
-	p := NewPurger(PurgerConfig{Kernel: onlyCommits{}})
-	p.Add([]desired.Purge{{}}, true)
-	if p.Busy() {
-		t.Error("the Purger has something to do")
-	}
-}
-
-type onlyCommits struct{}
-
-func (onlyCommits) Commit([]kernel.Op) (kernel.Stats, error) { return kernel.Stats{}, nil }

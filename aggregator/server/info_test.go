@@ -16,9 +16,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/set"
 )
 
 // TestGetInfo asks a daemon for its version and limits, and sends it a fragment of a
@@ -30,26 +27,13 @@ func TestGetInfo(t *testing.T) {
 	if err != nil || info.GetVersion() != "v1.2.3" || info.GetKernel().GetRelease() == "" || info.GetLimits().GetMessageBytes() != server.MaxMessage {
 		t.Fatalf("info %v, error %v", info, err)
 	}
-	if !slices.Equal(info.GetFeatures(), []string{"expiration"}) {
+	if !slices.Equal(info.GetFeatures(), []string{"expiration", "live", "sets"}) {
 		t.Errorf("a daemon without all that is optional has features %q", info.GetFeatures())
 	}
 	f := table()
 	f.Tables[0].Sets[0].ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 517, protowire.VarintType), 1))
 	_, err = calls.Apply(ctx, &weftv1.ApplyRequest{Fragment: f})
 	wantCode(t, err, codes.InvalidArgument, "set inet demo blocked: unknown field 517; this daemon is v1.2.3: update it")
-}
-
-// liveKernel is a kernel with live values, without any.
-type liveKernel struct{ *aggregatortest.Kernel }
-
-func (liveKernel) DumpLive(nft.TableID, []*set.Set, int) (*kernel.Live, error) {
-	return &kernel.Live{}, nil
-}
-
-func (liveKernel) DumpObjects(nft.TableID) (*kernel.Live, error) { return &kernel.Live{}, nil }
-
-func (liveKernel) DumpElements(nft.TableID, []*set.Set, int, bool) (*kernel.Live, error) {
-	return &kernel.Live{}, nil
 }
 
 type noFlows struct{}
@@ -60,7 +44,7 @@ func (noFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) 
 // TestFeatures has a daemon with all features: PROTOCOL.md has a row for each.
 func TestFeatures(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
-		Kernel: liveKernel{&aggregatortest.Kernel{}}, StateDir: t.TempDir(), HistoryEntries: 10, HistoryBytes: 1 << 20, Flows: noFlows{},
+		Kernel: &aggregatortest.Kernel{}, StateDir: t.TempDir(), HistoryEntries: 10, HistoryBytes: 1 << 20, Flows: noFlows{},
 	}, Limits: new(flowTable).use})
 	info, err := newAPI(dial(t, d.Socket)).GetInfo(aggregatortest.Context(t), &weftv1.GetInfoRequest{})
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 // noKernel is for servers that are never served.
 type noKernel struct{ aggregator.Kernel }
 
+func (noKernel) Owner() bool { return false }
+
 func TestAwaitTakesTheSocketOver(t *testing.T) {
 	a, err := aggregator.New(aggregator.Config{Kernel: noKernel{}})
 	if err != nil {

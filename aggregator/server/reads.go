@@ -46,10 +46,6 @@ type readShare struct {
 	calls   int
 }
 
-func newReads() *reads {
-	return &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}
-}
-
 // read is one call that reads.
 type read struct {
 	*reads

@@ -29,9 +29,3 @@ func (d *Dir) begin() (killed bool) {
 	}
 	return killed
 }
-
-// end removes the note of begin.
-func (d *Dir) end() {
-	// Without the note an error is right, and with it the next start logs a line too many.
-	_ = os.Remove(filepath.Join(d.path, runningFile))
-}

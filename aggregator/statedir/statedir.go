@@ -327,6 +327,7 @@ func (d *Dir) Close() error {
 	}
 	db := d.db
 	d.db = nil
-	d.end()
+	// Without the note of begin an error is right, and with it the next start logs a line too many.
+	_ = os.Remove(filepath.Join(d.path, runningFile))
 	return db.Close()
 }

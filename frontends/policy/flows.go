@@ -229,7 +229,7 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 		f.metrics.judged.Add(float64(len(some)))
 		return nil
 	}
-	if l.all() {
+	if l.allOf(netip.IPv4Unspecified()) || l.allOf(netip.IPv6Unspecified()) {
 		err = table.ListAllFlows(ctx, judged)
 	} else {
 		err = table.ListFlows(ctx, slices.Collect(maps.Keys(l.addresses)), judged)

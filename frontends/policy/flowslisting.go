@@ -36,11 +36,6 @@ func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *l
 	return l
 }
 
-// all reports whether all connections of a family are looked at.
-func (l *listing) all() bool {
-	return l.allOf(netip.IPv4Unspecified()) || l.allOf(netip.IPv6Unspecified())
-}
-
 // allOf reports whether all connections of an address's family are looked at.
 func (l *listing) allOf(a netip.Addr) bool {
 	_, ok := l.addresses[unspecified(a)]

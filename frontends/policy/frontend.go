@@ -79,7 +79,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: newStart(), drops: newDrops(cfg.Socket)}
+	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: &start{synced: make(chan struct{}), ready: make(chan struct{})}, drops: newDrops(cfg.Socket)}
 	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
 	if err != nil {
 		return nil, err

@@ -24,8 +24,6 @@ type start struct {
 	unread []string
 }
 
-func newStart() *start { return &start{synced: make(chan struct{}), ready: make(chan struct{})} }
-
 // setUnread receives the manifests that have not been valid since the start.
 func (s *start) setUnread(files []string) {
 	s.mu.Lock()

@@ -185,17 +185,11 @@ func backoff(first time.Duration) *wait.Backoff {
 	return &wait.Backoff{Duration: first, Cap: retryMost, Factor: 2, Jitter: 1, Steps: 40}
 }
 
-// isAbsent reports whether an error means that the API server does not have a
-// resource, or does not let us list it.
-func isAbsent(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
-}
-
-// untilAbsent returns requests that cancel the reflector at the first error that
-// isAbsent, which a reflector would retry at its own pace.
+// untilAbsent returns requests that cancel the reflector at the first error that means that the API
+// server does not have a resource, or does not let us list it: a reflector would retry at its own pace.
 func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cache.ListWatch {
 	check := func(err error) error {
-		if err == nil || !isAbsent(err) {
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err) {
 			return err
 		}
 		cancel(err)

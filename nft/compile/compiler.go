@@ -282,10 +282,6 @@ type Scope interface {
 	Flowtable(name string) bool
 }
 
-// Error is an error at a place of a rule's text: of its syntax or of its
-// meaning. [syntax.Error.Excerpt] draws the caret.
-type Error = syntax.Error
-
 // ErrSyntax is wrapped by CompileRule's error about a text that does not parse. Its other
 // errors do not wrap it: they are about what the text means.
 var ErrSyntax = errors.New("parse rule")

@@ -40,7 +40,7 @@ func (g *generator) load(t term, dst register) {
 	case *payloadTerm:
 		g.emit(&google.Payload{DestRegister: dst.number(), Base: google.PayloadBase(t.layer - 1), Offset: t.offset / 8, Len: t.bytes()})
 	case *exthdrTerm:
-		g.loadExthdr(t, dst)
+		g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Dest: dst.number()})
 	case *metaTerm:
 		g.emit(&google.Meta{Key: google.MetaKey(t.key.Key), Register: dst.number()})
 	case *ctTerm:

@@ -35,11 +35,6 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	})
 }
 
-// checksummed reports whether the kernel corrects a checksum when p is written.
-func (p *payloadTerm) checksummed() bool {
-	return p.layer == selector.LayerInner || p.header.Checksum.Kind != 0
-}
-
 // writable returns the bytes that are written for a field: for checksums they
 // are an even number, from an even offset if possible.
 func (p *payloadTerm) writable() *payloadTerm {
@@ -47,7 +42,8 @@ func (p *payloadTerm) writable() *payloadTerm {
 	_, extra := fieldShift(p.offset, p.bits)
 	whole.offset = p.offset &^ 7
 	whole.bits = (p.bits + extra + 7) &^ 7
-	if p.checksummed() && whole.bits%16 != 0 {
+	checksummed := p.layer == selector.LayerInner || p.header.Checksum.Kind != 0
+	if checksummed && whole.bits%16 != 0 {
 		whole.bits += 8
 		if whole.offset%16 != 0 {
 			whole.offset -= 8

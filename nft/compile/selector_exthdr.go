@@ -79,11 +79,6 @@ func checkOptionMask(s *matchStmt) {
 	}
 }
 
-// loadExthdr loads a field of an extension.
-func (g *generator) loadExthdr(t *exthdrTerm, dst register) {
-	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Dest: dst.number()})
-}
-
 // assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes
 // TCP options only, two or four whole bytes of them.
 func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {

@@ -10,6 +10,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
+// findRule returns rule number n (from 0) of a chain as it is written in a file.
+func findRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
+	_, positions, _ := ParsePositions("", text)
+	return positions.Rule(table, chain, n)
+}
+
 // TestFindRuleAfterChanges finds rules where they ended up.
 func TestFindRuleAfterChanges(t *testing.T) {
 	const text = `define p = 80
@@ -21,7 +27,7 @@ insert rule ip x c  ct state new drop
 `
 	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
 	for n, want := range []string{"ct state new drop", "counter", "tcp dport 80 accept"} {
-		r, ok := FindRule(text, id, "c", n)
+		r, ok := findRule(text, id, "c", n)
 		if !ok || r.Text != want {
 			t.Fatalf("rule %d is %+v, want %q", n, r, want)
 		}
@@ -30,11 +36,11 @@ insert rule ip x c  ct state new drop
 		}
 	}
 	for _, n := range []int{-1, 3} {
-		if _, ok := FindRule(text, id, "c", n); ok {
+		if _, ok := findRule(text, id, "c", n); ok {
 			t.Errorf("there is a rule %d", n)
 		}
 	}
-	if _, ok := FindRule(text+"flush ruleset\n", id, "c", 0); ok {
+	if _, ok := findRule(text+"flush ruleset\n", id, "c", 0); ok {
 		t.Error("a flushed rule is found")
 	}
 }

@@ -18,14 +18,6 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 	return r.src.errorAt(r.src.offsetOf(r.offset, e.Pos), e.Msg)
 }
 
-// FindRule returns rule number n (from 0) of a chain as it is written in a file. The number
-// counts the rules in the order of the finished chain, after insert commands. FindRule
-// ignores errors of the file, so it can return a rule of a file that Parse rejects.
-func FindRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
-	_, positions, _ := ParsePositions("", text)
-	return positions.Rule(table, chain, n)
-}
-
 // ParsePositions is Parse for a checker: with an error it also returns the tables as far as
 // they were understood, and it always returns the positions of the declarations.
 func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {

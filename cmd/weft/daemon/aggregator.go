@@ -125,14 +125,13 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	flows, flowTable, err := openFlows()
 	if err != nil {
-		_ = conn.Close()
-		return err
+		return errors.Join(err, conn.Close())
 	}
 	// The tables stay in the kernel when the socket that owns them closes.
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
-		Kernel:  inspectedKernel{conn}, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
+		Kernel:  conn, ReadAll: readAll, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: d.registry,

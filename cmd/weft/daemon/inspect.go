@@ -12,11 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// inspectedKernel is the kernel with the tables of all programs.
-type inspectedKernel struct{ *kernel.Conn }
-
-// ReadAll implements aggregator.ForeignReader. It has a socket of its own.
-func (inspectedKernel) ReadAll() (rules *eval.Ruleset, closeRules func(), err error) {
+// readAll reads the tables of all programs, over a socket of its own.
+func readAll() (rules *eval.Ruleset, closeRules func(), err error) {
 	r, err := kernel.OpenReader(kernel.Config{})
 	if err != nil {
 		return nil, nil, err

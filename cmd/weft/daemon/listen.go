@@ -27,7 +27,8 @@ func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 			continue
 		}
 		l, err := bind(ctx, e.address)
-		if err != nil && (s.hardFail || ours[e.address] || !retryable(err)) {
+		// An address that the kernel refused, rather than the parser, may be free later.
+		if err != nil && (s.hardFail || ours[e.address] || !errors.As(err, new(syscall.Errno))) {
 			return nil, fmt.Errorf("--%s: %w (an empty address turns it off)", e.flag, err)
 		}
 		if err != nil {
@@ -38,12 +39,6 @@ func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 		context.AfterFunc(ctx, func() { _ = l.Close() })
 	}
 	return bound, nil
-}
-
-// retryable reports whether the kernel refused an address, rather than the parser: it
-// may be free later.
-func retryable(err error) bool {
-	return errors.As(err, new(syscall.Errno))
 }
 
 // bind listens on a TCP address, and waits up to portPatience while it is in use.

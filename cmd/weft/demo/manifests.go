@@ -2,6 +2,7 @@ package demo
 
 import (
 	"embed"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,12 @@ import (
 
 // webVIP has the ClusterIPs in manifests/services.yaml.
 var webVIP = at("10.96.0.10", "fd00:96::10")
+
+// The ports of web over TCP and UDP.
+var (
+	webTCP = netip.AddrPortFrom(webVIP.V4, webPort)
+	webUDP = netip.AddrPortFrom(webVIP.V4, dnsPort)
+)
 
 // The ports in manifests/services.yaml.
 const (

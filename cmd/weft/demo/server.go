@@ -76,18 +76,17 @@ func greeting(name string, client net.Addr) string {
 type answer struct {
 	pod  string
 	seen netip.AddrPort
-	rest string
 }
 
 // parseAnswer reads a greeting and what follows it.
 func parseAnswer(text string) (answer, error) {
 	pod, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
-	client, rest, _ := strings.Cut(rest, " ")
+	client, _, _ := strings.Cut(rest, " ")
 	seen, err := netip.ParseAddrPort(client)
 	if err != nil {
 		return answer{}, fmt.Errorf("read answer %q: %w", text, err)
 	}
-	return answer{pod: pod, seen: netip.AddrPortFrom(seen.Addr().Unmap(), seen.Port()), rest: rest}, nil
+	return answer{pod: pod, seen: netip.AddrPortFrom(seen.Addr().Unmap(), seen.Port())}, nil
 }
 
 // readGreeting reads the first line of a TCP connection.

@@ -12,23 +12,21 @@ import (
 )
 
 // runNft runs nft(8) in a node's namespace and returns what it prints.
-func (d *demo) runNft(ctx context.Context, n *node, args ...string) (stdout, stderr string, err error) {
+func (d *demo) runNft(ctx context.Context, n *node, args ...string) (string, error) {
 	if d.nft == "" {
-		return "", "", &skipped{"nft(8) is not installed: it acts as the other program"}
+		return "", &skipped{"nft(8) is not installed: it acts as the other program"}
 	}
-	return n.output(ctx, d.nft, args...)
-}
-
-// output runs a program in the namespace and returns what it prints.
-func (s space) output(ctx context.Context, program string, args ...string) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
-	err = s.Do(func() error {
-		cmd := exec.CommandContext(ctx, program, args...)
+	err := n.Do(func() error {
+		cmd := exec.CommandContext(ctx, d.nft, args...)
 		cmd.Env = append(cmd.Environ(), "LC_ALL=C")
 		cmd.Stdout, cmd.Stderr = &out, &errOut
 		return cmd.Run()
 	})
-	return out.String(), errOut.String(), err
+	if err != nil {
+		return "", fmt.Errorf("nft %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+	}
+	return out.String(), nil
 }
 
 func (d *demo) refuseOthers(ctx context.Context) (string, error) {
@@ -48,15 +46,12 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 		"add element ip " + policyTable + " " + policySet + " { 192.0.2.99 }",
 		"delete table ip6 weft",
 	} {
-		_, stderr, err := d.runNft(ctx, n, strings.Fields(command)...)
-		if skip := (*skipped)(nil); errors.As(err, &skip) {
-			return "", err
-		}
+		_, err := d.runNft(ctx, n, strings.Fields(command)...)
 		if err == nil {
-			return strings.Join(out, "; "), fmt.Errorf("nft %s was not refused", command)
+			err = fmt.Errorf("nft %s was not refused", command)
 		}
-		if !strings.Contains(stderr, "Operation not permitted") {
-			return strings.Join(out, "; "), fmt.Errorf("nft %s: %w: %s", command, err, strings.TrimSpace(stderr))
+		if !strings.Contains(err.Error(), "Operation not permitted") {
+			return strings.Join(out, "; "), err
 		}
 		out = append(out, "nft "+command+": operation not permitted")
 	}
@@ -71,28 +66,18 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 // after, and returns what became of them.
 func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) {
 	app, n := d.cluster.pod("app"), d.cluster.nodes[0]
-	return d.undisturbedBy(ctx, f,
-		target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)},
-		target{app.space, "udp", netip.AddrPortFrom(webVIP.V4, dnsPort)},
-		target{d.cluster.client, "tcp", netip.AddrPortFrom(n.V4, webNodePort)},
-	)
-}
-
-// undisturbedBy is undisturbed with the flows given.
-func (d *demo) undisturbedBy(ctx context.Context, f func() error, targets ...target) (string, error) {
-	if d.stream == nil {
-		return "", errors.New("there is no TCP connection")
-	}
 	before, err := d.stream.check()
 	if err != nil {
 		return "", err
 	}
-	newFlows := startNewFlows(ctx, targets...)
+	newFlows := startNewFlows(ctx,
+		target{app.space, "tcp", webTCP},
+		target{app.space, "udp", webUDP},
+		target{d.cluster.client, "tcp", netip.AddrPortFrom(n.V4, webNodePort)},
+	)
 	pause := func() {
-		timer := time.NewTimer(400 * time.Millisecond)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(400 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
@@ -119,10 +104,7 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 		return "", err
 	}
 	flush := func() error {
-		_, stderr, err := d.runNft(ctx, n, "flush", "ruleset")
-		if err != nil && stderr != "" {
-			return fmt.Errorf("nft flush ruleset: %w: %s", err, strings.TrimSpace(stderr))
-		}
+		_, err := d.runNft(ctx, n, "flush", "ruleset")
 		return err
 	}
 	if rules.owner {
@@ -134,11 +116,11 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 	began := time.Now()
 	err = await(ctx, repairTimeout, func(ctx context.Context) error {
 		// What is sent before the repair is lost, and TCP sends it again after a second.
-		_, err := d.cluster.pod("app").askWithin(ctx, repairTimeout/10, "tcp", netip.AddrPortFrom(webVIP.V4, webPort))
+		_, err := d.cluster.pod("app").askWithin(ctx, repairTimeout/10, "tcp", webTCP)
 		return err
 	})
 	observed := fmt.Sprintf("no table owners on this kernel: repaired after %s", time.Since(began).Round(time.Millisecond))
-	if err != nil || d.stream == nil {
+	if err != nil {
 		return observed, err
 	}
 	// Without rules nothing is translated, of connections that exist neither, so that a server
@@ -147,7 +129,7 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 		return observed + "; the TCP connection stays up", nil
 	}
 	d.stream.stop()
-	d.stream, err = startStream(ctx, d.cluster.pod("app").space, netip.AddrPortFrom(webVIP.V4, webPort))
+	d.stream, err = startStream(ctx, d.cluster.pod("app").space, webTCP)
 	return observed + "; the TCP connection broke meanwhile, and is made again", err
 }
 
@@ -197,7 +179,7 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 	if err := d.deny(ctx, "shell-1"); err != nil {
 		return "", err
 	}
-	if _, err := d.blockedNow(ctx, "shell-1", "shell-2"); err != nil {
+	if _, err := d.reachService(ctx, "shell-1", "shell-2"); err != nil {
 		return "", err
 	}
 	removed := d.removed
@@ -205,9 +187,8 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 		return "", err
 	}
 	began := time.Now()
-	to := netip.AddrPortFrom(webVIP.V4, webPort)
 	err := await(ctx, 3*time.Second, func(ctx context.Context) error {
-		a, err := d.cluster.pod("app").ask(ctx, "tcp", to)
+		a, err := d.cluster.pod("app").ask(ctx, "tcp", webTCP)
 		if err == nil && a.pod != removed {
 			err = fmt.Errorf("%s answers", a.pod)
 		}
@@ -218,9 +199,6 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 }
 
 func (d *demo) streamAtEnd(context.Context) (string, error) {
-	if d.stream == nil {
-		return "", errors.New("there is no TCP connection")
-	}
 	n, err := d.stream.check()
 	return fmt.Sprintf("%d bytes went to %s and came back as they were", n, d.stream.pod), err
 }
@@ -228,9 +206,9 @@ func (d *demo) streamAtEnd(context.Context) (string, error) {
 // printRuleset shows what weft has made of it all, as nft prints it.
 func (d *demo) printRuleset(ctx context.Context) {
 	n := d.cluster.nodes[0]
-	if text, stderr, err := d.runNft(ctx, n, "list", "ruleset"); err == nil {
-		fmt.Fprintf(d.out, "nft list ruleset, on %s:\n\n%s\n", n.Name, text)
-	} else if d.nft != "" {
-		fmt.Fprintf(d.out, "nft list ruleset: %v: %s\n", err, stderr)
+	text, err := d.runNft(ctx, n, "list", "ruleset")
+	if err != nil {
+		text = err.Error()
 	}
+	fmt.Fprintf(d.out, "nft list ruleset, on %s:\n\n%s\n", n.Name, text)
 }

@@ -38,17 +38,11 @@ func (d *demo) startAll(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s; after %s", strings.Join(out, "; "), time.Since(began).Round(time.Millisecond)), nil
 }
 
-func (d *demo) clusterIPOverTCP(ctx context.Context) (string, error) {
-	app := d.cluster.pod("app")
-	var err error
-	if d.stream, err = startStream(ctx, app.space, netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
+func (d *demo) clusterIP(ctx context.Context) (_ string, err error) {
+	if d.stream, err = startStream(ctx, d.cluster.pod("app").space, webTCP); err != nil {
 		return "", err
 	}
-	return d.clusterIP(ctx, "tcp", netip.AddrPortFrom(webVIP.V4, webPort))
-}
-
-func (d *demo) clusterIPOverUDP(ctx context.Context) (string, error) {
-	return d.clusterIP(ctx, "udp", netip.AddrPortFrom(webVIP.V4, dnsPort))
+	return d.askWeb(ctx, webVIP.V4)
 }
 
 func (d *demo) clusterIPOverIPv6(ctx context.Context) (string, error) {
@@ -58,77 +52,62 @@ func (d *demo) clusterIPOverIPv6(ctx context.Context) (string, error) {
 	if err := d.cluster.awaitIPv6(ctx); err != nil {
 		return "", err
 	}
-	tcp, err := d.clusterIP(ctx, "tcp", netip.AddrPortFrom(webVIP.V6, webPort))
-	if err != nil {
-		return tcp, err
-	}
-	udp, err := d.clusterIP(ctx, "udp", netip.AddrPortFrom(webVIP.V6, dnsPort))
-	return tcp + "; " + udp, err
+	return d.askWeb(ctx, webVIP.V6)
 }
 
-// clusterIP asks web from the app pod and checks who answers and what they see.
-func (d *demo) clusterIP(ctx context.Context, network string, to netip.AddrPort) (string, error) {
+// askWeb asks web over TCP and UDP from the app pod, whose own address the servers should see.
+func (d *demo) askWeb(ctx context.Context, vip netip.Addr) (string, error) {
 	app := d.cluster.pod("app")
-	t, err := app.askMany(ctx, rounds, network, to)
-	observed := fmt.Sprintf("%s %s: %s; seen: %s", network, to, t, t.sources())
-	if err != nil {
-		return observed, err
-	}
-	if want := app.of(to.Addr()).String(); t.sources() != want {
-		return observed, fmt.Errorf("the servers should see %s", want)
-	}
-	return observed, d.everyServer(t)
-}
-
-// everyServer checks that each of web's endpoints is in a tally.
-func (d *demo) everyServer(t tally) error {
-	if want := strings.Join(d.web(), ", "); t.names() != want {
-		return fmt.Errorf("answers should come from %s", want)
-	}
-	return nil
+	return d.spread(ctx, app.space, vip, webPort, dnsPort, app.of(vip))
 }
 
 func (d *demo) nodePort(ctx context.Context) (string, error) {
 	var out []string
 	for _, n := range d.cluster.nodes {
-		for _, probe := range []struct {
-			network string
-			port    uint16
-		}{{"tcp", webNodePort}, {"udp", dnsNodePort}} {
-			to := netip.AddrPortFrom(n.V4, probe.port)
-			t, err := d.cluster.client.askMany(ctx, rounds, probe.network, to)
-			out = append(out, fmt.Sprintf("%s %s: %s; seen: %s", probe.network, to, t, t.sources()))
-			if err == nil {
-				err = errors.Join(d.everyServer(t), n.owns(t))
-			}
-			if err != nil {
-				return strings.Join(out, "; "), err
-			}
+		own, err := n.Addresses()
+		if err != nil {
+			return "", err
+		}
+		observed, err := d.spread(ctx, d.cluster.client, n.V4, webNodePort, dnsNodePort, own...)
+		if out = append(out, observed); err != nil {
+			return strings.Join(out, "; "), err
 		}
 	}
 	return strings.Join(out, "; "), nil
 }
 
-// owns checks that all client addresses of a tally are the node's.
-func (n *node) owns(t tally) error {
-	own, err := n.Addresses()
+// spread asks an address over TCP and UDP. It checks that each of web's endpoints answers, and that they see one
+// of the given addresses.
+func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp uint16, seen ...netip.Addr) (string, error) {
+	overTCP, err := d.spreadOver(ctx, from, "tcp", netip.AddrPortFrom(to, tcp), seen)
 	if err != nil {
-		return err
+		return overTCP, err
+	}
+	overUDP, err := d.spreadOver(ctx, from, "udp", netip.AddrPortFrom(to, udp), seen)
+	return overTCP + "; " + overUDP, err
+}
+
+// spreadOver is spread over one protocol.
+func (d *demo) spreadOver(ctx context.Context, from space, network string, to netip.AddrPort, seen []netip.Addr) (string, error) {
+	t, err := from.askMany(ctx, rounds, network, to)
+	observed := fmt.Sprintf("%s %s: %s; seen: %s", network, to, t, t.sources())
+	if err != nil {
+		return observed, err
+	}
+	if want := strings.Join(d.web(), ", "); t.names() != want {
+		return observed, fmt.Errorf("answers should come from %s", want)
 	}
 	for addr := range t.seen {
-		if !slices.Contains(own, addr) {
-			return fmt.Errorf("%s is not an address of %s", addr, n.Name)
+		if !slices.Contains(seen, addr) {
+			return observed, fmt.Errorf("the servers should see one of %s", seen)
 		}
 	}
-	return nil
+	return observed, nil
 }
 
 // removeEndpoint takes out the endpoint that a UDP client talks to. The server
 // itself keeps running and would go on answering.
 func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
-	if d.stream == nil {
-		return "", errors.New("there is no TCP connection")
-	}
 	// Not the last of them: where the endpoints have numbers, others must then
 	// change theirs, and with that a restarted weft must do the same.
 	pod := d.web()[0]
@@ -163,14 +142,15 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	if took > time.Second {
 		return observed, errors.New("it took more than a second")
 	}
-	t, err := d.cluster.pod("app").askMany(ctx, rounds, "udp", netip.AddrPortFrom(webVIP.V4, dnsPort))
-	return observed + "; new flows: " + t.String(), errors.Join(err, d.everyServer(t))
+	app := d.cluster.pod("app")
+	after, err := d.spreadOver(ctx, app.space, "udp", webUDP, []netip.Addr{app.V4})
+	return observed + "; new flows: " + after, err
 }
 
 // flowTo starts UDP flows to web until one is answered by the named pod.
 func (d *demo) flowTo(ctx context.Context, name string) (*udpFlow, error) {
 	for port := uint16(40000); port < 40100; port++ {
-		flow, err := startFlow(ctx, d.cluster.pod("app").space, port, netip.AddrPortFrom(webVIP.V4, dnsPort))
+		flow, err := startFlow(ctx, d.cluster.pod("app").space, port, webUDP)
 		if err != nil {
 			return nil, err
 		}

@@ -84,7 +84,6 @@ type node struct {
 // pod is a namespace whose traffic a node routes.
 type pod struct {
 	space
-	node *node
 	// sockets are those of the pod's servers; nil for a pod that is only a client.
 	sockets []io.Closer
 }
@@ -174,7 +173,7 @@ func (c *cluster) connectNodes() error {
 // addPod makes a pod and connects it to its node: the pod has its own address and sends
 // everything to the gateway. With serves it has servers.
 func (c *cluster) addPod(name string, n *node, address place, serves bool) (err error) {
-	p := &pod{node: n}
+	p := &pod{}
 	if p.space, err = c.space(name, address, "0"); err != nil {
 		return err
 	}

@@ -197,20 +197,13 @@ func (r ruleset) lines() []string {
 // same returns an error that names what two rulesets do not share.
 func (r ruleset) same(after ruleset) error {
 	was, is := r.lines(), after.lines()
+	missing := func(lines, from []string) string {
+		return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(from, line) }), "\n        ")
+	}
 	if slices.Equal(was, is) {
 		return nil
 	}
-	var out []string
-	missing := func(what string, lines, from []string) {
-		for _, line := range lines {
-			if _, found := slices.BinarySearch(from, line); !found {
-				out = append(out, what+line)
-			}
-		}
-	}
-	missing("gone: ", was, is)
-	missing("new: ", is, was)
-	return fmt.Errorf("the ruleset is not what it was:\n      %s", strings.Join(out, "\n      "))
+	return fmt.Errorf("the ruleset is not what it was:\n      gone:\n        %s\n      new:\n        %s", missing(slices.Clone(was), is), missing(is, was))
 }
 
 // size returns how many rules and elements there are.

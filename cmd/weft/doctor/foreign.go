@@ -40,7 +40,7 @@ func checkForeign(ctx context.Context, n *node) ([]Finding, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		answer, err := follower.Follow(ctx, t.question())
+		answer, err := follower.Follow(ctx, explain.Question{From: t.from, To: t.to.String(), Protocol: t.protocol.String(), Port: clientPort})
 		if err != nil {
 			continue // such as a node without a default route, and a packet from outside
 		}
@@ -97,8 +97,8 @@ func (s *stop) finding(followed int) Finding {
 		Found: fmt.Sprintf("%s, stops %s of Services (%s): %s; %d of %d packets that were followed",
 			s.step.Place(), packet, s.verdict, s.example, s.packets, followed),
 		Meaning: "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table",
-		Remedy: fmt.Sprintf("`nft -a list chain %s %s` shows it: have the program that made it accept the pods' addresses as source and as destination, and established connections; `weft explain %s` has the whole way",
-			s.step.Table, s.step.Chain, s.example.flags()),
+		Remedy: fmt.Sprintf("`nft -a list chain %s %s` shows it: have the program that made it accept the pods' addresses as source and as destination, and established connections; `weft explain --from %s --to %s --protocol %s` has the whole way",
+			s.step.Table, s.step.Chain, s.example.from, s.example.to, s.example.protocol),
 	}
 	if !s.inside {
 		f.Severity = Warning
@@ -121,18 +121,9 @@ type trip struct {
 	protocol model.Protocol
 }
 
-func (t trip) question() explain.Question {
-	return explain.Question{From: t.from, To: t.to.String(), Protocol: t.protocol.String(), Port: clientPort}
-}
-
 // clientPort is the source port of a trip.
 const clientPort = 40000
 
 func (t trip) String() string {
 	return fmt.Sprintf("%s from %s to %s (Service %s)", t.protocol, t.from, t.to, t.service)
-}
-
-// flags returns the flags of weft explain for the trip.
-func (t trip) flags() string {
-	return fmt.Sprintf("--from %s --to %s --protocol %s", t.from, t.to, t.protocol)
 }

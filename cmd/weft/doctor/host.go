@@ -22,7 +22,7 @@ func checkForwarding(_ context.Context, n *node) ([]Finding, error) {
 		if !exists {
 			continue
 		}
-		setting := sysctlName(f.all)
+		setting := strings.ReplaceAll(strings.TrimPrefix(f.all, "proc/sys/"), "/", ".")
 		if on == 0 {
 			if f.family == "ipv6" && !n.hasIPv6() {
 				continue
@@ -59,11 +59,6 @@ func (n *node) deaf() []string {
 		}
 	}
 	return off
-}
-
-// sysctlName returns the name of a file in /proc/sys for sysctl(8).
-func sysctlName(path string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(path, "proc/sys/"), "/", ".")
 }
 
 // hasIPv6 reports whether the node has an IPv6 address of global scope.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
@@ -22,6 +23,7 @@ type access struct {
 
 // New returns the command.
 func New() *cobra.Command {
+	a := &access{}
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Take the nodes of a cluster from kube-proxy to weft, one at a time, and back",
@@ -38,20 +40,16 @@ to label Nodes and to read what they wait for.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAssessCmd(), newPrepareCmd(),
-		newNodeCmd("node", "Take nodes from kube-proxy to weft, one after the other", `Take nodes from kube-proxy to weft, one after the other. weft starts beside kube-proxy; when its rules are
+	cmd.PersistentFlags().StringVar(&a.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, or ~/.kube/config)")
+	cmd.PersistentFlags().StringVar(&a.context, "context", "", "context of the kubeconfig (default: its current one)")
+	cmd.AddCommand(newAssessCmd(a), newPrepareCmd(a),
+		newNodeCmd(a, "node", "Take nodes from kube-proxy to weft, one after the other", `Take nodes from kube-proxy to weft, one after the other. weft starts beside kube-proxy; when its rules are
 in force kube-proxy leaves the node; when that has ended weft removes the rules that it
 left. The rules of one of the two are up to date at any time, and connections go on. If weft
 does not become ready the node stays kube-proxy's.`, (*cluster).migrate),
-		newNodeCmd("rollback", "Take nodes from weft back to kube-proxy, one after the other", `Take nodes from weft back to kube-proxy, one after the other. weft updates its rules
+		newNodeCmd(a, "rollback", "Take nodes from weft back to kube-proxy, one after the other", `Take nodes from weft back to kube-proxy, one after the other. weft updates its rules
 until those of kube-proxy are in force, and then removes them.`, (*cluster).rollback))
 	return cmd
-}
-
-// add adds the flags.
-func (a *access) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: $KUBECONFIG, or ~/.kube/config)")
-	cmd.Flags().StringVar(&a.context, "context", "", "context of the kubeconfig (default: its current one)")
 }
 
 // open returns the cluster; what it does is printed to w.
@@ -69,11 +67,8 @@ func (a *access) open(w io.Writer) (*cluster, error) {
 	return &cluster{client: client, timeout: a.timeout, say: func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }}, nil
 }
 
-func newAssessCmd() *cobra.Command {
-	var (
-		a      access
-		output cli.Output
-	)
+func newAssessCmd(a *access) *cobra.Command {
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "assess",
 		Short: "Say what stands against weft on a cluster, and what will differ from kube-proxy",
@@ -101,16 +96,12 @@ otherwise.`,
 			return report.exit()
 		},
 	}
-	a.add(cmd)
 	output.AddFlag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-func newPrepareCmd() *cobra.Command {
-	var (
-		a   access
-		yes bool
-	)
+func newPrepareCmd(a *access) *cobra.Command {
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "prepare",
 		Short: "Print the patch with which kube-proxy leaves the nodes that are weft's, and apply it with --yes",
@@ -127,7 +118,6 @@ one after the other, as the DaemonSet says.`,
 			return c.prepare(cmd.Context(), cmd.OutOrStdout(), yes)
 		},
 	}
-	a.add(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "apply the patch")
 	return cmd
 }
@@ -142,7 +132,7 @@ func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 		c.say("DaemonSet %s/%s leaves the nodes that are weft's already", namespace, peerName)
 		return nil
 	}
-	text, err := p.text()
+	text, err := yaml.Marshal(p)
 	if err != nil {
 		return err
 	}
@@ -161,8 +151,7 @@ func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 }
 
 // newNodeCmd returns a verb that does something to one node after the other.
-func newNodeCmd(verb, short, long string, do func(*cluster, context.Context, string) error) *cobra.Command {
-	var a access
+func newNodeCmd(a *access, verb, short, long string, do func(*cluster, context.Context, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     verb + " NODE...",
 		Short:   short,
@@ -182,7 +171,6 @@ func newNodeCmd(verb, short, long string, do func(*cluster, context.Context, str
 			return nil
 		},
 	}
-	a.add(cmd)
 	cmd.Flags().DurationVar(&a.timeout, "timeout", 5*time.Minute, "how long each step of a node may take")
 	return cmd
 }

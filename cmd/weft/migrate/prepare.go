@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
@@ -57,9 +56,6 @@ func (c *cluster) affinity(ctx context.Context) (*patch, error) {
 	p.Spec.Template.Spec.Affinity = *affinity
 	return p, nil
 }
-
-// text returns the patch as YAML.
-func (p *patch) text() ([]byte, error) { return yaml.Marshal(p) }
 
 // apply patches kube-proxy's DaemonSet, whose pods start anew one after the other.
 func (c *cluster) apply(ctx context.Context, p *patch) error {

@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,19 +43,12 @@ type Report struct {
 // removal fails it continues with the others, and returns all errors joined. A second call
 // finds nothing.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
-	if cfg.Proc == "" {
-		cfg.Proc = "/proc"
-	}
 	var report Report
-	conn, err := kernel.Open(kernel.Config{NetNS: cfg.NetNS})
-	if err != nil {
-		return report, fmt.Errorf("remove rules of kube-proxy: %w", err)
-	}
-	defer func() { _ = conn.Close() }()
-	plans, notices, err := find(ctx, conn, cfg.Proc)
+	conn, plans, notices, err := find(ctx, cfg)
 	if err != nil {
 		return report, err
 	}
+	defer func() { _ = conn.Close() }()
 	report.Notices = notices
 	if !cfg.Force {
 		if err := live(conn, plans); err != nil {
@@ -81,32 +75,33 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 
 // Find names what Remove would remove, and what the operator has to remove. It changes nothing.
 func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
-	if cfg.Proc == "" {
-		cfg.Proc = "/proc"
-	}
-	conn, err := kernel.Open(kernel.Config{NetNS: cfg.NetNS})
+	conn, plans, notices, err := find(ctx, cfg)
 	if err != nil {
-		return nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+		return nil, nil, err
 	}
-	defer func() { _ = conn.Close() }()
-	plans, notices, err := find(ctx, conn, cfg.Proc)
 	for _, p := range plans {
 		what = append(what, p.what)
 	}
-	return what, notices, err
+	return what, notices, conn.Close()
 }
 
-// find returns the plans for nftables and for legacy iptables, and the notices.
-func find(ctx context.Context, conn *kernel.Conn, proc string) ([]plan, []string, error) {
-	plans, err := survey(conn)
-	if err != nil {
-		return nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+// find returns the plans for nftables and for legacy iptables, the notices, and the connection to the
+// kernel, which the caller closes.
+func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
+	if conn, err = kernel.Open(kernel.Config{NetNS: cfg.NetNS}); err != nil {
+		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
 	}
-	legacy, notices, err := surveyLegacy(ctx, proc)
-	if err != nil {
-		return nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+	proc := cmp.Or(cfg.Proc, "/proc")
+	plans, err = survey(conn)
+	if err == nil {
+		var legacy []plan
+		legacy, notices, err = surveyLegacy(ctx, proc)
+		plans = append(plans, legacy...)
 	}
-	return append(plans, legacy...), append(notices, look(proc)...), nil
+	if err != nil {
+		return nil, nil, nil, errors.Join(fmt.Errorf("look for rules of kube-proxy: %w", err), conn.Close())
+	}
+	return conn, plans, append(notices, look(proc)...), nil
 }
 
 // plan is what to remove from one table.

@@ -89,7 +89,8 @@ func (o *options) live(ctx context.Context, in, out *os.File) error {
 	defer screen.close()
 	after := before
 	for {
-		lines := view(o.conn.Socket, before, after, screen.height())
+		_, height := screen.size()
+		lines := view(o.conn.Socket, before, after, height)
 		if err != nil {
 			lines[0].text = printable.Escape(cli.Describe(err))
 		}

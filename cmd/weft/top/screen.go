@@ -76,12 +76,6 @@ func (s *screen) size() (width, height int) {
 	return width, height
 }
 
-// height is that of size.
-func (s *screen) height() int {
-	_, height := s.size()
-	return height
-}
-
 // draw replaces what is on the screen. The lines have no control characters.
 func (s *screen) draw(lines []line) error {
 	width, height := s.size()

@@ -105,7 +105,7 @@ func New(cfg Config) *Model {
 		labelLists:    newSharedLists(writeLabel),
 		portLists:     newSharedLists(writePort),
 		sandboxes:     newSandboxes(),
-		claims:        newClaims(),
+		claims:        claims{one: make(map[netip.Addr]*pod), several: make(map[netip.Addr][]*pod)},
 		locals:        make(map[types.UID]*pod),
 		active:        make(map[PolicyID]*activePolicy),
 		sets:          make(map[SetID]*set),

@@ -61,10 +61,6 @@ type claims struct {
 	buffer [1]*pod
 }
 
-func newClaims() claims {
-	return claims{one: make(map[netip.Addr]*pod), several: make(map[netip.Addr][]*pod)}
-}
-
 func (c *claims) add(a netip.Addr, p *pod) {
 	if all := c.several[a]; all != nil {
 		c.several[a] = append(all, p)

@@ -187,7 +187,9 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 		}
 	}
 	for _, s := range released {
-		m.releaseSet(s)
+		// A set without a user is removed by the end of Refresh.
+		s.users--
+		m.dirtySets[s] = struct{}{}
 	}
 	clear(m.dirtyPolicies)
 }

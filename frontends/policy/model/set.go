@@ -271,12 +271,6 @@ func (m *Model) useSet(id SetID, sel *selection) *set {
 	return s
 }
 
-// releaseSet ends a use. The set is removed by the end of Refresh if it has no user.
-func (m *Model) releaseSet(s *set) {
-	s.users--
-	m.dirtySets[s] = struct{}{}
-}
-
 // removeSet forgets a set without users.
 func (m *Model) removeSet(s *set) {
 	delete(m.sets, s.public.ID)

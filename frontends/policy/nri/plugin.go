@@ -83,7 +83,7 @@ func (p *Plugin) Run(ctx context.Context) {
 	// known is true while pods of the runtime may count, lost is when the connection ended.
 	known, lost := false, time.Now()
 	for {
-		s := newSession(p)
+		s := &session{Plugin: p, wait: p.cfg.Wait, changes: make(chan change, maxChanges)}
 		err := s.run(ctx)
 		if ctx.Err() != nil {
 			return
@@ -97,7 +97,9 @@ func (p *Plugin) Run(ctx context.Context) {
 		}
 		if known && time.Since(lost) >= p.cfg.Forget {
 			known = false
-			p.forget()
+			p.cfg.Logger.Warn("the container runtime does not come back: forgot the pods that the API does not know", "after", p.cfg.Forget)
+			// It does not report their end any more, and other pods get their addresses.
+			p.apply(func(m *model.Model) { m.SetSandboxes(nil) })
 		}
 		t := time.NewTimer(min(retry, p.cfg.Forget))
 		select {
@@ -108,13 +110,6 @@ func (p *Plugin) Run(ctx context.Context) {
 		}
 		retry = min(2*retry, maxRetry)
 	}
-}
-
-// forget removes all pods that only the runtime knows: it does not report their end any more,
-// and other pods get their addresses.
-func (p *Plugin) forget() {
-	p.cfg.Logger.Warn("the container runtime does not come back: forgot the pods that the API does not know", "after", p.cfg.Forget)
-	p.apply(func(m *model.Model) { m.SetSandboxes(nil) })
 }
 
 // apply delivers a change, and counts the pods.

@@ -61,10 +61,6 @@ type change struct {
 	delivered chan<- (<-chan struct{})
 }
 
-func newSession(p *Plugin) *session {
-	return &session{Plugin: p, wait: p.cfg.Wait, changes: make(chan change, maxChanges)}
-}
-
 // run connects, registers, and answers requests until the connection or ctx ends. It always
 // returns an error.
 func (s *session) run(ctx context.Context) error {
@@ -112,17 +108,12 @@ func (s *session) run(ctx context.Context) error {
 	client := ttrpc.NewClient(checkResponses(outgoing, s.fail), ttrpc.WithOnClose(func() { s.fail(errDisconnected) }))
 	defer client.Close()
 	defer time.AfterFunc(s.cfg.SyncTimeout, s.expire).Stop()
-	if err := register(ctx, client); err != nil {
+	req := &nripb.RegisterPluginRequest{PluginName: pluginName, PluginIndex: pluginIndex}
+	if err := client.Call(ctx, runtimeService, "RegisterPlugin", req, &nripb.Empty{}); err != nil {
 		return fmt.Errorf("register with the container runtime: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
-}
-
-// register registers the plugin.
-func register(ctx context.Context, client *ttrpc.Client) error {
-	req := &nripb.RegisterPluginRequest{PluginName: pluginName, PluginIndex: pluginIndex}
-	return client.Call(ctx, runtimeService, "RegisterPlugin", req, &nripb.Empty{})
 }
 
 // expire ends a session in which the runtime has not reported its pods.

@@ -31,10 +31,6 @@ func (t *table) hookReason() hookReason {
 	}
 }
 
-func newHooks() hooks {
-	return hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}
-}
-
 // hooked returns the chains on hooks that the table needs now.
 func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	var out []*weftv1.Chain

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
@@ -91,7 +92,7 @@ func New(cfg Config) (*Renderer, error) {
 
 func newTable(r *Renderer, f int) *table {
 	t := &table{
-		objects: newObjects(), hooks: newHooks(), cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
+		objects: newObjects(), hooks: hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}, cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
 		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
 		refused: make(map[policyDirection]error),
 		owners:  make(map[netip.Addr]types.UID), unsentPods: make(map[netip.Addr]struct{}), selected: make(map[netip.Addr]struct{}),

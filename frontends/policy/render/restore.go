@@ -70,7 +70,8 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 			}
 			continue
 		}
-		if !isMembers(s.GetName()) {
+		if !strings.HasPrefix(s.GetName(), "sel-") && !strings.HasPrefix(s.GetName(), "port-") {
+			// It has no pods.
 			continue
 		}
 		// A large set comes in several parts.
@@ -105,11 +106,6 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 			t.recheck.next = until
 		}
 	}
-}
-
-// isMembers reports whether a set has pods.
-func isMembers(name string) bool {
-	return strings.HasPrefix(name, "sel-") || strings.HasPrefix(name, "port-")
 }
 
 // recheckKey rechecks the address that is the first part of a key.

@@ -36,10 +36,6 @@ type claims struct {
 	others map[claim][]*service
 }
 
-func newClaims() claims {
-	return claims{holders: make(map[claim]*service), others: make(map[claim][]*service)}
-}
-
 func (c *claims) holds(k claim, s *service) bool { return c.holders[k] == s }
 
 // add adds a claim of a Service.

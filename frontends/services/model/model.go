@@ -76,7 +76,7 @@ func New(cfg Config) *Model {
 		slices:    make(map[types.NamespacedName]*slice),
 		cidrs:     make(map[string]*serviceCIDR),
 		largeSize: largeSize,
-		claims:    newClaims(),
+		claims:    claims{holders: make(map[claim]*service), others: make(map[claim][]*service)},
 		noExtras:  new(extras),
 		dirty:     make(map[Key]struct{}),
 		triggers:  triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
