@@ -87,15 +87,19 @@ func (c *Commit) forgetContent() {
 	}
 }
 
-// lose joins a commit with the others that are lost.
+// lose joins a commit, or the gap of several, with the others that are lost.
 func (r *Recorder) lose(c *Commit) {
 	c.forgetContent()
-	r.cfg.Lost(1)
+	lost := c.Revision.GetLost()
+	if lost == 0 {
+		lost = 1
+		r.cfg.Lost(1)
+	}
 	if r.gap == nil {
 		r.gap = &Commit{}
 	}
 	known := r.gap.Revision
-	r.gap.Revision, c.Revision.Lost = c.Revision, known.GetLost()+1
+	r.gap.Revision, c.Revision.Lost = c.Revision, known.GetLost()+lost
 	changed := make(map[desired.Key]bool)
 	for _, ch := range c.Changes {
 		changed[ch.Fragment] = true
@@ -199,12 +203,19 @@ func (r *Recorder) requeue(items []*Commit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	later := r.items
-	r.items = items
+	if r.gap != nil {
+		later = append(later, r.gap)
+	}
+	r.items, r.gap = items, nil
+	if len(items) > maxWaiting {
+		// take adds a gap to a full queue.
+		r.items, r.gap = items[:maxWaiting:maxWaiting], items[maxWaiting]
+	}
 	for _, c := range items {
 		r.weight += c.weight()
 	}
 	for _, c := range later {
-		if len(r.items) >= maxWaiting {
+		if r.gap != nil || len(r.items) >= maxWaiting {
 			r.lose(c)
 			continue
 		}
