@@ -95,12 +95,23 @@ func New(cfg Config) (*Recorder, error) {
 
 // Node reports an event about the proxy of this node, as Service does.
 func (r *Recorder) Node(kind, reason, message string) {
+	r.onNode(kind, reason, "StartKubeProxy", message)
+}
+
+// Condition reports an event about a condition of this node, as Service does. The condition is the
+// action of the event: events of one action and reason within minutes are one series, which has
+// the message of the first.
+func (r *Recorder) Condition(kind, reason, condition, message string) {
+	r.onNode(kind, reason, condition, message)
+}
+
+func (r *Recorder) onNode(kind, reason, action, message string) {
 	if r == nil {
 		return
 	}
 	// kube-proxy uses the name as the UID, and kubectl searches for that.
 	ref := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: r.node, UID: types.UID(r.node)}
-	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "StartKubeProxy"})
+	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
 // Service reports an event about a Service. kind is Normal or Warning, reason is one word,

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -89,14 +90,21 @@ func TestRecorder(t *testing.T) {
 	run(t, r)
 	r.Node(Warning, FailedToStartProxierHealthcheck, "listen on 0.0.0.0:10256: address in use")
 	r.Node(Warning, FailedToStartMetricServer, "listen on 127.0.0.1:10249: address in use")
+	r.Condition(Normal, "WeftRecovered", "services", "services: ok again")
+	r.Condition(Normal, "WeftRecovered", "api-server", "api-server: ok again")
 	r.Service(web, Warning, FailedToStartServiceHealthcheck, "100% of port 30000 is in use")
 	r.Service(types.NamespacedName{Namespace: "shop", Name: "gone"}, Warning, "AddressTaken", strings.Repeat("ä", 1000))
 
-	nodes := await(t, client, "default", 3)
+	nodes := await(t, client, "default", 5)
+	slices.SortStableFunc(nodes, func(a, b eventsv1.Event) int {
+		return cmp.Or(strings.Compare(a.Reason, b.Reason), strings.Compare(a.Action, b.Action))
+	})
 	for i, want := range []string{
 		"Warning FailedToStartMetricServer StartKubeProxy listen on 127.0.0.1:10249: address in use",
 		"Warning FailedToStartProxierHealthcheck StartKubeProxy listen on 0.0.0.0:10256: address in use",
 		"Normal Starting StartKubeProxy ",
+		"Normal WeftRecovered api-server api-server: ok again",
+		"Normal WeftRecovered services services: ok again",
 	} {
 		e := nodes[i]
 		if got := strings.Join([]string{e.Type, e.Reason, e.Action, e.Note}, " "); got != want {

@@ -42,7 +42,7 @@ type Config struct {
 	// Conditions are those of the process, a cause before its effects.
 	Conditions []Condition
 	// Event records an event on the Node, and does not block. It may be nil.
-	Event func(kind, reason, message string)
+	Event func(kind, reason, condition, message string)
 	// Logger receives reports; nil discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics; nil means none.
@@ -79,7 +79,7 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Event == nil {
-		cfg.Event = func(_, _, _ string) {}
+		cfg.Event = func(_, _, _, _ string) {}
 	}
 	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions))}
 	for i, c := range cfg.Conditions {
@@ -151,12 +151,12 @@ func (m *Monitor) Report() {
 			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message, "remedy", s.Remedy)
 			// The API server cannot receive the event before it answers again.
 			if s.Name != APIServer {
-				m.cfg.Event(eventWarning, ReasonDegraded, fmt.Sprintf("%s: %.*s. Remedy: %s.", s.Name, maxReason, s.Message, s.Remedy))
+				m.cfg.Event(eventWarning, ReasonDegraded, s.Name, fmt.Sprintf("%s: %.*s. Remedy: %s.", s.Name, maxReason, s.Message, s.Remedy))
 			}
 		case !wrong && t.reported != "" && now.Sub(s.Since) >= t.spread:
 			lasted := s.Since.Sub(t.wrongSince).Round(time.Second)
 			m.cfg.Logger.Info("weft has recovered", "condition", s.Name, "after", lasted)
-			m.cfg.Event(eventNormal, ReasonRecovered, fmt.Sprintf("%s: ok again after %v: %s", s.Name, lasted, t.reported))
+			m.cfg.Event(eventNormal, ReasonRecovered, s.Name, fmt.Sprintf("%s: ok again after %v: %s", s.Name, lasted, t.reported))
 			t.reported = ""
 		}
 	}

@@ -38,7 +38,7 @@ func newScene(t *testing.T) *scene {
 			{Name: "api-server", Check: func() error { return Degrade(s.api) }},
 			{Name: "services", Check: func() error { return s.services }},
 		},
-		Event:  func(kind, reason, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
+		Event:  func(kind, reason, _, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.clock = &wallClock{log: d.log, start: time.Now()}
 	cfg := conditions.Config{Process: string(d.verb), Version: d.version, Conditions: d.conditions(of), Logger: d.log, Registerer: d.registry}
 	if d.cluster != nil {
-		cfg.Event = d.cluster.events.Node
+		cfg.Event = d.cluster.events.Condition
 	}
 	var err error
 	d.monitor, err = conditions.NewMonitor(cfg)

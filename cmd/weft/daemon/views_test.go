@@ -121,7 +121,7 @@ func (s *scene) watch(of *aggregatorHealth) {
 	if err == nil {
 		s.monitor, err = conditions.NewMonitor(conditions.Config{
 			Process: string(s.verb), Version: s.version, Conditions: s.conditions(of), Registerer: s.registry,
-			Event:  func(kind, reason, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
+			Event:  func(kind, reason, _, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
 			Logger: slog.New(slog.NewTextHandler(&s.logged, nil)), Now: func() time.Time { return s.now },
 		})
 	}
