@@ -11,7 +11,7 @@ import (
 )
 
 // shape is what an update between the two versions writes besides taking over the tables: in this version rules count,
-// and in the earlier one they do not.
+// and session affinity has rules of ports; in the earlier one neither is so.
 var shape = []*regexp.Regexp{
 	// Rules that drop or reject count by reason, and those that pick an endpoint count by listener.
 	regexp.MustCompile(`^delete rule ip6? weft (firewall|reject-chain|drop-chain|unserved|(nodeport-)?pick-\d+) handle \d+$`),
@@ -20,6 +20,10 @@ var shape = []*regexp.Regexp{
 	regexp.MustCompile(`^(create|add|delete) chain ip6? weft drop-chain`),
 	regexp.MustCompile(`^(create|add|delete) counter ip6? weft dropped-`),
 	regexp.MustCompile(`^(add|delete) (set|element) ip6? weft (service|nodeport)-connections`),
+	// Session affinity has rules of ports, where the earlier version has a verdict for each endpoint.
+	regexp.MustCompile(`^(add map|delete set) ip6? weft (nodeport-)?sticky-(services|nodeports|endpoints)( |$)`),
+	regexp.MustCompile(`^(create|delete) chain ip6? weft remember$`),
+	regexp.MustCompile(`^(add rule ip6? weft remember .*@sticky-(services|nodeports)|delete rule ip6? weft remember handle \d+|delete set ip6? weft __set\d+)$`),
 }
 
 // TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a change. Of the state, all is there
