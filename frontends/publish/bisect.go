@@ -144,11 +144,11 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	return b.rest(ctx)
 }
 
-// untested makes the suspects that are not excluded some of those that are not tried yet: after
-// one of them went, the others need not be at fault.
+// untested moves the suspects that are not excluded to later: without the item that left, they
+// may be accepted.
 func (b *bisection[K, V]) untested() {
-	b.suspects = slices.DeleteFunc(b.suspects, func(c Change[K, V]) bool { return b.excluded(c.Key) })
-	b.suspects, b.later = nil, slices.Concat(b.suspects, b.later)
+	left := slices.DeleteFunc(b.suspects, func(c Change[K, V]) bool { return b.excluded(c.Key) })
+	b.suspects, b.later = nil, slices.Concat(left, b.later)
 }
 
 // rest tries everything that is left.

@@ -80,7 +80,7 @@ func sliceMetaField(s *discoveryv1.EndpointSlice, f wire.Field) error {
 	return nil
 }
 
-// entry puts an entry into a map if its key is one of those named.
+// entry adds a map entry if names has its key.
 func entry(to *map[string]string, names []string, f wire.Field) error {
 	var key, value []byte
 	err := f.Message(func(f wire.Field) (err error) {
