@@ -101,7 +101,8 @@ func ownPacket(random *rand.Rand, number int, own bool) []byte {
 	return b
 }
 
-// runWeft starts weft on the node, and waits until all is in force.
+// runWeft starts weft on the node, and waits until all is in force and no connection is judged again: the rules of
+// established connections change then.
 func runWeft(t *testing.T, lab *lab, manifests string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,7 +133,8 @@ func runWeft(t *testing.T, lab *lab, manifests string) {
 		out, _ = exec.Command(binary, "get", "policies", "--socket", socket).CombinedOutput()
 		if strings.Count(string(out), "in force") == *ownServices {
 			services, err := exec.Command(binary, "get", "fragments", "--socket", socket).CombinedOutput()
-			if err == nil && strings.Contains(string(services), "services/services") {
+			settled := strings.Count(lab.node.Run(t, "nft", "list", "table", "ip", "weft-policy"), "ct state established,related accept") == 2
+			if err == nil && strings.Contains(string(services), "services/services") && settled {
 				return
 			}
 		}
