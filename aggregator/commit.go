@@ -375,7 +375,7 @@ func (w *writer) noteGone(accepted []*submission) {
 }
 
 // logInterval is how often a commit that changes nothing but elements has a line in the log: a line costs a tenth of it.
-const logInterval = time.Second
+const logInterval = 10 * time.Second
 
 // announce reports a commit to the log, to watchers and to the flows.
 func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, p phases) {
@@ -397,8 +397,12 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 			slog.Int("not_logged", w.unlogged))
 		w.logged, w.unlogged = now, 0
 	}
-	w.flows.After(plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
-		Revision: w.revision, Fragments: namesOf(keys), Changes: counts,
-		Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),
-	}}})
+	var event *weftv1.WatchResponse
+	if w.hub.watched() {
+		event = &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
+			Revision: w.revision, Fragments: namesOf(keys), Changes: counts,
+			Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),
+		}}}
+	}
+	w.flows.After(plan.Stale, event)
 }

@@ -33,13 +33,17 @@ func newHub(now func() time.Time) *hub {
 	return &hub{now: now, watchers: make(map[*watcher]struct{})}
 }
 
+// watched reports whether an event would have a watcher.
+func (h *hub) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.watchers) > 0
+}
+
 // publish hands an event to all watchers; the event belongs to the hub.
 func (h *hub) publish(e *weftv1.WatchResponse) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.watchers) == 0 {
-		return
-	}
 	e.Time = timestamppb.New(h.now())
 	for w := range h.watchers {
 		select {

@@ -29,9 +29,11 @@ func (s *Session) outcome(id, revision uint64, err error) {
 	} else {
 		err, again = s.refuse(f, m, err)
 	}
+	waiting := len(s.queue) > 0 || len(s.behind) > 0
 	s.mu.Unlock()
-	// Something may have waited for this.
-	s.nudge()
+	if waiting {
+		s.nudge()
+	}
 	if again {
 		return
 	}

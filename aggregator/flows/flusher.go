@@ -132,16 +132,19 @@ func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Desti
 	wake(f.nudge)
 }
 
-// After receives what a commit made stale, and the event of the commit, which is
+// After receives what a commit made stale, and the event of the commit or nil, which is
 // published with the number of flows that were removed. If several commits share
 // a pass, the event of the last one has the number. After does not wait for
 // conntrack. It may call Config.Publish, which must not block or call the Flusher.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
-	if f.cfg.Conntrack == nil || len(stale) == 0 && len(f.events) == 0 && !f.busy {
+	late := len(f.events) > 0 || f.busy
+	if f.cfg.Conntrack == nil || len(stale) == 0 && (e == nil || !late) {
 		f.mu.Unlock()
-		f.cfg.Publish(e)
+		if e != nil {
+			f.cfg.Publish(e)
+		}
 		return
 	}
 	if len(f.events) >= maxEvents {
@@ -149,7 +152,9 @@ func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 		f.cfg.Publish(f.events[0])
 		f.events = f.events[1:]
 	}
-	f.events = append(f.events, e)
+	if e != nil {
+		f.events = append(f.events, e)
+	}
 	f.stale = append(f.stale, stale...)
 	if len(f.stale) > maxStale {
 		f.stale, f.incomplete = nil, true

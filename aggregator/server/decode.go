@@ -91,12 +91,14 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 }
 
 // request is the request of a call that is being received or admitted. The field tooLarge
-// belongs to the goroutine that receives; any goroutine calls the methods.
+// and size belong to the goroutine that receives; any goroutine calls the methods.
 type request struct {
 	// late fires if the only request of a call does not arrive in time.
 	late *time.Timer
 	// tooLarge is why a request of a stream has lost its content.
 	tooLarge error
+	// size is how many bytes of the request were decoded.
+	size int
 
 	mu sync.Mutex
 	// release gives back what the request has reserved; nil if that is nothing.
@@ -176,6 +178,7 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	if err = countList(m, b); err == nil && len(b) > smallRequest {
 		b, err = d.measure(ctx, c, m, b)
 	}
+	r.size = len(b)
 	if err == nil {
 		err = malformed(proto.Unmarshal(b, m))
 	}

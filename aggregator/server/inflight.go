@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 const (
@@ -77,17 +74,17 @@ func newInFlight(publisher string, partial *partialSnapshots) *inFlight {
 	return &inFlight{publisher: publisher, partial: partial, room: make(chan struct{}, 1)}
 }
 
-// receive counts a message. It waits while too much is in flight.
+// receive counts a message of n bytes, which is a part of a snapshot if there is more. It waits while
+// too much is in flight.
 //
 // Possible errors: errLimit, ctx's.
-func (f *inFlight) receive(ctx context.Context, req *weftv1.PublishRequest) error {
-	n := proto.Size(req)
+func (f *inFlight) receive(ctx context.Context, n int, more bool) error {
 	if f.parts == 0 {
 		if err := f.wait(ctx); err != nil {
 			return err
 		}
 	}
-	if !req.GetMore() {
+	if !more {
 		f.last = n
 		return nil
 	}

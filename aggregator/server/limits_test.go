@@ -10,7 +10,6 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 // pipeConn is a connection that can only be closed.
@@ -167,12 +166,9 @@ func TestUnfinishedSnapshotsAreBounded(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	b := newInFlight("p", &partialSnapshots{byPublisher: counts[string]{}})
 	ctx, cancel := context.WithCancel(t.Context())
-	message := func(bytes int, more bool) *weftv1.PublishRequest {
-		return &weftv1.PublishRequest{More: more, Update: &weftv1.PublishRequest_Withdraw{Withdraw: string(make([]byte, bytes))}}
-	}
 	take := func(bytes int, more bool) {
 		t.Helper()
-		if err := b.receive(ctx, message(bytes, more)); err != nil {
+		if err := b.receive(ctx, bytes, more); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +183,7 @@ func TestInFlight(t *testing.T) {
 		t.Fatalf("an update of %d bytes, parts %v", n, b.partial.byPublisher)
 	}
 	taken := make(chan error)
-	go func() { taken <- b.receive(ctx, message(1, false)) }()
+	go func() { taken <- b.receive(ctx, 1, false) }()
 	select {
 	case err := <-taken:
 		t.Fatalf("a message was taken while too much was in flight: %v", err)

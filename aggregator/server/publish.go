@@ -103,10 +103,10 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 				return err
 			}
 		}
-		if err := f.receive(ctx, req); err != nil {
+		push := callerFrom(ctx).request
+		if err := f.receive(ctx, push.size, req.GetMore()); err != nil {
 			return err
 		}
-		push := callerFrom(ctx).request
 		result, err := session.PushTooLarge(req, push.tooLarge)
 		push.admitted()
 		if err != nil {
