@@ -128,7 +128,7 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	limitGarbage()
+	limitGarbage(false)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return newIdler().run(ctx) })
 	if err := d.start(ctx, g); err != nil {

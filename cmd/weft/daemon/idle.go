@@ -9,14 +9,22 @@ import (
 	"time"
 )
 
-// gcPercent is how much a heap grows until it is collected. With Go's 100, the heap of a daemon that
-// compiles the large updates of a hostile publisher one after the other grows by up to 65 MiB
-// (TestPortSets of cmd/weft/attack), with this by 51.
-const gcPercent = 75
+const (
+	// gcPercent is how much a heap grows until it is collected. With Go's 100, the heap of a daemon that
+	// compiles the large updates of a hostile publisher one after the other grows by up to 65 MiB
+	// (TestPortSets of cmd/weft/attack), with this by 51.
+	gcPercent = 75
+	// idleGCPercent is the same for an idle daemon. A collection costs as much as 30 single changes.
+	idleGCPercent = 150
+)
 
-// limitGarbage sets gcPercent, unless the operator has set GOGC.
-func limitGarbage() {
-	if os.Getenv("GOGC") == "" {
+// limitGarbage sets the percentage of an idle or busy daemon, unless the operator has set GOGC.
+func limitGarbage(idle bool) {
+	switch {
+	case os.Getenv("GOGC") != "":
+	case idle:
+		debug.SetGCPercent(idleGCPercent)
+	default:
 		debug.SetGCPercent(gcPercent)
 	}
 }
@@ -37,11 +45,12 @@ type idler struct {
 	period time.Duration
 	// quietBytes is how much an idle daemon allocates in a period at most.
 	quietBytes uint64
-	// minBytes is how much must have been allocated before a collection is worth it.
+	// minBytes is how much more the process must hold before a collection is worth it.
 	minBytes uint64
 	read     func() heap
 	free     func()
-	setOne   func(bool)
+	// setIdle is called when the daemon becomes idle or busy.
+	setIdle func(bool)
 	// last is the heap one period ago, freed the heap after it was last freed.
 	last, freed heap
 	idle        bool
@@ -57,12 +66,7 @@ type heap struct {
 }
 
 func newIdler() *idler {
-	i := &idler{period: 2 * time.Second, quietBytes: 2 << 20, minBytes: 16 << 20, read: readHeap, free: debug.FreeOSMemory, setOne: setOneProcessor}
-	if os.Getenv("GOMAXPROCS") != "" {
-		// The operator has set the number of processors.
-		i.setOne = func(bool) {}
-	}
-	return i
+	return &idler{period: 2 * time.Second, quietBytes: 2 << 20, minBytes: 16 << 20, read: readHeap, free: debug.FreeOSMemory, setIdle: setIdle}
 }
 
 // run judges each period until ctx ends. It returns nil.
@@ -80,30 +84,33 @@ func (i *idler) run(ctx context.Context) error {
 }
 
 // judge looks at the period that ends. After an idle one it frees memory if the
-// process has allocated half of what it holds since it last did.
+// process holds half as much again as when it last did.
 func (i *idler) judge() {
 	now := i.read()
 	idle := now.allocated-i.last.allocated < i.quietBytes
 	i.last = now
-	if idle && now.allocated-i.freed.allocated > max(i.minBytes, now.held/2) {
+	if idle && now.held > i.freed.held+max(i.minBytes, i.freed.held/2) {
 		i.free()
 		i.freed = i.read()
 		i.last = i.freed
 	}
 	if idle != i.idle {
 		i.idle = idle
-		i.setOne(idle)
+		i.setIdle(idle)
 	}
 }
 
-// setOneProcessor makes Go code run on one processor, or on all that the process may
-// use.
-func setOneProcessor(one bool) {
-	if one {
+// setIdle makes Go code run on one processor and with more garbage, or on all processors
+// that the process may use. It leaves alone GOMAXPROCS and GOGC if the operator has set them.
+func setIdle(idle bool) {
+	limitGarbage(idle)
+	switch {
+	case os.Getenv("GOMAXPROCS") != "":
+	case idle:
 		runtime.GOMAXPROCS(1)
-		return
+	default:
+		runtime.SetDefaultGOMAXPROCS()
 	}
-	runtime.SetDefaultGOMAXPROCS()
 }
 
 // readHeap reads the state of the heap without stopping the program.

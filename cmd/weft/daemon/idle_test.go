@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 )
@@ -10,41 +11,51 @@ import (
 // little or too much to collect for.
 func TestIdler(t *testing.T) {
 	const mib = 1 << 20
-	now, freed, one := heap{held: 100 * mib}, 0, false
-	c := &idler{quietBytes: 4 * mib, minBytes: 16 * mib, read: func() heap { return now }, free: func() { freed++ }, setOne: func(a bool) { one = a }}
-	var frees []int
-	var alone []bool
-	for _, allocate := range []uint64{
-		200,  // the start
-		1, 1, // quiet
-		60,    // a burst
-		10,    // it ebbs away
-		1,     // quiet
-		3, 30, // less than half of what is held, then more
-		1,
-	} {
-		now.allocated += allocate * mib
-		c.judge()
-		frees, alone = append(frees, freed), append(alone, one)
+	now, freed, idle := heap{}, 0, false
+	c := &idler{
+		quietBytes: 4 * mib, minBytes: 16 * mib, read: func() heap { return now }, setIdle: func(a bool) { idle = a },
+		free: func() { freed, now.held = freed+1, 40*mib },
 	}
-	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2}; !slices.Equal(frees, want) {
+	var frees []int
+	var calm []bool
+	for _, period := range []struct{ allocated, held uint64 }{
+		{200, 100},        // the start
+		{1, 100}, {1, 41}, // quiet
+		{60, 90}, {10, 90}, // a burst, which ebbs away
+		{1, 90},           // quiet
+		{3, 58}, {30, 58}, // less than half of what was held, allocated slowly and at once
+		{1, 58}, {1, 61},
+	} {
+		now.allocated += period.allocated * mib
+		now.held = period.held * mib
+		c.judge()
+		frees, calm = append(frees, freed), append(calm, idle)
+	}
+	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2, 3}; !slices.Equal(frees, want) {
 		t.Errorf("freed %v times, want %v", frees, want)
 	}
-	if want := []bool{false, true, true, false, false, true, true, false, true}; !slices.Equal(alone, want) {
-		t.Errorf("on one processor %v, want %v", alone, want)
+	if want := []bool{false, true, true, false, false, true, true, false, true, true}; !slices.Equal(calm, want) {
+		t.Errorf("idle %v, want %v", calm, want)
 	}
 }
 
-// TestSetOneProcessor goes to one processor and back.
-func TestSetOneProcessor(t *testing.T) {
-	all := runtime.GOMAXPROCS(0)
+// TestSetIdle goes to one processor and more garbage, and back.
+func TestSetIdle(t *testing.T) {
+	all, percent := runtime.GOMAXPROCS(0), debug.SetGCPercent(100)
+	defer debug.SetGCPercent(percent)
 	defer runtime.GOMAXPROCS(all)
-	setOneProcessor(true)
+	setIdle(true)
 	if n := runtime.GOMAXPROCS(0); n != 1 {
-		t.Errorf("one processor: there are %d", n)
+		t.Errorf("idle: there are %d processors", n)
 	}
-	if setOneProcessor(false); runtime.GOMAXPROCS(0) < 1 || runtime.NumCPU() > 1 && runtime.GOMAXPROCS(0) == 1 {
+	if n := debug.SetGCPercent(100); n != idleGCPercent {
+		t.Errorf("idle: garbage is collected at %d percent", n)
+	}
+	if setIdle(false); runtime.GOMAXPROCS(0) < 1 || runtime.NumCPU() > 1 && runtime.GOMAXPROCS(0) == 1 {
 		t.Errorf("back on %d processors of %d", runtime.GOMAXPROCS(0), runtime.NumCPU())
+	}
+	if n := debug.SetGCPercent(100); n != gcPercent {
+		t.Errorf("busy: garbage is collected at %d percent", n)
 	}
 }
 
