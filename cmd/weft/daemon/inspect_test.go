@@ -1,24 +1,37 @@
 package daemon
 
 import (
-	"bufio"
-	"maps"
-	"slices"
-	"strings"
+	"net"
+	"net/netip"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-// TestListening reads the sockets that listen, and nothing after them.
+// TestListening finds ports that are listened on, of each family and while they are.
 func TestListening(t *testing.T) {
-	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0
-   1: 0100007F:280A 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 2 1 0 100 0 0 10 0
-   2: 0100007F:0050 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 3 1 0 100 0 0 10 0
-   3: 00000000:0051 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4 1 0 100 0 0 10 0
-`
-	ports := make(map[uint16]bool)
-	listening(bufio.NewScanner(strings.NewReader(table)), ports)
-	if got := slices.Sorted(maps.Keys(ports)); !slices.Equal(got, []uint16{22, 10250}) {
-		t.Errorf("ports %v: want 22 and 10250", got)
+	for _, test := range []struct {
+		family  uint8
+		address string
+	}{{unix.AF_INET, "127.0.0.1:0"}, {unix.AF_INET6, "[::1]:0"}} {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", test.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dialer, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dialer.Close()
+		port := func(a net.Addr) uint16 { return netip.MustParseAddrPort(a.String()).Port() }
+		ports := make(map[uint16]bool)
+		if err := listening(test.family, ports); err != nil || !ports[port(l.Addr())] || ports[port(dialer.LocalAddr())] {
+			t.Errorf("%s is listened on and %s is not: %v, %v", l.Addr(), dialer.LocalAddr(), ports, err)
+		}
+		_ = l.Close()
+		ports = make(map[uint16]bool)
+		if err := listening(test.family, ports); err != nil || ports[port(l.Addr())] {
+			t.Errorf("%s is not listened on any more: %v, %v", l.Addr(), ports, err)
+		}
 	}
 }
