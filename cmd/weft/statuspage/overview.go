@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -23,12 +22,12 @@ const (
 // overview is what the aggregator has, and the conditions of the node's processes, read at once.
 type overview struct {
 	at         time.Time
-	processes  []*conditions.Process
-	fragments  *weftv1.ListFragmentsResponse
-	publishers *weftv1.ListPublishersResponse
+	Processes  []*conditions.Process
+	Fragments  *weftv1.ListFragmentsResponse
+	Publishers *weftv1.ListPublishersResponse
 	history    *weftv1.ListRevisionsResponse
-	// err is why there is nothing, and noHistory why there is no history.
-	err, noHistory error
+	// Err is why there is nothing, and NoHistory why there is no history.
+	Err, NoHistory error
 }
 
 // read returns what the aggregator has, at most maxAge ago.
@@ -41,17 +40,17 @@ func (p *Page) read(ctx context.Context) *overview {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o := &overview{}
-	o.err = p.conn.Do(ctx, func(c *client.Client) (err error) {
-		if o.processes, err = get.ReadStatus(ctx, &p.conn); err != nil {
+	o.Err = p.conn.Do(ctx, func(c *client.Client) (err error) {
+		if o.Processes, err = get.ReadStatus(ctx, &p.conn); err != nil {
 			return err
 		}
-		if o.fragments, err = c.List(ctx); err != nil {
+		if o.Fragments, err = c.List(ctx); err != nil {
 			return err
 		}
-		if o.publishers, err = c.ListPublishers(ctx); err != nil {
+		if o.Publishers, err = c.ListPublishers(ctx); err != nil {
 			return err
 		}
-		o.history, o.noHistory = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: maxCommits})
+		o.history, o.NoHistory = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: maxCommits})
 		return nil
 	})
 	o.at = time.Now()
@@ -63,127 +62,60 @@ func (p *Page) read(ctx context.Context) *overview {
 
 // showOverview shows the node.
 func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
-	o := p.read(r.Context())
-	live := list{headline(o)}
-	if o.err == nil {
-		live = append(live, findings(o.fragments.GetFragments()), rejections(o.publishers.GetPublishers(), o.at),
-			section("Conditions", get.Status(o.processes, o.at)), section("Publishers", get.Publishers(o.publishers.GetPublishers(), o.at)),
-			section("Fragments", get.Fragments(o.fragments.GetFragments(), 0, o.at)),
-			p.commits(o))
-	}
-	p.write(w, "Status", live, nil)
+	p.write(w, "status", p.read(r.Context()))
 }
 
-// headline says first whether the node is all right, and else what is wrong and what to do.
-func headline(o *overview) node {
-	if o.err != nil {
-		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
-	}
-	worst, items := conditions.OK, list{}
-	for _, p := range o.processes {
+// State is the worst one of the processes.
+func (o *overview) State() (worst conditions.State) {
+	for _, p := range o.Processes {
 		worst = max(worst, p.State())
-		for _, c := range p.Wrong() {
-			items = append(items, el("li", el("p", el("strong", text(c.Name)), text(fmt.Sprintf(" of weft %s is %s: %s", p.Process, c.State, c.Message))), el("p", text("Remedy: "+c.Remedy+"."))))
-		}
 	}
-	if worst == conditions.OK {
-		return el("h1", text(fmt.Sprintf("This node is ready: revision %d has %d fragments of %d publishers.",
-			o.fragments.GetRevision(), len(o.fragments.GetFragments()), len(o.publishers.GetPublishers())))).with("class", "good")
-	}
-	return list{el("h1", text(fmt.Sprintf("This node is %s.", worst))).with("class", "bad"), el("ul", items).with("class", "bad")}
+	return worst
 }
 
-// findings lists the findings of fragments, each once.
-func findings(fragments []*weftv1.FragmentStatus) node {
-	items := list{}
+// Findings returns the findings of fragments, each once.
+func (o *overview) Findings() (out []*weftv1.Finding) {
 	seen := make(map[string]bool)
-	for _, f := range fragments {
+	for _, f := range o.Fragments.GetFragments() {
 		for _, found := range f.GetFindings() {
 			// Both parties have it, each with its own rules.
 			key := found.GetId() + found.GetExample() + found.GetSubject().Text() + " " + found.GetOther().Text()
-			if seen[key] || len(items) == maxRows {
-				continue
+			if !seen[key] && len(out) < maxRows {
+				seen[key] = true
+				out = append(out, found)
 			}
-			seen[key] = true
-			item := el("li", el("p", el("strong", text(found.GetId())), text(": "+found.GetText()+". "+found.GetRemedy()+".")), el("p", text(strings.Join(found.GetRules(), "; "))))
-			if found.GetExample() != "" {
-				item.children = append(item.children, el("p", text("For example: "+found.GetExample())))
-			}
-			items = append(items, item)
 		}
 	}
-	if len(items) == 0 {
-		return list{el("h2", text("Findings")), el("p", text("None."))}
-	}
-	return list{el("h2", text(fmt.Sprintf("Findings (%d)", len(items)))), el("ul", items)}
+	return out
 }
 
-// rejections lists the last rejection of each publisher.
-func rejections(publishers []*weftv1.PublisherStatus, now time.Time) node {
-	items := list{}
-	for _, p := range publishers {
-		r := p.GetLastRejection()
-		if r == nil || len(items) == maxRows {
-			continue
-		}
-		e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
-		ago := now.Sub(p.GetLastRejected().AsTime()).Round(time.Second)
-		items = append(items, el("li", el("p", text(fmt.Sprintf("%v ago: %s", ago, e.Detail())))))
-	}
-	if len(items) == 0 {
-		return list{el("h2", text("Rejected updates and conflicts")), el("p", text("None."))}
-	}
-	return list{el("h2", text("Rejected updates and conflicts")), el("ul", items).with("class", "bad")}
+// Rejections returns the last rejection of each publisher.
+func (o *overview) Rejections() []string {
+	out := get.Publishers(o.Publishers, o.at).Notes
+	return out[:min(len(out), maxRows)]
 }
 
-// commits lists the last commits.
-func (p *Page) commits(o *overview) node {
-	if o.noHistory != nil {
-		return list{el("h2", text("Commits")), el("p", text(o.noHistory.Error()))}
-	}
+// ConditionRows, PublisherRows and FragmentRows return the tables of weft get.
+func (o *overview) ConditionRows() *get.Rows { return get.Status(o.Processes, o.at) }
+func (o *overview) PublisherRows() *get.Rows { return get.Publishers(o.Publishers, o.at) }
+func (o *overview) FragmentRows() *get.Rows {
+	return get.Fragments(o.Fragments.GetFragments(), 0, o.at)
+}
+
+// CommitRows returns the last commits.
+func (o *overview) CommitRows() *get.Rows {
 	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "BYTES", "WAIT", "BUILD", "KERNEL", "ELEMENTS", "RULES"}}
 	for _, r := range o.history.GetRevisions() {
-		names := make([]string, 0, len(r.GetFragments()))
-		for _, f := range r.GetFragments() {
-			names = append(names, f.GetFragment().Text())
-		}
+		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
 		c := r.GetChanges()
-		t.Rows = append(t.Rows, []string{
-			fmt.Sprint(r.GetRevision()), r.GetTime().AsTime().Local().Format(time.DateTime), cli.Some(names), fmt.Sprint(r.GetSize()),
+		t.Add(r.GetRevision(), r.GetTime().AsTime().Local().Format(time.DateTime), cli.Some(names), r.GetSize(),
 			short(r.GetWait().AsDuration()), short(r.GetBuild().AsDuration()), short(r.GetKernel().AsDuration()),
-			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()),
-		})
+			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()))
 	}
-	return section("Commits", t)
+	return t
 }
 
 // short returns a duration in milliseconds.
 func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
-}
-
-// section is a table with its title, of at most maxRows rows.
-func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
-
-// table returns a table.
-func table(t *get.Rows) node {
-	if len(t.Rows) == 0 {
-		return el("p", text("None."))
-	}
-	head, rows := list{}, list{}
-	for _, c := range t.Columns {
-		head = append(head, el("th", text(c[:1]+strings.ToLower(c[1:]))).with("scope", "col"))
-	}
-	for _, row := range t.Rows[:min(len(t.Rows), maxRows)] {
-		cells := list{}
-		for _, c := range row {
-			cells = append(cells, el("td", text(c)))
-		}
-		rows = append(rows, el("tr", cells))
-	}
-	out := list{el("div", el("table", el("thead", el("tr", head)), el("tbody", rows))).with("class", "table")}
-	if n := len(t.Rows) - maxRows; n > 0 {
-		out = append(out, el("p", text(fmt.Sprintf("And %d more.", n))))
-	}
-	return out
 }

@@ -2,69 +2,30 @@ package statuspage
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// field is an input of a form with its label.
-func field(label, name, value, hint string) node {
-	return el("label", text(label+" "), el("input").with("name", name, "value", value, "placeholder", hint))
+// servicesPage is the content of the page of Services: those that Word is in, or the endpoints of one.
+type servicesPage struct {
+	Word      string
+	Found     *get.FoundServices
+	Key       model.Key
+	Endpoints *get.Rows
+	Err       error
 }
 
-// showServices lists the Services that a word is in, and the endpoints of one.
+// showServices lists the Services that a word is in, or the endpoints of one.
 func (p *Page) showServices(w http.ResponseWriter, r *http.Request) {
-	word, name := r.URL.Query().Get("q"), r.URL.Query().Get("name")
-	form := el("form", field("Name or namespace", "q", word, "web"), el("button", text("Find")))
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	below := list{el("h1", text("Services")), form}
-	if name != "" {
-		below = append(below, p.endpoints(ctx, name))
-	} else {
-		below = append(below, p.services(ctx, word))
+	s := servicesPage{Word: r.URL.Query().Get("q")}
+	if name := r.URL.Query().Get("name"); name == "" {
+		s.Found, s.Err = get.FindServices(ctx, &p.conn, s.Word, maxRows)
+	} else if s.Key, s.Err = get.ParseServiceName(name); s.Err == nil {
+		s.Endpoints, s.Err = get.Endpoints(ctx, &p.conn, s.Key)
 	}
-	p.write(w, "Services", nil, el("main", below))
-}
-
-// services lists Services.
-func (p *Page) services(ctx context.Context, word string) node {
-	found, err := get.FindServices(ctx, &p.conn, word, maxRows)
-	if err != nil {
-		return el("p", text(err.Error())).with("class", "bad")
-	}
-	links := list{}
-	for _, name := range found.Names {
-		links = append(links, el("a", text(name)).with("href", Root+"services?name="+name), text(" "))
-	}
-	c := found.Counters
-	return list{
-		el("p", text(fmt.Sprintf("%d of %d Services. Received: %d changes of Services, %d of EndpointSlices; %d changes made.",
-			found.Matched, found.Of, c.GetServiceEvents(), c.GetSliceEvents(), c.GetServiceChanges()))),
-		table(found.Rows), notes(found.Rows),
-		el("h2", text("Endpoints of")), el("p", links),
-	}
-}
-
-// endpoints lists the endpoints of a Service.
-func (p *Page) endpoints(ctx context.Context, name string) node {
-	key, err := get.ParseServiceName(name)
-	if err != nil {
-		return el("p", text(err.Error())).with("class", "bad")
-	}
-	rows, err := get.Endpoints(ctx, &p.conn, key)
-	if err != nil {
-		return el("p", text(err.Error())).with("class", "bad")
-	}
-	return list{section("Endpoints of "+key.String(), rows), notes(rows)}
-}
-
-// notes lists why rows are not in force.
-func notes(rows *get.Rows) node {
-	out := list{}
-	for _, n := range rows.Notes {
-		out = append(out, el("p", text(n)).with("class", "bad"))
-	}
-	return out
+	p.write(w, "services", &s)
 }
