@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -121,18 +122,12 @@ type listener struct {
 // listenersOf returns the addresses and ports of a port of a Service.
 func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []listener) {
 	b := &p.Backends[family]
-	inside := b.Cluster
-	if s.InternalLocal {
-		inside = b.Local
-	}
-	if ip := p.ClusterIPs[family]; ip.IsValid() {
-		out = append(out, listener{fmt.Sprintf("%s . %s . %d", ip, p.Protocol, p.Number), inside, b})
-	}
-	for _, e := range p.External[family] {
-		out = append(out, listener{fmt.Sprintf("%s . %s . %d", e.Addr, p.Protocol, p.Number), b.Cluster, b})
-	}
-	if p.NodePort != 0 {
-		out = append(out, listener{fmt.Sprintf("%s . %d", p.Protocol, p.NodePort), b.Cluster, b})
+	for i, key := range get.ElementKeys(p, family) {
+		main := b.Cluster
+		if i == 0 && p.ClusterIPs[family].IsValid() && s.InternalLocal {
+			main = b.Local
+		}
+		out = append(out, listener{key, main, b})
 	}
 	return out
 }

@@ -133,6 +133,22 @@ func usesOf(b *model.Backends) []endpointView {
 	return out
 }
 
+// ElementKeys returns the keys of the elements that weft's maps have for a port of a Service: by ClusterIP, by external addresses
+// and by NodePort.
+func ElementKeys(p *model.Port, family model.Family) (keys []string) {
+	add := func(a netip.Addr) { keys = append(keys, fmt.Sprintf("%s . %s . %d", a, p.Protocol, p.Number)) }
+	if ip := p.ClusterIPs[family]; ip.IsValid() {
+		add(ip)
+	}
+	for _, e := range p.External[family] {
+		add(e.Addr)
+	}
+	if p.NodePort != 0 {
+		keys = append(keys, fmt.Sprintf("%s . %d", p.Protocol, p.NodePort))
+	}
+	return keys
+}
+
 const policyLocal = "Local"
 
 func policyWord(local bool) string {
