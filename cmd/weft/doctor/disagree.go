@@ -40,36 +40,35 @@ const (
 
 // checkDisagree compares the Services as weft knows them from the API with weft's elements in the
 // kernel. What changes meanwhile is not a difference, so those that are found are looked for again.
-func checkDisagree(ctx context.Context, n *node) ([]Finding, error) {
+func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	state := n.services()
 	if state.Revision == 0 {
-		return nil, nil
+		return nil
 	}
 	kernel, err := readElements()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	families := publish.Families(filepath.Join(n.Root, "proc"))
 	found := differences(state, kernel, families)
 	if len(found) == 0 {
-		return nil, nil
+		return nil
 	}
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the Services of the API and the kernel differ in %d places, and there was no time to look whether that lasts", len(found))
-	case <-time.After(pause):
+	if !cli.Pause(ctx, pause) {
+		return fmt.Errorf("the Services of the API and the kernel differ in %d places, and there was no time to look whether that lasts", len(found))
 	}
 	if state, err = n.readServices(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if kernel, err = readElements(); err != nil {
-		return nil, err
+		return err
 	}
 	lasting := make(map[difference]bool)
 	for _, d := range differences(state, kernel, families) {
 		lasting[d] = true
 	}
-	return describeDifferences(slices.DeleteFunc(found, func(d difference) bool { return !lasting[d] })), nil
+	r.describe(slices.DeleteFunc(found, func(d difference) bool { return !lasting[d] }))
+	return nil
 }
 
 // differences compares Services with elements, in the IP families of the node. A family whose
@@ -160,8 +159,8 @@ func endpointText(e model.Endpoint) string {
 	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
 }
 
-// describeDifferences returns a finding for each sort.
-func describeDifferences(found []difference) (out []Finding) {
+// describe adds a finding for each sort.
+func (r *findings) describe(found []difference) {
 	const restart = "Look at weft's log for updates that were rejected (`weft get`), and restart weft: at its start it compares the kernel with the API, and writes what differs"
 	for sort, f := range [...]struct{ found, meaning, remedy string }{
 		missingListener: {"%d addresses of Services in the API are not in the kernel: %s", "Connections to them are not forwarded on this node", restart},
@@ -186,9 +185,6 @@ func describeDifferences(found []difference) (out []Finding) {
 			}
 			names = append(names, name)
 		}
-		if len(names) > 0 {
-			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(names), cli.Some(names)), Meaning: f.meaning, Remedy: f.remedy})
-		}
+		r.addSome(names, f.found, f.meaning, f.remedy)
 	}
-	return out
 }

@@ -50,7 +50,7 @@ func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Sev
 // check examines one thing. An error means that it could not be examined.
 type check struct {
 	name string
-	run  func(ctx context.Context, n *node) ([]Finding, error)
+	run  func(ctx context.Context, n *node, r *findings) error
 }
 
 // checks are all checks, in the order of a report.
@@ -124,8 +124,8 @@ func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []chec
 }
 
 // examine runs a check.
-func (c *check) examine(ctx context.Context, n *node) []Finding {
-	found, err := c.run(ctx, n)
+func (c *check) examine(ctx context.Context, n *node) (found findings) {
+	err := c.run(ctx, n, &found)
 	for i := range found {
 		found[i].Check = c.name
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // Severity is how bad a finding is.
@@ -31,6 +33,21 @@ type Finding struct {
 	Meaning string `json:"meaning"`
 	// Remedy is what to do.
 	Remedy string `json:"remedy"`
+}
+
+// findings are the findings of a check.
+type findings []Finding
+
+// add adds a finding.
+func (r *findings) add(severity Severity, found, meaning, remedy string) {
+	*r = append(*r, Finding{Severity: severity, Found: found, Meaning: meaning, Remedy: remedy})
+}
+
+// addSome adds an error about things that are named; found is a format of their number and names.
+func (r *findings) addSome(names []string, found, meaning, remedy string) {
+	if len(names) > 0 {
+		r.add(Error, fmt.Sprintf(found, len(names), cli.Some(names)), meaning, remedy)
+	}
 }
 
 // order has the worst first.
