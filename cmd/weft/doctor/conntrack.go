@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+
+	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
 // Shares of the connection tracking table, in percent.
@@ -52,10 +54,8 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 // lost adds the finding that connections were lost because the connection tracking table is full, and reports whether it
 // is. What the connections were to find out is not known then; checkConntrack has the cause.
 func (r *findings) lost(n *node, what string) bool {
-	const dir = "proc/sys/net/netfilter/"
-	most, _, err1 := n.number(dir + "nf_conntrack_max")
-	count, _, err2 := n.number(dir + "nf_conntrack_count")
-	if err1 != nil || err2 != nil || most == 0 || count*100/most < fullShare {
+	count, most, err := sysctl.Tracked(n.Root)
+	if err != nil || most == 0 || count*100/most < fullShare {
 		return false
 	}
 	r.add(Unknown, "connections of weft doctor were lost, and the connection tracking table is full: "+what,

@@ -93,17 +93,10 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 	if err != nil {
 		return f, p, err
 	}
-	f.protocol = cmp.Or(to.protocol, uint8(unix.IPPROTO_TCP))
-	if q.Protocol != "" {
-		n, ok := protocols[q.Protocol]
-		if !ok {
-			return f, p, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", q.Protocol)
-		}
-		if to.protocol != 0 && n != to.protocol {
-			return f, p, cli.Usagef("--protocol %s: port %d of the Service is %s", q.Protocol, to.port, protocolName(to.protocol))
-		}
-		f.protocol = n
+	if f.protocol, err = to.protocolOf(q.Protocol); err != nil {
+		return f, p, err
 	}
+	f.protocol = cmp.Or(f.protocol, uint8(unix.IPPROTO_TCP))
 	src, dst, err := pair(from, to, q.IPv6)
 	if err != nil {
 		return f, p, err

@@ -77,6 +77,21 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
+// protocolOf returns the protocol of the flag --protocol or else of the Service's port, 0 if both are unknown.
+func (p *place) protocolOf(flag string) (uint8, error) {
+	if flag == "" {
+		return p.protocol, nil
+	}
+	n, ok := protocols[flag]
+	switch {
+	case !ok:
+		return 0, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", flag)
+	case p.protocol != 0 && n != p.protocol:
+		return 0, cli.Usagef("--protocol %s: port %d of the Service is %s", flag, p.port, protocolName(p.protocol))
+	}
+	return n, nil
+}
+
 // parsePort parses a port number; nothing means none.
 func parsePort(text string) (uint16, error) {
 	if text == "" {

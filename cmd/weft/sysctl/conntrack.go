@@ -148,6 +148,14 @@ func (c Conntrack) Apply(root string) ([]outcome, error) {
 	return out, nil
 }
 
+// Tracked returns how many connections the kernel tracks, and how many it tracks at most. It fails if nf_conntrack is not loaded.
+func Tracked(root string) (count, most int, err error) {
+	if count, err = readInt(filepath.Join(root, netfilterDir, "nf_conntrack_count")); err == nil {
+		most, err = readInt(filepath.Join(root, maxFile))
+	}
+	return count, most, err
+}
+
 func readInt(path string) (int, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // one of the files above
 	if err != nil {
