@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -201,13 +202,11 @@ func (c *cluster) services(ctx context.Context, r *report) error {
 
 // exit returns the exit code as an error, nil for 0.
 func (r *report) exit() error {
-	for _, e := range []struct {
-		level level
-		code  int
-	}{{blocks, exitBlocks}, {differs, exitDiffers}} {
-		if r.count(e.level) > 0 {
-			return cli.ExitCode(e.code)
-		}
+	switch {
+	case r.count(blocks) > 0:
+		return cli.ExitCode(exitBlocks)
+	case r.count(differs) > 0:
+		return cli.ExitCode(exitDiffers)
 	}
 	return nil
 }
@@ -242,12 +241,8 @@ func (r *report) print(w io.Writer) error {
 	for _, n := range r.Services {
 		services += n
 	}
-	mode := r.Mode
-	if mode == "" {
-		mode = "unknown"
-	}
 	fmt.Fprintf(&b, "%d nodes (%d with weft, %d with both), %d Services, kube-proxy in mode %s: %d block, %d differ\n",
-		total, r.Nodes[takeover.Weft], r.Nodes[takeover.Beside], services, mode, r.count(blocks), r.count(differs))
+		total, r.Nodes[takeover.Weft], r.Nodes[takeover.Beside], services, cmp.Or(r.Mode, "unknown"), r.count(blocks), r.count(differs))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
