@@ -22,7 +22,7 @@ func TestObjects(t *testing.T) {
 		}
 		return &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{m}}
 	}
-	first := fragment([]*weftv1.Object{counter("a", ""), {Kind: "quota", Name: "a", Text: "1 mbytes"}, counter("b", "")}, "fast", "slow")
+	first := fragment([]*weftv1.Object{counter("a", ""), counter("b", ""), {Kind: "quota", Name: "a", Text: "1 mbytes"}}, "fast", "slow")
 	c, err := newContent(first)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fragment([]*weftv1.Object{{Kind: "quota", Name: "a", Text: "1 mbytes"}, counter("b", "packets 1 bytes 2"), counter("c", "")}, "slow", "new")
+	want := fragment([]*weftv1.Object{counter("b", "packets 1 bytes 2"), counter("c", ""), {Kind: "quota", Name: "a", Text: "1 mbytes"}}, "new", "slow")
 	if got := changed.fragment(time.Now()); !proto.Equal(got, want) {
 		t.Errorf("after the patch %v\nwant %v", got, want)
 	}
