@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,24 +46,12 @@ func newNode(ctx context.Context, cfg Config) *node {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Root == "" {
-		cfg.Root = "/"
-	}
+	cfg.Root = cmp.Or(cfg.Root, "/")
 	n := &node{Config: cfg}
-	n.dial = sync.OnceValues(func() (*client.Client, error) {
-		c, err := client.Dial(ctx, client.Config{Socket: cfg.Socket, Publisher: cfg.Publisher, DialTimeout: -1})
-		if err == nil {
-			n.own(c)
-		}
-		return c, err
+	n.dial = once(n, func() (*client.Client, error) {
+		return client.Dial(ctx, client.Config{Socket: cfg.Socket, Publisher: cfg.Publisher, DialTimeout: -1})
 	})
-	n.open = sync.OnceValues(func() (*kernel.Conn, error) {
-		c, err := kernel.Open(kernel.Config{})
-		if err == nil {
-			n.own(c)
-		}
-		return c, err
-	})
+	n.open = once(n, func() (*kernel.Conn, error) { return kernel.Open(kernel.Config{}) })
 	n.tables = sync.OnceValues(func() ([]kernel.TableInfo, error) {
 		c, err := n.open()
 		if err != nil {
@@ -81,11 +70,17 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// own has close end c.
-func (n *node) own(c io.Closer) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closers = append(n.closers, c)
+// once returns what opens a connection at its first call. The node closes it.
+func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
+	return sync.OnceValues(func() (C, error) {
+		c, err := open()
+		if err == nil {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.closers = append(n.closers, c)
+		}
+		return c, err
+	})
 }
 
 func (n *node) close() {
