@@ -119,9 +119,8 @@ var (
 type conntrackSize string
 
 // Describe implements prometheus.Collector.
-func (conntrackSize) Describe(to chan<- *prometheus.Desc) {
-	to <- conntrackEntries
-	to <- conntrackLimit
+func (root conntrackSize) Describe(to chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(root, to)
 }
 
 // Collect implements prometheus.Collector. Without connection tracking there is nothing.

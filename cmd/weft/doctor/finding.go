@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
@@ -63,24 +64,20 @@ func sortFindings(all []Finding) {
 // printReport prints a line for each process of weft, a paragraph for each finding, and a last
 // line with their number.
 func printReport(w io.Writer, r *Report) error {
+	var b strings.Builder
 	for _, p := range r.Conditions {
-		if _, err := fmt.Fprintln(w, p); err != nil {
-			return err
-		}
-	}
-	for _, f := range r.Findings {
-		if _, err := fmt.Fprintf(w, "%s: %s: %s\n    %s.\n    %s.\n", f.Severity, f.Check, f.Found, f.Meaning, f.Remedy); err != nil {
-			return err
-		}
-	}
-	if len(r.Findings) == 0 {
-		_, err := fmt.Fprintf(w, "%d checks: nothing found\n", len(r.Checks))
-		return err
+		fmt.Fprintln(&b, p)
 	}
 	count := make(map[Severity]int)
 	for _, f := range r.Findings {
 		count[f.Severity]++
+		fmt.Fprintf(&b, "%s: %s: %s\n    %s.\n    %s.\n", f.Severity, f.Check, f.Found, f.Meaning, f.Remedy)
 	}
-	_, err := fmt.Fprintf(w, "%d checks: %d errors, %d warnings, %d not examined\n", len(r.Checks), count[Error], count[Warning], count[Unknown])
+	if len(r.Findings) == 0 {
+		fmt.Fprintf(&b, "%d checks: nothing found\n", len(r.Checks))
+	} else {
+		fmt.Fprintf(&b, "%d checks: %d errors, %d warnings, %d not examined\n", len(r.Checks), count[Error], count[Warning], count[Unknown])
+	}
+	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/net"
+
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
@@ -159,14 +161,9 @@ func checkPorts(_ context.Context, n *node, r *findings) error {
 	if err != nil {
 		return err
 	}
-	words := strings.Fields(text)
-	if len(words) != 2 {
-		return nil
-	}
-	first, err1 := strconv.Atoi(words[0])
-	last, err2 := strconv.Atoi(words[1])
-	if err1 != nil || err2 != nil || first > lastNodePort || last < firstNodePort {
-		return nil
+	var first, last int
+	if _, err := fmt.Sscan(text, &first, &last); err != nil || first > lastNodePort || last < firstNodePort {
+		return nil //nolint:nilerr // it is not a range
 	}
 	reserved, err := n.text("proc/sys/net/ipv4/ip_local_reserved_ports")
 	if err != nil || covers(reserved, max(first, firstNodePort), min(last, lastNodePort)) {
@@ -181,13 +178,7 @@ func checkPorts(_ context.Context, n *node, r *findings) error {
 // covers reports whether a list such as "80,30000-32767" has all ports from first to last.
 func covers(list string, first, last int) bool {
 	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			to = from
-		}
-		a, err1 := strconv.Atoi(from)
-		b, err2 := strconv.Atoi(to)
-		if err1 == nil && err2 == nil && a <= first && last <= b {
+		if ports, err := net.ParsePortRange(strings.TrimSpace(part)); err == nil && ports.Contains(first) && ports.Contains(last) {
 			return true
 		}
 	}
