@@ -184,9 +184,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 		w.Probability = p
 		return w
 	}
-	for _, c := range o.Choices {
-		w.Choices = append(w.Choices, c.What+": "+c.Result)
-	}
+	w.Choices = cli.Map(o.Choices, func(c eval.Choice) string { return c.What + ": " + c.Result })
 	return w
 }
 

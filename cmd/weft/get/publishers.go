@@ -8,6 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 var publishers = asking((*client.Client).ListPublishers, Publishers)
@@ -19,10 +20,8 @@ func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
 		return nil
 	}
-	t := newRows("LIMITS OF")
-	for _, l := range publishers[0].GetLimits() {
-		t.Columns = append(t.Columns, strings.ToUpper(l.GetName()))
-	}
+	names := cli.Map(publishers[0].GetLimits(), func(l *weftv1.LimitStatus) string { return strings.ToUpper(l.GetName()) })
+	t := newRows(append([]string{"LIMITS OF"}, names...)...)
 	for _, p := range publishers {
 		cells := []any{p.GetName()}
 		for _, l := range p.GetLimits() {

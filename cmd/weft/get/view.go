@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
@@ -82,13 +83,10 @@ func viewService(s *model.Service, outcome *outcomepb.Outcome) serviceView {
 		Namespace: s.Name.Namespace, Name: s.Name.Name, outcomeView: viewOutcome(outcome), ClusterIPs: addressTexts(s.ClusterIPs),
 		InternalTrafficPolicy: policyWord(s.InternalLocal), ExternalTrafficPolicy: policyWord(s.ExternalLocal),
 		AffinitySeconds: int(s.Affinity.Seconds()), HealthCheckNodePort: s.HealthCheckNodePort,
-		Ports: make([]portView, len(s.Ports)),
+		SourceRanges: cli.Map(slices.Concat(s.SourceRanges[:]...), netip.Prefix.String), Ports: make([]portView, len(s.Ports)),
 	}
 	if s.HealthCheckNodePort != 0 {
 		out.LocalReady = s.LocalReady[:]
-	}
-	for _, p := range slices.Concat(s.SourceRanges[:]...) {
-		out.SourceRanges = append(out.SourceRanges, p.String())
 	}
 	for i := range s.Ports {
 		out.Ports[i] = viewPort(&s.Ports[i])

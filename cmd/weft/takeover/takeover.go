@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -79,10 +80,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, p := range plans {
-		what = append(what, p.what)
-	}
-	return what, notices, conn.Close()
+	return cli.Map(plans, func(p plan) string { return p.what }), notices, conn.Close()
 }
 
 // find returns the plans for nftables and for legacy iptables, the notices, and the connection to the
