@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
@@ -203,10 +204,8 @@ func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler
 		if s.hardFail {
 			return fmt.Errorf("--%s: %w", e.flag, err)
 		}
-		select {
-		case <-ctx.Done():
+		if !cli.Pause(ctx, retry) {
 			return nil
-		case <-time.After(retry):
 		}
 	}
 }

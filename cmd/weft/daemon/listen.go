@@ -7,6 +7,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // portPatience is how long to wait for the port of a weft that is ending: the kernel
@@ -48,10 +50,8 @@ func bind(ctx context.Context, address string) (net.Listener, error) {
 		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
 			return l, err
 		}
-		select {
-		case <-ctx.Done():
+		if !cli.Pause(ctx, portPatience/20) {
 			return nil, ctx.Err()
-		case <-time.After(portPatience / 20):
 		}
 	}
 }
