@@ -118,7 +118,8 @@ func (d *daemon) newCluster() (*cluster, error) {
 		}
 		c.nodeName = strings.ToLower(strings.TrimSpace(name))
 	}
-	log := d.log.With("component", d.sourceComponent())
+	// The source and its events are of the first frontend.
+	log := d.log.With("component", d.publishers()[0])
 	before := func(ctx context.Context) bool { return restarted(ctx, c.socket, d.publishers()) }
 	src, api, err := d.frontend.source(d.settings.Settings, d.version, before, log)
 	if err != nil {
@@ -129,14 +130,6 @@ func (d *daemon) newCluster() (*cluster, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// sourceComponent returns the component that log lines of the source and of events have.
-func (d *daemon) sourceComponent() string {
-	if d.verb == VerbPolicy {
-		return string(VerbPolicy)
-	}
-	return string(VerbServices)
 }
 
 // source returns the objects to follow, and a client of the API server if they come

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/policy"
 	"github.com/weft-proxy/weft/frontends/services"
@@ -30,19 +33,9 @@ func (d *daemon) publishers() (names []string) {
 func restarted(ctx context.Context, socket string, publishers []string) bool {
 	ctx, cancel := context.WithTimeout(ctx, restartedWait)
 	defer cancel()
-	c, err := client.Dial(ctx, client.Config{Socket: socket, DialTimeout: restartedWait})
-	if err != nil {
-		return false
-	}
-	defer func() { _ = c.Close() }()
-	all, err := c.List(ctx)
-	if err != nil {
-		return false
-	}
-	for _, f := range all.GetFragments() {
-		if slices.Contains(publishers, f.GetFragment().GetPublisher()) && f.GetRules() > 0 {
-			return true
-		}
-	}
-	return false
+	config := client.Config{Socket: socket, DialTimeout: restartedWait}
+	all, err := cli.Ask(ctx, config, func(c *client.Client) (*weftv1.ListFragmentsResponse, error) { return c.List(ctx) })
+	return err == nil && slices.ContainsFunc(all.GetFragments(), func(f *weftv1.FragmentStatus) bool {
+		return slices.Contains(publishers, f.GetFragment().GetPublisher()) && f.GetRules() > 0
+	})
 }
