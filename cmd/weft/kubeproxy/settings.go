@@ -2,12 +2,15 @@ package kubeproxy
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"k8s.io/kube-proxy/config/v1alpha1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 	"github.com/weft-proxy/weft/frontends/services"
@@ -151,4 +154,17 @@ func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 			"for that, set nodePortAddresses to 0.0.0.0/0 and ::/0")
 	}
 	return warnings
+}
+
+// Write writes the configuration in force to a file as YAML, as kube-proxy's
+// --write-config-to does. It replaces a file that exists.
+func (s *Settings) Write(file string) error {
+	data, err := yaml.Marshal(s.Configuration)
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return nil
 }
