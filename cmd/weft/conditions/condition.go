@@ -46,13 +46,10 @@ func (s State) proto() conditionspb.State { return conditionspb.State(s) + condi
 
 // stateOf returns the state of a message. A state that this version does not know is Degraded.
 func stateOf(s conditionspb.State) State {
-	switch s {
-	case conditionspb.State_STATE_OK:
-		return OK
-	case conditionspb.State_STATE_NOT_READY:
-		return NotReady
+	if s < conditionspb.State_STATE_OK || s > conditionspb.State_STATE_NOT_READY {
+		return Degraded
 	}
-	return Degraded
+	return State(s - conditionspb.State_STATE_OK)
 }
 
 // Condition is one aspect of a process that is as it should be, or not.
@@ -123,13 +120,8 @@ func (p *Process) proto() *conditionspb.ListConditionsResponse {
 }
 
 // Wrong returns the conditions that are not OK.
-func (p *Process) Wrong() (out []Status) {
-	for _, s := range p.Conditions {
-		if s.State != OK {
-			out = append(out, s)
-		}
-	}
-	return out
+func (p *Process) Wrong() []Status {
+	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
 // Ready returns an error with the conditions that are not ready, nil if there are none.

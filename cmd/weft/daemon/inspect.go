@@ -3,6 +3,7 @@ package daemon
 import (
 	"bufio"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,13 +23,9 @@ func needs() []lint.Need {
 			_ = f.Close()
 		}
 	}
-	var out []lint.Need
-	for _, n := range lint.NodeNeeds {
-		if listens[n.Port] && !n.Client || n.Client && listens[kubeletPort] {
-			out = append(out, n)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(lint.NodeNeeds), func(n lint.Need) bool {
+		return !n.Client && !listens[n.Port] || n.Client && !listens[kubeletPort]
+	})
 }
 
 // listening adds the ports that a table of the kernel's TCP sockets begins with. The sockets that listen come

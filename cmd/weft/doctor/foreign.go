@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/frontends/services/model"
@@ -66,16 +67,14 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 		if t.from == fromOutside && answer.Ways[i].To == t.to && step.Hook != "prerouting" {
 			continue
 		}
-		var s *stop
-		for _, known := range stops {
-			if k := &known.step; k.Table == step.Table && k.Chain == step.Chain && k.Handle == step.Handle {
-				s = known
-			}
+		n := slices.IndexFunc(stops, func(s *stop) bool {
+			return s.step.Table == step.Table && s.step.Chain == step.Chain && s.step.Handle == step.Handle
+		})
+		if n < 0 {
+			n = len(stops)
+			stops = append(stops, &stop{step: *step, verdict: verdict, example: t, reply: reply})
 		}
-		if s == nil {
-			s = &stop{step: *step, verdict: verdict, example: t, reply: reply}
-			stops = append(stops, s)
-		}
+		s := stops[n]
 		if !counted[s] {
 			counted[s] = true
 			s.packets++

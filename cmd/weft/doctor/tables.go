@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -41,13 +42,7 @@ func checkModules(_ context.Context, n *node, r *findings) error {
 
 // ours returns weft's tables.
 func ours(tables []kernel.TableInfo) []kernel.TableInfo {
-	var out []kernel.TableInfo
-	for _, t := range tables {
-		if t.Ours {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(tables), func(t kernel.TableInfo) bool { return !t.Ours })
 }
 
 // checkTables compares weft's tables in the kernel with whether weft runs and owns them.

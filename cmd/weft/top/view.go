@@ -60,26 +60,20 @@ func (s *section) lines(n int) []line {
 // need the others get.
 func share(sections []section, height int) []int {
 	sizes := make([]int, len(sections))
-	left := 0
+	rows, left := 0, max(0, height-3*len(sections))
 	for _, s := range sections {
-		left += len(s.rows.Rows)
-	}
-	if height > 0 {
-		left = min(left, max(0, height-3*len(sections)))
-		for _, s := range sections {
-			if s.none == "" {
-				left++
-			}
+		if s.none == "" {
+			rows += len(s.rows.Rows)
+			left++
 		}
 	}
-	for again := true; again && left > 0; {
-		again = false
-		for i, s := range sections {
-			if left > 0 && sizes[i] < len(s.rows.Rows) && s.none == "" {
-				sizes[i]++
-				left--
-				again = true
-			}
+	if left = min(left, rows); height <= 0 {
+		left = rows
+	}
+	for i := 0; left > 0; i = (i + 1) % len(sections) {
+		if s := sections[i]; s.none == "" && sizes[i] < len(s.rows.Rows) {
+			sizes[i]++
+			left--
 		}
 	}
 	return sizes
