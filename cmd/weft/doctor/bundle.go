@@ -56,7 +56,7 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	zip := gzip.NewWriter(f)
-	b := &bundle{tar: tar.NewWriter(zip), now: cfg.Now}
+	b := &bundle{tar: tar.NewWriter(zip)}
 	b.collect(ctx, cfg, r)
 	if err := errors.Join(b.err, b.tar.Close(), zip.Close(), f.Close()); err != nil {
 		return fmt.Errorf("write bundle: %w", err)
@@ -68,7 +68,6 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 // written.
 type bundle struct {
 	tar *tar.Writer
-	now func() time.Time
 	err error
 }
 
@@ -81,7 +80,7 @@ func (b *bundle) add(name string, content []byte, err error) {
 		return
 	}
 	content = content[:min(len(content), maxPart)]
-	h := &tar.Header{Name: "weft/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: b.now()}
+	h := &tar.Header{Name: "weft/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: time.Now()}
 	if b.err = b.tar.WriteHeader(h); b.err == nil {
 		_, b.err = b.tar.Write(content)
 	}
@@ -102,7 +101,6 @@ func (b *bundle) message(name string) func(proto.Message, error) {
 func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 	n := newNode(ctx, cfg)
 	defer n.close()
-	b.now = n.Now
 	text, err := json.MarshalIndent(r, "", "  ")
 	b.add("report.json", text, err)
 	b.weft(ctx, n)

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
@@ -17,12 +19,10 @@ const (
 
 // checkConntrack reads the size and the counters of the connection tracking table.
 func checkConntrack(_ context.Context, n *node, r *findings) error {
-	const dir = "proc/sys/net/netfilter/"
-	most, exists, err := n.number(dir + "nf_conntrack_max")
-	if err != nil || !exists || most == 0 {
-		return err
+	count, most, err := sysctl.Tracked(n.Root)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && most == 0 {
+		return nil
 	}
-	count, _, err := n.number(dir + "nf_conntrack_count")
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 		r.add(Warning, fmt.Sprintf("since its start the node dropped %d packets, and forgot %d connections early, because the connection tracking table was full", values["drop"], values["early_drop"]),
 			"New connections failed, and forgotten ones may have been cut off", raise)
 	}
-	buckets, exists, err := n.number(dir + "nf_conntrack_buckets")
+	buckets, exists, err := n.number("proc/sys/net/netfilter/nf_conntrack_buckets")
 	if err == nil && exists && buckets > 0 && most/buckets > maxChain {
 		r.add(Warning, fmt.Sprintf("the connection tracking table has %d buckets for %d entries", buckets, most),
 			"When it fills, each packet searches a long list", fmt.Sprintf("`echo %d > /sys/module/nf_conntrack/parameters/hashsize`", most/4))

@@ -60,16 +60,9 @@ func endpointsOf(services []*model.Service) []probe {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b probe) int {
-		switch {
-		case a.local == b.local:
-			return 0
-		case a.local:
-			return -1
-		default:
-			return 1
-		}
-	})
+	near := slices.DeleteFunc(slices.Clone(out), func(p probe) bool { return !p.local })
+	far := slices.DeleteFunc(out, func(p probe) bool { return p.local })
+	out = append(near, far...)
 	return out[:min(len(out), maxProbes)]
 }
 

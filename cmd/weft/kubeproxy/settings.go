@@ -138,9 +138,7 @@ func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 		c.NFTables.MasqueradeAll = true
 		warnings = append(warnings, "iptables.masqueradeAll is used as nftables.masqueradeAll: set that instead")
 	}
-	if bit := c.IPTables.MasqueradeBit; bit != nil && c.NFTables.MasqueradeBit == nil {
-		c.NFTables.MasqueradeBit = bit
-	}
+	c.NFTables.MasqueradeBit = cmp.Or(c.NFTables.MasqueradeBit, c.IPTables.MasqueradeBit)
 	return warnings
 }
 
@@ -160,10 +158,10 @@ func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 // --write-config-to does. It replaces a file that exists.
 func (s *Settings) Write(file string) error {
 	data, err := yaml.Marshal(s.Configuration)
-	if err != nil {
-		return fmt.Errorf("write configuration: %w", err)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
 	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
+	if err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil
