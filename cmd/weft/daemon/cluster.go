@@ -205,13 +205,17 @@ func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 
 // healthy returns the health of the frontends that the Service frontend's does not include.
 func (d *daemon) healthy() error {
-	var errs []error
+	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
+}
+
+// joined returns the errors of the frontends that are of a type.
+func joined[T any](d *daemon, ask func(T) error) (err error) {
 	for _, f := range d.frontends {
-		if h, ok := f.(interface{ Healthy() error }); ok {
-			errs = append(errs, h.Healthy())
+		if of, ok := f.(T); ok {
+			err = errors.Join(err, ask(of))
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // restartedWait is how long a frontend waits for an aggregator that says whether its rules are in

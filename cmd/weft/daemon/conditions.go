@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,13 +52,8 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 }
 
 // node returns what the Node object lacks for the frontends.
-func (d *daemon) node() (err error) {
-	for _, f := range d.frontends {
-		if n, ok := f.(interface{ Node() error }); ok {
-			err = errors.Join(err, n.Node())
-		}
-	}
-	return err
+func (d *daemon) node() error {
+	return joined(d, func(f interface{ Node() error }) error { return f.Node() })
 }
 
 // degrading returns a condition that never makes the process unready.

@@ -109,16 +109,6 @@ func (s *httpSettings) endpoints() []endpoint {
 // check returns why a part is not healthy or not ready; nil means that it is.
 type check func() error
 
-// both returns a check that passes if two do.
-func both(a, b check) check {
-	return func() error {
-		if err := a(); err != nil {
-			return err
-		}
-		return b()
-	}
-}
-
 // proxyHealth is the health of a Service frontend.
 type proxyHealth interface {
 	Healthz(http.ResponseWriter, *http.Request)
@@ -287,7 +277,7 @@ func (e *serverErrors) err() error {
 // healthHandler answers load balancers and the kubelet.
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
-	healthz, livez := answer(s.health()), answer(s.healthy)
+	healthz, livez := answer(s.health), answer(s.healthy)
 	if s.proxy != nil {
 		s.proxy.Require(s.healthy)
 		healthz, livez = s.proxyHealthz, s.proxy.Livez
@@ -299,11 +289,11 @@ func (s *httpServers) healthHandler() http.Handler {
 }
 
 // health returns the conditions of /healthz, except those of the Service frontend.
-func (s *httpServers) health() check {
-	if s.published == nil {
-		return s.healthy
+func (s *httpServers) health() error {
+	if err := s.healthy(); err != nil || s.published == nil {
+		return err
 	}
-	return both(s.healthy, s.published)
+	return s.published()
 }
 
 // proxyHealthz answers /healthz for a process with the Service frontend: as kube-proxy does,
@@ -320,7 +310,7 @@ func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
-	pages.handle("/healthz", pages.healthz(s.health()))
+	pages.handle("/healthz", pages.healthz(s.health))
 	pages.handle("/readyz", s.monitor.Readyz)
 	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w)
