@@ -24,15 +24,16 @@ func perSecond(before, after uint64, d time.Duration) float64 {
 // rate returns a number of times in a second.
 func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
 
-// row is a row of a table with its place: the highest rate is the first, and then the first two cells decide.
+// row is a row of a table with its place: the highest rate is the first, and then the name decides.
 type row struct {
 	perSecond float64
+	name      string
 	cells     []any
 }
 
 func byRate(rows []row, columns ...string) *get.Rows {
 	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.perSecond, a.perSecond), strings.Compare(fmt.Sprint(a.cells[:2]), fmt.Sprint(b.cells[:2])))
+		return cmp.Or(cmp.Compare(b.perSecond, a.perSecond), strings.Compare(a.name, b.name))
 	})
 	t := &get.Rows{Columns: columns}
 	for _, r := range rows {
@@ -60,7 +61,7 @@ func publisherTable(before, after *sample) *get.Rows {
 	rows := cli.Map(after.publishers, func(p *weftv1.PublisherStatus) row {
 		was := old[p.GetName()]
 		updates, rejected := perSecond(was.GetCommitted(), p.GetCommitted(), d), perSecond(was.GetRejected(), p.GetRejected(), d)
-		return row{updates + rejected, []any{
+		return row{updates + rejected, p.GetName(), []any{
 			p.GetName(), rate(updates), rate(rejected), p.GetRejected(), len(p.GetSessions()), pending(p), p.GetFragments(), p.GetRules(),
 		}}
 	})
@@ -79,7 +80,7 @@ func serviceTable(before, after *sample) *get.Rows {
 		if was, ok := old[name{p.service, p.port}]; ok {
 			opened = perSecond(was, p.opened, d)
 		}
-		return row{opened, []any{p.service, p.port, rate(opened), p.endpoints}}
+		return row{opened, p.service + " " + p.port, []any{p.service, p.port, rate(opened), p.endpoints}}
 	})
 	return byRate(rows, "SERVICE", "PORT", "NEW/S", "ENDPOINTS")
 }
