@@ -99,3 +99,26 @@ func TestContentErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestJoinedChains declares one chain in two parts of a fragment: it has the rules of
+// both.
+func TestJoinedChains(t *testing.T) {
+	part := func(rule string) *weftv1.Table {
+		return &weftv1.Table{Name: "demo", Comment: "ours", Flags: []string{"dormant"}, Chains: []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: rule}}}}}
+	}
+	c, err := newContent(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{part("accept"), part("drop")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.fragment(time.Now()).GetTables()
+	if len(got) != 1 || got[0].GetFamily() != "ip" || got[0].GetComment() != "ours" || len(got[0].GetFlags()) != 1 {
+		t.Fatalf("the parts were joined to %v", got)
+	}
+	rules := 0
+	for _, chain := range got[0].GetChains() {
+		rules += len(chain.GetRules())
+	}
+	if rules != 2 {
+		t.Errorf("the parts were joined to %v", got)
+	}
+}
