@@ -25,7 +25,7 @@ func testAwait(t *testing.T) {
 	var log bytes.Buffer
 	cfg := Config{Conntrack: full(), Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	go func() { done <- Run(t.Context(), cfg) }()
-	time.Sleep(2*recheck + recheck/2)
+	<-time.After(2*recheck + recheck/2)
 	for name, value := range contents(t, fakeRoot(t)) {
 		if name != maxFile {
 			put(t, root, name, value)
