@@ -10,7 +10,8 @@
 // The pages are served on loopback only, and only if the request names an IP address or "localhost" as the
 // host, so that a page of another site cannot read them by a name that resolves to loopback. Every process of the
 // node's network namespace can read them. They change nothing, load nothing from elsewhere (a Content
-// Security Policy says so), and html/template escapes everything that publishers have named.
+// Security Policy says so), and everything that publishers have named is escaped, because html.go can write
+// nothing else.
 //
 // # Cost
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -22,12 +23,12 @@ const (
 // overview is what the aggregator has, and the conditions of the node's processes, read at once.
 type overview struct {
 	at         time.Time
-	Processes  []*conditions.Process
-	Fragments  *weftv1.ListFragmentsResponse
-	Publishers *weftv1.ListPublishersResponse
+	processes  []*conditions.Process
+	fragments  *weftv1.ListFragmentsResponse
+	publishers *weftv1.ListPublishersResponse
 	history    *weftv1.ListRevisionsResponse
-	// Err is why there is nothing, and NoHistory why there is no history.
-	Err, NoHistory error
+	// err is why there is nothing, and noHistory why there is no history.
+	err, noHistory error
 }
 
 // read returns what the aggregator has, at most maxAge ago.
@@ -40,17 +41,17 @@ func (p *Page) read(ctx context.Context) *overview {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o := &overview{}
-	o.Err = p.conn.Do(ctx, func(c *client.Client) (err error) {
-		if o.Processes, err = get.ReadStatus(ctx, &p.conn); err != nil {
+	o.err = p.conn.Do(ctx, func(c *client.Client) (err error) {
+		if o.processes, err = get.ReadStatus(ctx, &p.conn); err != nil {
 			return err
 		}
-		if o.Fragments, err = c.List(ctx); err != nil {
+		if o.fragments, err = c.List(ctx); err != nil {
 			return err
 		}
-		if o.Publishers, err = c.ListPublishers(ctx); err != nil {
+		if o.publishers, err = c.ListPublishers(ctx); err != nil {
 			return err
 		}
-		o.history, o.NoHistory = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: maxCommits})
+		o.history, o.noHistory = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: maxCommits})
 		return nil
 	})
 	o.at = time.Now()
@@ -62,48 +63,77 @@ func (p *Page) read(ctx context.Context) *overview {
 
 // showOverview shows the node.
 func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
-	p.write(w, "status", p.read(r.Context()))
-}
-
-// State is the worst one of the processes.
-func (o *overview) State() (worst conditions.State) {
-	for _, p := range o.Processes {
-		worst = max(worst, p.State())
+	o := p.read(r.Context())
+	live := list{headline(o)}
+	if o.err == nil {
+		publishers := get.Publishers(o.publishers, o.at)
+		live = append(live, findings(o.fragments.GetFragments()), rejections(publishers.Notes),
+			section("Conditions", get.Status(o.processes, o.at)), section("Publishers", publishers),
+			section("Fragments", get.Fragments(o.fragments.GetFragments(), 0, o.at)),
+			p.commits(o))
 	}
-	return worst
+	p.write(w, "Status", live, nil)
 }
 
-// Findings returns the findings of fragments, each once.
-func (o *overview) Findings() (out []*weftv1.Finding) {
+// headline says first whether the node is all right, and else what is wrong and what to do.
+func headline(o *overview) node {
+	if o.err != nil {
+		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
+	}
+	worst, items := conditions.OK, list{}
+	for _, p := range o.processes {
+		worst = max(worst, p.State())
+		for _, c := range p.Wrong() {
+			items = append(items, el("li", el("p", el("strong", text(c.Name)), text(fmt.Sprintf(" of weft %s is %s: %s", p.Process, c.State, c.Message))), el("p", text("Remedy: "+c.Remedy+"."))))
+		}
+	}
+	if worst == conditions.OK {
+		return el("h1", text(fmt.Sprintf("This node is ready: revision %d has %d fragments of %d publishers.",
+			o.fragments.GetRevision(), len(o.fragments.GetFragments()), len(o.publishers.GetPublishers())))).with("class", "good")
+	}
+	return list{el("h1", text(fmt.Sprintf("This node is %s.", worst))).with("class", "bad"), el("ul", items).with("class", "bad")}
+}
+
+// findings lists the findings of fragments, each once.
+func findings(fragments []*weftv1.FragmentStatus) node {
+	items := list{}
 	seen := make(map[string]bool)
-	for _, f := range o.Fragments.GetFragments() {
+	for _, f := range fragments {
 		for _, found := range f.GetFindings() {
 			// Both parties have it, each with its own rules.
 			key := found.GetId() + found.GetExample() + found.GetSubject().Text() + " " + found.GetOther().Text()
-			if !seen[key] && len(out) < maxRows {
-				seen[key] = true
-				out = append(out, found)
+			if seen[key] || len(items) == maxRows {
+				continue
 			}
+			seen[key] = true
+			item := el("li", el("p", el("strong", text(found.GetId())), text(": "+found.GetText()+". "+found.GetRemedy()+".")), el("p", text(strings.Join(found.GetRules(), "; "))))
+			if found.GetExample() != "" {
+				item.children = append(item.children, el("p", text("For example: "+found.GetExample())))
+			}
+			items = append(items, item)
 		}
 	}
-	return out
+	if len(items) == 0 {
+		return list{el("h2", text("Findings")), el("p", text("None."))}
+	}
+	return list{el("h2", text(fmt.Sprintf("Findings (%d)", len(items)))), el("ul", items)}
 }
 
-// Rejections returns the last rejection of each publisher.
-func (o *overview) Rejections() []string {
-	out := get.Publishers(o.Publishers, o.at).Notes
-	return out[:min(len(out), maxRows)]
+// rejections lists the last rejection of each publisher.
+func rejections(texts []string) node {
+	title := el("h2", text("Rejected updates and conflicts"))
+	if len(texts) == 0 {
+		return list{title, el("p", text("None."))}
+	}
+	items := cli.Map(texts[:min(len(texts), maxRows)], func(t string) node { return el("li", el("p", text(t))) })
+	return list{title, el("ul", items...).with("class", "bad")}
 }
 
-// ConditionRows, PublisherRows and FragmentRows return the tables of weft get.
-func (o *overview) ConditionRows() *get.Rows { return get.Status(o.Processes, o.at) }
-func (o *overview) PublisherRows() *get.Rows { return get.Publishers(o.Publishers, o.at) }
-func (o *overview) FragmentRows() *get.Rows {
-	return get.Fragments(o.Fragments.GetFragments(), 0, o.at)
-}
-
-// CommitRows returns the last commits.
-func (o *overview) CommitRows() *get.Rows {
+// commits lists the last commits.
+func (p *Page) commits(o *overview) node {
+	if o.noHistory != nil {
+		return list{el("h2", text("Commits")), el("p", text(o.noHistory.Error()))}
+	}
 	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "BYTES", "WAIT", "BUILD", "KERNEL", "ELEMENTS", "RULES"}}
 	for _, r := range o.history.GetRevisions() {
 		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
@@ -112,10 +142,29 @@ func (o *overview) CommitRows() *get.Rows {
 			short(r.GetWait().AsDuration()), short(r.GetBuild().AsDuration()), short(r.GetKernel().AsDuration()),
 			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()))
 	}
-	return t
+	return section("Commits", t)
 }
 
 // short returns a duration in milliseconds.
 func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+}
+
+// section is a table with its title, of at most maxRows rows.
+func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
+
+// table returns a table.
+func table(t *get.Rows) node {
+	if len(t.Rows) == 0 {
+		return el("p", text("None."))
+	}
+	head := cli.Map(t.Columns, func(c string) node { return el("th", text(c[:1]+strings.ToLower(c[1:]))).with("scope", "col") })
+	rows := cli.Map(t.Rows[:min(len(t.Rows), maxRows)], func(row []string) node {
+		return el("tr", cli.Map(row, func(c string) node { return el("td", text(c)) })...)
+	})
+	out := list{el("div", el("table", el("thead", el("tr", head...)), el("tbody", rows...))).with("class", "table")}
+	if n := len(t.Rows) - maxRows; n > 0 {
+		out = append(out, el("p", text(fmt.Sprintf("And %d more.", n))))
+	}
+	return out
 }

@@ -1,10 +1,8 @@
 package statuspage
 
 import (
-	"bytes"
-	_ "embed" // pages.html, style.css and live.js
+	_ "embed" // style.css and live.js
 	"fmt"
-	"html/template"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,8 +25,6 @@ const (
 )
 
 var (
-	//go:embed pages.html
-	pages string
 	//go:embed style.css
 	style string
 	//go:embed live.js
@@ -44,10 +40,9 @@ type Config struct {
 
 // Page serves the pages.
 type Page struct {
-	cfg   Config
-	conn  cli.Connection
-	mux   *http.ServeMux
-	pages *template.Template
+	cfg  Config
+	conn cli.Connection
+	mux  *http.ServeMux
 	// turns are those of what costs more than a page, and asker names who asks.
 	turns *turns.Turns
 	asker func(*http.Request) string
@@ -61,7 +56,6 @@ func New(cfg Config) *Page {
 	p := &Page{
 		cfg: cfg, conn: cli.Connection{Socket: cfg.Socket}, mux: http.NewServeMux(),
 		turns: turns.New("asks"), asker: asker,
-		pages: template.Must(template.New("").Funcs(template.FuncMap{"lower": strings.ToLower, "join": strings.Join, "shown": shown, "more": more}).Parse(pages)),
 	}
 	p.mux.HandleFunc(Root+"{$}", p.showOverview)
 	p.mux.HandleFunc(Root+"services", p.question(p.showServices))
@@ -120,24 +114,32 @@ func file(kind, content string) http.HandlerFunc {
 	}
 }
 
-// write sends a page.
-func (p *Page) write(w http.ResponseWriter, name string, content any) {
-	var b bytes.Buffer
-	page := struct {
-		Version string
-		Content any
-	}{p.cfg.Version, content}
-	if err := p.pages.ExecuteTemplate(&b, name, page); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+// write sends a page. Live is what changes while it is seen, and below comes after it.
+func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
+	links := list{}
+	for _, l := range [][2]string{{Root, "Status"}, {Root + "services", "Services"}, {Root + "explain", "Explain"}, {"/metrics", "Metrics"}} {
+		links = append(links, el("a", text(l[1])).with("href", l[0]), text(" "))
 	}
+	body := list{el("nav", links)}
+	head := list{
+		el("meta").with("charset", "utf-8"), el("meta").with("name", "viewport", "content", "width=device-width, initial-scale=1"),
+		el("title", text(title+" - weft")), el("link").with("rel", "stylesheet", "href", Root+"style.css"),
+	}
+	if live != nil {
+		head = append(head, el("script").with("src", Root+"live.js", "defer", ""))
+		body = append(body,
+			el("p", text("weft does not answer: this is what it said last.")).with("id", "stale", "class", "bad", "role", "status"),
+			el("noscript", el("p", text("Without scripts this page does not update itself: reload it."))),
+			el("main", live).with("id", "live"))
+	}
+	if below != nil {
+		body = append(body, below)
+	}
+	body = append(body, el("footer", text("weft "+p.cfg.Version)))
+	var b strings.Builder
+	b.WriteString("<!doctype html>\n")
+	el("html", el("head", head), el("body", body)).with("lang", "en").write(&b)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// An error means that the reader has gone.
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write([]byte(b.String()))
 }
-
-// shown returns the rows of a table that a page shows.
-func shown(rows [][]string) [][]string { return rows[:min(len(rows), maxRows)] }
-
-// more returns how many rows a page does not show.
-func more(rows [][]string) int { return len(rows) - len(shown(rows)) }

@@ -1,0 +1,56 @@
+package statuspage
+
+import (
+	"html"
+	"strings"
+)
+
+// node is a part of a page.
+type node interface{ write(b *strings.Builder) }
+
+// text is text, which is escaped.
+type text string
+
+func (t text) write(b *strings.Builder) { b.WriteString(html.EscapeString(string(t))) }
+
+// element is an element with its attributes, names and values in turn, and its children.
+type element struct {
+	name       string
+	attributes []string
+	children   []node
+}
+
+// void are elements without an end.
+var void = map[string]bool{"meta": true, "link": true, "input": true}
+
+func (e *element) write(b *strings.Builder) {
+	b.WriteString("<" + e.name)
+	for i := 0; i+1 < len(e.attributes); i += 2 {
+		b.WriteString(" " + e.attributes[i] + `="` + html.EscapeString(e.attributes[i+1]) + `"`)
+	}
+	b.WriteString(">")
+	for _, c := range e.children {
+		c.write(b)
+	}
+	if !void[e.name] {
+		b.WriteString("</" + e.name + ">")
+	}
+}
+
+// el returns an element. Its name and those of attributes are constants of this package.
+func el(name string, children ...node) *element { return &element{name: name, children: children} }
+
+// with adds attributes.
+func (e *element) with(attributes ...string) *element {
+	e.attributes = append(e.attributes, attributes...)
+	return e
+}
+
+// list are several nodes.
+type list []node
+
+func (l list) write(b *strings.Builder) {
+	for _, n := range l {
+		n.write(b)
+	}
+}
