@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
@@ -251,4 +252,14 @@ func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 		return verdict, nil, reply
 	}
 	return verdict, &steps[len(steps)-1], reply
+}
+
+// fullTable says that the connection tracking table is full, and is empty if it is not. No rule
+// decides then what happens to a new connection. root is the root of the file system.
+func fullTable(root string) string {
+	count, most, err := sysctl.Tracked(root)
+	if err != nil || most == 0 || count < most {
+		return ""
+	}
+	return fmt.Sprintf("; but the connection tracking table is full (%d of %d entries), and the kernel drops new connections: see weft doctor", count, most)
 }
