@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -96,18 +94,12 @@ func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]
 // runCheck checks files and prints the result.
 func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool) error {
 	r := check.Run(files)
-	wrong := map[string]bool{}
-	var b strings.Builder
-	for _, p := range r.Problems {
-		wrong[p.File] = true
-		b.WriteString(p.String())
-		b.WriteByte('\n')
-	}
-	if err := write(stderr, b.String()); err != nil {
-		return err
-	}
-	b.Reset()
 	if len(r.Problems) > 0 {
+		wrong := map[string]bool{}
+		for _, p := range r.Problems {
+			wrong[p.File] = true
+			fmt.Fprintln(stderr, p)
+		}
 		return fmt.Errorf("check: %s in %s", counted(len(r.Problems), "error"), counted(len(wrong), "file"))
 	}
 	if netlink {
@@ -117,23 +109,19 @@ func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool
 	if err != nil {
 		return err
 	}
+	out := stdout
+	if strict {
+		out = stderr
+	}
 	for i := range findings {
-		fmt.Fprintln(&b, findings[i].String())
+		fmt.Fprintln(out, findings[i].String())
 	}
 	if len(findings) > 0 && strict {
-		return errors.Join(write(stderr, b.String()), fmt.Errorf("check: %s (see --strict)", counted(len(findings), "finding")))
+		return fmt.Errorf("check: %s (see --strict)", counted(len(findings), "finding"))
 	}
-	_, err = fmt.Fprintf(stdout, "%sok: %s, %s, %s with %s, %s\n", b.String(), counted(r.Tables, "table"), counted(r.Rules, "rule"),
+	_, err = fmt.Fprintf(stdout, "ok: %s, %s, %s with %s, %s\n", counted(r.Tables, "table"), counted(r.Rules, "rule"),
 		counted(r.Sets, "set"), counted(r.Elements, "element"), counted(r.Objects, "object"))
 	return err
-}
-
-// write prints text.
-func write(w io.Writer, text string) error {
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("print errors: %w", err)
-	}
-	return nil
 }
 
 // counted returns "1 error", "2 errors".

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/lint"
@@ -86,14 +87,8 @@ func (m *merger) add(t *nft.Table, owner string) {
 		to.Sets = m.addSet(to.Sets, t.ID(), s, owner)
 	}
 	for _, s := range t.Maps {
-		maps := make([]nft.Set, len(to.Maps))
-		for i := range to.Maps {
-			maps[i] = nft.Set(to.Maps[i])
-		}
-		to.Maps = nil
-		for _, joined := range m.addSet(maps, t.ID(), nft.Set(s), owner) {
-			to.Maps = append(to.Maps, nft.Map(joined))
-		}
+		maps := cli.Map(to.Maps, func(s nft.Map) nft.Set { return nft.Set(s) })
+		to.Maps = cli.Map(m.addSet(maps, t.ID(), nft.Set(s), owner), func(s nft.Set) nft.Map { return nft.Map(s) })
 	}
 	to.Objects = append(to.Objects, t.Objects...)
 	to.Flowtables = append(to.Flowtables, t.Flowtables...)

@@ -3,7 +3,7 @@
 // names.
 //
 // It turns arguments and the aggregator's answers into text, JSON or YAML, exit codes
-// ([ExitCode]) and errors about a wrong command line ([UsageError]). Read usage.go first,
+// ([ExitCode]) and errors about a wrong command line ([UsageError]). Read errors.go first,
 // then connection.go and output.go.
 //
 // The package prints no table of its own: each verb knows its columns.

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
+
+// clearLine removes what is in the line of a terminal.
+const clearLine = "\r\x1b[K"
 
 // Progress shows that an operation is under way: if w is a terminal, and from a second on, a line
 // with the time so far, which done removes. Call done before anything else is printed.
@@ -22,30 +26,22 @@ func Progress(w io.Writer, what string) (done func()) {
 
 // progress is Progress for a terminal.
 func progress(w io.Writer, what string) (done func()) {
-	stop, stopped := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	var shown sync.WaitGroup
 	began := time.Now()
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		shown := false
-		for {
-			select {
-			case <-stop:
-				if shown {
-					fmt.Fprint(w, "\r\x1b[K")
-				}
+	shown.Go(func() {
+		for clear := ""; ; clear = clearLine {
+			if !Pause(ctx, time.Second) {
+				fmt.Fprint(w, clear)
 				return
-			case <-tick.C:
-				shown = true
-				fmt.Fprintf(w, "\r\x1b[K%s ... %d s", what, int(time.Since(began).Seconds()))
 			}
+			fmt.Fprintf(w, "%s%s ... %d s", clearLine, what, int(time.Since(began).Seconds()))
 		}
-	}()
-	return sync.OnceFunc(func() {
-		close(stop)
-		<-stopped
 	})
+	return func() {
+		cancel()
+		shown.Wait()
+	}
 }
 
 // Terminal returns the terminal that a Writer writes to, or nil if it is another file or a
@@ -55,11 +51,18 @@ func Terminal(w io.Writer) *os.File {
 		w = u.Unwrap()
 	}
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return nil
-	}
-	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil { //nolint:gosec // a file descriptor
+	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor
 		return nil
 	}
 	return f
+}
+
+// Pause waits, and reports whether ctx has not ended meanwhile.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

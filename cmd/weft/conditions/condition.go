@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
@@ -45,13 +46,10 @@ func (s State) proto() conditionspb.State { return conditionspb.State(s) + condi
 
 // stateOf returns the state of a message. A state that this version does not know is Degraded.
 func stateOf(s conditionspb.State) State {
-	switch s {
-	case conditionspb.State_STATE_OK:
-		return OK
-	case conditionspb.State_STATE_NOT_READY:
-		return NotReady
+	if s < conditionspb.State_STATE_OK || s > conditionspb.State_STATE_NOT_READY {
+		return Degraded
 	}
-	return Degraded
+	return State(s - conditionspb.State_STATE_OK)
 }
 
 // Condition is one aspect of a process that is as it should be, or not.
@@ -109,30 +107,21 @@ type Process struct {
 
 // ProcessOf returns the process of a message.
 func ProcessOf(m *conditionspb.ListConditionsResponse) *Process {
-	p := &Process{Process: m.GetProcess(), Version: m.GetVersion()}
-	for _, c := range m.GetConditions() {
-		p.Conditions = append(p.Conditions, Status{c.GetName(), stateOf(c.GetState()), c.GetSince().AsTime(), c.GetMessage(), c.GetRemedy()})
-	}
-	return p
+	return &Process{m.GetProcess(), m.GetVersion(), cli.Map(m.GetConditions(), func(c *conditionspb.Condition) Status {
+		return Status{c.GetName(), stateOf(c.GetState()), c.GetSince().AsTime(), c.GetMessage(), c.GetRemedy()}
+	})}
 }
 
 // proto returns the process as a message.
 func (p *Process) proto() *conditionspb.ListConditionsResponse {
-	m := &conditionspb.ListConditionsResponse{Process: p.Process, Version: p.Version}
-	for _, s := range p.Conditions {
-		m.Conditions = append(m.Conditions, &conditionspb.Condition{Name: s.Name, State: s.State.proto(), Since: timestamppb.New(s.Since), Message: s.Message, Remedy: s.Remedy})
-	}
-	return m
+	return &conditionspb.ListConditionsResponse{Process: p.Process, Version: p.Version, Conditions: cli.Map(p.Conditions, func(s Status) *conditionspb.Condition {
+		return &conditionspb.Condition{Name: s.Name, State: s.State.proto(), Since: timestamppb.New(s.Since), Message: s.Message, Remedy: s.Remedy}
+	})}
 }
 
 // Wrong returns the conditions that are not OK.
-func (p *Process) Wrong() (out []Status) {
-	for _, s := range p.Conditions {
-		if s.State != OK {
-			out = append(out, s)
-		}
-	}
-	return out
+func (p *Process) Wrong() []Status {
+	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
 // Ready returns an error with the conditions that are not ready, nil if there are none.
@@ -159,10 +148,7 @@ func (p *Process) State() (worst State) {
 
 // String returns the state of the process and the names of the conditions that are not OK.
 func (p *Process) String() string {
-	var names []string
-	for _, s := range p.Wrong() {
-		names = append(names, s.Name)
-	}
+	names := cli.Map(p.Wrong(), func(s Status) string { return s.Name })
 	text := fmt.Sprintf("weft %s %s: %s", p.Process, p.Version, p.State())
 	if len(names) > 0 {
 		text += ": " + strings.Join(names, ", ")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 const (
@@ -124,15 +126,9 @@ func (m *Monitor) Look() *Process {
 
 // Run reports conditions that last, and their end, in the log and as events, until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
+	m.Report()
+	for cli.Pause(ctx, interval) {
 		m.Report()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 

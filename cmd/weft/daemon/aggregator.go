@@ -18,6 +18,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -131,13 +132,13 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
-		Kernel:  conn, ReadAll: readAll, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
+		Kernel:  conn, ReadAll: explain.ReadKernel, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: d.registry,
 	})
 	if d.tables = agg; err == nil {
-		err = errors.Join(d.registry.Register(conntrackSize(procNetfilter)), d.newMonitor(&aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, procNetfilter}))
+		err = errors.Join(d.registry.Register(conntrackSize("/")), d.newMonitor(&aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, "/"}))
 	}
 	if err != nil {
 		closeAll()

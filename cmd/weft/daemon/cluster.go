@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -15,12 +17,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/frontends/event"
 	"github.com/weft-proxy/weft/frontends/localsocket"
+	"github.com/weft-proxy/weft/frontends/policy"
 	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/source"
 )
@@ -118,7 +123,8 @@ func (d *daemon) newCluster() (*cluster, error) {
 		}
 		c.nodeName = strings.ToLower(strings.TrimSpace(name))
 	}
-	log := d.log.With("component", d.sourceComponent())
+	// The source and its events are of the first frontend.
+	log := d.log.With("component", d.publishers()[0])
 	before := func(ctx context.Context) bool { return restarted(ctx, c.socket, d.publishers()) }
 	src, api, err := d.frontend.source(d.settings.Settings, d.version, before, log)
 	if err != nil {
@@ -129,14 +135,6 @@ func (d *daemon) newCluster() (*cluster, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// sourceComponent returns the component that log lines of the source and of events have.
-func (d *daemon) sourceComponent() string {
-	if d.verb == VerbPolicy {
-		return string(VerbPolicy)
-	}
-	return string(VerbServices)
 }
 
 // source returns the objects to follow, and a client of the API server if they come
@@ -207,11 +205,42 @@ func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 
 // healthy returns the health of the frontends that the Service frontend's does not include.
 func (d *daemon) healthy() error {
-	var errs []error
+	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
+}
+
+// joined returns the errors of the frontends that are of a type.
+func joined[T any](d *daemon, ask func(T) error) (err error) {
 	for _, f := range d.frontends {
-		if h, ok := f.(interface{ Healthy() error }); ok {
-			errs = append(errs, h.Healthy())
+		if of, ok := f.(T); ok {
+			err = errors.Join(err, ask(of))
 		}
 	}
-	return errors.Join(errs...)
+	return err
+}
+
+// restartedWait is how long a frontend waits for an aggregator that says whether its rules are in
+// force. Without rules the aggregator answers as soon as it listens.
+const restartedWait = time.Second
+
+// publishers returns the names of the frontends of a process.
+func (d *daemon) publishers() (names []string) {
+	if d.verb.hasServices() {
+		names = append(names, services.Publisher)
+	}
+	if d.hasPolicy() {
+		names = append(names, policy.Publisher)
+	}
+	return names
+}
+
+// restarted reports whether the aggregator at socket has rules of one of the publishers, which are
+// those of this process before its restart. Without an answer the process counts as new.
+func restarted(ctx context.Context, socket string, publishers []string) bool {
+	ctx, cancel := context.WithTimeout(ctx, restartedWait)
+	defer cancel()
+	config := client.Config{Socket: socket, DialTimeout: restartedWait}
+	all, err := cli.Ask(ctx, config, func(c *client.Client) (*weftv1.ListFragmentsResponse, error) { return c.List(ctx) })
+	return err == nil && slices.ContainsFunc(all.GetFragments(), func(f *weftv1.FragmentStatus) bool {
+		return slices.Contains(publishers, f.GetFragment().GetPublisher()) && f.GetRules() > 0
+	})
 }

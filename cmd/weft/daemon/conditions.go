@@ -1,16 +1,13 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
+	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
 // newMonitor makes the monitor of the process. Of is the aggregator and what it reads, nil
@@ -55,13 +52,8 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 }
 
 // node returns what the Node object lacks for the frontends.
-func (d *daemon) node() (err error) {
-	for _, f := range d.frontends {
-		if n, ok := f.(interface{ Node() error }); ok {
-			err = errors.Join(err, n.Node())
-		}
-	}
-	return err
+func (d *daemon) node() error {
+	return joined(d, func(f interface{ Node() error }) error { return f.Node() })
 }
 
 // degrading returns a condition that never makes the process unready.
@@ -93,8 +85,8 @@ type aggregatorHealth struct {
 	// rival returns another weft that wants the socket, current why the configuration is not
 	// that of its file. They are called once the socket is there.
 	rival, current check
-	// netfilter has the settings and counters of connection tracking.
-	netfilter string
+	// root has the files of the host, such as proc.
+	root string
 }
 
 // conditions returns the conditions of the aggregator and of what it reads.
@@ -104,15 +96,12 @@ func (h *aggregatorHealth) conditions() []conditions.Condition {
 		degrading(conditions.Socket, h.rival),
 		degrading(conditions.Configuration, h.current),
 		degrading(conditions.StateDirectory, h.aggregator.Stored),
-		degrading(conditions.Conntrack, func() error { return checkConntrack(h.netfilter) }),
+		degrading(conditions.Conntrack, func() error { return checkConntrack(h.root) }),
 		degrading(conditions.Tables, h.aggregator.Drift),
 		readyThen(conditions.Publishers, h.aggregator.Converged, h.aggregator.Missing),
 		degrading(conditions.Fragments, h.aggregator.Refused),
 	}
 }
-
-// procNetfilter has the settings and counters of connection tracking.
-const procNetfilter = "/proc/sys/net/netfilter"
 
 // The metrics of the connection tracking table.
 var (
@@ -120,18 +109,17 @@ var (
 	conntrackLimit   = prometheus.NewDesc("weft_conntrack_limit", "Connections that the kernel tracks at most; further ones are dropped.", nil, nil)
 )
 
-// conntrackSize are the metrics of the connection tracking table in a directory of proc.
+// conntrackSize are the metrics of the connection tracking table of a host, whose files are below this directory.
 type conntrackSize string
 
 // Describe implements prometheus.Collector.
-func (conntrackSize) Describe(to chan<- *prometheus.Desc) {
-	to <- conntrackEntries
-	to <- conntrackLimit
+func (root conntrackSize) Describe(to chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(root, to)
 }
 
 // Collect implements prometheus.Collector. Without connection tracking there is nothing.
-func (dir conntrackSize) Collect(to chan<- prometheus.Metric) {
-	if entries, limit, ok := readConntrack(string(dir)); ok {
+func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
+	if entries, limit, err := sysctl.Tracked(string(root)); err == nil && limit > 0 {
 		to <- prometheus.MustNewConstMetric(conntrackEntries, prometheus.GaugeValue, float64(entries))
 		to <- prometheus.MustNewConstMetric(conntrackLimit, prometheus.GaugeValue, float64(limit))
 	}
@@ -142,26 +130,10 @@ func (dir conntrackSize) Collect(to chan<- prometheus.Metric) {
 const conntrackFull = 95
 
 // checkConntrack returns an error if the connection tracking table is full.
-func checkConntrack(dir string) error {
-	entries, limit, ok := readConntrack(dir)
-	if !ok || entries*100 < limit*conntrackFull {
+func checkConntrack(root string) error {
+	entries, limit, err := sysctl.Tracked(root)
+	if err != nil || limit == 0 || entries*100 < limit*conntrackFull {
 		return nil
 	}
 	return fmt.Errorf("the connection tracking table is full: %d of %d entries", entries, limit)
-}
-
-// readConntrack returns how many connections are tracked and how many can be; ok is false if
-// the kernel does not track any.
-func readConntrack(dir string) (entries, limit uint64, ok bool) {
-	read := func(name string) uint64 {
-		text, err := os.ReadFile(dir + "/" + name)
-		if err != nil {
-			return 0
-		}
-		// 0 if it is not a number.
-		n, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-		return n
-	}
-	entries, limit = read("nf_conntrack_count"), read("nf_conntrack_max")
-	return entries, limit, limit > 0
 }

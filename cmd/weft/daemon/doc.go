@@ -5,7 +5,7 @@
 // HTTP servers for health and metrics, the log, and the events on the Node. Read daemon.go
 // first. It wires the parts in the order in which they start: the aggregator and its socket
 // (aggregator.go), the frontends (services.go, policy.go) on what they share (cluster.go),
-// and the HTTP servers (http.go, listen.go, pages.go).
+// and the HTTP servers (http.go, pages.go).
 //
 // The package refuses a wrong setting before it changes anything. It knows nothing of
 // rules: those belong to the aggregator and the frontends.

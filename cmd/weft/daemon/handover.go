@@ -129,7 +129,7 @@ func (h *handover) run(ctx context.Context, end <-chan struct{}) {
 func (h *handover) await(ctx context.Context) bool {
 	logged := ""
 	for looks := 0; looks < handoverLooks; {
-		if !pause(ctx, handoverPoll) {
+		if !cli.Pause(ctx, handoverPoll) {
 			return false
 		}
 		err := h.inForce(ctx)

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
@@ -108,16 +109,6 @@ func (s *httpSettings) endpoints() []endpoint {
 // check returns why a part is not healthy or not ready; nil means that it is.
 type check func() error
 
-// both returns a check that passes if two do.
-func both(a, b check) check {
-	return func() error {
-		if err := a(); err != nil {
-			return err
-		}
-		return b()
-	}
-}
-
 // proxyHealth is the health of a Service frontend.
 type proxyHealth interface {
 	Healthz(http.ResponseWriter, *http.Request)
@@ -203,10 +194,8 @@ func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler
 		if s.hardFail {
 			return fmt.Errorf("--%s: %w", e.flag, err)
 		}
-		select {
-		case <-ctx.Done():
+		if !cli.Pause(ctx, retry) {
 			return nil
-		case <-time.After(retry):
 		}
 	}
 }
@@ -288,7 +277,7 @@ func (e *serverErrors) err() error {
 // healthHandler answers load balancers and the kubelet.
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
-	healthz, livez := answer(s.health()), answer(s.healthy)
+	healthz, livez := answer(s.health), answer(s.healthy)
 	if s.proxy != nil {
 		s.proxy.Require(s.healthy)
 		healthz, livez = s.proxyHealthz, s.proxy.Livez
@@ -300,11 +289,11 @@ func (s *httpServers) healthHandler() http.Handler {
 }
 
 // health returns the conditions of /healthz, except those of the Service frontend.
-func (s *httpServers) health() check {
-	if s.published == nil {
-		return s.healthy
+func (s *httpServers) health() error {
+	if err := s.healthy(); err != nil || s.published == nil {
+		return err
 	}
-	return both(s.healthy, s.published)
+	return s.published()
 }
 
 // proxyHealthz answers /healthz for a process with the Service frontend: as kube-proxy does,
@@ -321,7 +310,7 @@ func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
-	pages.handle("/healthz", pages.healthz(s.health()))
+	pages.handle("/healthz", pages.healthz(s.health))
 	pages.handle("/readyz", s.monitor.Readyz)
 	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w)
@@ -344,4 +333,49 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 // answer returns the handler of a check.
 func answer(check check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { conditions.Answer(w, check()) }
+}
+
+// portPatience is how long to wait for the port of a weft that is ending: the kernel
+// closes the files of a killed process one after the other.
+const portPatience = time.Second
+
+// listeners are bound ports, by the flag that names the address.
+type listeners map[string]net.Listener
+
+// listen binds the addresses before anything runs, so that a wrong one is an error of
+// the command. An address that is in use or does not exist yet is such an error only
+// with hardFail; without it the server retries. The ports are closed when ctx ends.
+func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
+	bound := make(listeners)
+	ours := make(map[string]bool)
+	for _, e := range s.endpoints() {
+		if e.address == "" {
+			continue
+		}
+		l, err := bind(ctx, e.address)
+		// An address that the kernel refused, rather than the parser, may be free later.
+		if err != nil && (s.hardFail || ours[e.address] || !errors.As(err, new(syscall.Errno))) {
+			return nil, fmt.Errorf("--%s: %w (an empty address turns it off)", e.flag, err)
+		}
+		if err != nil {
+			continue
+		}
+		ours[e.address] = true
+		bound[e.flag] = l
+		context.AfterFunc(ctx, func() { _ = l.Close() })
+	}
+	return bound, nil
+}
+
+// bind listens on a TCP address, and waits up to portPatience while it is in use.
+func bind(ctx context.Context, address string) (net.Listener, error) {
+	for deadline := time.Now().Add(portPatience); ; {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return l, err
+		}
+		if !cli.Pause(ctx, portPatience/20) {
+			return nil, ctx.Err()
+		}
+	}
 }

@@ -7,25 +7,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/nft/eval"
-	"github.com/weft-proxy/weft/nft/eval/load"
-	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/lint"
 )
-
-// readAll reads the tables of all programs, over a socket of its own.
-func readAll() (rules *eval.Ruleset, closeRules func(), err error) {
-	r, err := kernel.OpenReader(kernel.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	closeRules = func() { _ = r.Close() }
-	if rules, err = load.Kernel(r); err != nil {
-		closeRules()
-		return nil, nil, err
-	}
-	return rules, closeRules, nil
-}
 
 // kubeletPort is the port of the kubelet, if it is not configured otherwise.
 const kubeletPort = 10250

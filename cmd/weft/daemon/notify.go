@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // other units do not count, because these may wait for this one.
 func notifyStarted(ctx context.Context, socket string, ready check, patience time.Duration) error {
 	for end := time.Now().Add(patience); ready() != nil && time.Now().Before(end); {
-		if !pause(ctx, notifyInterval) {
+		if !cli.Pause(ctx, notifyInterval) {
 			return nil
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -123,20 +122,11 @@ func (p *peerProbe) read(ctx context.Context) (map[string]bool, error) {
 		return nil, fmt.Errorf("the metrics of kube-proxy cannot be read: get %s: %w", p.url, err)
 	}
 	synced := make(map[string]bool)
-	for _, m := range families[peerSynced].GetMetric() {
-		if m.GetGauge().GetValue() > 0 {
-			synced[label(m, peerFamily)] = true
+	if written := families[peerSynced]; written != nil {
+		samples, _ := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, written)
+		for _, s := range samples {
+			synced[string(s.Metric[peerFamily])] = s.Value > 0
 		}
 	}
 	return synced, nil
-}
-
-// label returns the value of a metric's label, "" without it.
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
 }

@@ -92,11 +92,11 @@ func (s *successor) run(ctx context.Context) {
 			logged = err.Error()
 			s.log.Info("the rules of kube-proxy stay for now", "reason", err)
 		}
-		if !pause(ctx, takeoverRetry) {
+		if !cli.Pause(ctx, takeoverRetry) {
 			return
 		}
 	}
-	for pause(ctx, takeoverWatch) {
+	for cli.Pause(ctx, takeoverWatch) {
 		what, err := s.find(ctx)
 		if err == nil && len(what) > 0 {
 			err = fmt.Errorf("kube-proxy has written rules again: it runs beside weft. Take one of them off this node: %s", strings.Join(what, "; "))
@@ -127,14 +127,4 @@ func (s *successor) take(ctx context.Context) error {
 		s.event(event.Normal, takeover.ReasonTookOver, "removed what kube-proxy left: "+strings.Join(report.Removed, "; "))
 	}
 	return nil
-}
-
-// pause waits, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -152,7 +152,7 @@ func (s *scene) getStatus() shown {
 // doctor reads the first lines of weft doctor. What it finds on the host that runs the test is not compared.
 func (s *scene) doctor() shown {
 	out := shown{}
-	text := s.run(doctor.New(), "--state-dir", s.netfilter, "--healthz-address", "127.0.0.1:1", "--metrics-address", "127.0.0.1:1")
+	text := s.run(doctor.New(), "--state-dir", s.root, "--healthz-address", "127.0.0.1:1", "--metrics-address", "127.0.0.1:1")
 	for _, m := range doctorLine.FindAllStringSubmatch(text, -1) {
 		out[m[1]] = sign{m[2], m[3], m[4]}
 	}

@@ -80,7 +80,7 @@ type scene struct {
 	services, policies fakeFrontend
 	agg                troubled
 	rival, current     error
-	netfilter          string
+	root               string
 	running            *aggregatortest.Daemon
 	page               *httptest.Server
 	now                time.Time
@@ -88,9 +88,15 @@ type scene struct {
 	logged             bytes.Buffer
 }
 
+// netfilterDir has the counters of connection tracking.
+const netfilterDir = "proc/sys/net/netfilter"
+
 // newScene starts a process in which all is well.
 func newScene(t *testing.T) *scene {
-	s := &scene{t: t, netfilter: t.TempDir(), now: time.Unix(1_800_000_000, 0)}
+	s := &scene{t: t, root: t.TempDir(), now: time.Unix(1_800_000_000, 0)}
+	if err := os.MkdirAll(filepath.Join(s.root, netfilterDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	s.services.name, s.policies.name = "services", "network-policies"
 	s.daemon = &daemon{
 		Flags: &Flags{verb: VerbRun}, version: "v1", log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry(),
@@ -102,7 +108,7 @@ func newScene(t *testing.T) *scene {
 		Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}},
 		Limits: func(c *server.Config) {
 			s.agg.Aggregator = c.Aggregator
-			of := &aggregatorHealth{aggregator: &s.agg, rival: func() error { return s.rival }, current: func() error { return s.current }, netfilter: s.netfilter}
+			of := &aggregatorHealth{aggregator: &s.agg, rival: func() error { return s.rival }, current: func() error { return s.current }, root: s.root}
 			s.watch(of)
 			c.Register = s.registerLocalState
 		},
@@ -117,7 +123,7 @@ func newScene(t *testing.T) *scene {
 
 // watch makes the monitor, as newMonitor does, with a clock and events of the test.
 func (s *scene) watch(of *aggregatorHealth) {
-	err := s.registry.Register(conntrackSize(s.netfilter))
+	err := s.registry.Register(conntrackSize(s.root))
 	if err == nil {
 		s.monitor, err = conditions.NewMonitor(conditions.Config{
 			Process: string(s.verb), Version: s.version, Conditions: s.conditions(of), Registerer: s.registry,
@@ -133,7 +139,7 @@ func (s *scene) watch(of *aggregatorHealth) {
 // connections sets how many of 100 connections the kernel tracks.
 func (s *scene) connections(n int) {
 	for name, v := range map[string]int{"nf_conntrack_count": n, "nf_conntrack_max": 100} {
-		if err := os.WriteFile(filepath.Join(s.netfilter, name), []byte(fmt.Sprintln(v)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.root, netfilterDir, name), []byte(fmt.Sprintln(v)), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
 	}

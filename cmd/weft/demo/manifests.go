@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // webVIP has the ClusterIPs in manifests/services.yaml.
@@ -61,11 +64,6 @@ func (d *demo) writeManifest(name, text string) error {
 
 // web returns the names of the pods that are endpoints of the Service web.
 func (d *demo) web() []string {
-	var names []string
-	for _, p := range d.cluster.servers() {
-		if p.Name != d.removed {
-			names = append(names, p.Name)
-		}
-	}
-	return names
+	names := cli.Map(d.cluster.servers(), func(p *pod) string { return p.Name })
+	return slices.DeleteFunc(names, func(name string) bool { return name == d.removed })
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // askTimeout is how long a single question may take. Nothing in the demo is
@@ -87,11 +89,8 @@ func (s space) askMany(ctx context.Context, n int, network string, to netip.Addr
 
 // String returns "web-1 20, web-2 21".
 func (t tally) String() string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(t.pods)) {
-		out = append(out, fmt.Sprintf("%s %d", name, t.pods[name]))
-	}
-	return strings.Join(out, ", ")
+	counts := cli.Map(slices.Sorted(maps.Keys(t.pods)), func(name string) string { return fmt.Sprintf("%s %d", name, t.pods[name]) })
+	return strings.Join(counts, ", ")
 }
 
 // names returns the pods that answered, in words.
@@ -99,11 +98,7 @@ func (t tally) names() string { return strings.Join(slices.Sorted(maps.Keys(t.po
 
 // sources returns the client addresses that were seen, in words.
 func (t tally) sources() string {
-	var out []string
-	for _, a := range slices.SortedFunc(maps.Keys(t.seen), netip.Addr.Compare) {
-		out = append(out, a.String())
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(cli.Map(slices.SortedFunc(maps.Keys(t.seen), netip.Addr.Compare), netip.Addr.String), ", ")
 }
 
 // blocked reports whether an address can't be reached: a question gets no

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // runNft runs nft(8) in a node's namespace and returns what it prints.
@@ -75,15 +77,10 @@ func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) 
 		target{app.space, "udp", webUDP},
 		target{d.cluster.client, "tcp", netip.AddrPortFrom(n.V4, webNodePort)},
 	)
-	pause := func() {
-		select {
-		case <-time.After(400 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
-	pause()
+	const pause = 400 * time.Millisecond
+	cli.Pause(ctx, pause)
 	err = f()
-	pause()
+	cli.Pause(ctx, pause)
 	newFlows.stop()
 	flows, flowErr := newFlows.check()
 	after, streamErr := d.stream.check()

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // webPolicy is a NetworkPolicy that lets the nodes, app and other pods reach web, and one that
@@ -61,10 +63,7 @@ func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...stri
 
 // reachPods asks each pod of web from both shells; see reach.
 func (d *demo) reachPods(ctx context.Context, dropped ...string) (string, error) {
-	var to []netip.AddrPort
-	for _, server := range d.cluster.servers() {
-		to = append(to, netip.AddrPortFrom(server.V4, serverTCP))
-	}
+	to := cli.Map(d.cluster.servers(), func(p *pod) netip.AddrPort { return netip.AddrPortFrom(p.V4, serverTCP) })
 	return d.reach(ctx, to, dropped)
 }
 

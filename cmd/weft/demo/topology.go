@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
@@ -36,13 +37,7 @@ func (p place) all() []netip.Addr {
 }
 
 // hosts returns the addresses, each as a prefix of its own.
-func (p place) hosts() []netip.Prefix {
-	var out []netip.Prefix
-	for _, a := range p.all() {
-		out = append(out, host(a))
-	}
-	return out
-}
+func (p place) hosts() []netip.Prefix { return cli.Map(p.all(), host) }
 
 // of returns the address of the family of another one.
 func (p place) of(addr netip.Addr) netip.Addr {

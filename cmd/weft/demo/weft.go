@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/policy"
@@ -167,9 +169,9 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 // removes each by itself, when no connection is left to judge.
 const rechecked = "recheck"
 
-// lines lists what the tables hold, sorted: every chain, every rule with its
+// text lists what the tables hold, sorted: every chain, every rule with its
 // handle, every set, and every element except those of rechecked.
-func (r ruleset) lines() []string {
+func (r ruleset) text() []byte {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for _, t := range r.tables {
@@ -191,19 +193,15 @@ func (r ruleset) lines() []string {
 		}
 	}
 	slices.Sort(out)
-	return out
+	return []byte(strings.Join(out, "\n"))
 }
 
-// same returns an error that names what two rulesets do not share.
+// same returns an error with the difference of two rulesets.
 func (r ruleset) same(after ruleset) error {
-	was, is := r.lines(), after.lines()
-	missing := func(lines, from []string) string {
-		return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(from, line) }), "\n        ")
+	if d := diff.Diff("before", r.text(), "after", after.text()); d != nil {
+		return fmt.Errorf("the ruleset is not what it was:\n%s", d)
 	}
-	if slices.Equal(was, is) {
-		return nil
-	}
-	return fmt.Errorf("the ruleset is not what it was:\n      gone:\n        %s\n      new:\n        %s", missing(slices.Clone(was), is), missing(is, was))
+	return nil
 }
 
 // size returns how many rules and elements there are.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +18,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/cmd/weft/get"
-	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 const (
@@ -60,7 +56,7 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	zip := gzip.NewWriter(f)
-	b := &bundle{tar: tar.NewWriter(zip), now: cfg.Now}
+	b := &bundle{tar: tar.NewWriter(zip)}
 	b.collect(ctx, cfg, r)
 	if err := errors.Join(b.err, b.tar.Close(), zip.Close(), f.Close()); err != nil {
 		return fmt.Errorf("write bundle: %w", err)
@@ -72,7 +68,6 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 // written.
 type bundle struct {
 	tar *tar.Writer
-	now func() time.Time
 	err error
 }
 
@@ -85,26 +80,27 @@ func (b *bundle) add(name string, content []byte, err error) {
 		return
 	}
 	content = content[:min(len(content), maxPart)]
-	h := &tar.Header{Name: "weft/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: b.now()}
+	h := &tar.Header{Name: "weft/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: time.Now()}
 	if b.err = b.tar.WriteHeader(h); b.err == nil {
 		_, b.err = b.tar.Write(content)
 	}
 }
 
-// message adds an answer of the aggregator.
-func message[T proto.Message](b *bundle, name string, m T, err error) {
-	var content []byte
-	if err == nil {
-		content, err = protojson.MarshalOptions{Multiline: true}.Marshal(m)
+// message returns a function that adds a message as JSON, or the error.
+func (b *bundle) message(name string) func(proto.Message, error) {
+	return func(m proto.Message, err error) {
+		var content []byte
+		if err == nil {
+			content, err = protojson.MarshalOptions{Multiline: true}.Marshal(m)
+		}
+		b.add(name, content, err)
 	}
-	b.add(name, content, err)
 }
 
 // collect adds all parts.
 func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 	n := newNode(ctx, cfg)
 	defer n.close()
-	b.now = n.Now
 	text, err := json.MarshalIndent(r, "", "  ")
 	b.add("report.json", text, err)
 	b.weft(ctx, n)
@@ -123,12 +119,11 @@ func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 		}
 	}
 	for _, argv := range programs {
-		program, err := exec.LookPath(argv[0])
-		if err != nil {
-			continue
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // one of programs
+		if cmd.Err != nil {
+			continue // it is not installed
 		}
 		var out bytes.Buffer
-		cmd := exec.CommandContext(ctx, program, argv[1:]...) //nolint:gosec // one of programs
 		cmd.Stdout, cmd.Stderr = &limited{w: &out}, &limited{w: &out}
 		err = cmd.Run()
 		b.add(strings.Join(argv, "-")+".txt", out.Bytes(), err)
@@ -142,20 +137,12 @@ func (b *bundle) weft(ctx context.Context, n *node) {
 		b.add("socket", nil, err)
 		return
 	}
-	info, err := weftv1.NewInspectClient(c.Conn()).GetInfo(ctx, &weftv1.GetInfoRequest{})
-	message(b, "info.json", info, err)
-	publishers, err := c.ListPublishers(ctx)
-	message(b, "publishers.json", publishers, err)
-	fragments, err := c.List(ctx)
-	message(b, "fragments.json", fragments, err)
-	tables, err := c.ListTables(ctx)
-	message(b, "tables.json", tables, err)
-	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
-	if err != nil {
-		b.add("services.json", nil, err)
-		return
-	}
-	message(b, "services.json", state.Proto(), nil)
+	b.message("info.json")(weftv1.NewInspectClient(c.Conn()).GetInfo(ctx, &weftv1.GetInfoRequest{}))
+	b.message("publishers.json")(c.ListPublishers(ctx))
+	b.message("fragments.json")(c.List(ctx))
+	b.message("tables.json")(c.ListTables(ctx))
+	state, err := n.readServices(ctx)
+	b.message("services.json")(state.Proto(), err)
 }
 
 // limited drops what is more than a part may have.
@@ -168,5 +155,3 @@ func (l *limited) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-
-var _ io.Writer = (*limited)(nil)

@@ -2,7 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+
+	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
 // Shares of the connection tracking table, in percent.
@@ -14,61 +18,47 @@ const (
 )
 
 // checkConntrack reads the size and the counters of the connection tracking table.
-func checkConntrack(_ context.Context, n *node) ([]Finding, error) {
-	const dir = "proc/sys/net/netfilter/"
-	most, exists, err := n.number(dir + "nf_conntrack_max")
-	if err != nil || !exists || most == 0 {
-		return nil, err
+func checkConntrack(_ context.Context, n *node, r *findings) error {
+	count, most, err := sysctl.Tracked(n.Root)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && most == 0 {
+		return nil
 	}
-	var out []Finding
-	count, _, err := n.number(dir + "nf_conntrack_count")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	raise := fmt.Sprintf("`sysctl -w net.netfilter.nf_conntrack_max=%d` (weft: --conntrack-min), and look for what opens so many connections (`conntrack -L`)", 2*most)
 	switch share := count * 100 / most; {
 	case share >= fullShare:
-		out = append(out, Finding{
-			Severity: Error, Found: fmt.Sprintf("the connection tracking table is full: %d of %d entries", count, most),
-			Meaning: "New connections are dropped, those to Services and those of the node itself", Remedy: raise,
-		})
+		r.add(Error, fmt.Sprintf("the connection tracking table is full: %d of %d entries", count, most),
+			"New connections are dropped, those to Services and those of the node itself", raise)
 	case share >= nearlyFullShare:
-		out = append(out, Finding{
-			Severity: Warning, Found: fmt.Sprintf("the connection tracking table is nearly full: %d of %d entries", count, most),
-			Meaning: "When it is full, new connections are dropped", Remedy: raise,
-		})
+		r.add(Warning, fmt.Sprintf("the connection tracking table is nearly full: %d of %d entries", count, most),
+			"When it is full, new connections are dropped", raise)
 	}
 	values, err := n.perCPU("nf_conntrack")
 	if err != nil {
-		return out, err
+		return err
 	}
 	if lost := values["drop"] + values["early_drop"]; lost > 0 {
-		out = append(out, Finding{
-			Severity: Warning, Found: fmt.Sprintf("since its start the node dropped %d packets, and forgot %d connections early, because the connection tracking table was full", values["drop"], values["early_drop"]),
-			Meaning: "New connections failed, and forgotten ones may have been cut off", Remedy: raise,
-		})
+		r.add(Warning, fmt.Sprintf("since its start the node dropped %d packets, and forgot %d connections early, because the connection tracking table was full", values["drop"], values["early_drop"]),
+			"New connections failed, and forgotten ones may have been cut off", raise)
 	}
-	buckets, exists, err := n.number(dir + "nf_conntrack_buckets")
+	buckets, exists, err := n.number("proc/sys/net/netfilter/nf_conntrack_buckets")
 	if err == nil && exists && buckets > 0 && most/buckets > maxChain {
-		out = append(out, Finding{
-			Severity: Warning, Found: fmt.Sprintf("the connection tracking table has %d buckets for %d entries", buckets, most),
-			Meaning: "When it fills, each packet searches a long list", Remedy: fmt.Sprintf("`echo %d > /sys/module/nf_conntrack/parameters/hashsize`", most/4),
-		})
+		r.add(Warning, fmt.Sprintf("the connection tracking table has %d buckets for %d entries", buckets, most),
+			"When it fills, each packet searches a long list", fmt.Sprintf("`echo %d > /sys/module/nf_conntrack/parameters/hashsize`", most/4))
 	}
-	return out, err
+	return err
 }
 
-// lost returns the finding that connections were lost because the connection tracking table is full, none
-// if it is not. What the connections were to find out is not known then; checkConntrack has the cause.
-func (n *node) lost(what string) []Finding {
-	const dir = "proc/sys/net/netfilter/"
-	most, _, err1 := n.number(dir + "nf_conntrack_max")
-	count, _, err2 := n.number(dir + "nf_conntrack_count")
-	if err1 != nil || err2 != nil || most == 0 || count*100/most < fullShare {
-		return nil
+// lost adds the finding that connections were lost because the connection tracking table is full, and reports whether it
+// is. What the connections were to find out is not known then; checkConntrack has the cause.
+func (r *findings) lost(n *node, what string) bool {
+	count, most, err := sysctl.Tracked(n.Root)
+	if err != nil || most == 0 || count*100/most < fullShare {
+		return false
 	}
-	return []Finding{{
-		Severity: Unknown, Found: "connections of weft doctor were lost, and the connection tracking table is full: " + what,
-		Meaning: "This was not examined", Remedy: "Make room in the table first, and run weft doctor again",
-	}}
+	r.add(Unknown, "connections of weft doctor were lost, and the connection tracking table is full: "+what,
+		"This was not examined", "Make room in the table first, and run weft doctor again")
+	return true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -39,36 +40,35 @@ const (
 
 // checkDisagree compares the Services as weft knows them from the API with weft's elements in the
 // kernel. What changes meanwhile is not a difference, so those that are found are looked for again.
-func checkDisagree(ctx context.Context, n *node) ([]Finding, error) {
+func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	state := n.services()
 	if state.Revision == 0 {
-		return nil, nil
+		return nil
 	}
 	kernel, err := readElements()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	families := publish.Families(filepath.Join(n.Root, "proc"))
 	found := differences(state, kernel, families)
 	if len(found) == 0 {
-		return nil, nil
+		return nil
 	}
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the Services of the API and the kernel differ in %d places, and there was no time to look whether that lasts", len(found))
-	case <-time.After(pause):
+	if !cli.Pause(ctx, pause) {
+		return fmt.Errorf("the Services of the API and the kernel differ in %d places, and there was no time to look whether that lasts", len(found))
 	}
 	if state, err = n.readServices(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if kernel, err = readElements(); err != nil {
-		return nil, err
+		return err
 	}
 	lasting := make(map[difference]bool)
 	for _, d := range differences(state, kernel, families) {
 		lasting[d] = true
 	}
-	return describeDifferences(slices.DeleteFunc(found, func(d difference) bool { return !lasting[d] })), nil
+	r.describe(slices.DeleteFunc(found, func(d difference) bool { return !lasting[d] }))
+	return nil
 }
 
 // differences compares Services with elements, in the IP families of the node. A family whose
@@ -121,18 +121,12 @@ type listener struct {
 // listenersOf returns the addresses and ports of a port of a Service.
 func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []listener) {
 	b := &p.Backends[family]
-	inside := b.Cluster
-	if s.InternalLocal {
-		inside = b.Local
-	}
-	if ip := p.ClusterIPs[family]; ip.IsValid() {
-		out = append(out, listener{fmt.Sprintf("%s . %s . %d", ip, p.Protocol, p.Number), inside, b})
-	}
-	for _, e := range p.External[family] {
-		out = append(out, listener{fmt.Sprintf("%s . %s . %d", e.Addr, p.Protocol, p.Number), b.Cluster, b})
-	}
-	if p.NodePort != 0 {
-		out = append(out, listener{fmt.Sprintf("%s . %d", p.Protocol, p.NodePort), b.Cluster, b})
+	for i, key := range get.ElementKeys(p, family) {
+		main := b.Cluster
+		if i == 0 && p.ClusterIPs[family].IsValid() && s.InternalLocal {
+			main = b.Local
+		}
+		out = append(out, listener{key, main, b})
 	}
 	return out
 }
@@ -165,8 +159,8 @@ func endpointText(e model.Endpoint) string {
 	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
 }
 
-// describeDifferences returns a finding for each sort.
-func describeDifferences(found []difference) (out []Finding) {
+// describe adds a finding for each sort.
+func (r *findings) describe(found []difference) {
 	const restart = "Look at weft's log for updates that were rejected (`weft get`), and restart weft: at its start it compares the kernel with the API, and writes what differs"
 	for sort, f := range [...]struct{ found, meaning, remedy string }{
 		missingListener: {"%d addresses of Services in the API are not in the kernel: %s", "Connections to them are not forwarded on this node", restart},
@@ -191,9 +185,6 @@ func describeDifferences(found []difference) (out []Finding) {
 			}
 			names = append(names, name)
 		}
-		if len(names) > 0 {
-			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(names), cli.Some(names)), Meaning: f.meaning, Remedy: f.remedy})
-		}
+		r.addSome(names, f.found, f.meaning, f.remedy)
 	}
-	return out
 }

@@ -3,7 +3,7 @@
 //
 // In come the conditions of weft's processes, the files of /proc and /sys, the ruleset of the
 // kernel, the answers of weft's socket, and TCP connections to endpoints; out go findings
-// (finding.go). Whether weft is well only its conditions say (package conditions): they come
+// (doctor.go). Whether weft is well only its conditions say (package conditions): they come
 // first, and one that is not OK is an error. The other checks look at the host.
 // Read doctor.go first: it lists the checks. Each is a function from a node, which has what
 // several checks read (node.go), to findings. Checks of one subject share a file.

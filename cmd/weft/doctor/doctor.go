@@ -1,11 +1,16 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 )
 
@@ -50,7 +55,7 @@ func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Sev
 // check examines one thing. An error means that it could not be examined.
 type check struct {
 	name string
-	run  func(ctx context.Context, n *node) ([]Finding, error)
+	run  func(ctx context.Context, n *node, r *findings) error
 }
 
 // checks are all checks, in the order of a report.
@@ -124,8 +129,8 @@ func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []chec
 }
 
 // examine runs a check.
-func (c *check) examine(ctx context.Context, n *node) []Finding {
-	found, err := c.run(ctx, n)
+func (c *check) examine(ctx context.Context, n *node) (found findings) {
+	err := c.run(ctx, n, &found)
 	for i := range found {
 		found[i].Check = c.name
 	}
@@ -141,4 +146,76 @@ func (c *check) unknown(err error) Finding {
 		Check: c.name, Severity: Unknown, Found: err.Error(),
 		Meaning: "This was not examined", Remedy: "Run weft doctor as root in the network namespace of the node, with the flags that weft runs with",
 	}
+}
+
+// Severity is how bad a finding is.
+type Severity string
+
+// Severities.
+const (
+	// Error means that packets or publishers suffer now.
+	Error Severity = "error"
+	// Warning means that they may suffer later, or in a case that not every cluster has.
+	Warning Severity = "warning"
+	// Unknown means that something could not be examined.
+	Unknown Severity = "unknown"
+)
+
+// Finding is something that is wrong. The texts are sentences without a full stop.
+type Finding struct {
+	// Check is the name of the check that found it.
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	// Found is what was found, with names and numbers.
+	Found string `json:"found"`
+	// Meaning is what it does to packets or publishers.
+	Meaning string `json:"meaning"`
+	// Remedy is what to do.
+	Remedy string `json:"remedy"`
+}
+
+// findings are the findings of a check.
+type findings []Finding
+
+// add adds a finding.
+func (r *findings) add(severity Severity, found, meaning, remedy string) {
+	*r = append(*r, Finding{Severity: severity, Found: found, Meaning: meaning, Remedy: remedy})
+}
+
+// addSome adds an error about things that are named; found is a format of their number and names.
+func (r *findings) addSome(names []string, found, meaning, remedy string) {
+	if len(names) > 0 {
+		r.add(Error, fmt.Sprintf(found, len(names), cli.Some(names)), meaning, remedy)
+	}
+}
+
+// order has the worst first.
+var order = []Severity{Error, Warning, Unknown}
+
+// sortFindings sorts by severity, and keeps the order of the checks.
+func sortFindings(all []Finding) {
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
+}
+
+// printReport prints a line for each process of weft, a paragraph for each finding, and a last
+// line with their number.
+func printReport(w io.Writer, r *Report) error {
+	var b strings.Builder
+	for _, p := range r.Conditions {
+		fmt.Fprintln(&b, p)
+	}
+	count := make(map[Severity]int)
+	for _, f := range r.Findings {
+		count[f.Severity]++
+		fmt.Fprintf(&b, "%s: %s: %s\n    %s.\n    %s.\n", f.Severity, f.Check, f.Found, f.Meaning, f.Remedy)
+	}
+	if len(r.Findings) == 0 {
+		fmt.Fprintf(&b, "%d checks: nothing found\n", len(r.Checks))
+	} else {
+		fmt.Fprintf(&b, "%d checks: %d errors, %d warnings, %d not examined\n", len(r.Checks), count[Error], count[Warning], count[Unknown])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

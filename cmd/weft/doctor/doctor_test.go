@@ -11,13 +11,14 @@ func TestLateCheck(t *testing.T) {
 	blocked, late := make(chan struct{}), make(chan struct{})
 	n := newNode(t.Context(), Config{Root: t.TempDir(), Socket: filepath.Join(t.TempDir(), "none")})
 	r := runChecks(t.Context(), late, n, []check{
-		{"quick", func(context.Context, *node) ([]Finding, error) {
-			return []Finding{{Severity: Error, Found: "something"}}, nil
+		{"quick", func(_ context.Context, _ *node, r *findings) error {
+			r.add(Error, "something", "", "")
+			return nil
 		}},
-		{"stuck", func(context.Context, *node) ([]Finding, error) {
+		{"stuck", func(context.Context, *node, *findings) error {
 			close(late)
 			<-blocked
-			return nil, nil
+			return nil
 		}},
 	})
 	close(blocked)

@@ -1,12 +1,12 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/set"
 )
 
 // elements are those of the Service frontend's tables, none for a family without a table.
@@ -41,60 +41,44 @@ func readElements() (*elements, error) {
 		return nil, err
 	}
 	out := new(elements)
-	for i := range programs {
-		p := &programs[i]
-		family := model.IPv4
-		switch {
-		case p.ID == (nft.TableID{Family: nft.FamilyIP6, Name: serviceTable}):
-			family = model.IPv6
-		case p.ID != (nft.TableID{Family: nft.FamilyIP, Name: serviceTable}):
+	for family, f := range [...]nft.Family{model.IPv4: nft.FamilyIP, model.IPv6: nft.FamilyIP6} {
+		id := nft.TableID{Family: f, Name: serviceTable}
+		i := slices.IndexFunc(programs, func(p kernel.Program) bool { return p.ID == id && p.Ours })
+		if i < 0 {
 			continue
 		}
-		if !p.Ours {
-			continue
-		}
-		if out[family], err = readTable(r, p); err != nil {
+		if out[family], err = readTable(r, &programs[i]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// readTable reads the maps of a table.
+// readTable reads the elements of the maps that lead to endpoints.
 func readTable(r *kernel.Reader, p *kernel.Program) (tableElements, error) {
 	t := tableElements{listeners: make(map[string]bool), slots: make(map[string][]string)}
-	read := func(name string, add func(s *set.Set, e set.Element)) error {
-		for _, s := range p.Sets {
-			if s.Decl.Name != name {
+	for _, s := range p.Sets {
+		isSlots := slices.Contains(slotMaps, s.Decl.Name)
+		if !isSlots && !slices.Contains(listenerMaps, s.Decl.Name) {
+			continue
+		}
+		if s.Err != nil {
+			return t, s.Err
+		}
+		all, err := r.Elements(p.ID, s.Decl)
+		if err != nil {
+			return t, err
+		}
+		for _, e := range all {
+			key := s.Decl.FormatKey(e)
+			if !isSlots {
+				t.listeners[key] = true
 				continue
 			}
-			if s.Err != nil {
-				return s.Err
-			}
-			all, err := r.Elements(p.ID, s.Decl)
-			if err != nil {
-				return err
-			}
-			for _, e := range all {
-				add(s.Decl, e)
-			}
-		}
-		return nil
-	}
-	for _, name := range listenerMaps {
-		if err := read(name, func(s *set.Set, e set.Element) { t.listeners[s.FormatKey(e)] = true }); err != nil {
-			return t, err
-		}
-	}
-	for _, name := range slotMaps {
-		if err := read(name, func(s *set.Set, e set.Element) {
-			key := s.FormatKey(e)
 			// The last part is the number of the slot.
 			if i := strings.LastIndex(key, " . "); i > 0 {
-				t.slots[key[:i]] = append(t.slots[key[:i]], s.FormatData(e))
+				t.slots[key[:i]] = append(t.slots[key[:i]], s.Decl.FormatData(e))
 			}
-		}); err != nil {
-			return t, err
 		}
 	}
 	return t, nil

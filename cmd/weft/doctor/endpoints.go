@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -30,14 +29,15 @@ type probe struct {
 }
 
 // checkEndpoints opens a TCP connection to endpoints of Services: to those of this node first.
-func checkEndpoints(ctx context.Context, n *node) ([]Finding, error) {
+func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	probes := endpointsOf(n.services().Services)
 	var all sync.WaitGroup
 	for i := range probes {
 		all.Go(func() { probes[i].err = ask(ctx, probes[i].addr) })
 	}
 	all.Wait()
-	return judgeProbes(probes, n.lost), nil
+	r.judge(n, probes)
+	return nil
 }
 
 // endpointsOf returns the TCP endpoints to ask, each once.
@@ -60,16 +60,9 @@ func endpointsOf(services []*model.Service) []probe {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b probe) int {
-		switch {
-		case a.local == b.local:
-			return 0
-		case a.local:
-			return -1
-		default:
-			return 1
-		}
-	})
+	near := slices.DeleteFunc(slices.Clone(out), func(p probe) bool { return !p.local })
+	far := slices.DeleteFunc(out, func(p probe) bool { return p.local })
+	out = append(near, far...)
 	return out[:min(len(out), maxProbes)]
 }
 
@@ -84,9 +77,8 @@ func ask(ctx context.Context, addr netip.AddrPort) error {
 	return c.Close()
 }
 
-// judgeProbes returns a finding for each way in which endpoints do not answer. lost returns one if
-// no answer means nothing on this node.
-func judgeProbes(probes []probe, lost func(what string) []Finding) []Finding {
+// judge adds a finding for each way in which endpoints do not answer, or one if no answer means nothing on this node.
+func (r *findings) judge(n *node, probes []probe) {
 	var refused, silent, unreachable []string
 	for _, p := range probes {
 		name := p.addr.String() + " of " + p.service
@@ -100,24 +92,13 @@ func judgeProbes(probes []probe, lost func(what string) []Finding) []Finding {
 			silent = append(silent, name)
 		}
 	}
-	var out []Finding
-	if len(silent) > 0 {
-		if out = lost(fmt.Sprintf("%d endpoints, such as %s", len(silent), silent[0])); out != nil {
-			silent = nil
-		}
+	if len(silent) > 0 && r.lost(n, fmt.Sprintf("%d endpoints, such as %s", len(silent), silent[0])) {
+		silent = nil
 	}
-	for _, f := range []struct {
-		names          []string
-		found, meaning string
-		remedy         string
-	}{
-		{refused, "%d endpoints refuse connections: %s", "Connections to the Service that are given to them fail", "Compare the Service's targetPort with the port that the pod listens on, and its readiness probe with whether it serves"},
-		{unreachable, "%d endpoints cannot be reached from this node: %s", "The node has no route to them, or the host of that address does not answer", "Look at the routes (`ip route get ADDRESS`) and at the network plugin of both nodes"},
-		{silent, "%d endpoints do not answer this node: %s", "Connections to the Service that are given to them hang", "Ask on the endpoint's node what drops packets of this one: `weft explain --from ADDRESS-OF-THIS-NODE --to ENDPOINT`; then look at the network plugin of both nodes"},
-	} {
-		if len(f.names) > 0 {
-			out = append(out, Finding{Severity: Error, Found: fmt.Sprintf(f.found, len(f.names), cli.Some(f.names)), Meaning: f.meaning, Remedy: f.remedy})
-		}
-	}
-	return out
+	r.addSome(refused, "%d endpoints refuse connections: %s", "Connections to the Service that are given to them fail",
+		"Compare the Service's targetPort with the port that the pod listens on, and its readiness probe with whether it serves")
+	r.addSome(unreachable, "%d endpoints cannot be reached from this node: %s", "The node has no route to them, or the host of that address does not answer",
+		"Look at the routes (`ip route get ADDRESS`) and at the network plugin of both nodes")
+	r.addSome(silent, "%d endpoints do not answer this node: %s", "Connections to the Service that are given to them hang",
+		"Ask on the endpoint's node what drops packets of this one: `weft explain --from ADDRESS-OF-THIS-NODE --to ENDPOINT`; then look at the network plugin of both nodes")
 }

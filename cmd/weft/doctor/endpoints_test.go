@@ -19,7 +19,8 @@ func TestSilentEndpoints(t *testing.T) {
 		"262144": {Unknown, "the connection tracking table is full: 1 endpoints, such as 10.244.1.2:8080 of shop/web"},
 	} {
 		n := rootOf(t, map[string]string{"proc/sys/net/netfilter/nf_conntrack_count": count})
-		found := judgeProbes(probes, n.lost)
+		var found findings
+		found.judge(n, probes)
 		if len(found) != 1 || found[0].Severity != want.severity || !strings.Contains(found[0].Found, want.found) {
 			t.Errorf("with %s entries: %+v, want %+v", count, found, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/frontends/services/model"
@@ -23,14 +24,14 @@ type stop struct {
 
 // checkForeign follows packets of a sample of the Services through the rules of all programs. What
 // cannot be decided is not a finding.
-func checkForeign(ctx context.Context, n *node) ([]Finding, error) {
+func checkForeign(ctx context.Context, n *node, r *findings) error {
 	trips := sampleTrips(n.services())
 	if len(trips) == 0 {
-		return nil, nil
+		return nil
 	}
 	follower, err := explain.OpenFollower()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer follower.Close()
 	var stops []*stop
@@ -47,11 +48,10 @@ func checkForeign(ctx context.Context, n *node) ([]Finding, error) {
 		followed++
 		stops = addStops(stops, t, answer)
 	}
-	var out []Finding
 	for _, s := range stops {
-		out = append(out, s.finding(followed))
+		s.report(r, followed)
 	}
-	return out, nil
+	return nil
 }
 
 // addStops adds what stops a packet, each rule and packet once.
@@ -67,16 +67,14 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 		if t.from == fromOutside && answer.Ways[i].To == t.to && step.Hook != "prerouting" {
 			continue
 		}
-		var s *stop
-		for _, known := range stops {
-			if k := &known.step; k.Table == step.Table && k.Chain == step.Chain && k.Handle == step.Handle {
-				s = known
-			}
+		n := slices.IndexFunc(stops, func(s *stop) bool {
+			return s.step.Table == step.Table && s.step.Chain == step.Chain && s.step.Handle == step.Handle
+		})
+		if n < 0 {
+			n = len(stops)
+			stops = append(stops, &stop{step: *step, verdict: verdict, example: t, reply: reply})
 		}
-		if s == nil {
-			s = &stop{step: *step, verdict: verdict, example: t, reply: reply}
-			stops = append(stops, s)
-		}
+		s := stops[n]
 		if !counted[s] {
 			counted[s] = true
 			s.packets++
@@ -86,25 +84,21 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	return stops
 }
 
-// finding describes what stops packets, of so many that were followed.
-func (s *stop) finding(followed int) Finding {
-	packet := "packets"
+// report adds what stops packets, of so many that were followed.
+func (s *stop) report(r *findings, followed int) {
+	packet, severity := "packets", Error
+	meaning := "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table"
 	if s.reply {
 		packet = "replies"
 	}
-	f := Finding{
-		Severity: Error,
-		Found: fmt.Sprintf("%s, stops %s of Services (%s): %s; %d of %d packets that were followed",
-			s.step.Place(), packet, s.verdict, s.example, s.packets, followed),
-		Meaning: "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table",
-		Remedy: fmt.Sprintf("`nft -a list chain %s %s` shows it: have the program that made it accept the pods' addresses as source and as destination, and established connections; `weft explain --from %s --to %s --protocol %s` has the whole way",
-			s.step.Table, s.step.Chain, s.example.from, s.example.to, s.example.protocol),
-	}
 	if !s.inside {
-		f.Severity = Warning
-		f.Meaning = "Clients outside of the cluster cannot connect to these Services through this node, which may be intended"
+		severity = Warning
+		meaning = "Clients outside of the cluster cannot connect to these Services through this node, which may be intended"
 	}
-	return f
+	r.add(severity, fmt.Sprintf("%s, stops %s of Services (%s): %s; %d of %d packets that were followed", s.step.Place(), packet, s.verdict, s.example, s.packets, followed),
+		meaning,
+		fmt.Sprintf("`nft -a list chain %s %s` shows it: have the program that made it accept the pods' addresses as source and as destination, and established connections; `weft explain --from %s --to %s --protocol %s` has the whole way",
+			s.step.Table, s.step.Chain, s.example.from, s.example.to, s.example.protocol))
 }
 
 // Sources of trips that are not pods, as weft explain names them.

@@ -1,23 +1,23 @@
 package doctor
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/net"
+
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // checkForwarding reads whether the node forwards packets.
-func checkForwarding(_ context.Context, n *node) ([]Finding, error) {
-	var out []Finding
+func checkForwarding(_ context.Context, n *node, r *findings) error {
 	for _, f := range []struct{ family, all string }{{"ipv4", "proc/sys/net/ipv4/ip_forward"}, {"ipv6", "proc/sys/net/ipv6/conf/all/forwarding"}} {
 		on, exists, err := n.number(f.all)
 		if err != nil {
-			return out, err
+			return err
 		}
 		if !exists {
 			continue
@@ -27,23 +27,19 @@ func checkForwarding(_ context.Context, n *node) ([]Finding, error) {
 			if f.family == "ipv6" && !n.hasIPv6() {
 				continue
 			}
-			out = append(out, Finding{
-				Severity: Error, Found: setting + " is 0", Meaning: "The kernel drops every packet that is not for the node itself: of pods, of NodePorts with endpoints elsewhere, of load balancers",
-				Remedy: fmt.Sprintf("`sysctl -w %s=1`, and write it to /etc/sysctl.d so that it survives a reboot", setting),
-			})
+			r.add(Error, setting+" is 0", "The kernel drops every packet that is not for the node itself: of pods, of NodePorts with endpoints elsewhere, of load balancers",
+				fmt.Sprintf("`sysctl -w %s=1`, and write it to /etc/sysctl.d so that it survives a reboot", setting))
 			continue
 		}
 		if f.family == "ipv6" {
 			continue
 		}
 		if off := n.deaf(); len(off) > 0 {
-			out = append(out, Finding{
-				Severity: Warning, Found: fmt.Sprintf("net.ipv4.conf.DEVICE.forwarding is 0 for %s, although %s is 1", cli.Some(off), setting),
-				Meaning: "Packets that arrive on these devices for others are dropped", Remedy: "Set it to 1 for devices of pods and of the cluster's network",
-			})
+			r.add(Warning, fmt.Sprintf("net.ipv4.conf.DEVICE.forwarding is 0 for %s, although %s is 1", cli.Some(off), setting),
+				"Packets that arrive on these devices for others are dropped", "Set it to 1 for devices of pods and of the cluster's network")
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads the
@@ -77,14 +73,14 @@ func (n *node) hasIPv6() bool {
 }
 
 // checkReversePath reads how many packets the strict check of sources dropped.
-func checkReversePath(_ context.Context, n *node) ([]Finding, error) {
+func checkReversePath(_ context.Context, n *node, r *findings) error {
 	dropped, err := n.netstat("TcpExt", "IPReversePathFilter")
 	if err != nil || dropped == 0 {
-		return nil, err
+		return err
 	}
 	all, _, err := n.number("proc/sys/net/ipv4/conf/all/rp_filter")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var strict []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
@@ -95,13 +91,12 @@ func checkReversePath(_ context.Context, n *node) ([]Finding, error) {
 		}
 	}
 	if len(strict) == 0 {
-		return nil, nil
+		return nil
 	}
-	return []Finding{{
-		Severity: Error, Found: fmt.Sprintf("the strict check of sources (rp_filter=1 on %s) has dropped %d packets", cli.Some(strict), dropped),
-		Meaning: "A packet is dropped if the way back to its source leads through another device: replies of pods and of other nodes' NodePorts can be among them",
-		Remedy:  "`sysctl -w net.ipv4.conf.all.rp_filter=2`, which accepts a source that any device reaches, and look at the routes (`ip route get SOURCE`)",
-	}}, nil
+	r.add(Error, fmt.Sprintf("the strict check of sources (rp_filter=1 on %s) has dropped %d packets", cli.Some(strict), dropped),
+		"A packet is dropped if the way back to its source leads through another device: replies of pods and of other nodes' NodePorts can be among them",
+		"`sysctl -w net.ipv4.conf.all.rp_filter=2`, which accepts a source that any device reaches, and look at the routes (`ip route get SOURCE`)")
+	return nil
 }
 
 // netstat returns a counter of /proc/net/netstat, 0 if the kernel does not have it.
@@ -110,11 +105,9 @@ func (n *node) netstat(group, name string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, 1<<20)
 	var names []string
-	for lines.Scan() {
-		words := strings.Fields(lines.Text())
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
 		if len(words) == 0 || words[0] != group+":" {
 			continue
 		}
@@ -126,11 +119,11 @@ func (n *node) netstat(group, name string) (uint64, error) {
 			return strconv.ParseUint(words[i], 10, 64)
 		}
 	}
-	return 0, lines.Err()
+	return 0, nil
 }
 
 // checkBridges looks for bridges whose packets from port to port do not pass nftables.
-func checkBridges(_ context.Context, n *node) ([]Finding, error) {
+func checkBridges(_ context.Context, n *node, r *findings) error {
 	var bridges []string
 	for _, device := range n.devices("sys/class/net/*") {
 		if ports := n.devices("sys/class/net/" + device + "/brif/*"); len(ports) > 1 {
@@ -138,67 +131,54 @@ func checkBridges(_ context.Context, n *node) ([]Finding, error) {
 		}
 	}
 	if len(bridges) == 0 {
-		return nil, nil
+		return nil
 	}
 	var off []string
 	for _, setting := range []string{"bridge-nf-call-iptables", "bridge-nf-call-ip6tables"} {
 		on, _, err := n.number("proc/sys/net/bridge/" + setting)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if on != 1 {
 			off = append(off, "net.bridge."+setting)
 		}
 	}
 	if len(off) == 0 {
-		return nil, nil
+		return nil
 	}
-	return []Finding{{
-		Severity: Warning, Found: fmt.Sprintf("bridge %s has several ports, and %s is not 1", cli.Some(bridges), cli.Some(off)),
-		Meaning: "If pods are ports of it: network policies do not see their packets to each other, and a pod that reaches another one on it through a Service gets replies from the wrong address",
-		Remedy:  fmt.Sprintf("If pods are connected to it: `modprobe br_netfilter` and `sysctl -w %s=1`", strings.Join(off, "=1 ")),
-	}}, nil
+	r.add(Warning, fmt.Sprintf("bridge %s has several ports, and %s is not 1", cli.Some(bridges), cli.Some(off)),
+		"If pods are ports of it: network policies do not see their packets to each other, and a pod that reaches another one on it through a Service gets replies from the wrong address",
+		fmt.Sprintf("If pods are connected to it: `modprobe br_netfilter` and `sysctl -w %s=1`", strings.Join(off, "=1 ")))
+	return nil
 }
 
 // Default NodePorts of Kubernetes (--service-node-port-range).
 const firstNodePort, lastNodePort = 30000, 32767
 
 // checkPorts looks for NodePorts among the ports that the kernel gives to clients on the node.
-func checkPorts(_ context.Context, n *node) ([]Finding, error) {
+func checkPorts(_ context.Context, n *node, r *findings) error {
 	text, err := n.text("proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	words := strings.Fields(text)
-	if len(words) != 2 {
-		return nil, nil
-	}
-	first, err1 := strconv.Atoi(words[0])
-	last, err2 := strconv.Atoi(words[1])
-	if err1 != nil || err2 != nil || first > lastNodePort || last < firstNodePort {
-		return nil, nil
+	var first, last int
+	if _, err := fmt.Sscan(text, &first, &last); err != nil || first > lastNodePort || last < firstNodePort {
+		return nil //nolint:nilerr // it is not a range
 	}
 	reserved, err := n.text("proc/sys/net/ipv4/ip_local_reserved_ports")
 	if err != nil || covers(reserved, max(first, firstNodePort), min(last, lastNodePort)) {
-		return nil, err
+		return err
 	}
-	return []Finding{{
-		Severity: Warning, Found: fmt.Sprintf("the kernel gives clients on this node ports from %d to %d, which are NodePorts too", max(first, firstNodePort), min(last, lastNodePort)),
-		Meaning: "A connection from the node that gets such a port can lose its replies to the NodePort's Service",
-		Remedy:  fmt.Sprintf("`sysctl -w net.ipv4.ip_local_reserved_ports=%d-%d`, or `sysctl -w net.ipv4.ip_local_port_range=\"32768 60999\"`", firstNodePort, lastNodePort),
-	}}, nil
+	r.add(Warning, fmt.Sprintf("the kernel gives clients on this node ports from %d to %d, which are NodePorts too", max(first, firstNodePort), min(last, lastNodePort)),
+		"A connection from the node that gets such a port can lose its replies to the NodePort's Service",
+		fmt.Sprintf("`sysctl -w net.ipv4.ip_local_reserved_ports=%d-%d`, or `sysctl -w net.ipv4.ip_local_port_range=\"32768 60999\"`", firstNodePort, lastNodePort))
+	return nil
 }
 
 // covers reports whether a list such as "80,30000-32767" has all ports from first to last.
 func covers(list string, first, last int) bool {
 	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			to = from
-		}
-		a, err1 := strconv.Atoi(from)
-		b, err2 := strconv.Atoi(to)
-		if err1 == nil && err2 == nil && a <= first && last <= b {
+		if ports, err := net.ParsePortRange(strings.TrimSpace(part)); err == nil && ports.Contains(first) && ports.Contains(last) {
 			return true
 		}
 	}
@@ -206,24 +186,21 @@ func covers(list string, first, last int) bool {
 }
 
 // checkNeighbours reads whether the tables of neighbours overflowed.
-func checkNeighbours(_ context.Context, n *node) ([]Finding, error) {
-	var out []Finding
+func checkNeighbours(_ context.Context, n *node, r *findings) error {
 	for _, t := range []struct{ file, family string }{{"arp_cache", "ipv4"}, {"ndisc_cache", "ipv6"}} {
 		values, err := n.perCPU(t.file)
 		if err != nil {
-			return out, err
+			return err
 		}
 		if full := values["table_fulls"]; full > 0 {
 			most, _, err := n.number("proc/sys/net/" + t.family + "/neigh/default/gc_thresh3")
 			if err != nil {
-				return out, err
+				return err
 			}
-			out = append(out, Finding{
-				Severity: Error, Found: fmt.Sprintf("the table of neighbours was full %d times (%s: at most %d entries)", full, t.family, most),
-				Meaning: "Packets to pods and nodes that were not in the table were dropped",
-				Remedy:  fmt.Sprintf("Raise net.%s.neigh.default.gc_thresh1, gc_thresh2 and gc_thresh3, for example to four times as much", t.family),
-			})
+			r.add(Error, fmt.Sprintf("the table of neighbours was full %d times (%s: at most %d entries)", full, t.family, most),
+				"Packets to pods and nodes that were not in the table were dropped",
+				fmt.Sprintf("Raise net.%s.neigh.default.gc_thresh1, gc_thresh2 and gc_thresh3, for example to four times as much", t.family))
 		}
 	}
-	return out, nil
+	return nil
 }

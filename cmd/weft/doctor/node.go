@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,24 +46,12 @@ func newNode(ctx context.Context, cfg Config) *node {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Root == "" {
-		cfg.Root = "/"
-	}
+	cfg.Root = cmp.Or(cfg.Root, "/")
 	n := &node{Config: cfg}
-	n.dial = sync.OnceValues(func() (*client.Client, error) {
-		c, err := client.Dial(ctx, client.Config{Socket: cfg.Socket, Publisher: cfg.Publisher, DialTimeout: -1})
-		if err == nil {
-			n.own(c)
-		}
-		return c, err
+	n.dial = once(n, func() (*client.Client, error) {
+		return client.Dial(ctx, client.Config{Socket: cfg.Socket, Publisher: cfg.Publisher, DialTimeout: -1})
 	})
-	n.open = sync.OnceValues(func() (*kernel.Conn, error) {
-		c, err := kernel.Open(kernel.Config{})
-		if err == nil {
-			n.own(c)
-		}
-		return c, err
-	})
+	n.open = once(n, func() (*kernel.Conn, error) { return kernel.Open(kernel.Config{}) })
 	n.tables = sync.OnceValues(func() ([]kernel.TableInfo, error) {
 		c, err := n.open()
 		if err != nil {
@@ -82,11 +70,17 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// own has close end c.
-func (n *node) own(c io.Closer) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closers = append(n.closers, c)
+// once returns what opens a connection at its first call. The node closes it.
+func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
+	return sync.OnceValues(func() (C, error) {
+		c, err := open()
+		if err == nil {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.closers = append(n.closers, c)
+		}
+		return c, err
+	})
 }
 
 func (n *node) close() {
@@ -149,12 +143,11 @@ func (n *node) perCPU(file string) (map[string]uint64, error) {
 	if err != nil || text == "" {
 		return nil, err
 	}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Scan()
-	names := strings.Fields(lines.Text())
+	head, rest, _ := strings.Cut(text, "\n")
+	names := strings.Fields(head)
 	out := make(map[string]uint64, len(names))
-	for lines.Scan() {
-		for i, word := range strings.Fields(lines.Text()) {
+	for line := range strings.Lines(rest) {
+		for i, word := range strings.Fields(line) {
 			v, err := strconv.ParseUint(word, 16, 64)
 			if err != nil || i >= len(names) {
 				return nil, fmt.Errorf("read /proc/net/stat/%s: %q is not a number of a column", file, word)
@@ -162,7 +155,7 @@ func (n *node) perCPU(file string) (map[string]uint64, error) {
 			out[names[i]] += v
 		}
 	}
-	return out, lines.Err()
+	return out, nil
 }
 
 // maxAnswer is how much of an answer is read.

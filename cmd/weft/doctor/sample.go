@@ -99,11 +99,7 @@ func samplePorts(services []*model.Service) []sampledPort {
 func kindOf(p *model.Port, family model.Family) kind {
 	k := kind{family: family, protocol: p.Protocol, open: p.NodePort != 0 || len(p.External[family]) > 0}
 	for e := range p.Backends[family].Cluster.All() {
-		if e.Local {
-			k.local = true
-		} else {
-			k.remote = true
-		}
+		k.local, k.remote = k.local || e.Local, k.remote || !e.Local
 		if k.local && k.remote {
 			break
 		}

@@ -23,7 +23,8 @@ func TestFileSystem(t *testing.T) {
 		{"nearly full", fileSystem{free: 3 << 20}, Warning, "nearly full: 3 MiB"},
 		{"no inodes", fileSystem{free: 1 << 30, inodes: 5, hasInodes: true}, Error, "has 5 inodes"},
 	} {
-		found := judgeFileSystem("/d", tc.fs)
+		var found findings
+		found.judgeFileSystem("/d", tc.fs)
 		if tc.severity == "" {
 			if len(found) > 0 {
 				t.Errorf("%s: %+v", tc.name, found)
@@ -46,7 +47,8 @@ func TestStateDir(t *testing.T) {
 	n := newNode(t.Context(), Config{StateDir: dir, Socket: filepath.Join(dir, "none"), Now: func() time.Time { return now }})
 	check := func(step string, want ...string) {
 		t.Helper()
-		found, err := checkStateDir(t.Context(), n)
+		var found findings
+		err := checkStateDir(t.Context(), n, &found)
 		if err != nil || len(found) != len(want) {
 			t.Fatalf("%s: %+v, %v", step, found, err)
 		}
@@ -75,7 +77,8 @@ func TestStateDir(t *testing.T) {
 // TestClock finds a clock that is earlier than the release.
 func TestClock(t *testing.T) {
 	for at, want := range map[time.Time]int{time.Unix(0, 0): 1, built.Add(time.Hour): 0} {
-		found, err := checkClock(t.Context(), newNode(t.Context(), Config{Now: func() time.Time { return at }}))
+		var found findings
+		err := checkClock(t.Context(), newNode(t.Context(), Config{Now: func() time.Time { return at }}), &found)
 		if err != nil || len(found) != want {
 			t.Errorf("%v: %+v, %v", at, found, err)
 		}

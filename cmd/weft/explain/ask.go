@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
@@ -93,17 +94,10 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 	if err != nil {
 		return f, p, err
 	}
-	f.protocol = cmp.Or(to.protocol, uint8(unix.IPPROTO_TCP))
-	if q.Protocol != "" {
-		n, ok := protocols[q.Protocol]
-		if !ok {
-			return f, p, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", q.Protocol)
-		}
-		if to.protocol != 0 && n != to.protocol {
-			return f, p, cli.Usagef("--protocol %s: port %d of the Service is %s", q.Protocol, to.port, protocolName(to.protocol))
-		}
-		f.protocol = n
+	if f.protocol, err = to.protocolOf(q.Protocol); err != nil {
+		return f, p, err
 	}
+	f.protocol = cmp.Or(f.protocol, uint8(unix.IPPROTO_TCP))
 	src, dst, err := pair(from, to, q.IPv6)
 	if err != nil {
 		return f, p, err
@@ -191,9 +185,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 		w.Probability = p
 		return w
 	}
-	for _, c := range o.Choices {
-		w.Choices = append(w.Choices, c.What+": "+c.Result)
-	}
+	w.Choices = cli.Map(o.Choices, func(c eval.Choice) string { return c.What + ": " + c.Result })
 	return w
 }
 
@@ -221,4 +213,53 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 		r.Via = a.host.router(back.source.Addr(), f.source.Addr(), packet.In, worst.Packet.Mark)
 	}
 	return r, nil
+}
+
+// Follower follows packets between addresses with the ruleset and the routes of this network
+// namespace, many with one reading of the tables. It does not ask weft: its answers have neither
+// the Service of a packet nor the owners of weft's rules. A Follower belongs to one goroutine.
+type Follower struct {
+	asker asker
+	close func()
+}
+
+// OpenFollower reads the tables of the kernel.
+func OpenFollower() (*Follower, error) {
+	rules, closeRules, err := readRules("")
+	if err != nil {
+		return nil, err
+	}
+	return &Follower{asker: asker{host: newHost(), rules: rules}, close: closeRules}, nil
+}
+
+// Close ends the access to the kernel.
+func (f *Follower) Close() { f.close() }
+
+// Follow answers a question between "node", "outside" and addresses.
+func (f *Follower) Follow(ctx context.Context, q Question) (*Answer, error) {
+	_, answer, err := f.asker.follow(ctx, q)
+	return answer, err
+}
+
+// Stopped returns the verdict and the last step of a way that a rule or a policy stops, or that
+// of its reply. step is nil if nothing stops it, or no rule does.
+func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
+	verdict, reason, steps := w.Verdict, w.Reason, w.Steps
+	if verdict == wordAccept && w.Reply != nil {
+		verdict, reason, steps, reply = w.Reply.Verdict, w.Reply.Reason, w.Reply.Steps, true
+	}
+	if verdict != wordDrop && verdict != wordReject || reason != "" || len(steps) == 0 {
+		return verdict, nil, reply
+	}
+	return verdict, &steps[len(steps)-1], reply
+}
+
+// fullTable says that the connection tracking table is full, and is empty if it is not. No rule
+// decides then what happens to a new connection. root is the root of the file system.
+func fullTable(root string) string {
+	count, most, err := sysctl.Tracked(root)
+	if err != nil || most == 0 || count < most {
+		return ""
+	}
+	return fmt.Sprintf("; but the connection tracking table is full (%d of %d entries), and the kernel drops new connections: see weft doctor", count, most)
 }

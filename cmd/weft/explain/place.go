@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -77,6 +78,21 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
+// protocolOf returns the protocol of the flag --protocol or else of the Service's port, 0 if both are unknown.
+func (p *place) protocolOf(flag string) (uint8, error) {
+	if flag == "" {
+		return p.protocol, nil
+	}
+	n, ok := protocols[flag]
+	switch {
+	case !ok:
+		return 0, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", flag)
+	case p.protocol != 0 && n != p.protocol:
+		return 0, cli.Usagef("--protocol %s: port %d of the Service is %s", flag, p.port, protocolName(p.protocol))
+	}
+	return n, nil
+}
+
 // parsePort parses a port number; nothing means none.
 func parsePort(text string) (uint16, error) {
 	if text == "" {
@@ -136,12 +152,8 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	out := place{name: "Service " + key.String(), port: p.Number, protocol: uint8(p.Protocol)}
-	for _, addr := range p.ClusterIPs {
-		if addr.IsValid() {
-			out.addrs = append(out.addrs, addr)
-		}
-	}
+	addrs := slices.DeleteFunc(slices.Clone(p.ClusterIPs[:]), func(a netip.Addr) bool { return !a.IsValid() })
+	out := place{name: "Service " + key.String(), port: p.Number, protocol: uint8(p.Protocol), addrs: addrs}
 	if len(out.addrs) == 0 {
 		return place{}, fmt.Errorf("port %d of Service %s has no ClusterIP of its own", p.Number, key)
 	}
@@ -176,14 +188,10 @@ func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
 	}
 	order := slices.Clone(to.addrs)
 	slices.SortStableFunc(order, func(a, b netip.Addr) int {
-		switch {
-		case a.Is6() == b.Is6():
-			return 0
-		case a.Is6() == six:
-			return -1
-		default:
-			return 1
+		if six {
+			a, b = b, a
 		}
+		return cmp.Compare(a.BitLen(), b.BitLen())
 	})
 	if from.node || from.outside {
 		return src, order[0], nil

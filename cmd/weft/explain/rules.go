@@ -36,6 +36,11 @@ func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) 
 		rules, err = readFile(file)
 		return rules, func() {}, err
 	}
+	return ReadKernel()
+}
+
+// ReadKernel returns the rules of all programs in the kernel, valid until they are closed.
+func ReadKernel() (rules *eval.Ruleset, closeRules func(), err error) {
 	r, err := kernel.OpenReader(kernel.Config{})
 	if err != nil {
 		return nil, nil, err

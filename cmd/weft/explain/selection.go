@@ -84,20 +84,12 @@ func (s *selection) rules(ctx context.Context, a *asker, table string) (string, 
 
 // transport returns the match of protocol and port, for each family.
 func (s *selection) transport(to place) (map[string]string, error) {
-	protocol := to.protocol
-	if s.protocol != "" {
-		n, ok := protocols[s.protocol]
-		switch {
-		case !ok:
-			return nil, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", s.protocol)
-		case protocol != 0 && n != protocol:
-			return nil, cli.Usagef("--protocol %s: port %d of the Service is %s", s.protocol, to.port, protocolName(protocol))
-		case to.port != 0 && !hasPorts(n):
-			return nil, cli.Usagef("--protocol %s: it has no ports, and --to %s names one", s.protocol, s.to)
-		}
-		protocol = n
-	}
+	protocol, err := to.protocolOf(s.protocol)
 	switch {
+	case err != nil:
+		return nil, err
+	case s.protocol != "" && to.port != 0 && !hasPorts(protocol):
+		return nil, cli.Usagef("--protocol %s: it has no ports, and --to %s names one", s.protocol, s.to)
 	case protocol == unix.IPPROTO_ICMP:
 		return map[string]string{"ip": " meta l4proto icmp", "ip6": " meta l4proto ipv6-icmp"}, nil
 	case protocol == 0 && to.port == 0:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -52,15 +53,13 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	if how == howClusterIP && s.ClusterIPs[family] != f.destination.Addr() {
 		how = howExternal
 	}
-	out := &Service{Name: key.String(), Port: name, How: how, Endpoints: []Endpoint{}}
+	out := &Service{Name: key.String(), Port: name, How: how}
 	candidates = slices.DeleteFunc(candidates, func(c model.Candidate) bool {
 		return c.Port != name || c.Protocol != protocol || model.FamilyOf(c.Addr.Addr()) != family
 	})
 	// Pods and the node reach external addresses and NodePorts as if the policy were Cluster.
 	out.Local = how == howClusterIP && s.InternalLocal || how != howClusterIP && s.ExternalLocal && !leavesNode(ways, candidates)
-	for _, c := range candidates {
-		out.Endpoints = append(out.Endpoints, endpointOf(c, out.Local))
-	}
+	out.Endpoints = cli.Map(candidates, func(c model.Candidate) Endpoint { return endpointOf(c, out.Local) })
 	return out, nil
 }
 

@@ -82,19 +82,26 @@ func rejects(r *eval.Rule) bool {
 
 // foreign reports whether a table is known to be another program's.
 func (a *asker) foreign(table nft.TableID) bool {
-	return !a.saved && slices.ContainsFunc(a.rules.Tables, func(t eval.Table) bool { return t.ID == table && !t.Ours })
+	t := a.table(table)
+	return !a.saved && t != nil && !t.Ours
+}
+
+// table returns a table of the ruleset, or nil.
+func (a *asker) table(id nft.TableID) *eval.Table {
+	for i := range a.rules.Tables {
+		if a.rules.Tables[i].ID == id {
+			return &a.rules.Tables[i]
+		}
+	}
+	return nil
 }
 
 // chain returns a chain of the ruleset, or nil.
 func (a *asker) chain(table nft.TableID, name string) *eval.Chain {
-	for i := range a.rules.Tables {
-		t := &a.rules.Tables[i]
-		if t.ID != table {
-			continue
-		}
-		for j := range t.Chains {
-			if t.Chains[j].Decl.Name == name {
-				return &t.Chains[j]
+	if t := a.table(table); t != nil {
+		for i := range t.Chains {
+			if t.Chains[i].Decl.Name == name {
+				return &t.Chains[i]
 			}
 		}
 	}
@@ -103,18 +110,10 @@ func (a *asker) chain(table nft.TableID, name string) *eval.Chain {
 
 // lookup describes the element that a rule found.
 func (a *asker) lookup(table nft.TableID, l *eval.Lookup) string {
-	for i := range a.rules.Tables {
-		t := &a.rules.Tables[i]
-		if t.ID != table {
-			continue
-		}
-		for j := range t.Sets {
-			if d := t.Sets[j].Decl; d.Name == l.Set {
-				text := fmt.Sprintf("%s { %s", l.Set, d.FormatKey(l.Element))
-				if data := d.FormatData(l.Element); data != "" {
-					text += " : " + data
-				}
-				return text + " }"
+	if t := a.table(table); t != nil {
+		for i := range t.Sets {
+			if d := t.Sets[i].Decl; d.Name == l.Set {
+				return fmt.Sprintf("%s { %s%s }", l.Set, d.FormatKey(l.Element), prefixed(" : ", d.FormatData(l.Element)))
 			}
 		}
 	}

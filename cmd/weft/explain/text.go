@@ -83,24 +83,16 @@ func (w *Way) ending(s *Service) string {
 
 // by returns the rule that ends a packet, empty if none does.
 func (w *Way) by() string {
-	if len(w.Steps) == 0 || w.Reason != "" || w.Verdict == wordAccept {
+	if w == nil || len(w.Steps) == 0 || w.Reason != "" || w.Verdict == wordAccept {
 		return ""
 	}
 	return w.Steps[len(w.Steps)-1].Place()
 }
 
-// by returns the rule that ends the packet, or its reply. It is empty if some packets arrive.
+// by names what decides: of the first way if none accepts the packet, and else of a reply that is lost.
 func by(a *Answer) string {
-	for i := range a.Ways {
-		if a.Ways[i].Verdict == wordAccept {
-			if r := a.lostReply(); r != nil {
-				return r.by()
-			}
-			return ""
-		}
-	}
-	if len(a.Ways) == 0 {
-		return ""
+	if len(a.Ways) == 0 || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.Verdict == wordAccept }) {
+		return a.lostReply().by()
 	}
 	return a.Ways[0].by()
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -159,11 +160,7 @@ func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, err
 // publish publishes the rules, and returns what removes them. They are those of a session with a
 // time to live: weft removes them when this process ends, or when the time is over.
 func (t *tracing) publish(ctx context.Context, f *weftv1.Fragment) (remove func(), err error) {
-	publisher := t.conn.Publisher
-	if publisher == "" {
-		publisher = tracePublisher
-	}
-	cl, err := client.Dial(ctx, client.Config{Socket: t.conn.Socket, Publisher: publisher})
+	cl, err := client.Dial(ctx, client.Config{Socket: t.conn.Socket, Publisher: cmp.Or(t.conn.Publisher, tracePublisher)})
 	if err != nil {
 		return nil, err
 	}
@@ -188,11 +185,7 @@ func (t *tracing) print(p *Traced) error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(p)
 	}
-	in := p.In
-	if in == "" {
-		in = wordNode
-	}
-	fmt.Fprintf(t.out, "%s %s from %s to %s through %s%s\n", p.Time.Local().Format("15:04:05.000"), p.Protocol, p.From, p.To, in, prefixed(", ", p.Flags))
+	fmt.Fprintf(t.out, "%s %s from %s to %s through %s%s\n", p.Time.Local().Format("15:04:05.000"), p.Protocol, p.From, p.To, cmp.Or(p.In, wordNode), prefixed(", ", p.Flags))
 	printSteps(t.out, p.Steps)
 	_, err := fmt.Fprintf(t.out, "  %s%s\n\n", p.Sentence, prefixed("\n  By ", p.By))
 	return err

@@ -56,9 +56,9 @@ func listNamed(ctx context.Context, conn *cli.Connection, args []string) (*weftv
 	return list, err
 }
 
-// listRows is fragmentRows of a list.
+// listRows is Fragments of a list.
 func listRows(list *weftv1.ListFragmentsResponse, now time.Time) *Rows {
-	return fragmentRows(list.GetFragments(), list.GetRevision(), now)
+	return Fragments(list.GetFragments(), list.GetRevision(), now)
 }
 
 func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg string) error {
@@ -80,7 +80,7 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 			_, err = io.WriteString(w, text)
 			return err
 		}
-		return fragmentRows([]*weftv1.FragmentStatus{got.GetStatus()}, last, time.Now()).print(w, cmd.ErrOrStderr())
+		return Fragments([]*weftv1.FragmentStatus{got.GetStatus()}, last, time.Now()).print(w, cmd.ErrOrStderr())
 	})
 }
 
@@ -96,7 +96,7 @@ func FormatFragment(f *weftv1.Fragment) (string, error) {
 	return ruleset.Format(tables), nil
 }
 
-// Fragments returns a row for each fragment. Revisions are short if last is the last one, and
+// Fragments returns a row for each fragment; findings and last rejections are notes. Revisions are short if last is the last one, and
 // whole if it is 0.
 func Fragments(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *Rows {
 	t := newRows("FRAGMENT", "PRIORITY", "LIFETIME", "STATE", "REVISION", "AGE", "EXPIRES", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED")
@@ -115,14 +115,6 @@ func Fragments(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *
 		}
 		t.Add(f.GetFragment().Text(), f.GetPriority(), cli.Word(f.GetLifetime().String(), "LIFETIME_"), state, cli.ShortRevision(f.GetRevision(), last), age, expires,
 			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
-	}
-	return t
-}
-
-// fragmentRows returns a row for each fragment; findings and last rejections are notes.
-func fragmentRows(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *Rows {
-	t := Fragments(fragments, last, now)
-	for _, f := range fragments {
 		name := f.GetFragment().Text()
 		if at := f.GetRevertTime(); at.IsValid() {
 			t.note("%s is taken back in %v unless: weft confirm %s", name, at.AsTime().Sub(now).Round(time.Second), name)

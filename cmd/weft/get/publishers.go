@@ -8,9 +8,10 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-var publishers = asking((*client.Client).ListPublishers, publisherRows)
+var publishers = asking((*client.Client).ListPublishers, Publishers)
 
 // limitRows returns a row for each publisher with how much it holds of everything that
 // can be limited, and how much it may hold: "12/100", or "12" if there is no limit. It returns
@@ -19,10 +20,8 @@ func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
 		return nil
 	}
-	t := newRows("LIMITS OF")
-	for _, l := range publishers[0].GetLimits() {
-		t.Columns = append(t.Columns, strings.ToUpper(l.GetName()))
-	}
+	names := cli.Map(publishers[0].GetLimits(), func(l *weftv1.LimitStatus) string { return strings.ToUpper(l.GetName()) })
+	t := newRows(append([]string{"LIMITS OF"}, names...)...)
 	for _, p := range publishers {
 		cells := []any{p.GetName()}
 		for _, l := range p.GetLimits() {
@@ -37,10 +36,11 @@ func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	return t
 }
 
-// Publishers returns a row for each publisher.
-func Publishers(publishers []*weftv1.PublisherStatus, now time.Time) *Rows {
+// Publishers returns a row for each publisher, their limits, and the last rejections as notes.
+func Publishers(answer *weftv1.ListPublishersResponse, now time.Time) *Rows {
 	t := newRows("PUBLISHER", "SESSIONS", "PENDING", "FRAGMENTS", "ADOPTED", "RULES", "ELEMENTS", "SHADOWED", "COMMITTED", "REJECTED")
-	for _, p := range publishers {
+	t.more = limitRows(answer.GetPublishers())
+	for _, p := range answer.GetPublishers() {
 		var sessions []string
 		pending := uint32(0)
 		for _, s := range p.GetSessions() {
@@ -49,15 +49,6 @@ func Publishers(publishers []*weftv1.PublisherStatus, now time.Time) *Rows {
 		}
 		t.Add(p.GetName(), cmp.Or(strings.Join(sessions, ", "), "-"), pending,
 			p.GetFragments(), p.GetAdopted(), p.GetRules(), p.GetElements(), p.GetShadowed(), p.GetCommitted(), p.GetRejected())
-	}
-	return t
-}
-
-// publisherRows returns a row for each publisher, their limits, and the last rejections.
-func publisherRows(answer *weftv1.ListPublishersResponse, now time.Time) *Rows {
-	t := Publishers(answer.GetPublishers(), now)
-	t.more = limitRows(answer.GetPublishers())
-	for _, p := range answer.GetPublishers() {
 		if r := p.GetLastRejection(); r != nil {
 			e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
 			t.note("%v ago: %s", now.Sub(p.GetLastRejected().AsTime()).Round(time.Second), e.Detail())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
@@ -82,13 +83,10 @@ func viewService(s *model.Service, outcome *outcomepb.Outcome) serviceView {
 		Namespace: s.Name.Namespace, Name: s.Name.Name, outcomeView: viewOutcome(outcome), ClusterIPs: addressTexts(s.ClusterIPs),
 		InternalTrafficPolicy: policyWord(s.InternalLocal), ExternalTrafficPolicy: policyWord(s.ExternalLocal),
 		AffinitySeconds: int(s.Affinity.Seconds()), HealthCheckNodePort: s.HealthCheckNodePort,
-		Ports: make([]portView, len(s.Ports)),
+		SourceRanges: cli.Map(slices.Concat(s.SourceRanges[:]...), netip.Prefix.String), Ports: make([]portView, len(s.Ports)),
 	}
 	if s.HealthCheckNodePort != 0 {
 		out.LocalReady = s.LocalReady[:]
-	}
-	for _, p := range slices.Concat(s.SourceRanges[:]...) {
-		out.SourceRanges = append(out.SourceRanges, p.String())
 	}
 	for i := range s.Ports {
 		out.Ports[i] = viewPort(&s.Ports[i])
@@ -131,6 +129,22 @@ func usesOf(b *model.Backends) []endpointView {
 		}
 	}
 	return out
+}
+
+// ElementKeys returns the keys of the elements that weft's maps have for a port of a Service: by ClusterIP, by external addresses
+// and by NodePort.
+func ElementKeys(p *model.Port, family model.Family) (keys []string) {
+	add := func(a netip.Addr) { keys = append(keys, fmt.Sprintf("%s . %s . %d", a, p.Protocol, p.Number)) }
+	if ip := p.ClusterIPs[family]; ip.IsValid() {
+		add(ip)
+	}
+	for _, e := range p.External[family] {
+		add(e.Addr)
+	}
+	if p.NodePort != 0 {
+		keys = append(keys, fmt.Sprintf("%s . %d", p.Protocol, p.NodePort))
+	}
+	return keys
 }
 
 const policyLocal = "Local"

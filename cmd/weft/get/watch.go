@@ -52,16 +52,11 @@ type changes func(ctx context.Context, changed func()) error
 func polled(*cli.Connection) changes { return poll }
 
 func poll(ctx context.Context, changed func()) error {
-	tick := time.NewTicker(watchPeriod)
-	defer tick.Stop()
-	for {
+	changed()
+	for cli.Pause(ctx, watchPeriod) {
 		changed()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	return nil
 }
 
 // watch prints what ask returns, and then rows that differ after each change. It returns nil
@@ -111,10 +106,8 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 		now := time.Now()
 		p.rows(difference(rows(answer, now), rows(next, now), events))
 		answer = next
-		select {
-		case <-ctx.Done():
+		if !cli.Pause(ctx, watchPeriod) {
 			return nil
-		case <-time.After(watchPeriod):
 		}
 	}
 }

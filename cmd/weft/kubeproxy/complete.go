@@ -21,7 +21,7 @@ func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error)
 	if o.cleanup {
 		return nil, cli.Usagef("--cleanup: use the verb: weft cleanup --kube-proxy removes the rules of kube-proxy")
 	}
-	if given(flags, "hostname-override") && o.config.HostnameOverride != "" && strings.TrimSpace(o.config.HostnameOverride) == "" {
+	if flags.Changed("hostname-override") && o.config.HostnameOverride != "" && strings.TrimSpace(o.config.HostnameOverride) == "" {
 		return nil, cli.Usagef("--hostname-override: want the name of this node, or nothing for the host's name")
 	}
 	if file == "" {
@@ -58,15 +58,15 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	if unused := givenFlags(flags, func(f field, _ string) bool { return f.unused != "" }); len(unused) > 0 {
 		warnings = append(warnings, strings.Join(unused, ", ")+": no effect in weft")
 	}
-	if given(flags, "proxy-mode") {
+	if flags.Changed("proxy-mode") {
 		warnings = append(warnings, warnMode(c)...)
 	}
 	s := settings(c, warnings)
 	s.Server = o.server
-	s.LogGiven = given(flags, "v") || given(flags, "logging-format")
-	s.Conntrack.Exact = given(flags, "conntrack-max-per-core") || given(flags, "conntrack-min")
-	s.OOMGiven = given(flags, "oom-score-adj")
-	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || given(flags, f.Name) })
+	s.LogGiven = flags.Changed("v") || flags.Changed("logging-format")
+	s.Conntrack.Exact = flags.Changed("conntrack-max-per-core") || flags.Changed("conntrack-min")
+	s.OOMGiven = flags.Changed("oom-score-adj")
+	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || flags.Changed(f.Name) })
 	return s, nil
 }
 
@@ -98,7 +98,7 @@ func (o *Options) ignored(flags *pflag.FlagSet) []string {
 func givenFlags(flags *pflag.FlagSet, match func(f field, name string) bool) (out []string) {
 	for _, f := range fields() {
 		for _, name := range f.flags {
-			if given(flags, name) && match(f, name) {
+			if flags.Changed(name) && match(f, name) {
 				out = append(out, "--"+name)
 			}
 		}
@@ -125,13 +125,13 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 		return nil, err
 	}
 	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c)...)
-	if given(flags, "hostname-override") && o.config.HostnameOverride != "" {
+	if flags.Changed("hostname-override") && o.config.HostnameOverride != "" {
 		c.HostnameOverride = o.config.HostnameOverride
 	}
 	s := settings(c, warnings)
 	s.File, s.data, s.Server = file, data, o.server
 	s.Conntrack.Exact, s.HostGiven, s.OOMGiven = exact, true, doc.config.OOMScoreAdj != nil
-	s.LogGiven = verbose || given(flags, "v") || given(flags, "logging-format")
+	s.LogGiven = verbose || flags.Changed("v") || flags.Changed("logging-format")
 	return s, nil
 }
 
@@ -145,7 +145,7 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 				continue
 			}
 			for _, flag := range f.flags {
-				if name == v.path || given(flags, flag) {
+				if name == v.path || flags.Changed(flag) {
 					name = "--" + flag
 				}
 			}

@@ -47,7 +47,7 @@ func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.MetricsBindAddress = withPort(cmp.Or(c.MetricsBindAddress, metrics.String()), metricsPort)
 	c.DetectLocalMode = cmp.Or(c.DetectLocalMode, localClusterCIDR)
 	c.ConfigSyncPeriod.Duration = cmp.Or(c.ConfigSyncPeriod.Duration, 15*time.Minute)
-	setDefault(&c.OOMScoreAdj, oomScore)
+	c.OOMScoreAdj = cmp.Or(c.OOMScoreAdj, new(int32(oomScore)))
 
 	c.ClientConnection.ContentType = cmp.Or(c.ClientConnection.ContentType, "application/vnd.kubernetes.protobuf")
 	c.ClientConnection.QPS = cmp.Or(c.ClientConnection.QPS, 5)
@@ -55,23 +55,16 @@ func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 
 	c.NFTables.SyncPeriod.Duration = cmp.Or(c.NFTables.SyncPeriod.Duration, services.DefaultSyncPeriod)
 	c.NFTables.MinSyncPeriod.Duration = cmp.Or(c.NFTables.MinSyncPeriod.Duration, services.DefaultMinSyncPeriod)
-	setDefault(&c.NFTables.MasqueradeBit, services.DefaultMasqueradeBit)
+	c.NFTables.MasqueradeBit = cmp.Or(c.NFTables.MasqueradeBit, new(int32(services.DefaultMasqueradeBit)))
 	c.IPTables.SyncPeriod.Duration = cmp.Or(c.IPTables.SyncPeriod.Duration, 30*time.Second)
 	c.IPTables.MinSyncPeriod.Duration = cmp.Or(c.IPTables.MinSyncPeriod.Duration, time.Second)
-	setDefault(&c.IPTables.MasqueradeBit, services.DefaultMasqueradeBit)
-	setDefault(&c.IPTables.LocalhostNodePorts, true)
+	c.IPTables.MasqueradeBit = cmp.Or(c.IPTables.MasqueradeBit, new(int32(services.DefaultMasqueradeBit)))
+	c.IPTables.LocalhostNodePorts = cmp.Or(c.IPTables.LocalhostNodePorts, new(true))
 	c.IPVS.SyncPeriod.Duration = cmp.Or(c.IPVS.SyncPeriod.Duration, 30*time.Second)
 
-	setDefault(&c.Conntrack.MaxPerCore, 32*1024)
-	setDefault(&c.Conntrack.Min, 128*1024)
-	setDefault(&c.Conntrack.TCPEstablishedTimeout, metav1.Duration{Duration: 24 * time.Hour})
-	setDefault(&c.Conntrack.TCPCloseWaitTimeout, metav1.Duration{Duration: time.Hour})
+	c.Conntrack.MaxPerCore = cmp.Or(c.Conntrack.MaxPerCore, new(int32(32*1024)))
+	c.Conntrack.Min = cmp.Or(c.Conntrack.Min, new(int32(128*1024)))
+	c.Conntrack.TCPEstablishedTimeout = cmp.Or(c.Conntrack.TCPEstablishedTimeout, new(metav1.Duration{Duration: 24 * time.Hour}))
+	c.Conntrack.TCPCloseWaitTimeout = cmp.Or(c.Conntrack.TCPCloseWaitTimeout, new(metav1.Duration{Duration: time.Hour}))
 	logsapi.SetRecommendedLoggingConfiguration(&c.Logging)
-}
-
-// setDefault sets an optional value that is nil.
-func setDefault[T any](p **T, value T) {
-	if *p == nil {
-		*p = &value
-	}
 }

@@ -1,11 +1,12 @@
 package kubeproxy
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-proxy/config/v1alpha1"
 )
 
@@ -100,49 +101,21 @@ func fields() []field {
 	}
 }
 
-// eachSetting calls f for every setting of c, except apiVersion and kind. A list is one
-// setting, and so is a value with its own UnmarshalJSON.
-func eachSetting(c *v1alpha1.KubeProxyConfiguration, f func(path string, v reflect.Value)) {
-	walk("", reflect.ValueOf(c).Elem(), f)
-}
-
-func walk(path string, v reflect.Value, f func(string, reflect.Value)) {
-	if _, ok := v.Addr().Interface().(json.Unmarshaler); ok || v.Kind() != reflect.Struct {
-		if path != "apiVersion" && path != "kind" {
-			f(path, v)
-		}
-		return
-	}
-	in := make(map[string]reflect.Value)
-	jsonFields(v, in)
-	for name, sub := range in {
-		p := name
-		if path != "" {
-			p = path + "." + name
-		}
-		walk(p, sub, f)
-	}
-}
-
 // unusedSettings returns a line for each reason why settings of c have no effect.
 // Settings at their defaults are left out.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
-	defaults := make(map[string]any)
-	eachSetting(plain, func(path string, v reflect.Value) { defaults[path] = v.Interface() })
-	table := make(map[string]field)
-	for _, f := range fields() {
-		table[f.path] = f
-	}
+	// These types can be converted.
+	is, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
+	defaults, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(plain)
 	reasons := make(map[string][]string)
-	eachSetting(c, func(path string, v reflect.Value) {
-		f := table[path]
-		if f.unused == "" || f.fallback && c.Mode != ModeNFTables || same(v, defaults[path]) {
-			return
+	for _, f := range fields() {
+		if f.unused == "" || f.fallback && c.Mode != ModeNFTables || reflect.DeepEqual(setting(is, f.path), setting(defaults, f.path)) {
+			continue
 		}
-		reasons[f.unused] = append(reasons[f.unused], path)
-	})
+		reasons[f.unused] = append(reasons[f.unused], f.path)
+	}
 	var out []string
 	for reason, paths := range reasons {
 		slices.Sort(paths)
@@ -152,10 +125,11 @@ func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	return out
 }
 
-// same reports whether a setting has its default value. An empty list equals nil.
-func same(v reflect.Value, def any) bool {
-	if (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
-		return reflect.ValueOf(def).Len() == 0
+// setting returns the setting at a path. An empty list is nil.
+func setting(all map[string]any, path string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(all, strings.Split(path, ".")...)
+	if list, ok := value.([]any); ok && len(list) == 0 {
+		return nil
 	}
-	return reflect.DeepEqual(v.Interface(), def)
+	return value
 }

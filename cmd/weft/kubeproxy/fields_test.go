@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,5 +162,29 @@ func TestGates(t *testing.T) {
 	}
 	if !fromText(t, "featureGates: {AllowServiceExternalIPs: false}\n").IgnoreExternalIPs || fromText(t, "").IgnoreExternalIPs {
 		t.Error("AllowServiceExternalIPs has no effect")
+	}
+}
+
+// eachSetting calls f for every setting of c, except apiVersion and kind. A list is one
+// setting, and so is a value with its own UnmarshalJSON.
+func eachSetting(c *v1alpha1.KubeProxyConfiguration, f func(path string, v reflect.Value)) {
+	walk("", reflect.ValueOf(c).Elem(), f)
+}
+
+func walk(path string, v reflect.Value, f func(string, reflect.Value)) {
+	if _, ok := v.Addr().Interface().(json.Unmarshaler); ok || v.Kind() != reflect.Struct {
+		if path != "apiVersion" && path != "kind" {
+			f(path, v)
+		}
+		return
+	}
+	in := make(map[string]reflect.Value)
+	jsonFields(v, in)
+	for name, sub := range in {
+		p := name
+		if path != "" {
+			p = path + "." + name
+		}
+		walk(p, sub, f)
 	}
 }

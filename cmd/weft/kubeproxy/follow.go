@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // recheck is how often the file is read. The kubelet needs a minute to bring a changed
@@ -28,8 +29,6 @@ type Follower struct {
 	// Same reports whether the settings of the start (was) and those of the file (is) are
 	// equal; nil means Settings.Same.
 	Same func(was, is *Settings) bool
-	// Tick triggers reading the file; nil means every 2 s.
-	Tick <-chan time.Time
 	// Logger receives the outcome of changes. Required.
 	Logger *slog.Logger
 }
@@ -38,22 +37,12 @@ type Follower struct {
 // ends. s must come from a file. An error in the file, or in reading it, is logged once for
 // each content, and Follow continues.
 func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
-	log, same, tick := f.Logger, f.Same, f.Tick
+	log, same := f.Logger, f.Same
 	if same == nil {
 		same = (*Settings).Same
 	}
-	if tick == nil {
-		ticker := time.NewTicker(recheck)
-		defer ticker.Stop()
-		tick = ticker.C
-	}
 	last, lost := s.data, ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick:
-		}
+	for cli.Pause(ctx, recheck) {
 		data, err := access.Read(s.File)
 		if err != nil {
 			if err.Error() != lost {
@@ -76,4 +65,5 @@ func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 			return ErrChanged
 		}
 	}
+	return nil
 }

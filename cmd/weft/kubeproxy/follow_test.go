@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -16,6 +17,10 @@ import (
 //
 // Behaviour: 143.
 func TestFollow(t *testing.T) {
+	synctest.Test(t, testFollow)
+}
+
+func testFollow(t *testing.T) {
 	o, flags := command(t)
 	file := write(t, "clusterCIDR: 10.0.0.0/16\n")
 	s, err := o.Complete(flags, file)
@@ -25,11 +30,10 @@ func TestFollow(t *testing.T) {
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tick, done := make(chan time.Time), make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
-		done <- o.Follow(ctx, s, Follower{Flags: flags, Tick: tick, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		done <- o.Follow(ctx, s, Follower{Flags: flags, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	}()
-	// A tick that is taken after another one says that the first is dealt with.
 	see := func(text string) {
 		if text == "" {
 			if err := os.Remove(file); err != nil {
@@ -38,12 +42,10 @@ func TestFollow(t *testing.T) {
 		} else {
 			replace(t, file, text)
 		}
-		for range 2 {
-			select {
-			case tick <- time.Now():
-			case err := <-done:
-				t.Fatalf("%q ends weft: %v", text, err)
-			}
+		select {
+		case <-time.After(2 * recheck):
+		case err := <-done:
+			t.Fatalf("%q ends weft: %v", text, err)
 		}
 	}
 	see(header + "clusterCIDR: 10.0.0.0/16\n")
@@ -54,14 +56,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("the log has %d errors: want one of each kind:\n%s", got, &log)
 	}
 	replace(t, file, header+"clusterCIDR: 10.1.0.0/16\n")
-	// Who is still at the last tick may see it already.
-	var ended error
-	select {
-	case tick <- time.Now():
-		ended = <-done
-	case ended = <-done:
-	}
-	if err := ended; !errors.Is(err, ErrChanged) {
+	if err := <-done; !errors.Is(err, ErrChanged) {
 		t.Errorf("a changed file gives %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Environment variables that turn off the check of the kernel: kube-proxy's and weft's.
@@ -13,11 +14,8 @@ const (
 	skipWeft      = "WEFT_SKIP_KERNEL_VERSION_CHECK"
 )
 
-// The first kernel that has everything weft's rules need.
-const (
-	leastMajor = 5
-	leastMinor = 13
-)
+// least is the first kernel that has everything weft's rules need.
+var least = version.MajorMinor(5, 13)
 
 // CheckKernel returns an error for a kernel before 5.13, and if the kernel's version cannot
 // be read. The environment variables KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK and
@@ -40,12 +38,12 @@ func checkKernel(release string, getenv func(string) string) error {
 	if getenv(skipKubeProxy) != "" || getenv(skipWeft) != "" {
 		return nil
 	}
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+	v, err := version.ParseGeneric(release)
+	if err != nil {
 		return fmt.Errorf("read the kernel's version %q: %w (%s=1 turns the check off)", release, err, skipWeft)
 	}
-	if major < leastMajor || major == leastMajor && minor < leastMinor {
-		return fmt.Errorf("kernel %s is too old: weft needs Linux %d.%d (%s=1 turns the check off)", release, leastMajor, leastMinor, skipWeft)
+	if v.LessThan(least) {
+		return fmt.Errorf("kernel %s is too old: weft needs Linux %d.%d (%s=1 turns the check off)", release, least.Major(), least.Minor(), skipWeft)
 	}
 	return nil
 }

@@ -53,9 +53,3 @@ func level(v logsapi.VerbosityLevel) slog.Level {
 	}
 	return slog.LevelInfo
 }
-
-// given reports whether a flag exists and was given.
-func given(flags *pflag.FlagSet, name string) bool {
-	f := flags.Lookup(name)
-	return f != nil && f.Changed
-}

@@ -50,7 +50,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.WriteTo, "write-config-to", "", "write the configuration in force to this file, and exit")
 	flags.BoolVar(&o.InitOnly, "init-only", false, "set up connection tracking, and exit: weft can then run with CAP_NET_ADMIN alone")
 	flags.BoolVar(&o.cleanup, "cleanup", false, "see weft cleanup --kube-proxy")
-	hide(flags, "iptables-sync-period")
+	_ = flags.MarkHidden("iptables-sync-period")
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Hidden || f.Usage == noEffect || strings.HasPrefix(f.Usage, "see ") })
 }
 
@@ -60,10 +60,10 @@ const noEffect = "no effect"
 // HideHostFlags hides the flags of connection tracking from the help of a command that
 // has no capability for it, and --init-only.
 func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
-	hide(flags, "init-only")
+	_ = flags.MarkHidden("init-only")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) {
 		if f.Name != "oom-score-adj" {
-			hide(flags, f.Name)
+			_ = flags.MarkHidden(f.Name)
 		}
 	})
 }
@@ -137,10 +137,4 @@ func (o *Options) addOtherModes(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.IPVS.TCPTimeout.Duration, "ipvs-tcp-timeout", 0, noEffect)
 	flags.DurationVar(&c.IPVS.TCPFinTimeout.Duration, "ipvs-tcpfin-timeout", 0, noEffect)
 	flags.DurationVar(&c.IPVS.UDPTimeout.Duration, "ipvs-udp-timeout", 0, noEffect)
-}
-
-func hide(flags *pflag.FlagSet, names ...string) {
-	for _, n := range names {
-		flags.Lookup(n).Hidden = true
-	}
 }

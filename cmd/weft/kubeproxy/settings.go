@@ -2,12 +2,15 @@ package kubeproxy
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"k8s.io/kube-proxy/config/v1alpha1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 	"github.com/weft-proxy/weft/frontends/services"
@@ -135,9 +138,7 @@ func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 		c.NFTables.MasqueradeAll = true
 		warnings = append(warnings, "iptables.masqueradeAll is used as nftables.masqueradeAll: set that instead")
 	}
-	if bit := c.IPTables.MasqueradeBit; bit != nil && c.NFTables.MasqueradeBit == nil {
-		c.NFTables.MasqueradeBit = bit
-	}
+	c.NFTables.MasqueradeBit = cmp.Or(c.NFTables.MasqueradeBit, c.IPTables.MasqueradeBit)
 	return warnings
 }
 
@@ -151,4 +152,17 @@ func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 			"for that, set nodePortAddresses to 0.0.0.0/0 and ::/0")
 	}
 	return warnings
+}
+
+// Write writes the configuration in force to a file as YAML, as kube-proxy's
+// --write-config-to does. It replaces a file that exists.
+func (s *Settings) Write(file string) error {
+	data, err := yaml.Marshal(s.Configuration)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return nil
 }

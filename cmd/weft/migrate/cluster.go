@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
@@ -70,18 +72,15 @@ func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 
 // matches reports whether a value of the label, "" for none, meets a requirement.
 func matches(r corev1.NodeSelectorRequirement, value string) bool {
-	switch r.Operator {
-	case corev1.NodeSelectorOpIn:
-		return value != "" && slices.Contains(r.Values, value)
-	case corev1.NodeSelectorOpNotIn:
-		return value == "" || !slices.Contains(r.Values, value)
-	case corev1.NodeSelectorOpExists:
-		return value != ""
-	case corev1.NodeSelectorOpDoesNotExist:
-		return value == ""
-	default: // numbers are compared, and the values of the label are none
-		return false
+	node := labels.Set{}
+	if value != "" {
+		node[takeover.Label] = value
 	}
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values},
+	}})
+	// It is an error to compare numbers, and the values of the label are none.
+	return err == nil && selector.Matches(node)
 }
 
 // label sets the label of a node to a value, or removes it if the value is "".
@@ -115,22 +114,18 @@ func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) 
 // await waits until f returns nil. After the timeout it returns what f waits for.
 func (c *cluster) await(ctx context.Context, f func(context.Context) error) error {
 	start := time.Now()
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for {
-		err := f(ctx)
-		if err == nil {
-			return nil
-		}
-		if took := time.Since(start); took > c.timeout {
-			return fmt.Errorf("after %v: %w", took.Round(time.Second), err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-tick.C:
-		}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, poll, c.timeout, true, func(context.Context) (bool, error) {
+		last = f(ctx)
+		return last == nil, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), last)
+	case err != nil:
+		return fmt.Errorf("after %v: %w", time.Since(start).Round(time.Second), last)
 	}
+	return nil
 }
 
 // events returns the events of a reason about a node, by their names, with how often they happened.

@@ -13,19 +13,11 @@ import (
 )
 
 // patch is a merge patch of a DaemonSet.
-type patch struct {
-	Spec struct {
-		Template struct {
-			Spec struct {
-				Affinity corev1.Affinity `json:"affinity"`
-			} `json:"spec"`
-		} `json:"template"`
-	} `json:"spec"`
-}
+type patch map[string]any
 
 // affinity returns the patch with which kube-proxy leaves the nodes that are weft's; nil if it does already. What else the
 // affinity has stays.
-func (c *cluster) affinity(ctx context.Context) (*patch, error) {
+func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	peer, err := c.daemonSet(ctx, peerName)
 	switch {
 	case err != nil:
@@ -33,10 +25,9 @@ func (c *cluster) affinity(ctx context.Context) (*patch, error) {
 	case peer == nil:
 		return nil, fmt.Errorf("DaemonSet %s/%s does not exist: there is nothing to prepare", namespace, peerName)
 	case !selects(peer, takeover.Weft):
-		return nil, nil //nolint:nilnil // nothing to do
+		return nil, nil
 	}
-	p := &patch{}
-	affinity := &p.Spec.Template.Spec.Affinity
+	affinity := &corev1.Affinity{}
 	if now := peer.Spec.Template.Spec.Affinity; now != nil {
 		affinity = now.DeepCopy()
 	}
@@ -53,12 +44,12 @@ func (c *cluster) affinity(ctx context.Context) (*patch, error) {
 			Key: takeover.Label, Operator: corev1.NodeSelectorOpNotIn, Values: []string{takeover.Weft},
 		})
 	}
-	p.Spec.Template.Spec.Affinity = *affinity
-	return p, nil
+	spec := map[string]any{"affinity": affinity}
+	return patch{"spec": map[string]any{"template": map[string]any{"spec": spec}}}, nil
 }
 
 // apply patches kube-proxy's DaemonSet, whose pods start anew one after the other.
-func (c *cluster) apply(ctx context.Context, p *patch) error {
+func (c *cluster) apply(ctx context.Context, p patch) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("patch DaemonSet %s/%s: %w", namespace, peerName, err)

@@ -22,7 +22,7 @@ func TestObjects(t *testing.T) {
 		}
 		return &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{m}}
 	}
-	first := fragment([]*weftv1.Object{counter("a", ""), {Kind: "quota", Name: "a", Text: "1 mbytes"}, counter("b", "")}, "fast", "slow")
+	first := fragment([]*weftv1.Object{counter("a", ""), counter("b", ""), {Kind: "quota", Name: "a", Text: "1 mbytes"}}, "fast", "slow")
 	c, err := newContent(first)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fragment([]*weftv1.Object{{Kind: "quota", Name: "a", Text: "1 mbytes"}, counter("b", "packets 1 bytes 2"), counter("c", "")}, "slow", "new")
+	want := fragment([]*weftv1.Object{counter("b", "packets 1 bytes 2"), counter("c", ""), {Kind: "quota", Name: "a", Text: "1 mbytes"}}, "new", "slow")
 	if got := changed.fragment(time.Now()); !proto.Equal(got, want) {
 		t.Errorf("after the patch %v\nwant %v", got, want)
 	}
@@ -97,5 +97,28 @@ func TestContentErrors(t *testing.T) {
 		if err := c.clone().patch(&weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{patch}}); err == nil {
 			t.Errorf("patch with a wrong %s: no error", name)
 		}
+	}
+}
+
+// TestJoinedChains declares one chain in two parts of a fragment: it has the rules of
+// both.
+func TestJoinedChains(t *testing.T) {
+	part := func(rule string) *weftv1.Table {
+		return &weftv1.Table{Name: "demo", Comment: "ours", Flags: []string{"dormant"}, Chains: []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: rule}}}}}
+	}
+	c, err := newContent(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{part("accept"), part("drop")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.fragment(time.Now()).GetTables()
+	if len(got) != 1 || got[0].GetFamily() != "ip" || got[0].GetComment() != "ours" || len(got[0].GetFlags()) != 1 {
+		t.Fatalf("the parts were joined to %v", got)
+	}
+	rules := 0
+	for _, chain := range got[0].GetChains() {
+		rules += len(chain.GetRules())
+	}
+	if rules != 2 {
+		t.Errorf("the parts were joined to %v", got)
 	}
 }

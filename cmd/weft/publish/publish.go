@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,7 @@ var errInterrupted = errors.New("interrupted")
 // It is an error if ctx ends while updates wait for their acknowledgement. An update that is
 // rejected is not an error: Result counts it.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	session := cfg.Client.Session(client.SessionConfig{OnSync: func(name string, _ uint64, err error) {
 		if err != nil {
 			cfg.Logger.Error("cannot send the fragment again after a reconnect", "fragment", name, "error", err)

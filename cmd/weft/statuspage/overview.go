@@ -66,8 +66,9 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	o := p.read(r.Context())
 	live := list{headline(o)}
 	if o.err == nil {
-		live = append(live, findings(o.fragments.GetFragments()), rejections(o.publishers.GetPublishers(), o.at),
-			section("Conditions", get.Status(o.processes, o.at)), section("Publishers", get.Publishers(o.publishers.GetPublishers(), o.at)),
+		publishers := get.Publishers(o.publishers, o.at)
+		live = append(live, findings(o.fragments.GetFragments()), rejections(publishers.Notes),
+			section("Conditions", get.Status(o.processes, o.at)), section("Publishers", publishers),
 			section("Fragments", get.Fragments(o.fragments.GetFragments(), 0, o.at)),
 			p.commits(o))
 	}
@@ -119,21 +120,13 @@ func findings(fragments []*weftv1.FragmentStatus) node {
 }
 
 // rejections lists the last rejection of each publisher.
-func rejections(publishers []*weftv1.PublisherStatus, now time.Time) node {
-	items := list{}
-	for _, p := range publishers {
-		r := p.GetLastRejection()
-		if r == nil || len(items) == maxRows {
-			continue
-		}
-		e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
-		ago := now.Sub(p.GetLastRejected().AsTime()).Round(time.Second)
-		items = append(items, el("li", el("p", text(fmt.Sprintf("%v ago: %s", ago, e.Detail())))))
+func rejections(texts []string) node {
+	title := el("h2", text("Rejected updates and conflicts"))
+	if len(texts) == 0 {
+		return list{title, el("p", text("None."))}
 	}
-	if len(items) == 0 {
-		return list{el("h2", text("Rejected updates and conflicts")), el("p", text("None."))}
-	}
-	return list{el("h2", text("Rejected updates and conflicts")), el("ul", items).with("class", "bad")}
+	items := cli.Map(texts[:min(len(texts), maxRows)], func(t string) node { return el("li", el("p", text(t))) })
+	return list{title, el("ul", items...).with("class", "bad")}
 }
 
 // commits lists the last commits.
@@ -143,16 +136,11 @@ func (p *Page) commits(o *overview) node {
 	}
 	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "BYTES", "WAIT", "BUILD", "KERNEL", "ELEMENTS", "RULES"}}
 	for _, r := range o.history.GetRevisions() {
-		names := make([]string, 0, len(r.GetFragments()))
-		for _, f := range r.GetFragments() {
-			names = append(names, f.GetFragment().Text())
-		}
+		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
 		c := r.GetChanges()
-		t.Rows = append(t.Rows, []string{
-			fmt.Sprint(r.GetRevision()), r.GetTime().AsTime().Local().Format(time.DateTime), cli.Some(names), fmt.Sprint(r.GetSize()),
+		t.Add(r.GetRevision(), r.GetTime().AsTime().Local().Format(time.DateTime), cli.Some(names), r.GetSize(),
 			short(r.GetWait().AsDuration()), short(r.GetBuild().AsDuration()), short(r.GetKernel().AsDuration()),
-			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()),
-		})
+			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()))
 	}
 	return section("Commits", t)
 }
@@ -170,18 +158,11 @@ func table(t *get.Rows) node {
 	if len(t.Rows) == 0 {
 		return el("p", text("None."))
 	}
-	head, rows := list{}, list{}
-	for _, c := range t.Columns {
-		head = append(head, el("th", text(c[:1]+strings.ToLower(c[1:]))).with("scope", "col"))
-	}
-	for _, row := range t.Rows[:min(len(t.Rows), maxRows)] {
-		cells := list{}
-		for _, c := range row {
-			cells = append(cells, el("td", text(c)))
-		}
-		rows = append(rows, el("tr", cells))
-	}
-	out := list{el("div", el("table", el("thead", el("tr", head)), el("tbody", rows))).with("class", "table")}
+	head := cli.Map(t.Columns, func(c string) node { return el("th", text(c[:1]+strings.ToLower(c[1:]))).with("scope", "col") })
+	rows := cli.Map(t.Rows[:min(len(t.Rows), maxRows)], func(row []string) node {
+		return el("tr", cli.Map(row, func(c string) node { return el("td", text(c)) })...)
+	})
+	out := list{el("div", el("table", el("thead", el("tr", head...)), el("tbody", rows...))).with("class", "table")}
 	if n := len(t.Rows) - maxRows; n > 0 {
 		out = append(out, el("p", text(fmt.Sprintf("And %d more.", n))))
 	}

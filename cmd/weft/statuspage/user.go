@@ -14,15 +14,12 @@ import (
 
 // asker names the user who asks, as far as the kernel knows the other end of the connection.
 func asker(r *http.Request) string {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return "a user who is not known"
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if uid, err := User(r.RemoteAddr, local.String()); err == nil {
+			return fmt.Sprintf("user %d", uid)
+		}
 	}
-	uid, err := User(r.RemoteAddr, local.String())
-	if err != nil {
-		return "a user who is not known"
-	}
-	return fmt.Sprintf("user %d", uid)
+	return "a user who is not known"
 }
 
 // Layout of struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h).

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/utils/cpuset"
 )
 
 // maxFlows is the maximum on a machine with many CPUs, as in kube-proxy.
@@ -58,24 +60,15 @@ func MaxFlows(perCPU, floor, cpus int) int {
 // not use. If the list of CPUs cannot be read, it returns runtime.NumCPU. root is
 // the root of the file system.
 func CPUs(root string) int {
-	n := 0
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {
 		return runtime.NumCPU()
 	}
-	for _, part := range strings.Split(strings.TrimSpace(string(b)), ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, err1 := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || to < from {
-			return runtime.NumCPU()
-		}
-		n += to - from + 1
+	online, err := cpuset.Parse(strings.TrimSpace(string(b)))
+	if err != nil || online.IsEmpty() {
+		return runtime.NumCPU()
 	}
-	return n
+	return online.Size()
 }
 
 // outcome is the result for one file whose value differed from the wanted one.
@@ -146,6 +139,14 @@ func (c Conntrack) Apply(root string) ([]outcome, error) {
 		out = append(out, outcome{File: "/" + s.file, Have: have, Want: s.want, Err: err})
 	}
 	return out, nil
+}
+
+// Tracked returns how many connections the kernel tracks, and how many it tracks at most. It fails if nf_conntrack is not loaded.
+func Tracked(root string) (count, most int, err error) {
+	if count, err = readInt(filepath.Join(root, netfilterDir, "nf_conntrack_count")); err == nil {
+		most, err = readInt(filepath.Join(root, maxFile))
+	}
+	return count, most, err
 }
 
 func readInt(path string) (int, error) {

@@ -1,6 +1,7 @@
 package sysctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,8 +19,6 @@ type Config struct {
 	Root string
 	// Once makes Run return nil instead of waiting for nf_conntrack.
 	Once bool
-	// Tick triggers looking for nf_conntrack; nil means every 2 s.
-	Tick <-chan time.Time
 	// Logger may be nil, which discards.
 	Logger *slog.Logger
 }
@@ -28,31 +27,20 @@ type Config struct {
 // ends. Errors are logged, see the package documentation; the result is always nil, and is
 // there for errgroup.
 func Run(ctx context.Context, cfg Config) error {
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Root == "" {
-		cfg.Root = "/"
-	}
-	outcomes, err := cfg.Conntrack.Apply(cfg.Root)
+	log, root := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Root, "/")
+	outcomes, err := cfg.Conntrack.Apply(root)
 	if errors.Is(err, errNotLoaded) {
 		log.Info("nf_conntrack is not loaded: its settings will be applied when the kernel loads it")
 		if cfg.Once {
 			return nil
-		}
-		if cfg.Tick == nil {
-			ticker := time.NewTicker(recheck)
-			defer ticker.Stop()
-			cfg.Tick = ticker.C
 		}
 	}
 	for errors.Is(err, errNotLoaded) {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-cfg.Tick:
-			outcomes, err = cfg.Conntrack.Apply(cfg.Root)
+		case <-time.After(recheck):
+			outcomes, err = cfg.Conntrack.Apply(root)
 		}
 	}
 	for _, o := range outcomes {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -16,12 +17,15 @@ import (
 //
 // Behaviour: 156.
 func TestAwait(t *testing.T) {
-	root, tick, done := t.TempDir(), make(chan time.Time), make(chan error, 1)
+	synctest.Test(t, testAwait)
+}
+
+func testAwait(t *testing.T) {
+	root, done := t.TempDir(), make(chan error, 1)
 	var log bytes.Buffer
-	cfg := Config{Conntrack: full(), Root: root, Tick: tick, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := Config{Conntrack: full(), Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	go func() { done <- Run(t.Context(), cfg) }()
-	tick <- time.Now()
-	tick <- time.Now()
+	<-time.After(2*recheck + recheck/2)
 	for name, value := range contents(t, fakeRoot(t)) {
 		if name != maxFile {
 			put(t, root, name, value)
@@ -32,7 +36,6 @@ func TestAwait(t *testing.T) {
 	if err := os.Rename(filepath.Join(root, "new"), filepath.Join(root, maxFile)); err != nil {
 		t.Fatal(err)
 	}
-	tick <- time.Now()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +48,7 @@ func TestAwait(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	cfg.Root, cfg.Tick = t.TempDir(), nil
+	cfg.Root = t.TempDir()
 	if err := Run(ctx, cfg); err != nil {
 		t.Errorf("the end of the context gives %v", err)
 	}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -79,10 +81,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, p := range plans {
-		what = append(what, p.what)
-	}
-	return what, notices, conn.Close()
+	return cli.Map(plans, func(p plan) string { return p.what }), notices, conn.Close()
 }
 
 // find returns the plans for nftables and for legacy iptables, the notices, and the connection to the
@@ -213,4 +212,29 @@ func look(proc string) []string {
 		notices = append(notices, "kube-proxy ran in mode ipvs: its virtual servers and addresses are still there: run `ipvsadm --clear`, `ip link delete kube-ipvs0`, and `ipset destroy` for the sets whose names begin with KUBE-")
 	}
 	return notices
+}
+
+// sameNamespace returns the visible processes of a name in this network namespace, for a
+// notice.
+func sameNamespace(proc, name string) string {
+	own, err := os.Readlink(filepath.Join(proc, "self/ns/net"))
+	if err != nil {
+		return ""
+	}
+	all, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
+	if err != nil {
+		return ""
+	}
+	var pids []string
+	for _, path := range all {
+		dir := filepath.Dir(path)
+		comm, err := os.ReadFile(path)
+		if err != nil || strings.TrimSpace(string(comm)) != name {
+			continue
+		}
+		if ns, err := os.Readlink(filepath.Join(dir, "ns/net")); err == nil && ns == own {
+			pids = append(pids, filepath.Base(dir))
+		}
+	}
+	return strings.Join(pids, ", ")
 }

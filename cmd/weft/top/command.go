@@ -63,7 +63,7 @@ func (o *options) print(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if !wait(ctx, o.interval) {
+	if !cli.Pause(ctx, o.interval) {
 		return nil
 	}
 	after, err := s.sample(ctx)
@@ -97,7 +97,7 @@ func (o *options) live(ctx context.Context, in, out *os.File) error {
 		if err := screen.draw(lines); err != nil {
 			return err
 		}
-		if !wait(ctx, o.interval) {
+		if !cli.Pause(ctx, o.interval) {
 			return nil
 		}
 		var next *sample
@@ -105,15 +105,5 @@ func (o *options) live(ctx context.Context, in, out *os.File) error {
 		if next, err = s.sample(ctx); err == nil {
 			before, after = after, next
 		}
-	}
-}
-
-// wait reports whether ctx has not ended after a time.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }

@@ -2,8 +2,14 @@ package top
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
 // perSecond returns how often something happened in a second. A counter that goes back is of
@@ -15,65 +21,77 @@ func perSecond(before, after uint64, d time.Duration) float64 {
 	return float64(after-before) / d.Seconds()
 }
 
-// publisherRate is how fast a publisher sends.
-type publisherRate struct {
-	name                               string
-	sessions, pending, fragments       uint32
-	rules, rejected                    uint64
-	updatesPerSecond, refusedPerSecond float64
+// rate returns a number of times in a second.
+func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
+
+// row is a row of a table with its place: the highest rate is the first, and then the name decides.
+type row struct {
+	perSecond float64
+	name      string
+	cells     []any
 }
 
-// publisherRates compares two samples. The publisher with the most updates is the first.
-func publisherRates(before, after *sample) []publisherRate {
-	d := after.at.Sub(before.at)
-	type counts struct{ committed, rejected uint64 }
-	old := make(map[string]counts)
-	for _, p := range before.publishers {
-		old[p.GetName()] = counts{p.GetCommitted(), p.GetRejected()}
-	}
-	var out []publisherRate
-	for _, p := range after.publishers {
-		r := publisherRate{name: p.GetName(), fragments: p.GetFragments(), rules: uint64(p.GetRules()), rejected: p.GetRejected()}
-		for _, s := range p.GetSessions() {
-			r.sessions++
-			r.pending += s.GetPending()
-		}
-		was := old[p.GetName()]
-		r.updatesPerSecond = perSecond(was.committed, p.GetCommitted(), d)
-		r.refusedPerSecond = perSecond(was.rejected, p.GetRejected(), d)
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b publisherRate) int {
-		return cmp.Or(cmp.Compare(b.updatesPerSecond+b.refusedPerSecond, a.updatesPerSecond+a.refusedPerSecond), cmp.Compare(a.name, b.name))
+func byRate(rows []row, columns ...string) *get.Rows {
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.perSecond, a.perSecond), strings.Compare(a.name, b.name))
 	})
-	return out
+	t := &get.Rows{Columns: columns}
+	for _, r := range rows {
+		t.Add(r.cells...)
+	}
+	return t
 }
 
-// serviceRate is how fast a port of a Service gets connections.
-type serviceRate struct {
-	*servicePort
-	newPerSecond float64
+// pending counts the updates of publishers that wait.
+func pending(publishers ...*weftv1.PublisherStatus) (n uint32) {
+	for _, p := range publishers {
+		for _, s := range p.GetSessions() {
+			n += s.GetPending()
+		}
+	}
+	return n
 }
 
-// serviceRates compares two samples. The port with the most new connections is the first.
-func serviceRates(before, after *sample) []serviceRate {
+func publisherTable(before, after *sample) *get.Rows {
+	d := after.at.Sub(before.at)
+	old := make(map[string]*weftv1.PublisherStatus)
+	for _, p := range before.publishers {
+		old[p.GetName()] = p
+	}
+	rows := cli.Map(after.publishers, func(p *weftv1.PublisherStatus) row {
+		was := old[p.GetName()]
+		updates, rejected := perSecond(was.GetCommitted(), p.GetCommitted(), d), perSecond(was.GetRejected(), p.GetRejected(), d)
+		return row{updates + rejected, p.GetName(), []any{
+			p.GetName(), rate(updates), rate(rejected), p.GetRejected(), len(p.GetSessions()), pending(p), p.GetFragments(), p.GetRules(),
+		}}
+	})
+	return byRate(rows, "PUBLISHER", "UPDATES/S", "REJECTED/S", "REJECTED", "SESSIONS", "PENDING", "FRAGMENTS", "RULES")
+}
+
+func serviceTable(before, after *sample) *get.Rows {
 	type name struct{ service, port string }
-	old := make(map[name]*servicePort)
+	old := make(map[name]uint64)
 	for _, p := range before.services {
-		old[name{p.service, p.port}] = p
+		old[name{p.service, p.port}] = p.opened
 	}
 	d := after.countedAt.Sub(before.countedAt)
-	out := make([]serviceRate, 0, len(after.services))
-	for _, p := range after.services {
-		r := serviceRate{servicePort: p}
-		if was := old[name{p.service, p.port}]; was != nil {
-			r.newPerSecond = perSecond(was.opened, p.opened, d)
+	rows := cli.Map(after.services, func(p servicePort) row {
+		opened := 0.0
+		if was, ok := old[name{p.service, p.port}]; ok {
+			opened = perSecond(was, p.opened, d)
 		}
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b serviceRate) int {
-		return cmp.Or(cmp.Compare(b.newPerSecond, a.newPerSecond),
-			cmp.Compare(a.service, b.service), cmp.Compare(a.port, b.port))
+		return row{opened, p.service + " " + p.port, []any{p.service, p.port, rate(opened), p.endpoints}}
 	})
-	return out
+	return byRate(rows, "SERVICE", "PORT", "NEW/S", "ENDPOINTS")
+}
+
+func commitTable(after *sample) *get.Rows {
+	t := &get.Rows{Columns: []string{"COMMIT", "TIME", "FRAGMENTS", "WAIT", "BUILD", "KERNEL", "CHANGES"}}
+	for _, r := range after.commits {
+		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
+		round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+		t.Add(cli.ShortRevision(r.GetRevision(), after.revision), r.GetTime().AsTime().Local().Format("15:04:05.000"), cli.Some(names),
+			round(r.GetWait().AsDuration()), round(r.GetBuild().AsDuration()), round(r.GetKernel().AsDuration()), cli.Counts(r.GetChanges()))
+	}
+	return t
 }

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -31,7 +32,7 @@ type sample struct {
 	noCommits, noServices string
 	// countedAt is when the counters were read.
 	countedAt time.Time
-	services  []*servicePort
+	services  []servicePort
 }
 
 // sampler takes samples.
@@ -83,7 +84,7 @@ func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample
 		}
 		s.index, s.read = newIndex(state.Services), time.Now()
 	}
-	ports := s.index.empty()
+	ports := slices.Clone(s.index.ports)
 	counted, err := s.index.count(ctx, c, ports)
 	if err != nil {
 		return "", err

@@ -1,10 +1,16 @@
 package top
 
 import (
-	"net/netip"
+	"context"
+	"errors"
+	"fmt"
 	"strconv"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
 // servicePort is a port of a Service, with its connections.
@@ -19,18 +25,12 @@ type servicePort struct {
 // index finds ports of Services by where connections are sent to.
 type index struct {
 	ports []servicePort
-	// at has the places in ports. The address is zero for a NodePort.
-	at map[destination]int
-}
-
-type destination struct {
-	addr     netip.Addr
-	port     uint16
-	protocol uint8
+	// at has the places in ports, by the keys of the elements that count.
+	at map[string]int
 }
 
 func newIndex(services []*model.Service) *index {
-	x := &index{at: make(map[destination]int)}
+	x := &index{at: make(map[string]int)}
 	for _, s := range services {
 		for i := range s.Ports {
 			x.add(s, &s.Ports[i])
@@ -41,29 +41,35 @@ func newIndex(services []*model.Service) *index {
 
 // add adds a port with all its addresses.
 func (x *index) add(s *model.Service, p *model.Port) {
-	n, protocol := len(x.ports), uint8(p.Protocol)
 	out := servicePort{service: s.Name.String(), port: strconv.Itoa(int(p.Number)) + "/" + p.Protocol.String()}
 	for f := range model.NumFamilies {
 		out.endpoints += p.Backends[f].Cluster.Len()
-		if a := p.ClusterIPs[f]; a.IsValid() {
-			x.at[destination{a, p.Number, protocol}] = n
+		for _, key := range get.ElementKeys(p, f) {
+			x.at[key] = len(x.ports)
 		}
-		for _, e := range p.External[f] {
-			x.at[destination{e.Addr, p.Number, protocol}] = n
-		}
-	}
-	if p.NodePort != 0 {
-		x.at[destination{port: p.NodePort, protocol: protocol}] = n
 	}
 	x.ports = append(x.ports, out)
 }
 
-// empty returns the ports without connections.
-func (x *index) empty() []*servicePort {
-	out := make([]*servicePort, len(x.ports))
-	for i := range x.ports {
-		p := x.ports[i]
-		out[i] = &p
+// count adds what the rules have counted to the ports. It reports whether the rules count.
+func (x *index) count(ctx context.Context, c *client.Client, ports []servicePort) (counted bool, err error) {
+	sets := render.CountServices.ConnectionSets()
+	for _, family := range []string{"ip", "ip6"} {
+		t, err := c.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, ObjectsOnly: true, Live: true, Sets: sets, Counted: true})
+		if errors.Is(err, client.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("counters of Services: %w", err)
+		}
+		counted = counted || len(t.GetSets()) > 0
+		for _, s := range t.GetSets() {
+			for _, e := range s.GetSet().GetElements() {
+				if n, ok := x.at[e.GetKey()]; ok {
+					ports[n].opened += e.GetState().Packets()
+				}
+			}
+		}
 	}
-	return out
+	return counted, nil
 }

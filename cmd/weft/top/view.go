@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/nft/printable"
 )
@@ -26,15 +24,9 @@ type section struct {
 // view returns the lines of what happened between two samples, at most height if that is not
 // 0.
 func view(socket string, before, after *sample, height int) []line {
-	pending := uint32(0)
-	for _, p := range after.publishers {
-		for _, s := range p.GetSessions() {
-			pending += s.GetPending()
-		}
-	}
 	lines := []line{{text: printable.Escape(fmt.Sprintf("weft on %s at %s: revision %d, %.1f commits/s, %d publishers, %d fragments, %d updates wait",
 		socket, after.at.Local().Format(time.TimeOnly), after.revision, perSecond(before.revision, after.revision, after.at.Sub(before.at)),
-		len(after.publishers), after.fragments, pending))}}
+		len(after.publishers), after.fragments, pending(after.publishers...)))}}
 	sections := []section{
 		{publisherTable(before, after), ""},
 		{serviceTable(before, after), after.noServices},
@@ -68,60 +60,21 @@ func (s *section) lines(n int) []line {
 // need the others get.
 func share(sections []section, height int) []int {
 	sizes := make([]int, len(sections))
-	left := 0
+	rows, left := 0, max(0, height-3*len(sections))
 	for _, s := range sections {
-		left += len(s.rows.Rows)
-	}
-	if height > 0 {
-		left = min(left, max(0, height-3*len(sections)))
-		for _, s := range sections {
-			if s.none == "" {
-				left++
-			}
+		if s.none == "" {
+			rows += len(s.rows.Rows)
+			left++
 		}
 	}
-	for again := true; again && left > 0; {
-		again = false
-		for i, s := range sections {
-			if left > 0 && sizes[i] < len(s.rows.Rows) && s.none == "" {
-				sizes[i]++
-				left--
-				again = true
-			}
+	if left = min(left, rows); height <= 0 {
+		left = rows
+	}
+	for i := 0; left > 0; i = (i + 1) % len(sections) {
+		if s := sections[i]; s.none == "" && sizes[i] < len(s.rows.Rows) {
+			sizes[i]++
+			left--
 		}
 	}
 	return sizes
 }
-
-func publisherTable(before, after *sample) *get.Rows {
-	t := &get.Rows{Columns: []string{"PUBLISHER", "UPDATES/S", "REJECTED/S", "REJECTED", "SESSIONS", "PENDING", "FRAGMENTS", "RULES"}}
-	for _, p := range publisherRates(before, after) {
-		t.Add(p.name, rate(p.updatesPerSecond), rate(p.refusedPerSecond), p.rejected, p.sessions, p.pending, p.fragments, p.rules)
-	}
-	return t
-}
-
-func serviceTable(before, after *sample) *get.Rows {
-	t := &get.Rows{Columns: []string{"SERVICE", "PORT", "NEW/S", "ENDPOINTS"}}
-	for _, s := range serviceRates(before, after) {
-		t.Add(s.service, s.port, rate(s.newPerSecond), s.endpoints)
-	}
-	return t
-}
-
-func commitTable(after *sample) *get.Rows {
-	t := &get.Rows{Columns: []string{"COMMIT", "TIME", "FRAGMENTS", "WAIT", "BUILD", "KERNEL", "CHANGES"}}
-	for _, r := range after.commits {
-		var names []*weftv1.FragmentName
-		for _, f := range r.GetFragments() {
-			names = append(names, f.GetFragment())
-		}
-		round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-		t.Add(cli.ShortRevision(r.GetRevision(), after.revision), r.GetTime().AsTime().Local().Format("15:04:05.000"), cli.Some(weftv1.FragmentTexts(names)),
-			round(r.GetWait().AsDuration()), round(r.GetBuild().AsDuration()), round(r.GetKernel().AsDuration()), cli.Counts(r.GetChanges()))
-	}
-	return t
-}
-
-// rate returns a number of times in a second.
-func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
