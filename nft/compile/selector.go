@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -108,7 +109,7 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	if x.Result != "type" && has("oif") {
 		return fail(x.Pos, "fib: oif cannot be both input and result")
 	}
-	p, ok := set.FIBPart(uint32(max(slices.Index(selector.FIBResults[:], x.Result), 0)))
+	p, ok := set.FIBPart(uint32(max(slices.Index(expr.FibResults, x.Result), 0)))
 	if !ok {
 		return fail(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
 	}

@@ -6,7 +6,6 @@ import (
 
 	google "github.com/google/nftables/expr"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -92,7 +91,7 @@ func EncodeStateful(text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Marshal(uint8(nft.FamilyInet), e)
+	return Marshal(e)
 }
 
 // FormatStateful is the inverse of EncodeStateful. The text is canonical.

@@ -75,7 +75,7 @@ func Format(e Expr) string {
 		s = fmt.Sprintf(s, values...)
 	}
 	for i, a := range t.attributes {
-		if a.list != "" && a.send && !reflect.ValueOf(a.to).Elem().IsZero() {
+		if a.list != "" && a.send && !reflect.ValueOf(values[i]).IsZero() {
 			s += fmt.Sprintf(a.list, values[i])
 		}
 	}
@@ -90,11 +90,8 @@ func (a *attribute) value() any {
 			return a.words(*v)
 		}
 		return *v
-	case **uint32:
-		if *v == nil {
-			return uint32(0)
-		}
-		return **v
+	case attr.Optional[uint32]:
+		return value(*v.To)
 	case *bool:
 		return flag(*v, 1)
 	case *time.Duration:
@@ -185,6 +182,14 @@ func Split(b []byte) (name string, data []byte, err error) {
 		return "", nil, fmt.Errorf("unmarshal expression: %w", err)
 	}
 	return name, data, nil
+}
+
+// value returns the value of a pointer, the zero value if it is nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // formatIf formats a register or number, and returns nothing for 0.

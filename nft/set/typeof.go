@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -141,20 +142,12 @@ func typeOfCT(x *syntax.CT) (Part, TypeOfExpr, *syntax.Error) {
 }
 
 func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
-	result := slices.Index(selector.FIBResults[:], x.Result)
-	flags := uint32(0)
-	for _, in := range x.Inputs {
-		i := slices.Index(selector.FIBInputs[:], in)
-		if i < 0 {
-			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown input %q of fib", in)
-		}
-		flags |= 1 << i
-	}
+	result := slices.Index(expr.FibResults, x.Result)
 	p, ok := FIBPart(uint32(max(result, 0)))
 	if !ok {
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown result %q of fib", x.Result)
 	}
-	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, flags}}}, nil
+	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, expr.Flags(x.Inputs, expr.FibInputs)}}}, nil
 }
 
 // NumgenPart is the type of a number generator.
