@@ -182,7 +182,7 @@ func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.Cl
 		if err != nil {
 			return err
 		}
-		r.rule.Blocks = append(r.rule.Blocks, rangeOf(p))
+		r.rule.Blocks = append(r.rule.Blocks, RangeOf(p))
 	}
 	return nil
 }

@@ -273,20 +273,12 @@ func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 // indexPolicy adds a policy to its index, or removes it.
 func (m *Model) indexPolicy(p *policy, add bool) {
 	o := p.object
-	if o.namespaces != nil {
-		if add {
-			m.clusterPolicies.add(o.namespaces, o.pods, p)
-		} else {
-			m.clusterPolicies.remove(o.namespaces, o.pods, p)
-		}
-		return
-	}
 	n := m.namespace(o.id.Namespace)
-	if add {
-		n.policies.add(o.pods, p)
-		return
+	if in, by := m.clusterPolicies.of(o.namespaces, o.pods, &n.policies); add {
+		in.add(by, p)
+	} else {
+		in.remove(by, p)
 	}
-	n.policies.remove(o.pods, p)
 	m.forgetNamespace(n)
 }
 

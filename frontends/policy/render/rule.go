@@ -250,20 +250,10 @@ func rangeText(r model.Range) string {
 	for bits < 8*len(first) && bit(first, bits) == bit(last, bits) {
 		bits++
 	}
-	if p := netip.PrefixFrom(r.First, bits); p.Masked().Addr() == r.First && lastOf(p) == r.Last {
+	if p := netip.PrefixFrom(r.First, bits).Masked(); model.RangeOf(p) == r {
 		return p.String()
 	}
 	return r.First.String() + "-" + r.Last.String()
 }
 
 func bit(b []byte, i int) byte { return b[i/8] >> (7 - i%8) & 1 }
-
-// lastOf returns the last address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < 8*len(b); i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
-}
