@@ -171,13 +171,18 @@ func (verdictRegister) String() string              { return "0" }
 type verdict google.Verdict
 
 func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return AppendVerdict(b, typ, uint32(v.Kind), v.Chain), nil
+}
+
+// AppendVerdict appends an attribute that holds a NFTA_DATA_VERDICT.
+func AppendVerdict(b []byte, typ uint16, code uint32, chain string) []byte {
 	b, outer := attr.OpenNested(b, typ)
 	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
-	b = attr.AppendUint32BE(b, unix.NFTA_VERDICT_CODE, uint32(v.Kind))
-	if v.Chain != "" {
-		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, v.Chain)
+	b = attr.AppendUint32BE(b, unix.NFTA_VERDICT_CODE, code)
+	if chain != "" {
+		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, chain)
 	}
-	return attr.Close(attr.Close(b, inner), outer), nil
+	return attr.Close(attr.Close(b, inner), outer)
 }
 
 func (v *verdict) ReadAttr(r *attr.Reader) error {
