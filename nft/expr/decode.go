@@ -51,11 +51,7 @@ func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
 	r := attr.NewReader(list)
 	for r.Next() {
-		name, data, err := Split(r.Bytes())
-		if err != nil {
-			return nil, err
-		}
-		e, err := decode(name, data)
+		e, err := decode(r.Bytes())
 		if err != nil {
 			return nil, err
 		}
@@ -64,19 +60,17 @@ func Decode(list []byte) ([]Expr, error) {
 	return out, r.Err()
 }
 
-// decode decodes the attributes of an expression.
-func decode(name string, data []byte) (Expr, error) {
+// decode decodes an expression.
+func decode(b []byte) (Expr, error) {
+	name, data, err := Split(b)
+	if err != nil {
+		return nil, err
+	}
 	e := newExpr(name, data)
 	if e == nil || !knows(e, data) {
 		return &Unknown{Name: name, Data: bytes.Clone(data)}, nil
 	}
-	if err := Unmarshal(data, e); err != nil {
-		return nil, err
-	}
-	if d, ok := e.(*Dynset); ok {
-		return e, d.decodeExprs(data)
-	}
-	return e, nil
+	return e, Unmarshal(data, e)
 }
 
 // knows reports whether the table of an expression has all of the attributes.
@@ -180,31 +174,4 @@ func newPayload(data []byte) Expr {
 		return &PayloadWrite{}
 	}
 	return Library{&google.Payload{OperationType: google.PayloadLoad}}
-}
-
-// decodeExprs decodes the statements of new elements.
-func (e *Dynset) decodeExprs(data []byte) error {
-	one, ok := attr.Find(data, unix.NFTA_DYNSET_EXPR)
-	lists := [][]byte{one.Bytes()}
-	if several, found := attr.Find(data, google.NFTA_DYNSET_EXPRESSIONS); found {
-		lists, ok = nil, true
-		for r := several.Nested(); r.Next(); {
-			lists = append(lists, r.Bytes())
-		}
-	}
-	if !ok {
-		return nil
-	}
-	for _, b := range lists {
-		name, data, err := Split(b)
-		if err != nil {
-			return err
-		}
-		x, err := decode(name, data)
-		if err != nil {
-			return err
-		}
-		e.Exprs = append(e.Exprs, x)
-	}
-	return nil
 }

@@ -117,13 +117,18 @@ type data []byte
 
 // AppendAttr implements attr.Value, as the following methods do.
 func (d *data) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	b, at := attr.OpenNested(b, typ)
-	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, *d), at), nil
+	return AppendData(b, typ, *d), nil
 }
 
 func (d *data) ReadAttr(r *attr.Reader) error {
 	*d = append(data(nil), Data(r)...)
 	return nil
+}
+
+// AppendData appends an attribute that holds a NFTA_DATA_VALUE.
+func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
+	b, at := attr.OpenNested(b, typ)
+	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v), at)
 }
 
 // String returns the data as [DumpData] does.
@@ -137,9 +142,8 @@ func Data(r *attr.Reader) []byte {
 }
 
 // Unmarshal sets the fields of e whose attributes are in data, the payload of
-// NFTA_EXPR_DATA. It sets nothing in Dynset.Exprs, and nothing of the expressions that
-// google/nftables marshals.
-func Unmarshal(data []byte, e Expr) error {
+// NFTA_EXPR_DATA.
+func Unmarshal(data []byte, e Expr) (err error) {
 	var t table
 	e.table(&t)
 	r := attr.NewReader(data)
@@ -152,10 +156,17 @@ func Unmarshal(data []byte, e Expr) error {
 			case *setID:
 				*v = setID(r.Uint32BE())
 			case *[]Expr:
-			default:
-				if err := r.Into(v); err != nil {
-					return fmt.Errorf("unmarshal %s: %w", t.name, err)
+				if a.typ == unix.NFTA_DYNSET_EXPR {
+					*v = make([]Expr, 1)
+					(*v)[0], err = decode(r.Bytes())
+				} else {
+					*v, err = Decode(r.Bytes())
 				}
+			default:
+				err = r.Into(v)
+			}
+			if err != nil {
+				return fmt.Errorf("unmarshal %s: %w", t.name, err)
 			}
 			break
 		}
