@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -45,16 +44,7 @@ func (s *selection) text() string {
 	if s.local {
 		out += " on this node"
 	}
-	switch s.action {
-	case Accept:
-		return out
-	case Deny:
-		return out + " to deny"
-	case Pass:
-		return out + " to pass"
-	default:
-		panic(fmt.Sprintf("model: action %d", s.action))
-	}
+	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
 // matchesNamespace reports whether pods of a namespace are selected. While the labels of a
