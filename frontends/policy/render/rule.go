@@ -64,8 +64,8 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	}
 	return b.intern(identify(texts...), prefix, readable, func(name string) *object {
 		return &object{
-			chain: &weftv1.Chain{Name: name, Comment: comment(about), Rules: b.rules},
-			needs: b.needs, owners: b.owners,
+			content: &weftv1.Chain{Name: name, Comment: comment(about), Rules: b.rules},
+			needs:   b.needs, owners: b.owners,
 		}
 	})
 }
@@ -165,7 +165,7 @@ const DropCounter = "drop"
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
 	id := identify(prefix, readable, about, b.direction.String())
 	return b.intern(id, prefix, readable, func(name string) *object {
-		return &object{counter: &weftv1.Object{Kind: "counter", Name: name, Comment: comment(about)}, owners: []model.PolicyID{of}}
+		return &object{content: &weftv1.Object{Kind: "counter", Name: name, Comment: comment(about)}, owners: []model.PolicyID{of}}
 	})
 }
 
@@ -226,7 +226,7 @@ func (t *table) blocks(all []model.Range) *object {
 		texts[i+1] = rangeText(r)
 	}
 	return t.intern(identify(texts...), "block", "", func(name string) *object {
-		return &object{set: intervals(name, t.family.address, texts[1:])}
+		return &object{content: intervals(name, t.family.address, texts[1:])}
 	})
 }
 
