@@ -281,7 +281,7 @@ func (d *decompiler) dynset(e *expr.Dynset) {
 		elem.Stmts = append(elem.Stmts, stmt)
 	}
 	if e.Data != 0 {
-		elem.Value = d.typed("dynset", e.Data, s.Data)
+		elem.Value = d.keyOf("dynset", e.Data, s.Data).expr()
 	}
 	if s.Flags&set.FlagAnonymous != 0 {
 		d.add(&syntax.Meter{Name: s.Name, Size: s.Size, Elem: elem})

@@ -266,11 +266,6 @@ func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	return v
 }
 
-// typed returns the value of a register, of which constants have the type of a set's key or data.
-func (d *decompiler) typed(name string, register uint32, t set.Type) syntax.Expr {
-	return d.keyOf(name, register, t).expr()
-}
-
 // argument returns the value of a register, of which a constant has the type of v.
 func (d *decompiler) argument(name string, register uint32, v *value) syntax.Expr {
 	in := *d.get(name, register)
