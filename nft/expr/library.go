@@ -124,7 +124,10 @@ func (t *table) stateful(e google.Any) {
 	case *google.Limit:
 		t.name, t.format = "limit", "limit rate %[1]d/%[2]s burst %[3]d type %[4]s flags 0x%[5]x"
 		t.add(unix.NFTA_LIMIT_RATE, &e.Rate)
-		t.add(unix.NFTA_LIMIT_UNIT, (*limitUnit)(&e.Unit))
+		t.addWord(unix.NFTA_LIMIT_UNIT, (*uint64)(&e.Unit), func(seconds uint32) string {
+			name, _ := datatype.TimeUnits.Name(uint64(seconds))
+			return name
+		})
 		t.add(unix.NFTA_LIMIT_BURST, &e.Burst)
 		t.addWord(unix.NFTA_LIMIT_TYPE, (*uint32)(&e.Type), func(typ uint32) string { return wordAt(typ, "packets", "bytes") })
 		t.add(unix.NFTA_LIMIT_FLAGS, &e.Over)
@@ -138,23 +141,6 @@ func (t *table) stateful(e google.Any) {
 		t.add(google.NFTA_CONNLIMIT_COUNT, &e.Count)
 		t.add(google.NFTA_CONNLIMIT_FLAGS, &e.Flags)
 	}
-}
-
-// limitUnit is a number of seconds that is listed as a unit of time.
-type limitUnit uint64
-
-func (u *limitUnit) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	return attr.AppendUint64BE(b, typ, uint64(*u)), nil
-}
-
-func (u *limitUnit) ReadAttr(r *attr.Reader) error {
-	*u = limitUnit(r.Uint64BE())
-	return nil
-}
-
-func (u *limitUnit) String() string {
-	name, _ := datatype.TimeUnits.Name(uint64(*u))
-	return name
 }
 
 // verdictRegister is the register of verdicts, which is always the same.

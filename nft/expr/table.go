@@ -51,7 +51,7 @@ func (t *table) addIf(send bool, typ uint16, to any, list string) {
 }
 
 // addWord adds an attribute whose number is listed as a word.
-func (t *table) addWord(typ uint16, to *uint32, words func(uint32) string) {
+func (t *table) addWord(typ uint16, to any, words func(uint32) string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
 }
 
@@ -88,6 +88,11 @@ func (a *attribute) value() any {
 	case *uint32:
 		if a.words != nil {
 			return a.words(*v)
+		}
+		return *v
+	case *uint64:
+		if a.words != nil {
+			return a.words(uint32(*v)) //nolint:gosec // a unit of time
 		}
 		return *v
 	case attr.Optional[uint32]:

@@ -58,8 +58,8 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// tiersOf and actionsOf are the tiers and actions of the API. A rule of an unknown tier or
-// action denies, in the first tier.
+// tiersOf and actionsOf are the tiers and actions of the API. An unknown tier counts as the
+// first one, an unknown action as one that denies.
 var (
 	tiersOf   = map[v1alpha2.Tier]Tier{v1alpha2.AdminTier: TierAdmin, v1alpha2.BaselineTier: TierBaseline}
 	actionsOf = map[v1alpha2.ClusterNetworkPolicyRuleAction]Action{
