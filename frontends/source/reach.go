@@ -61,19 +61,12 @@ func newReach(server string, log *slog.Logger) *reach {
 func (r *reach) await(ctx context.Context, d time.Duration) {
 	back := r.again()
 	for ; d > 0; d = r.turn(back) {
-		timer := time.NewTimer(d)
 		select {
-		case <-timer.C:
+		case <-time.After(d):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-back:
-			timer.Reset(min(d, rand.N(r.spreading()))) //nolint:gosec // not a secret
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-			}
+			sleep(ctx, min(d, rand.N(r.spreading()))) //nolint:gosec // not a secret
 			return
 		}
 	}

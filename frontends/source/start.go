@@ -19,12 +19,15 @@ func (k *Kube) awaitStart(ctx context.Context) bool {
 	}
 	pause := rand.N(StartSpread) //nolint:gosec // not a secret
 	k.log.Debug("the rules of an earlier process are in force: waiting before the first lists", "wait", pause)
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
+	return sleep(ctx, pause)
+}
+
+// sleep waits for a time. It returns false if ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	}
 }

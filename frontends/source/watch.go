@@ -102,10 +102,8 @@ func (w *resourceWatch) run(ctx context.Context) {
 			// It was there.
 			delay = w.retryAbsent
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, wait.Jitter(delay, 1)) {
 			return
-		case <-time.After(wait.Jitter(delay, 1)):
 		}
 		if w.presence == Optional {
 			delay = min(2*delay, maxAbsent*w.retryAbsent)

@@ -73,8 +73,6 @@ func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 		return AppendUint16BE(b, typ, *v), nil
 	case *uint32:
 		return AppendUint32BE(b, typ, *v), nil
-	case **uint32:
-		return AppendUint32BE(b, typ, **v), nil
 	case *int32:
 		return AppendUint32BE(b, typ, uint32(*v)), nil
 	case *uint64:
@@ -113,9 +111,6 @@ func (r *Reader) Into(v any) error {
 		*v = r.Uint16BE()
 	case *uint32:
 		*v = r.Uint32BE()
-	case **uint32:
-		n := r.Uint32BE()
-		*v = &n
 	case *int32:
 		*v = int32(r.Uint32BE())
 	case *uint64:
@@ -150,5 +145,46 @@ func (s *Unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 // ReadAttr implements Value.
 func (s *Unterminated) ReadAttr(r *Reader) error {
 	*s = Unterminated(r.Text())
+	return nil
+}
+
+// Optional is a Value that holds a pointer, which is nil without the attribute.
+type Optional[T any] struct{ To **T }
+
+// AppendAttr implements Value.
+func (o Optional[T]) AppendAttr(b []byte, typ uint16) ([]byte, error) { return Append(b, typ, *o.To) }
+
+// ReadAttr implements Value.
+func (o Optional[T]) ReadAttr(r *Reader) error {
+	*o.To = new(T)
+	return r.Into(*o.To)
+}
+
+// Bits is a Value that holds the bits of a number of 32 bits, each in a variable.
+type Bits []Bit
+
+// Bit is a variable, and the bits that are set if it is true.
+type Bit struct {
+	To   *bool
+	Mask uint32
+}
+
+// AppendAttr implements Value.
+func (s Bits) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	var n uint32
+	for _, bit := range s {
+		if *bit.To {
+			n |= bit.Mask
+		}
+	}
+	return AppendUint32BE(b, typ, n), nil
+}
+
+// ReadAttr implements Value.
+func (s Bits) ReadAttr(r *Reader) error {
+	n := r.Uint32BE()
+	for _, bit := range s {
+		*bit.To = n&bit.Mask != 0
+	}
 	return nil
 }

@@ -22,13 +22,15 @@ type message struct {
 	J time.Duration
 	K Unterminated
 	L uint32
+	M bool
+	N bool
 }
 
 func (m *message) fields() Fields {
 	return Fields{
-		Always(1, &m.A), Always(2, &m.B), Always(3, &m.C), If(m.D != nil, 4, &m.D), Always(5, &m.E), Always(6, &m.F),
+		Always(1, &m.A), Always(2, &m.B), Always(3, &m.C), If(m.D != nil, 4, Optional[uint32]{&m.D}), Always(5, &m.E), Always(6, &m.F),
 		Always(7, &m.G), Always(8, &m.H), Always(9, &m.I), Always(10, &m.J), Always(11, &m.K),
-		Always(12, Fields{If(m.L != 0, 1, &m.L)}),
+		Always(12, Fields{If(m.L != 0, 1, &m.L)}), Always(13, Bits{{&m.M, 3}, {&m.N, 4}}),
 	}
 }
 
@@ -36,8 +38,8 @@ func TestFields(t *testing.T) {
 	seven := uint32(7)
 	for _, want := range []message{
 		{},
-		{1, 2, 3, &seven, -5, 6, true, "eight", []byte{9}, 10 * time.Millisecond, "eleven", 12},
-		{E: math.MinInt32, F: math.MaxUint64, J: time.Hour},
+		{1, 2, 3, &seven, -5, 6, true, "eight", []byte{9}, 10 * time.Millisecond, "eleven", 12, true, false},
+		{E: math.MinInt32, F: math.MaxUint64, J: time.Hour, N: true},
 	} {
 		b, err := want.fields().Append(nil)
 		if err != nil {

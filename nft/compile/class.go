@@ -8,22 +8,6 @@ import (
 
 // The class of everything that a rule can do. LANGUAGE.md lists these tables.
 
-// statementClasses has the class of each statement that assigns nothing and refers to no
-// object, by its first words.
-var statementClasses = map[string]nft.Class{
-	"match": nft.ClassFilter, "verdict": nft.ClassFilter, "vmap": nft.ClassFilter, "reject": nft.ClassFilter,
-	"counter": nft.ClassFilter, "limit": nft.ClassFilter, "quota": nft.ClassFilter, "ct count": nft.ClassFilter, "meter": nft.ClassFilter,
-	"log":  nft.ClassLog,
-	"dnat": nft.ClassNAT, "snat": nft.ClassNAT, "masquerade": nft.ClassNAT, "redirect": nft.ClassNAT, "tproxy": nft.ClassNAT,
-	"notrack":          nft.ClassConntrack,
-	"reset tcp option": nft.ClassMangle,
-	"dup":              nft.ClassDup,
-	"fwd":              nft.ClassFwd,
-	"queue":            nft.ClassQueue,
-	"flow add":         nft.ClassFlowtables,
-	"synproxy":         nft.ClassSynProxy,
-}
-
 // objectClasses has the class of each kind of named object: of its declaration, and of the
 // statements and maps that refer to it.
 var objectClasses = map[nft.ObjectKind]nft.Class{
@@ -124,16 +108,36 @@ func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
 	return nft.ClassSet(0).With(class)
 }
 
-// classOf returns the class of a statement other than *syntax.Dynamic, 0 for one that is not
-// in the tables.
+// classOf returns the class of a statement other than *syntax.Dynamic, 0 for one that has none.
 func classOf(s syntax.Stmt) nft.Class {
 	switch s := s.(type) {
+	case *syntax.Match, *syntax.Verdict, *syntax.Vmap, *syntax.Reject,
+		*syntax.Counter, *syntax.Limit, *syntax.Quota, *syntax.ConnLimit, *syntax.Meter:
+		return nft.ClassFilter
+	case *syntax.Log:
+		return nft.ClassLog
+	case *syntax.NAT, *syntax.TProxy:
+		return nft.ClassNAT
+	case *syntax.Notrack:
+		return nft.ClassConntrack
+	case *syntax.ResetOption:
+		return nft.ClassMangle
+	case *syntax.Dup:
+		return nft.ClassDup
+	case *syntax.Fwd:
+		return nft.ClassFwd
+	case *syntax.Queue:
+		return nft.ClassQueue
+	case *syntax.FlowAdd:
+		return nft.ClassFlowtables
+	case *syntax.SynProxy:
+		return nft.ClassSynProxy
 	case *syntax.Assign:
 		return assignedClass(s.Target)
 	case *syntax.ObjectRef:
 		return objectClasses[s.Kind]
 	default:
-		return statementClasses[firstWords(s)]
+		return 0
 	}
 }
 
@@ -165,50 +169,4 @@ func fieldClass(header, field string) nft.Class {
 		}
 	}
 	return 0
-}
-
-// firstWords returns the key of a statement in statementClasses, or "".
-func firstWords(s syntax.Stmt) string {
-	switch s := s.(type) {
-	case *syntax.Match:
-		return "match"
-	case *syntax.Verdict:
-		return "verdict"
-	case *syntax.Vmap:
-		return "vmap"
-	case *syntax.Counter:
-		return "counter"
-	case *syntax.Limit:
-		return "limit"
-	case *syntax.Quota:
-		return "quota"
-	case *syntax.ConnLimit:
-		return "ct count"
-	case *syntax.Meter:
-		return "meter"
-	case *syntax.Reject:
-		return "reject"
-	case *syntax.Log:
-		return "log"
-	case *syntax.NAT:
-		return s.Kind
-	case *syntax.TProxy:
-		return "tproxy"
-	case *syntax.Notrack:
-		return "notrack"
-	case *syntax.ResetOption:
-		return "reset tcp option"
-	case *syntax.Dup:
-		return "dup"
-	case *syntax.Fwd:
-		return "fwd"
-	case *syntax.Queue:
-		return "queue"
-	case *syntax.FlowAdd:
-		return "flow add"
-	case *syntax.SynProxy:
-		return "synproxy"
-	default:
-		return ""
-	}
 }

@@ -153,7 +153,7 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	})
 	check(r.out.seal())
 	if slices.ContainsFunc(r.stmts, func(s statement) bool { _, ok := s.(*dynamicStmt); return ok }) {
-		r.out.Writes = must(ParseWrites(r.out.encoded.Bytes))
+		r.out.Writes = writesOf(r.out.Exprs)
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *ruleCompiler) statement(s syntax.Stmt) {
 // seal computes the encoding and the fingerprint.
 func (r *Rule) seal() error {
 	var err error
-	if r.encoded, err = expr.Encode(uint8(r.Family), r.Exprs); err != nil {
+	if r.encoded, err = expr.Encode(r.Exprs); err != nil {
 		return err
 	}
 	b := r.encoded.Bytes

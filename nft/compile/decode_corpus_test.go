@@ -33,7 +33,7 @@ func TestDecodeIsTheInverseOfEncode(t *testing.T) {
 			for _, e := range exprs {
 				got.WriteString("  [ " + expr.Format(e) + " ]\n")
 			}
-			again, err := expr.Encode(uint8(c.family), exprs)
+			again, err := expr.Encode(exprs)
 			if err != nil || got.String() != rule.Dump() || !bytes.Equal(again.Bytes, b) {
 				t.Errorf("%s: %v\n got\n%s%x\nwant\n%s%x", text, err, got.String(), again.Bytes, rule.Dump(), b)
 			}

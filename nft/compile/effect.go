@@ -70,14 +70,10 @@ func logRate(list []expr.Expr) uint64 {
 	var rate uint64
 	limit := uint64(UnlimitedLog)
 	for _, e := range list {
-		k, ok := e.(expr.Library)
-		if !ok {
-			continue
-		}
-		switch e := k.Any.(type) {
+		switch e := expr.Unwrap(e).(type) {
 		case *google.Limit:
 			limit = min(limit, packetsPerHour(e))
-		case *google.Log:
+		case *expr.Log:
 			rate = min(rate+limit, UnlimitedLog)
 		}
 	}

@@ -1,14 +1,12 @@
 package compile
 
 import (
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // register is a place among the 16 registers of 32 bits, counted from 0.
 type register uint32
-
-// registerSlots is the number of 32-bit registers.
-const registerSlots = 16
 
 // number returns the kernel's number of a register: that of the 128-bit
 // register if one begins there, as nft chooses it, otherwise that of the 32-bit one
@@ -25,8 +23,8 @@ type registers struct{ used uint32 }
 
 // take returns n free 32-bit registers in a row.
 func (s *registers) take(n uint32, pos syntax.Pos) register {
-	if s.used+n > registerSlots {
-		fail(pos, "expression takes more than the kernel's %d bytes of registers", 4*registerSlots)
+	if s.used+n > expr.Slots {
+		fail(pos, "expression takes more than the kernel's %d bytes of registers", 4*expr.Slots)
 	}
 	r := register(s.used)
 	s.used += n

@@ -60,7 +60,7 @@ type Rule struct {
 func (r *Rule) Encode(base uint32) ([]byte, error) {
 	if r.encoded.Bytes == nil && len(r.Exprs) > 0 {
 		// A Rule that was put together by hand.
-		encoded, err := expr.Encode(uint8(r.Family), r.Exprs)
+		encoded, err := expr.Encode(r.Exprs)
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (g *generator) load(t term, dst register) {
 	case *ctTerm:
 		g.emitOwn(&expr.CT{Key: t.key.Key, Dest: dst.number(), Direction: t.dir})
 	case *fibTerm:
-		g.emit(newFib(t, dst))
+		g.emitOwn(newFib(t, dst))
 	case *hostTerm:
 		g.emitOwn(t.expr(dst.number()))
 	case *numberTerm:
@@ -71,15 +71,14 @@ func (g *generator) load(t term, dst register) {
 	}
 }
 
-// newFib makes a fib expression.
-func newFib(t *fibTerm, dst register) *google.Fib {
-	has := func(s string) bool { return slices.Contains(t.inputs, s) }
-	return &google.Fib{
-		Register:  dst.number(),
-		FlagSADDR: has("saddr"), FlagDADDR: has("daddr"), FlagMARK: has("mark"), FlagIIF: has("iif"), FlagOIF: has("oif"),
-		FlagPRESENT: t.present,
-		ResultOIF:   t.result == "oif", ResultOIFNAME: t.result == "oifname", ResultADDRTYPE: t.result == "type",
+// newFib returns the expression of fib.
+func newFib(t *fibTerm, dst register) *expr.Fib {
+	e := &expr.Fib{Register: dst.number(), Flags: expr.Flags(t.inputs, expr.FibInputs)}
+	e.Result = uint32(slices.Index(expr.FibResults, t.result)) //nolint:gosec // it is one of them
+	if t.present {
+		e.Flags |= unix.NFTA_FIB_F_PRESENT
 	}
+	return e
 }
 
 // bitwise loads the result of operations with constants, which the kernel does
@@ -154,8 +153,8 @@ func (g *generator) swap(t *swapTerm, dst register) {
 // lookup loads what a map gives for a key. The key is loaded into the
 // registers of the value.
 func (g *generator) lookup(t *lookupTerm, dst register) {
-	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > registerSlots {
-		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
+	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > expr.Slots {
+		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*expr.Slots)
 	}
 	g.loadKey(t.key, dst)
 	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})

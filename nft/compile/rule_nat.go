@@ -23,17 +23,9 @@ type natStmt struct {
 	flags uint32
 }
 
-// natFlags are the flags of a translation.
-var natFlags = map[string]uint32{
-	"random": unix.NF_NAT_RANGE_PROTO_RANDOM, "fully-random": unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY, "persistent": unix.NF_NAT_RANGE_PERSISTENT,
-}
-
 // nat evaluates dnat, snat, masquerade and redirect.
 func (r *ruleCompiler) nat(s *syntax.NAT) {
-	out := &natStmt{kind: s.Kind}
-	for _, f := range s.Flags {
-		out.flags |= natFlags[f]
-	}
+	out := &natStmt{kind: s.Kind, flags: expr.Flags(s.Flags, expr.NATFlags)}
 	r.natFamily(s, out)
 	if s.Prefix && len(s.Flags) == 0 {
 		// The grammar of nft 1.0.6 lets flags take the place of this one.
@@ -206,37 +198,28 @@ func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
 	out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED
 }
 
-// natRegisters are the registers of a translation; 0 is none.
-type natRegisters struct{ addrMin, addrMax, portMin, portMax uint32 }
-
 // generate implements statement.
 func (s *natStmt) generate(g *generator) {
-	var regs natRegisters
+	n := &expr.NAT{Type: unix.NFT_NAT_DNAT, Family: s.family, Flags: s.flags}
 	if s.addr != nil {
-		regs.addrMin, regs.addrMax = s.loadRange(g, s.addr)
+		n.AddrMin, n.AddrMax = s.loadRange(g, s.addr)
 		if l, ok := s.addr.(*lookupTerm); s.both || ok && l.table.set.DataInterval {
-			s.spread(&regs, ok && l.table.set.DataInterval)
+			s.spread(n, ok && l.table.set.DataInterval)
 		}
 	}
 	if s.port != nil {
-		regs.portMin, regs.portMax = s.loadRange(g, s.port)
+		n.PortMin, n.PortMax = s.loadRange(g, s.port)
 	}
 	switch s.kind {
 	case "masquerade":
-		g.emitOwn(&expr.Masq{MinPort: regs.portMin, MaxPort: regs.portMax, Flags: s.flags})
+		g.emitOwn(&expr.Masq{MinPort: n.PortMin, MaxPort: n.PortMax, Flags: s.flags})
 	case "redirect":
-		g.emit(&google.Redir{RegisterProtoMin: regs.portMin, RegisterProtoMax: regs.portMax, Flags: s.flags})
+		g.emit(&google.Redir{RegisterProtoMin: n.PortMin, RegisterProtoMax: n.PortMax, Flags: s.flags})
+	case "snat":
+		n.Type = unix.NFT_NAT_SNAT
+		g.emitOwn(n)
 	default:
-		n := &google.NAT{
-			Type: google.NATTypeDestNAT, Family: s.family,
-			RegAddrMin: regs.addrMin, RegAddrMax: regs.addrMax, RegProtoMin: regs.portMin, RegProtoMax: regs.portMax,
-			Random: s.flags&unix.NF_NAT_RANGE_PROTO_RANDOM != 0, FullyRandom: s.flags&unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY != 0, Persistent: s.flags&unix.NF_NAT_RANGE_PERSISTENT != 0,
-			Prefix: s.flags&unix.NF_NAT_RANGE_NETMAP != 0, Specified: s.flags&unix.NF_NAT_RANGE_PROTO_SPECIFIED != 0,
-		}
-		if s.kind == "snat" {
-			n.Type = google.NATTypeSourceNAT
-		}
-		g.emit(n)
+		g.emitOwn(n)
 	}
 }
 
@@ -256,21 +239,21 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 
 // spread finds the parts of a map's data in the registers from the first on:
 // address, port and, if they are ranges, greatest address, greatest port.
-func (s *natStmt) spread(regs *natRegisters, ranges bool) {
+func (s *natStmt) spread(n *expr.NAT, ranges bool) {
 	slots := register(1)
 	if s.family == unix.NFPROTO_IPV6 {
 		slots = 4
 	}
 	at := slots
 	if s.both {
-		regs.portMin = at.number()
+		n.PortMin = at.number()
 		at++
 	}
 	if ranges {
-		regs.addrMax = at.number()
+		n.AddrMax = at.number()
 		at += slots
 		if s.both {
-			regs.portMax = at.number()
+			n.PortMax = at.number()
 		}
 	}
 }

@@ -3,8 +3,6 @@ package compile
 import (
 	"slices"
 
-	google "github.com/google/nftables/expr"
-
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -18,7 +16,7 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	switch ref := s.Ref.(type) {
 	case *syntax.Const:
 		r.object(ref, s.Kind)
-		r.addLibrary(&google.Objref{Type: int(object.Number(s.Kind)), Name: ref.Text})
+		r.add(exprStmt{&expr.Objref{Type: object.Number(s.Kind), Name: ref.Text}})
 	case *syntax.Map:
 		r.objectMap(s.Kind, ref)
 	default:

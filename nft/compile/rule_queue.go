@@ -16,10 +16,7 @@ const maxQueue = 1<<16 - 1
 
 // queue evaluates a queue statement.
 func (r *ruleCompiler) queue(s *syntax.Queue) {
-	e := &expr.Queue{Total: 1}
-	for _, f := range s.Flags {
-		e.Flags |= queueFlags[f]
-	}
+	e := &expr.Queue{Total: 1, Flags: uint16(expr.Flags(s.Flags, syntax.QueueFlags))}
 	if s.Num == nil {
 		r.add(exprStmt{e})
 		return
@@ -51,6 +48,3 @@ func (r *ruleCompiler) queue(s *syntax.Queue) {
 		})
 	}
 }
-
-// queueFlags are the flags of a queue statement.
-var queueFlags = map[string]uint16{"bypass": unix.NFT_QUEUE_FLAG_BYPASS, "fanout": unix.NFT_QUEUE_FLAG_CPU_FANOUT}

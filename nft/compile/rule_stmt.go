@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	google "github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -31,42 +30,20 @@ func (r *ruleCompiler) log(s *syntax.Log) {
 	case s.Prefix != nil && len(*s.Prefix) > maxLogPrefix:
 		fail(s.Pos, "log: prefix has %d bytes: at most %d are possible", len(*s.Prefix), maxLogPrefix)
 	}
-	l := &google.Log{}
-	if s.Prefix != nil {
-		l.Key |= 1 << unix.NFTA_LOG_PREFIX
-		l.Data = []byte(*s.Prefix)
-	}
-	// Without a group nft 1.0.6 accepts the other two and forgets them.
+	l := &expr.Log{Prefix: s.Prefix}
 	if s.Group != nil {
-		l.Key |= 1 << unix.NFTA_LOG_GROUP
-		l.Group = uint16(*s.Group)
-		if s.Snaplen != nil {
-			l.Key |= 1 << unix.NFTA_LOG_SNAPLEN
-			l.Snaplen = *s.Snaplen
-		}
-		if s.QueueThreshold != nil {
-			l.Key |= 1 << unix.NFTA_LOG_QTHRESHOLD
-			l.QThreshold = uint16(*s.QueueThreshold)
-		}
+		l.Group, l.Snaplen, l.QThreshold = s.Group, s.Snaplen, s.QueueThreshold
 	}
 	if s.Level != "" {
-		l.Key |= 1 << unix.NFTA_LOG_LEVEL
-		l.Level = google.LogLevel(slices.Index(logLevels, s.Level))
+		l.Level = new(uint32(slices.Index(syntax.LogLevels, s.Level)))
 	}
-	for _, f := range s.Flags {
-		l.Key |= 1 << unix.NFTA_LOG_FLAGS
-		l.Flags |= logFlags[f]
+	if len(s.Flags) > 0 {
+		l.Flags = new(expr.Flags(s.Flags, expr.LogFlags))
 	}
-	r.addLibrary(l)
-}
-
-// logLevels are the levels in the order of their numbers.
-var logLevels = []string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"}
-
-// logFlags are the flags of a log statement.
-var logFlags = map[string]google.LogFlags{
-	"tcp sequence": google.LogFlagsTCPSeq, "tcp options": google.LogFlagsTCPOpt, "ip options": google.LogFlagsIPOpt,
-	"skuid": google.LogFlagsUID, "ether": google.LogFlagsMACDecode, "all": google.LogFlagsMask,
+	if slices.Contains(s.Flags, "all") {
+		l.Flags = new(expr.LogFlagsAll)
+	}
+	r.add(exprStmt{l})
 }
 
 // assign evaluates "TARGET set VALUE".

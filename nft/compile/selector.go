@@ -3,10 +3,10 @@ package compile
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -20,11 +20,7 @@ func partOfTerm(t term) set.Part {
 
 // meta evaluates packet metadata.
 func (r *ruleCompiler) meta(x *syntax.Meta) term {
-	key := selector.MetaKeys.ByName("", x.Key)
-	if key == nil {
-		want := names(selector.MetaKeys, func(k selector.Key) string { return k.Name })
-		return fail(x.KeyPos, "unknown meta key %q: want %s", x.Key, want)
-	}
+	key := must(selector.KeyOf(x))
 	if key.Name == "nfproto" && r.ctx.family != nft.FamilyInet {
 		return fail(x.Pos, "meta nfproto is only useful in the inet family")
 	}
@@ -37,22 +33,9 @@ func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	return &metaTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
-// names joins the names of the rows of a table for messages.
-func names[T any](rows []T, name func(T) string) string {
-	var list []string
-	for _, row := range rows {
-		list = append(list, name(row))
-	}
-	return strings.Join(list, ", ")
-}
-
 // ct evaluates conntrack information.
 func (r *ruleCompiler) ct(x *syntax.CT) term {
-	key := selector.CTKeys.ByName(x.L3, x.Key)
-	if key == nil {
-		want := names(selector.CTKeys, func(k selector.Key) string { return k.Name })
-		return fail(x.KeyPos, "unknown ct key %q: want %s", x.Key, want)
-	}
+	key := must(selector.KeyOf(x))
 	t := &ctTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, order: key.Order}, key, selector.NoDirection}
 	switch {
 	case x.Dir == "" && key.Direction == selector.DirectionMust:
@@ -108,7 +91,7 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	if x.Result != "type" && has("oif") {
 		return fail(x.Pos, "fib: oif cannot be both input and result")
 	}
-	p, ok := set.FIBPart(uint32(max(slices.Index(selector.FIBResults[:], x.Result), 0)))
+	p, ok := set.FIBPart(uint32(max(slices.Index(expr.FibResults, x.Result), 0)))
 	if !ok {
 		return fail(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
 	}

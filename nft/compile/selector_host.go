@@ -59,7 +59,7 @@ func (r *ruleCompiler) rt(x *syntax.Rt) term {
 	if x.Key == "nexthop" && known.Family == "ip6" && r.ctx.family == nft.FamilyIP {
 		fail(x.Pos, "rt ip6 nexthop cannot match in the ip family")
 	}
-	key := must(selector.RtByName(&known))
+	key := must(selector.KeyOf(&known))
 	t := newHostTerm(key, x.Pos, func(reg uint32) expr.Expr {
 		return expr.Library{Any: &google.Rt{Key: google.RtKey(key.Key), Register: reg}}
 	})
@@ -69,10 +69,7 @@ func (r *ruleCompiler) rt(x *syntax.Rt) term {
 
 // socket evaluates a socket selector.
 func (r *ruleCompiler) socket(x *syntax.Socket) term {
-	key := selector.SocketKeys.ByName("", x.Key)
-	if key == nil {
-		return fail(x.KeyPos, "unknown key %q of socket: want transparent, mark, wildcard or cgroupv2", x.Key)
-	}
+	key := must(selector.KeyOf(x))
 	r.routed("socket", x.Pos)
 	if x.Level > maxCgroupLevel {
 		fail(x.KeyPos, "cgroup level %d: the greatest is %d", x.Level, maxCgroupLevel)
@@ -97,10 +94,7 @@ func (r *ruleCompiler) osf(x *syntax.OSF) term {
 
 // ipsec evaluates an ipsec selector.
 func (r *ruleCompiler) ipsec(x *syntax.IPsec) term {
-	key := selector.IPsecKeys.ByName(x.L3, x.Key)
-	if key == nil {
-		return fail(x.Pos, "unknown key %q of ipsec: want spi, reqid, or ip or ip6 with saddr or daddr", x.Key)
-	}
+	key := must(selector.KeyOf(x))
 	r.routed("ipsec", x.Pos)
 	if x.Spnum > maxSpnum {
 		fail(x.Pos, "ipsec: spnum %d: the kernel keeps states 0 to %d", x.Spnum, maxSpnum)

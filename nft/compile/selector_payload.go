@@ -25,15 +25,8 @@ func (r *ruleCompiler) payload(x *syntax.Payload) term {
 // payloadField evaluates a header field without the operations that a bit
 // field needs.
 func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
-	h := selector.HeaderByName(x.Proto)
-	if h == nil {
-		fail(x.Pos, "header %s is not supported", x.Proto)
-	}
-	f := h.Field(x.Field)
-	if f == nil {
-		want := names(h.Fields, func(f selector.Field) string { return f.Name })
-		fail(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, want)
-	}
+	h, f, err := selector.FieldOf(x)
+	check(err)
 	offset := r.locate(h, x.Pos)
 	r.requireICMP(h, f, x.Pos)
 	return newPayload(x.Pos, h, f, offset)

@@ -5,9 +5,7 @@ import (
 	"strings"
 
 	google "github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -32,40 +30,40 @@ func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(
 // length of registers.
 func PadData(data string) string { return data + "\x00\x00\x00"[:-len(data)&3] }
 
-// ParseWrites finds the entries that a rule adds to named maps, or updates in them. List is
-// the payload of NFTA_RULE_EXPRESSIONS, from Encode or from the kernel. A value is known if
-// the dynset expression follows the immediate expressions that load it, which is how
-// constants are compiled; and fields of the packet, if payload expressions load them. The
-// error wraps attr.ErrMalformed.
+// ParseWrites finds the entries that a rule of the kernel adds to named maps, or updates in them.
+// List is the payload of NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
 func ParseWrites(list []byte) ([]Write, error) {
-	var writes []Write
+	exprs, err := expr.Decode(list)
+	if err != nil {
+		return nil, err
+	}
+	return writesOf(exprs), nil
+}
+
+// writesOf returns the entries that a rule makes. A value is known if the dynset expression
+// follows the immediate expressions that load it, which is how constants are compiled; and
+// fields of the packet, if payload expressions load them.
+func writesOf(exprs []expr.Expr) (writes []Write) {
 	var run immediates
 	var loaded fields
-	r := attr.NewReader(list)
-	for r.Next() {
-		name, data, err := expr.Split(r.Bytes())
-		if err != nil {
-			return nil, err
-		}
-		switch name {
-		case "immediate":
-			if err := run.add(data); err != nil {
-				return nil, err
-			}
+	for _, e := range exprs {
+		switch e := expr.Unwrap(e).(type) {
+		case *google.Immediate:
+			run.add(e)
 			continue
-		case "payload":
-			err = loaded.load(data)
-		case "lookup":
-			err = loaded.lookup(data)
-		case "dynset":
-			var d expr.Dynset
-			if err := expr.Unmarshal(data, &d); err != nil {
-				return nil, err
-			}
-			if w := (Write{Map: d.SetName}); d.Data != 0 && d.SetID == 0 && d.Op != expr.DynsetDelete {
-				w.Data, w.Any = run.value(d.Data)
+		case *google.Verdict:
+			continue
+		case *google.Payload:
+			loaded.load(*e)
+		case *expr.PayloadWrite:
+			loaded.looked = nil // the packet changes
+		case *google.Lookup:
+			loaded.lookup(e)
+		case *expr.Dynset:
+			if w := (Write{Map: e.SetName}); e.Data != 0 && e.SetID == 0 && e.Op != expr.DynsetDelete {
+				w.Data, w.Any = run.value(e.Data)
 				if w.Any {
-					w.In = loaded.in(d.Data)
+					w.In = loaded.in(e.Data)
 				}
 				if !slices.Contains(writes, w) {
 					writes = append(writes, w)
@@ -73,46 +71,32 @@ func ParseWrites(list []byte) ([]Write, error) {
 			}
 		default:
 			// It may change registers.
-			loaded.words = [registerSlots]google.Payload{}
-		}
-		if err != nil {
-			return nil, err
+			loaded.words = [expr.Slots]google.Payload{}
 		}
 		run = immediates{}
 	}
-	return writes, r.Err()
+	return writes
 }
 
 // immediates are the constants that expressions in a row have loaded.
 type immediates struct {
-	known [registerSlots]bool
-	words [registerSlots][4]byte
+	known [expr.Slots]bool
+	words [expr.Slots][4]byte
 }
 
-// add reads the attributes of an immediate expression. It ignores verdicts.
-func (m *immediates) add(attributes []byte) error {
-	var number uint32
-	var value []byte
-	r := attr.NewReader(attributes)
-	for r.Next() {
-		switch r.Type() {
-		case unix.NFTA_IMMEDIATE_DREG:
-			number = r.Uint32BE()
-		case unix.NFTA_IMMEDIATE_DATA:
-			value = expr.Data(&r)
-		}
-	}
-	for at := slotOf(number); at < registerSlots && len(value) > 0; at++ {
+// add notes what an immediate expression loads.
+func (m *immediates) add(e *google.Immediate) {
+	at, _ := expr.Slot(e.Register)
+	for value := e.Data; at < expr.Slots && len(value) > 0; at++ {
 		m.known[at], m.words[at] = true, [4]byte{}
 		value = value[copy(m.words[at][:], value):]
 	}
-	return r.Err()
 }
 
 // value returns the constant that begins in a register. Unknown is true if there is none.
-func (m *immediates) value(number uint32) (data string, unknown bool) {
+func (m *immediates) value(register uint32) (data string, unknown bool) {
 	var b []byte
-	for at := slotOf(number); at < registerSlots && m.known[at]; at++ {
+	for at, _ := expr.Slot(register); at < expr.Slots && m.known[at]; at++ {
 		b = append(b, m.words[at][:]...)
 	}
 	return string(b), len(b) == 0
@@ -121,78 +105,42 @@ func (m *immediates) value(number uint32) (data string, unknown bool) {
 // fields are the fields of the packet that expressions have loaded.
 type fields struct {
 	// words have the base, offset and length of what a register has; a length of 0 is none.
-	words [registerSlots]google.Payload
+	words [expr.Slots]google.Payload
 	// looked are the fields that a rule has found in a set.
 	looked []google.Payload
 	set    string
 }
 
-// load reads the attributes of a payload expression.
-func (f *fields) load(attributes []byte) error {
-	var p google.Payload
-	err := expr.Unmarshal(attributes, expr.Library{Any: &p})
-	if p.DestRegister == 0 {
-		f.looked = nil // the packet changes
-	}
-	for at := slotOf(p.DestRegister); at < registerSlots && p.Len > 0; at++ {
+// load notes what a payload expression loads.
+func (f *fields) load(p google.Payload) {
+	for at, _ := expr.Slot(p.DestRegister); at < expr.Slots && p.Len > 0; at++ {
 		n := min(p.Len, 4)
 		f.words[at] = google.Payload{Base: p.Base, Offset: p.Offset, Len: n}
 		p.Offset, p.Len = p.Offset+n, p.Len-n
 	}
-	return err
 }
 
-// lookup reads the attributes of a lookup expression. What it looked up is not in the
-// registers for later expressions.
-func (f *fields) lookup(attributes []byte) error {
-	var number uint32
-	var name string
-	matches := true
-	r := attr.NewReader(attributes)
-	for r.Next() {
-		switch r.Type() {
-		case unix.NFTA_LOOKUP_SREG:
-			number = r.Uint32BE()
-		case unix.NFTA_LOOKUP_SET:
-			name = r.Text()
-		case unix.NFTA_LOOKUP_DREG:
-			matches = false
-		case unix.NFTA_LOOKUP_FLAGS:
-			matches = matches && r.Uint32BE() == 0
-		}
+// lookup notes what a lookup expression finds. What it looked up is not in the registers for
+// later expressions.
+func (f *fields) lookup(e *google.Lookup) {
+	if !e.IsDestRegSet && !e.Invert && !strings.HasPrefix(e.SetName, "__") { // not an anonymous set
+		f.looked, f.set = f.from(e.SourceRegister), e.SetName
 	}
-	if matches && !strings.HasPrefix(name, "__") { // not an anonymous set
-		f.looked, f.set = f.from(number), name
-	}
-	f.words = [registerSlots]google.Payload{}
-	return r.Err()
+	f.words = [expr.Slots]google.Payload{}
 }
 
 // from returns the fields in a register and those after it.
-func (f *fields) from(number uint32) (out []google.Payload) {
-	for at := slotOf(number); at < registerSlots && f.words[at].Len > 0; at++ {
+func (f *fields) from(register uint32) (out []google.Payload) {
+	for at, _ := expr.Slot(register); at < expr.Slots && f.words[at].Len > 0; at++ {
 		out = append(out, f.words[at])
 	}
 	return out
 }
 
 // in returns the set in which the rule has found the fields in a register; empty for none.
-func (f *fields) in(number uint32) string {
-	if is := f.from(number); len(is) > 0 && slices.Equal(is, f.looked) {
+func (f *fields) in(register uint32) string {
+	if is := f.from(register); len(is) > 0 && slices.Equal(is, f.looked) {
 		return f.set
 	}
 	return ""
-}
-
-// slotOf is the inverse of register.number; registerSlots for the verdict's and
-// for any other value.
-func slotOf(number uint32) uint32 {
-	switch {
-	case number >= 1 && number <= 4:
-		return 4 * (number - 1)
-	case number >= 8 && number < 8+registerSlots:
-		return number - 8
-	default:
-		return registerSlots
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -37,7 +38,7 @@ func TestParseWritesOfDamagedBytes(t *testing.T) {
 		t.Helper()
 		writes, _ := ParseWrites(b) // that it returns is what is tested
 		for _, w := range writes {
-			if len(w.Data) > 4*registerSlots {
+			if len(w.Data) > 4*expr.Slots {
 				t.Errorf("write %+v", w)
 			}
 		}

@@ -82,13 +82,11 @@ func Rule(r *compile.Rule) int {
 	exprs := exprSize * len(r.Exprs)
 	n := allocated(ruleSize+len(r.Comment)+exprs) + ruleHeader + exprs
 	for _, e := range r.Exprs {
-		if l, ok := e.(expr.Library); ok {
-			switch l.Any.(type) {
-			case *google.Counter:
-				n += perCPU(counterSize)
-			case *google.Limit, *google.Connlimit, *google.Quota:
-				n += stateSize
-			}
+		switch expr.Unwrap(e).(type) {
+		case *google.Counter:
+			n += perCPU(counterSize)
+		case *google.Limit, *google.Connlimit, *google.Quota:
+			n += stateSize
 		}
 	}
 	for i := range r.Anonymous {

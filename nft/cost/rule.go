@@ -42,11 +42,7 @@ func Calls(r *compile.Rule) iter.Seq[Call] {
 			return
 		}
 		for _, e := range r.Exprs {
-			l, ok := e.(expr.Library)
-			if !ok {
-				continue
-			}
-			switch x := l.Any.(type) {
+			switch x := expr.Unwrap(e).(type) {
 			case *google.Verdict:
 				if x.Chain != "" && !yield(Call{Chain: x.Chain, Goto: x.Kind == google.VerdictGoto}) {
 					return

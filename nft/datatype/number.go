@@ -127,7 +127,7 @@ func (t *Type) formatInteger(b []byte) string {
 		return rawHex(b)
 	}
 	v := t.Uint(b)
-	if name, ok := t.symbolName(v); ok {
+	if name, ok := lookupValue(t.Symbols, v); ok {
 		if t == IfIndex || t == Realm || t == DevGroup || t == Day {
 			return strconv.Quote(name)
 		}

@@ -195,11 +195,11 @@ func lookupName(table []Symbol, name string) (uint64, bool) {
 	return 0, false
 }
 
-// symbolName returns the name that nft prints for a value.
-func (t *Type) symbolName(value uint64) (string, bool) {
-	for i := range t.Symbols {
-		if t.Symbols[i].Value == value {
-			return t.Symbols[i].Name, true
+// lookupValue returns the first name of a value.
+func lookupValue(table []Symbol, value uint64) (string, bool) {
+	for i := range table {
+		if table[i].Value == value {
+			return table[i].Name, true
 		}
 	}
 	return "", false

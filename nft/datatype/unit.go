@@ -2,15 +2,9 @@ package datatype
 
 import "math/bits"
 
-// Unit is a unit of rates or amounts.
-type Unit struct {
-	Name string
-	// Size is the unit in seconds or bytes.
-	Size uint64
-}
-
-// Units are units of the same quantity, from the smallest to the largest.
-type Units []Unit
+// Units are units of the same quantity, from the smallest to the largest, with their size in
+// seconds or bytes.
+type Units []Symbol
 
 // The units of limits and quotas. Do not modify.
 var (
@@ -31,24 +25,10 @@ func (u Units) Names() []string {
 }
 
 // Size returns the size of the unit with the given name.
-func (u Units) Size(name string) (uint64, bool) {
-	for i := range u {
-		if u[i].Name == name {
-			return u[i].Size, true
-		}
-	}
-	return 0, false
-}
+func (u Units) Size(name string) (uint64, bool) { return lookupName(u, name) }
 
 // Name returns the name of the unit with the given size.
-func (u Units) Name(size uint64) (string, bool) {
-	for i := range u {
-		if u[i].Size == size {
-			return u[i].Name, true
-		}
-	}
-	return "", false
-}
+func (u Units) Name(size uint64) (string, bool) { return lookupValue(u, size) }
 
 // Scale converts n of the named unit to seconds or bytes. It returns false if the unit
 // is unknown or the result does not fit in 64 bits.
@@ -62,8 +42,8 @@ func (u Units) Scale(n uint64, name string) (uint64, bool) {
 // the inverse of Scale.
 func (u Units) Reduce(n uint64) (uint64, string) {
 	for i := len(u) - 1; i > 0; i-- {
-		if n != 0 && n%u[i].Size == 0 {
-			return n / u[i].Size, u[i].Name
+		if n != 0 && n%u[i].Value == 0 {
+			return n / u[i].Value, u[i].Name
 		}
 	}
 	return n, u[0].Name

@@ -182,7 +182,7 @@ func newTable(t testing.TB, name string, in *nft.Table) *table {
 func content(t testing.TB, r *compile.Rule) string {
 	t.Helper()
 	exprs, _ := (&decompiler{scope: &table{}}).canonical(r.Exprs)
-	b, err := expr.Encode(uint8(r.Family), exprs)
+	b, err := expr.Encode(exprs)
 	if err != nil {
 		t.Fatal(err)
 	}

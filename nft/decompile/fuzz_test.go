@@ -24,7 +24,7 @@ func FuzzRule(f *testing.F) {
 			if n++; err != nil || n%23 != 0 {
 				continue
 			}
-			encoded, err := expr.Encode(uint8(c.family), c.inKernel(rule))
+			encoded, err := expr.Encode(c.inKernel(rule))
 			if err != nil {
 				f.Fatal(err)
 			}

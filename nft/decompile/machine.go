@@ -9,14 +9,10 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
-
-// registerSlots is the number of 32-bit registers.
-const registerSlots = 16
 
 // decompiler turns one rule back.
 type decompiler struct {
@@ -25,7 +21,7 @@ type decompiler struct {
 	// exprs are the expressions without those of iptables.
 	exprs []expr.Expr
 	// regs are the values in the registers, at the first of their slots.
-	regs [registerSlots]*value
+	regs [expr.Slots]*value
 	// protocols are what is known of the packet.
 	protocols
 	// elements are those of the anonymous sets, by name.
@@ -35,21 +31,17 @@ type decompiler struct {
 
 // slot returns the index of a register.
 func slot(name string, register uint32) int {
-	switch {
-	case register >= unix.NFT_REG_1 && register <= unix.NFT_REG_4:
-		return int(register-unix.NFT_REG_1) * 4
-	case register >= unix.NFT_REG32_00 && register <= unix.NFT_REG32_15:
-		return int(register - unix.NFT_REG32_00)
-	default:
+	at, ok := expr.Slot(register)
+	if !ok {
 		fail(name, "there is no register %d", register)
-		return 0
 	}
+	return int(at)
 }
 
 // put stores a value in a register.
 func (d *decompiler) put(name string, register uint32, v *value) {
 	at := slot(name, register)
-	for i := at; i < min(at+v.slots(), registerSlots); i++ {
+	for i := at; i < min(at+v.slots(), expr.Slots); i++ {
 		d.regs[i] = nil
 	}
 	d.regs[at] = v
@@ -97,11 +89,17 @@ func (d *decompiler) xt(u *expr.Unknown) {
 
 // expr turns one expression into a value or statements.
 func (d *decompiler) expr(e expr.Expr) {
+	if e = plain(e); e == nil {
+		return
+	}
+	if x := expr.Unwrap(e); !d.load(x) && !d.loadRare(x) && !d.stmt(x) {
+		fail(expr.Format(e), "the expression is not known")
+	}
+}
+
+// loadRare is load for values that few rules have.
+func (d *decompiler) loadRare(e any) bool {
 	switch e := e.(type) {
-	case expr.Library:
-		if k := plain(e.Any); k != nil && !d.load(k) && !d.libraryStmt(k) {
-			fail(expr.Format(e), "the expression is not known")
-		}
 	case *expr.Bitwise:
 		d.put("bitwise", e.Dest, d.bitwise(d.get("bitwise", e.Source), e))
 	case *expr.CT:
@@ -120,7 +118,7 @@ func (d *decompiler) expr(e expr.Expr) {
 		if e.Version {
 			x.Key = "version"
 		}
-		d.put("osf", e.Register, &value{x: x, typ: set.OsfPart.Type, bits: uint32(set.OsfPart.Bits), order: set.OsfPart.Order})
+		d.put("osf", e.Register, partValue(x, set.OsfPart))
 	case *expr.Xfrm:
 		k := key("xfrm", selector.IPsecKeys, e.Key)
 		l3, name := cutFamily(k.Name)
@@ -132,12 +130,14 @@ func (d *decompiler) expr(e expr.Expr) {
 		}
 		d.put("hash", e.Dest, number(x))
 	default:
-		d.stmt(e)
+		return false
 	}
+	return true
 }
 
-// load puts what an expression of google/nftables loads into a register. It reports whether it is one.
-func (d *decompiler) load(e google.Any) bool {
+// load puts the value that an expression loads into a register, or adds the comparison that it is. It reports
+// whether it is one of both.
+func (d *decompiler) load(e any) bool {
 	switch e := e.(type) {
 	case *google.Payload:
 		checkPlace("payload", e.Offset, e.Len)
@@ -158,7 +158,7 @@ func (d *decompiler) load(e google.Any) bool {
 		v := keyValue(&syntax.Meta{Key: k.Name}, k)
 		v.key = k
 		d.put("meta", e.Register, v)
-	case *google.Fib:
+	case *expr.Fib:
 		d.put("fib", e.Register, fib(e))
 	case *google.Rt:
 		k := key("rt", selector.RtKeys, uint32(e.Key))
@@ -180,7 +180,7 @@ func (d *decompiler) load(e google.Any) bool {
 
 // checkPlace fails for bytes that do not fit into the registers, or begin where no packet has them.
 func checkPlace(name string, offset, n uint32) {
-	if offset > 1<<16 || n > 4*registerSlots {
+	if offset > 1<<16 || n > 4*expr.Slots {
 		fail(name, "%d bytes at %d are out of range", n, offset)
 	}
 }
@@ -239,27 +239,16 @@ func (d *decompiler) ct(e *expr.CT) {
 }
 
 // fib returns what is looked up in the routing table.
-func fib(e *google.Fib) *value {
-	x := &syntax.FIB{}
-	for i, set := range []bool{e.FlagSADDR, e.FlagDADDR, e.FlagMARK, e.FlagIIF, e.FlagOIF} {
-		if set {
-			x.Inputs = append(x.Inputs, selector.FIBInputs[i])
-		}
+func fib(e *expr.Fib) *value {
+	part, ok := set.FIBPart(e.Result)
+	if !ok {
+		fail("fib", "the result has no name")
 	}
-	for i, is := range []bool{1: e.ResultOIF, 2: e.ResultOIFNAME, 3: e.ResultADDRTYPE} {
-		part, ok := set.FIBPart(uint32(i))
-		if !is || !ok {
-			continue
-		}
-		x.Result = selector.FIBResults[i]
-		v := &value{x: x, typ: part.Type, bits: uint32(part.Bits), order: part.Order}
-		if e.FlagPRESENT {
-			v.typ = datatype.Boolean
-		}
-		return v
+	v := partValue(&syntax.FIB{Inputs: expr.Words(e.Flags, expr.FibInputs), Result: expr.FibResults[e.Result]}, part)
+	if e.Flags&unix.NFTA_FIB_F_PRESENT != 0 {
+		v.typ = datatype.Boolean
 	}
-	fail("fib", "the result has no name")
-	return nil
+	return v
 }
 
 // exthdr loads or sets a field of an extension, or removes it.
@@ -292,7 +281,7 @@ func (d *decompiler) dynset(e *expr.Dynset) {
 		elem.Stmts = append(elem.Stmts, stmt)
 	}
 	if e.Data != 0 {
-		elem.Value = d.typed("dynset", e.Data, s.Data)
+		elem.Value = d.keyOf("dynset", e.Data, s.Data).expr()
 	}
 	if s.Flags&set.FlagAnonymous != 0 {
 		d.add(&syntax.Meter{Name: s.Name, Size: s.Size, Elem: elem})
@@ -313,9 +302,4 @@ func (d *decompiler) objref(kind nft.ObjectKind, ref syntax.Expr) {
 func (d *decompiler) objrefMap(e *expr.ObjrefMap) {
 	s := d.set("objref", e.SetName)
 	d.objref(s.Object, &syntax.Map{Key: d.keyOf("objref", e.Register, s.Key).expr(), Table: d.table(s, d.keyOf("objref", e.Register, s.Key))})
-}
-
-// objrefName adds the use of an object.
-func (d *decompiler) objrefName(e *google.Objref) {
-	d.objref(object.KindOf(uint32(e.Type)), &syntax.Const{Text: e.Name, Quoted: true})
 }

@@ -38,20 +38,13 @@ func requireEqual(m *syntax.Match) {
 
 // between turns two comparisons with the ends of a range into one. It reports whether they are that.
 func (d *decompiler) between(first, second expr.Expr) bool {
-	a, ok1 := compareOf(first)
-	b, ok2 := compareOf(second)
+	a, ok1 := expr.Unwrap(first).(*google.Cmp)
+	b, ok2 := expr.Unwrap(second).(*google.Cmp)
 	if !ok1 || !ok2 || a.Op != google.CmpOpGte || b.Op != google.CmpOpLte || a.Register != b.Register {
 		return false
 	}
 	d.match(d.get("cmp", a.Register), "", func(v *value) syntax.Expr { return v.span(a.Data, b.Data) })
 	return true
-}
-
-// compareOf returns the comparison that an expression is.
-func compareOf(e expr.Expr) (*google.Cmp, bool) {
-	k, _ := e.(expr.Library)
-	c, ok := k.Any.(*google.Cmp)
-	return c, ok
 }
 
 // compare adds a comparison with a constant.

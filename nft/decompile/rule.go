@@ -73,8 +73,7 @@ func (d *decompiler) leaveOut() {
 // iptables-nft does, is compared as a whole, and a lookup in an anonymous set of one element is a comparison.
 func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 	for i, e := range exprs {
-		k, _ := e.(expr.Library)
-		switch k := k.Any.(type) {
+		switch k := expr.Unwrap(e).(type) {
 		case *google.Cmp:
 			if i > 0 && isName(exprs[i-1]) && len(k.Data) < datatype.IfNameSize && bytes.HasSuffix(k.Data, []byte{0}) {
 				whole := *k
@@ -94,8 +93,7 @@ func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 
 // isName reports whether an expression loads the name of an interface.
 func isName(e expr.Expr) bool {
-	k, _ := e.(expr.Library)
-	m, ok := k.Any.(*google.Meta)
+	m, ok := expr.Unwrap(e).(*google.Meta)
 	if !ok {
 		return false
 	}
@@ -198,8 +196,8 @@ func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	}
 	want, sets := d.canonical(d.exprs)
 	got, anonymous := d.canonical(compiled.Exprs)
-	a, err1 := expr.Encode(uint8(d.family), want)
-	b, err2 := expr.Encode(uint8(d.family), got)
+	a, err1 := expr.Encode(want)
+	b, err2 := expr.Encode(got)
 	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("encode again: %w: %w", err, errors.ErrUnsupported)
 	}
@@ -245,21 +243,14 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 		*name, *id = "", 0
 	}
 	for _, e := range exprs {
-		switch x := e.(type) {
-		case expr.Library:
-			if x.Any = plain(x.Any); x.Any == nil {
-				continue
-			}
-			if lookup, ok := x.Any.(*google.Lookup); ok {
-				c := *lookup
-				anonymous(&c.SetName, &c.SetID)
-				x.Any = &c
-			}
-			e = x
-		case *expr.Masq:
-			masq := *x
-			masq.MaxPort = end(masq.MinPort, masq.MaxPort)
-			e = &masq
+		if e = plain(e); e == nil {
+			continue
+		}
+		switch x := expr.Unwrap(e).(type) {
+		case *google.Lookup:
+			lookup := *x
+			anonymous(&lookup.SetName, &lookup.SetID)
+			e = expr.Library{Any: &lookup}
 		case *expr.Dynset:
 			dynset := *x
 			anonymous(&dynset.SetName, &dynset.SetID)
@@ -276,34 +267,38 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 
 // plain returns an expression without its state, and without what the kernel dumps though it was not given. It is
 // nil if nothing is left.
-func plain(e google.Any) google.Any {
-	switch e := e.(type) {
+func plain(e expr.Expr) expr.Expr {
+	switch x := expr.Unwrap(e).(type) {
 	case *google.Counter:
-		return &google.Counter{}
+		return expr.Library{Any: &google.Counter{}}
 	case *google.Quota:
-		return &google.Quota{Bytes: e.Bytes, Over: e.Over}
-	case *google.Log:
-		l := *e
-		if l.Level == google.LogLevelWarning {
-			l.Key &^= 1 << unix.NFTA_LOG_LEVEL
-			l.Level = 0
+		return expr.Library{Any: &google.Quota{Bytes: x.Bytes, Over: x.Over}}
+	case *expr.Log:
+		l := *x
+		if l.Level != nil && *l.Level == uint32(google.LogLevelWarning) {
+			l.Level = nil
 		}
-		if l.Flags == 0 {
-			l.Key &^= 1 << unix.NFTA_LOG_FLAGS
+		if l.Flags != nil && *l.Flags == 0 {
+			l.Flags = nil
 		}
 		return &l
 	case *google.Byteorder:
-		if e.Len < e.Size {
+		if x.Len < x.Size {
 			return nil // nft before version 1.1.2 swaps single bytes
 		}
-	case *google.NAT:
-		n := *e
-		n.RegAddrMax, n.RegProtoMax, n.Specified = end(n.RegAddrMin, n.RegAddrMax), end(n.RegProtoMin, n.RegProtoMax), n.RegProtoMin != 0
+	case *expr.NAT:
+		n := *x
+		n.AddrMax, n.PortMax = end(n.AddrMin, n.AddrMax), end(n.PortMin, n.PortMax)
+		n.Flags &^= unix.NF_NAT_RANGE_MAP_IPS | unix.NF_NAT_RANGE_PROTO_SPECIFIED // as the kernel knows by the registers
 		return &n
 	case *google.Redir:
-		r := *e
+		r := *x
 		r.RegisterProtoMax = end(r.RegisterProtoMin, r.RegisterProtoMax)
-		return &r
+		return expr.Library{Any: &r}
+	case *expr.Masq:
+		m := *x
+		m.MaxPort = end(m.MinPort, m.MaxPort)
+		return &m
 	}
 	return e
 }

@@ -57,7 +57,7 @@ func TestExtensions(t *testing.T) {
 // TestNoWords has expressions that nft has no words for: there is an error, and no text.
 func TestNoWords(t *testing.T) {
 	prefix := func(text string) []expr.Expr {
-		return library(&google.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte(text)})
+		return []expr.Expr{&expr.Log{Prefix: &text}}
 	}
 	for name, exprs := range map[string][]expr.Expr{
 		"nothing":                             nil,

@@ -3,6 +3,7 @@ package decompile
 import (
 	"encoding/binary"
 	"math/big"
+	"slices"
 	"strings"
 
 	google "github.com/google/nftables/expr"
@@ -11,33 +12,34 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// libraryStmt adds the statement that an expression of google/nftables is. It reports whether it is one.
-func (d *decompiler) libraryStmt(e google.Any) bool {
+// stmt adds the statement that an expression is. It reports whether it is one.
+func (d *decompiler) stmt(e any) bool {
 	switch e := e.(type) {
 	case *google.Verdict:
 		kind, chain, _ := strings.Cut(datatype.Verdict.Format(append(binary.BigEndian.AppendUint32(nil, uint32(e.Kind)), e.Chain...)), " ")
 		d.add(&syntax.Verdict{Kind: kind, Chain: chain})
 	case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit:
-		s, err := expr.StatefulStmt(expr.Library{Any: e})
+		s, err := expr.StatefulStmt(expr.Library{Any: e.(google.Any)})
 		if err != nil {
 			panic(failure{err})
 		}
 		d.add(s)
-	case *google.Log:
+	case *expr.Log:
 		d.log(e)
 	case *google.Reject:
 		d.reject(e)
-	case *google.NAT:
+	case *expr.NAT:
 		d.nat(e)
 	case *google.Redir:
 		d.add(&syntax.NAT{Kind: "redirect", Port: d.span("redir", e.RegisterProtoMin, e.RegisterProtoMax, port), Flags: natFlags(e.Flags)})
 	case *google.Notrack:
 		d.add(&syntax.Notrack{})
-	case *google.Objref:
-		d.objrefName(e)
+	case *expr.Objref:
+		d.objref(object.KindOf(e.Type), &syntax.Const{Text: e.Name, Quoted: true})
 	case *google.SynProxy:
 		s := &syntax.SynProxy{Timestamp: e.Timestamp, SackPerm: e.SackPerm}
 		if e.MssValueSet {
@@ -47,15 +49,6 @@ func (d *decompiler) libraryStmt(e google.Any) bool {
 			s.WScale = &e.Wscale
 		}
 		d.add(s)
-	default:
-		return false
-	}
-	return true
-}
-
-// stmt adds the statement that an expression of package expr is.
-func (d *decompiler) stmt(e expr.Expr) {
-	switch e := e.(type) {
 	case *expr.Dynset:
 		d.dynset(e)
 	case *expr.ObjrefMap:
@@ -63,7 +56,7 @@ func (d *decompiler) stmt(e expr.Expr) {
 	case *expr.PayloadWrite:
 		d.payloadWrite(e.Base, e.Offset, e.Len, e.Source)
 	case *expr.Masq:
-		d.add(&syntax.NAT{Kind: "masquerade", Port: d.span("masq", e.MinPort, end(e.MinPort, e.MaxPort), port), Flags: natFlags(e.Flags)})
+		d.add(&syntax.NAT{Kind: "masquerade", Port: d.span("masq", e.MinPort, e.MaxPort, port), Flags: natFlags(e.Flags)})
 	case *expr.FlowOffload:
 		d.add(&syntax.FlowAdd{Flowtable: e.Flowtable})
 	case *expr.Queue:
@@ -92,8 +85,9 @@ func (d *decompiler) stmt(e expr.Expr) {
 		}
 		d.add(s)
 	default:
-		fail(expr.Format(e), "the expression is not known")
+		return false
 	}
+	return true
 }
 
 // The types of constants in statements.
@@ -135,43 +129,38 @@ func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
 }
 
 // nat adds a translation of addresses.
-func (d *decompiler) nat(e *google.NAT) {
-	s := &syntax.NAT{Kind: word("nat", uint32(e.Type), "snat", "dnat"), Prefix: e.Prefix}
-	flags := []bool{e.FullyRandom, e.Persistent, e.Random}
-	for i, flag := range []string{"fully-random", "persistent", "random"} {
-		if flags[i] {
-			s.Flags = append(s.Flags, flag)
-		}
-	}
-	if e.RegAddrMin != 0 && (d.family == nft.FamilyInet || e.Prefix) {
+func (d *decompiler) nat(e *expr.NAT) {
+	prefix := e.Flags&unix.NF_NAT_RANGE_NETMAP != 0
+	s := &syntax.NAT{Kind: word("nat", e.Type, "snat", "dnat"), Prefix: prefix, Flags: natFlags(e.Flags)}
+	if e.AddrMin != 0 && (d.family == nft.FamilyInet || prefix) {
 		s.Family = familyWord(e.Family)
 	}
-	if e.RegAddrMin == 0 {
-		s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
+	if e.AddrMin == 0 {
+		s.Port = d.span("nat", e.PortMin, e.PortMax, port)
 		d.add(s)
 		return
 	}
-	first := d.get("nat", e.RegAddrMin)
+	first := d.get("nat", e.AddrMin)
 	_, isMap := first.x.(*syntax.Map)
-	at := slot("nat", e.RegAddrMin) + (int(address(e.Family).bits)+31)/32
+	at := slot("nat", e.AddrMin) + (int(address(e.Family).bits)+31)/32
 	switch {
 	case isMap:
 		// The registers after the address are those of the map's data.
 		s.Addr = first.expr()
-		if e.RegProtoMin != 0 && d.regs[slot("nat", e.RegProtoMin)] == nil {
+		if e.PortMin != 0 && d.regs[slot("nat", e.PortMin)] == nil {
 			s.Family = familyWord(e.Family)
 		} else {
-			s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
+			s.Port = d.span("nat", e.PortMin, e.PortMax, port)
 		}
-	case e.RegProtoMin != 0 && slot("nat", e.RegProtoMin) == at && at%4 != 0:
+	case e.PortMin != 0 && slot("nat", e.PortMin) == at && at%4 != 0:
 		s.AddrPort, s.Family = true, familyWord(e.Family)
-		s.Addr = &syntax.Concat{Parts: []syntax.Expr{d.argument("nat", e.RegAddrMin, address(e.Family)), d.argument("nat", e.RegProtoMin, port)}}
+		s.Addr = &syntax.Concat{Parts: []syntax.Expr{d.argument("nat", e.AddrMin, address(e.Family)), d.argument("nat", e.PortMin, port)}}
 	default:
-		s.Addr = d.span("nat", e.RegAddrMin, e.RegAddrMax, address(e.Family))
-		if e.RegAddrMax != 0 {
-			s.Addr = prefixOf(address(e.Family), first.data, d.get("nat", e.RegAddrMax).data, s.Addr)
+		s.Addr = d.span("nat", e.AddrMin, e.AddrMax, address(e.Family))
+		if e.AddrMax != 0 {
+			s.Addr = prefixOf(address(e.Family), first.data, d.get("nat", e.AddrMax).data, s.Addr)
 		}
-		s.Port = d.span("nat", e.RegProtoMin, e.RegProtoMax, port)
+		s.Port = d.span("nat", e.PortMin, e.PortMax, port)
 	}
 	d.add(s)
 }
@@ -188,42 +177,25 @@ func prefixOf(v *value, from, to []byte, span syntax.Expr) syntax.Expr {
 }
 
 // natFlags returns the names of flags of a translation.
-func natFlags(flags uint32) (out []string) {
-	for i, bit := range []uint32{unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY, unix.NF_NAT_RANGE_PERSISTENT, unix.NF_NAT_RANGE_PROTO_RANDOM} {
-		if flags&bit != 0 {
-			out = append(out, []string{"fully-random", "persistent", "random"}[i])
-		}
-	}
-	return out
+func natFlags(flags uint32) []string {
+	return slices.Sorted(slices.Values(expr.Words(flags, expr.NATFlags)))
 }
 
 // log adds a log statement.
-func (d *decompiler) log(e *google.Log) {
-	s := &syntax.Log{}
-	has := func(attr int) bool { return e.Key&(1<<attr) != 0 }
-	if has(unix.NFTA_LOG_PREFIX) {
-		s.Prefix = new(string(e.Data))
+func (d *decompiler) log(e *expr.Log) {
+	s := &syntax.Log{Prefix: e.Prefix}
+	if e.Level != nil {
+		s.Level = word("log", *e.Level, syntax.LogLevels...)
 	}
-	if has(unix.NFTA_LOG_LEVEL) {
-		s.Level = word("log", uint32(e.Level), "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit")
+	if e.Group != nil {
+		s.Group, s.Snaplen, s.QueueThreshold = e.Group, e.Snaplen, e.QThreshold
 	}
-	if has(unix.NFTA_LOG_GROUP) {
-		s.Group = new(uint32(e.Group))
-		if has(unix.NFTA_LOG_SNAPLEN) {
-			s.Snaplen = &e.Snaplen
-		}
-		if has(unix.NFTA_LOG_QTHRESHOLD) {
-			s.QueueThreshold = new(uint32(e.QThreshold))
-		}
-	}
-	if e.Flags == google.LogFlagsMask {
+	switch {
+	case e.Flags == nil:
+	case *e.Flags == expr.LogFlagsAll:
 		s.Flags = []string{"all"}
-	} else {
-		for i, flag := range []string{"tcp sequence", "tcp options", "ip options", "skuid", "", "ether"} {
-			if e.Flags&(1<<i) != 0 {
-				s.Flags = append(s.Flags, flag)
-			}
-		}
+	default:
+		s.Flags = expr.Words(*e.Flags, expr.LogFlags)
 	}
 	d.add(s)
 }
@@ -253,12 +225,7 @@ func (d *decompiler) reject(e *google.Reject) {
 
 // queue adds a queue statement.
 func (d *decompiler) queue(e *expr.Queue) {
-	s := &syntax.Queue{}
-	for i, flag := range []string{"bypass", "fanout"} {
-		if e.Flags&(1<<i) != 0 {
-			s.Flags = append(s.Flags, flag)
-		}
-	}
+	s := &syntax.Queue{Flags: expr.Words(uint32(e.Flags), syntax.QueueFlags)}
 	num := func(n uint16) syntax.Expr { return &syntax.Const{Text: big.NewInt(int64(n)).String()} }
 	switch {
 	case e.Register != 0:

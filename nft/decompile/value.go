@@ -47,6 +47,11 @@ func keyValue(x syntax.Expr, k *selector.Key) *value {
 	return &value{x: x, typ: k.Type, bits: k.Bits, order: k.Order}
 }
 
+// partValue returns the value of a part of a key.
+func partValue(x syntax.Expr, p set.Part) *value {
+	return &value{x: x, typ: p.Type, bits: uint32(p.Bits), order: p.Order}
+}
+
 // slots is the number of 32-bit registers of the value.
 func (v *value) slots() int {
 	if v.data != nil {
@@ -223,7 +228,7 @@ func (d *decompiler) finish(v *value) {
 func (d *decompiler) joined(name string, register, n uint32) *value {
 	at, out := slot(name, register), &value{}
 	for end := at + int(n+3)/4; at < end; {
-		if at >= registerSlots || d.regs[at] == nil || d.regs[at].slots() == 0 {
+		if at >= expr.Slots || d.regs[at] == nil || d.regs[at].slots() == 0 {
 			fail(name, "a part of the value is not known")
 		}
 		v := *d.regs[at]
@@ -255,16 +260,10 @@ func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 			if err != nil {
 				fail(name, "the type of the set is not known")
 			}
-			part := &value{typ: parts[i].Type, bits: uint32(parts[i].Bits), order: parts[i].Order}
-			p.x, p.data = part.constant(p.data), nil
+			p.x, p.data = partValue(nil, parts[i]).constant(p.data), nil
 		}
 	}
 	return v
-}
-
-// typed returns the value of a register, of which constants have the type of a set's key or data.
-func (d *decompiler) typed(name string, register uint32, t set.Type) syntax.Expr {
-	return d.keyOf(name, register, t).expr()
 }
 
 // argument returns the value of a register, of which a constant has the type of v.

@@ -140,17 +140,17 @@ func (m *machine) status() uint32 {
 
 // pastTranslation reports whether the current chain is after the translation at its hook.
 func (m *machine) pastTranslation() bool {
-	at, place := m.current.base.Priority, natPriority(m.hook)
+	at, place := m.current.Base.Priority, natPriority(m.hook)
 	if m.current.isNAT() {
 		return false
 	}
-	chains := m.rules.baseChains(m.headers.family, m.hook)
-	nat := slices.IndexFunc(chains, func(b baseChain) bool { return b.isNAT() })
+	chains := m.rules.BaseChains(m.headers.family, m.hook)
+	nat := slices.IndexFunc(chains, func(b BaseChain) bool { return b.isNAT() })
 	if nat >= 0 {
-		return slices.IndexFunc(chains, func(b baseChain) bool { return b.chain == m.current.chain }) > nat
+		return slices.IndexFunc(chains, func(b BaseChain) bool { return b.Chain == m.current.Chain }) > nat
 	}
 	if at == place {
-		undecided("it is not known whether chain %s is before the translation", m.current.chain.Decl.Name)
+		undecided("it is not known whether chain %s is before the translation", m.current.Chain.Decl.Name)
 	}
 	return at > place
 }
@@ -158,7 +158,7 @@ func (m *machine) pastTranslation() bool {
 // translates reports whether there is a nat chain that packets of a family pass.
 func (r *Ruleset) translates(family nft.Family) bool {
 	for hook := range uint32(hookPostrouting + 1) {
-		if slices.ContainsFunc(r.baseChains(family, hook), func(b baseChain) bool { return b.isNAT() }) {
+		if slices.ContainsFunc(r.BaseChains(family, hook), func(b BaseChain) bool { return b.isNAT() }) {
 			return true
 		}
 	}

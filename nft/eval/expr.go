@@ -19,75 +19,65 @@ const maxChoice = MaxOutcomes
 
 // expr runs one expression.
 func (m *machine) expr(r *Rule, e expr.Expr) {
-	switch e := e.(type) {
-	case expr.Library:
-		m.library(r, e)
-	case *expr.Bitwise:
-		m.bitwise(e)
+	switch x := expr.Unwrap(e).(type) {
+	case *google.Immediate:
+		m.registers.store(x.Register, x.Data)
+	case *google.Verdict:
+		m.verdict = set.Verdict{Code: int32(x.Kind), Chain: x.Chain}
+	case *google.Payload:
+		m.payload(x)
 	case *expr.PayloadWrite:
-		m.payloadWrite(e)
+		m.payloadWrite(x)
+	case *google.Meta:
+		m.meta(x)
 	case *expr.CT:
-		m.ct(e)
-	case *expr.Masq:
-		m.masquerade(e)
+		m.ct(x)
+	case *google.Cmp:
+		c := bytes.Compare(m.registers.at(x.Register, uint32(len(x.Data))), x.Data)
+		m.breakIf(!compares(x.Op, c))
+	case *google.Range:
+		v := m.registers.at(x.Register, uint32(len(x.FromData)))
+		inside := bytes.Compare(v, x.FromData) >= 0 && bytes.Compare(v, x.ToData) <= 0
+		m.breakIf(inside != (x.Op == google.CmpOpEq))
+	case *expr.Bitwise:
+		m.bitwise(x)
+	case *google.Byteorder:
+		m.byteorder(x)
+	case *google.Lookup:
+		m.lookup(r, x)
 	case *expr.Dynset:
-		m.dynset(r, e)
+		m.dynset(r, x)
+	case *google.Numgen:
+		m.random(r, "numgen", x.Register, x.Modulus, x.Offset)
 	case *expr.Hash:
-		m.random(r, "hash", e.Dest, e.Mod, e.Offset)
+		m.random(r, "hash", x.Dest, x.Mod, x.Offset)
+	case *google.Limit:
+		m.breakIf(m.exceeds(e) != x.Over)
+	case *google.Quota:
+		m.breakIf(m.exceeds(e) != x.Over)
+	case *expr.NAT:
+		m.nat(x)
+	case *google.Redir:
+		m.redirect(x)
+	case *expr.Masq:
+		m.masquerade(x)
+	case *expr.Fib:
+		m.fib(x)
+	case *expr.Objref:
+		if x.Type != unix.NFT_OBJECT_COUNTER {
+			m.unknown(e)
+		}
 	case *expr.Unknown:
-		x, ok := readExtension(e)
+		extension, ok := readExtension(x)
 		if !ok {
 			m.unknown(e)
 		}
-		m.extension(&x)
-	default:
-		m.unknown(e)
-	}
-}
-
-// library runs an expression of google/nftables.
-func (m *machine) library(r *Rule, k expr.Library) {
-	switch e := k.Any.(type) {
-	case *google.Immediate:
-		m.registers.store(e.Register, e.Data)
-	case *google.Verdict:
-		m.verdict = set.Verdict{Code: int32(e.Kind), Chain: e.Chain}
-	case *google.Payload:
-		m.payload(e)
-	case *google.Meta:
-		m.meta(e)
-	case *google.Cmp:
-		c := bytes.Compare(m.registers.at(e.Register, uint32(len(e.Data))), e.Data)
-		m.breakIf(!compares(e.Op, c))
-	case *google.Range:
-		v := m.registers.at(e.Register, uint32(len(e.FromData)))
-		inside := bytes.Compare(v, e.FromData) >= 0 && bytes.Compare(v, e.ToData) <= 0
-		m.breakIf(inside != (e.Op == google.CmpOpEq))
-	case *google.Byteorder:
-		m.byteorder(e)
-	case *google.Lookup:
-		m.lookup(r, e)
-	case *google.Numgen:
-		m.random(r, "numgen", e.Register, e.Modulus, e.Offset)
-	case *google.Limit:
-		m.breakIf(m.exceeds(k) != e.Over)
-	case *google.Quota:
-		m.breakIf(m.exceeds(k) != e.Over)
-	case *google.NAT:
-		m.nat(e)
-	case *google.Redir:
-		m.redirect(e)
-	case *google.Fib:
-		m.fib(k, e)
-	case *google.Objref:
-		if e.Type != unix.NFT_OBJECT_COUNTER {
-			m.unknown(k)
-		}
+		m.extension(&extension)
 	case *google.Reject:
 		m.verdict = set.Verdict{Code: datatype.VerdictDrop}
-	case *google.Counter, *google.Log:
+	case *google.Counter, *expr.Log:
 	default:
-		m.unknown(k)
+		m.unknown(e)
 	}
 }
 

@@ -2,20 +2,24 @@ package eval
 
 import (
 	"encoding/binary"
-
-	google "github.com/google/nftables/expr"
+	"net/netip"
 
 	"github.com/weft-proxy/weft/nft/expr"
+	"golang.org/x/sys/unix"
 )
 
 // fib loads the type of an address.
-func (m *machine) fib(k expr.Library, e *google.Fib) {
-	if !e.ResultADDRTYPE || e.FlagIIF || e.FlagOIF || e.FlagMARK || e.FlagPRESENT || e.FlagSADDR == e.FlagDADDR {
-		m.unknown(k)
-	}
-	addr := m.out.Packet.Source()
-	if e.FlagDADDR {
+func (m *machine) fib(e *expr.Fib) {
+	var addr netip.Addr
+	switch {
+	case e.Result != unix.NFT_FIB_RESULT_ADDRTYPE:
+		m.unknown(e)
+	case e.Flags == unix.NFTA_FIB_F_SADDR:
+		addr = m.out.Packet.Source()
+	case e.Flags == unix.NFTA_FIB_F_DADDR:
 		addr = m.out.Packet.Destination()
+	default:
+		m.unknown(e)
 	}
 	var typ uint32
 	ok := m.host.AddressType != nil

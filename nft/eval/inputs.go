@@ -172,9 +172,9 @@ func (m *machine) beforeTracking() bool {
 	if m.hook != hookPrerouting && m.hook != hookOutput {
 		return false
 	}
-	priority := m.current.base.Priority
+	priority := m.current.Base.Priority
 	if priority == conntrackPriority {
-		undecided("it is not known whether connection tracking is before chain %s", m.current.chain.Decl.Name)
+		undecided("it is not known whether connection tracking is before chain %s", m.current.Chain.Decl.Name)
 	}
 	return priority < conntrackPriority
 }

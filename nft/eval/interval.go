@@ -19,15 +19,15 @@ func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset
 	if len(m.rest) < 2 {
 		return false
 	}
-	order, ok := library[*google.Byteorder](m.rest[0])
+	order, ok := expr.Unwrap(m.rest[0]).(*google.Byteorder)
 	if !ok || order.SourceRegister != register || order.DestRegister != register || order.Len != 4 || order.Size != 4 {
 		return false
 	}
-	e, ok := library[*google.Lookup](m.rest[1])
+	e, ok := expr.Unwrap(m.rest[1]).(*google.Lookup)
 	if !ok || e.SourceRegister != register || !e.IsDestRegSet || e.Invert {
 		return false
 	}
-	s, ok := m.current.table.set(r, e.SetID, e.SetName)
+	s, ok := m.current.Table.Set(r, e.SetID, e.SetName)
 	if !ok || s.Decl.Key.Len != 4 || !s.Decl.Verdict && e.DestRegister != register {
 		return false
 	}
@@ -57,12 +57,4 @@ func (m *machine) spans(s Set, first, last uint64) (spans []span, ok bool) {
 		spans, first = append(spans, next), next.last+1
 	}
 	return spans, true
-}
-
-// library returns an expression of google/nftables of type T.
-func library[T any](e expr.Expr) (t T, ok bool) {
-	if k, isLibrary := e.(expr.Library); isLibrary {
-		t, ok = k.Any.(T)
-	}
-	return t, ok
 }

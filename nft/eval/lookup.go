@@ -12,7 +12,7 @@ import (
 
 // lookup searches a set or map.
 func (m *machine) lookup(r *Rule, e *google.Lookup) {
-	s, ok := m.current.table.set(r, e.SetID, e.SetName)
+	s, ok := m.current.Table.Set(r, e.SetID, e.SetName)
 	if !ok {
 		undecided("set %s does not exist", e.SetName)
 	}
@@ -45,7 +45,7 @@ type changedKey struct {
 
 // find returns the element of a key, also of one that the packet itself has added.
 func (m *machine) find(s Set, key string) (set.Element, bool) {
-	if e, ok := m.changed[changedKey{m.current.table.ID, s.Decl.Name, key}]; ok {
+	if e, ok := m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}]; ok {
 		if e == nil {
 			return set.Element{}, false
 		}
@@ -54,23 +54,17 @@ func (m *machine) find(s Set, key string) (set.Element, bool) {
 	return s.find(key)
 }
 
-// dynsetDelete is NFT_DYNSET_OP_DELETE, which package unix lacks.
-const dynsetDelete = 2
-
 // dynset adds or deletes an element. One that exists keeps its data, also if it is updated. The
 // set is assumed to have room for it.
 func (m *machine) dynset(r *Rule, e *expr.Dynset) {
-	s, ok := m.current.table.set(r, e.SetID, e.SetName)
+	s, ok := m.current.Table.Set(r, e.SetID, e.SetName)
 	if !ok {
 		undecided("set %s does not exist", e.SetName)
 	}
 	for _, x := range e.Exprs {
-		if k, ok := x.(expr.Library); ok {
-			if _, counts := k.Any.(*google.Counter); counts {
-				continue
-			}
+		if _, counts := expr.Unwrap(x).(*google.Counter); !counts {
+			m.unknown(e)
 		}
-		m.unknown(e)
 	}
 	key := string(m.registers.at(e.Key, s.Decl.Key.Len))
 	element, exists := m.find(s, key)
@@ -84,10 +78,10 @@ func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 		m.changed = make(map[changedKey]*set.Element)
 	}
 	change := &element
-	if e.Op == dynsetDelete {
+	if e.Op == expr.DynsetDelete {
 		change = nil
 	}
-	m.changed[changedKey{m.current.table.ID, s.Decl.Name, key}] = change
+	m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}] = change
 }
 
 // find returns the element of a key. An element with statements ends the evaluation, because

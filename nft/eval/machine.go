@@ -22,7 +22,7 @@ type machine struct {
 	headers headers
 
 	hook    uint32
-	current baseChain
+	current BaseChain
 	// bound is true if a nat chain of the hook has translated the packet.
 	bound bool
 	// looped is true after a packet of the node to itself has left.
@@ -108,7 +108,7 @@ func (m *machine) chain(c *Chain) set.Verdict {
 				}
 				stack = append(stack, at)
 			}
-			next := m.current.table.chain(v.Chain)
+			next := m.current.Table.chain(v.Chain)
 			if next == nil {
 				undecided("chain %s does not exist", v.Chain)
 			}
@@ -152,7 +152,7 @@ func (m *machine) unknown(e expr.Expr) {
 			name += " " + x.name
 		}
 	}
-	undecided("weft does not know what %s does, in %q of chain %s in table %s", name, m.running, m.place.Decl.Name, m.current.table.ID)
+	undecided("weft does not know what %s does, in %q of chain %s in table %s", name, m.running, m.place.Decl.Name, m.current.Table.ID)
 }
 
 // breakIf ends the rule if it does not match.
@@ -162,25 +162,19 @@ func (m *machine) breakIf(mismatch bool) {
 	}
 }
 
-// registers are the bytes of struct nft_regs. The first 16 belong to the verdict.
-type registers [80]byte
+// registers are the bytes of struct nft_regs after the verdict.
+type registers [4 * expr.Slots]byte
 
-// at returns the n bytes from the start of a register on. Registers 1 to 4 have 16 bytes, and
-// those from 8 on have four (enum nft_registers).
+// at returns the n bytes from the start of a register on.
 func (r *registers) at(register, n uint32) []byte {
-	var offset uint32
-	switch {
-	case register >= 1 && register <= 4:
-		offset = 16 * register
-	case register >= 8 && register < 24:
-		offset = 16 + 4*(register-8)
-	default:
+	slot, ok := expr.Slot(register)
+	if !ok {
 		undecided("unknown register %d", register)
 	}
-	if n > uint32(len(r))-offset {
+	if n > uint32(len(r))-4*slot {
 		undecided("%d bytes do not fit into register %d", n, register)
 	}
-	return r[offset : offset+n]
+	return r[4*slot : 4*slot+n]
 }
 
 // store writes a value and zeros up to the next multiple of four bytes.

@@ -14,26 +14,29 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
+// anyPort are the flags with which the kernel chooses a port.
+const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
+
 // nat translates the source or destination of the first packet of a connection.
-func (m *machine) nat(e *google.NAT) {
+func (m *machine) nat(e *expr.NAT) {
 	if nft.Family(e.Family) != m.headers.family {
 		return // in a table of the family inet it does not apply
 	}
-	destination := e.Type == google.NATTypeDestNAT
-	random := e.Random || e.FullyRandom
-	if e.Prefix || random && destination {
+	destination := e.Type == unix.NFT_NAT_DNAT
+	random := e.Flags&anyPort != 0
+	if e.Flags&unix.NF_NAT_RANGE_NETMAP != 0 || random && destination {
 		undecided("the kernel chooses the address or port of the translation")
 	}
 	var address, port []byte
-	if e.RegAddrMin != 0 {
+	if e.AddrMin != 0 {
 		_, n := addressAt(m.headers.family, destination)
-		address = m.single(e.RegAddrMin, e.RegAddrMax, uint32(n))
+		address = m.single(e.AddrMin, e.AddrMax, uint32(n))
 	}
 	switch {
 	case !destination:
-		port = m.sourcePortOf(e.RegProtoMin, e.RegProtoMax, random)
-	case e.RegProtoMin != 0:
-		port = m.single(e.RegProtoMin, e.RegProtoMax, 2)
+		port = m.sourcePortOf(e.PortMin, e.PortMax, random)
+	case e.PortMin != 0:
+		port = m.single(e.PortMin, e.PortMax, 2)
 	}
 	m.translate(destination, address, port)
 }
@@ -88,7 +91,6 @@ func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 
 // masquerade translates the source to the address of the interface.
 func (m *machine) masquerade(e *expr.Masq) {
-	const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
 	random := e.Flags&anyPort != 0
 	if e.Flags&^uint32(anyPort|unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
 		undecided("the kernel chooses the port of the translation")

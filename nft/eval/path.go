@@ -169,9 +169,9 @@ func (m *machine) decreaseTTL() {
 func (m *machine) pass(hook uint32) {
 	m.hook, m.bound = hook, false
 	tracked, followed := hook != hookPrerouting && hook != hookOutput, hook == hookForward || !m.follows()
-	for _, b := range m.rules.baseChains(m.headers.family, hook) {
+	for _, b := range m.rules.BaseChains(m.headers.family, hook) {
 		m.current = b
-		if !tracked && b.base.Priority > conntrackPriority {
+		if !tracked && b.Base.Priority > conntrackPriority {
 			m.track()
 			tracked = true
 		}
@@ -195,13 +195,13 @@ func (m *machine) pass(hook uint32) {
 // baseChain runs the current base chain.
 func (m *machine) baseChain() {
 	b := m.current
-	v := m.chain(b.chain)
+	v := m.chain(b.Chain)
 	if v.Code != datatype.VerdictAccept && v.Code != datatype.VerdictDrop {
 		v = set.Verdict{Code: datatype.VerdictAccept}
-		if b.base.Drop {
+		if b.Base.Drop {
 			v.Code = datatype.VerdictDrop
 		}
-		m.step(Step{Chain: b.chain.Decl.Name, Verdict: v})
+		m.step(Step{Chain: b.Chain.Decl.Name, Verdict: v})
 	}
 	if v.Code == datatype.VerdictDrop {
 		panic(end{verdict: Drop})
@@ -223,7 +223,7 @@ func (m *machine) translates() bool {
 
 // step records a step.
 func (m *machine) step(s Step) {
-	s.Table, s.Hook = m.current.table.ID, m.hook
+	s.Table, s.Hook = m.current.Table.ID, m.hook
 	if m.out.Packet.Trace && m.out.Traced < 0 {
 		m.out.Traced = len(m.out.Steps)
 	}

@@ -77,9 +77,9 @@ func (t *Table) chain(name string) *Chain {
 	return &t.Chains[i]
 }
 
-// set returns the anonymous set number id of a rule, counted from 1, or the named set if id
+// Set returns the anonymous set number id of a rule, counted from 1, or the named set if id
 // is 0. ok is false if it does not exist.
-func (t *Table) set(r *Rule, id uint32, name string) (s Set, ok bool) {
+func (t *Table) Set(r *Rule, id uint32, name string) (s Set, ok bool) {
 	if id > 0 {
 		if int(id) > len(r.Anonymous) {
 			return Set{}, false
@@ -93,19 +93,20 @@ func (t *Table) set(r *Rule, id uint32, name string) (s Set, ok bool) {
 	return t.Sets[i], true
 }
 
-// baseChain is a base chain with its table.
-type baseChain struct {
-	table *Table
-	chain *Chain
-	base  *object.Base
+// BaseChain is a base chain with its table.
+type BaseChain struct {
+	Table *Table
+	Chain *Chain
+	Base  *object.Base
 }
 
 // isNAT reports whether the chain translates addresses.
-func (b *baseChain) isNAT() bool { return b.base.Type == "nat" }
+func (b *BaseChain) isNAT() bool { return b.Base.Type == "nat" }
 
-// baseChains returns the chains that a packet of a family passes at a hook, in order.
-func (r *Ruleset) baseChains(family nft.Family, hook uint32) []baseChain {
-	var filters, nat []baseChain
+// BaseChains returns the base chains that a packet of a family passes at a hook (NF_INET_*), in
+// order.
+func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
+	var filters, nat []BaseChain
 	translation := natPriority(hook)
 	natAt := -1
 	for i := range r.Tables {
@@ -121,23 +122,23 @@ func (r *Ruleset) baseChains(family nft.Family, hook uint32) []baseChain {
 				if natAt < 0 {
 					natAt = len(filters)
 				}
-				nat = append(nat, baseChain{t, c, base})
+				nat = append(nat, BaseChain{t, c, base})
 			default:
-				filters = append(filters, baseChain{t, c, base})
+				filters = append(filters, BaseChain{t, c, base})
 			}
 		}
 	}
 	// The last of an equal priority runs first.
-	byPriority := func(a, b baseChain) int { return cmp.Compare(a.base.Priority, b.base.Priority) }
+	byPriority := func(a, b BaseChain) int { return cmp.Compare(a.Base.Priority, b.Base.Priority) }
 	at := slices.Clone(filters[max(natAt, 0):])
 	slices.Reverse(filters)
 	slices.SortStableFunc(filters, byPriority)
 	slices.Reverse(nat)
 	slices.SortStableFunc(nat, byPriority)
 	// All nat chains run at the place of the first one: the kernel has one hook for them.
-	place := slices.IndexFunc(filters, func(b baseChain) bool {
-		later := slices.ContainsFunc(at, func(x baseChain) bool { return x.chain == b.chain })
-		return b.base.Priority > translation || b.base.Priority == translation && !later
+	place := slices.IndexFunc(filters, func(b BaseChain) bool {
+		later := slices.ContainsFunc(at, func(x BaseChain) bool { return x.Chain == b.Chain })
+		return b.Base.Priority > translation || b.Base.Priority == translation && !later
 	})
 	if place < 0 {
 		place = len(filters)

@@ -3,26 +3,8 @@ package eval
 import (
 	"fmt"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
 )
-
-// BaseChain is a base chain of a Ruleset, with its table.
-type BaseChain struct {
-	Table *Table
-	Chain *Chain
-}
-
-// BaseChains returns the base chains that packets of a family pass at a hook (NF_INET_*), in
-// order.
-func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
-	all := r.baseChains(family, hook)
-	out := make([]BaseChain, len(all))
-	for i, b := range all {
-		out[i] = BaseChain{b.table, b.chain}
-	}
-	return out
-}
 
 // EvaluateChain returns what one base chain does to a packet, as Evaluate does for all of them.
 // The packet is as it comes to the chain: its interface Out is set where the chain sees one. Each rule that
@@ -32,10 +14,9 @@ func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int
 	if err != nil {
 		return nil, false, fmt.Errorf("evaluate packet: %w", err)
 	}
-	base := b.Chain.Decl.Base
 	outcomes, complete = explore(rules, p, host, h, func(m *machine) {
 		m.budget = budget
-		m.hook, m.current = base.Hook, baseChain{b.Table, b.Chain, base}
+		m.hook, m.current = b.Base.Hook, b
 		m.track()
 		if !m.current.isNAT() || m.translates() {
 			m.baseChain()

@@ -51,11 +51,7 @@ func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
 	r := attr.NewReader(list)
 	for r.Next() {
-		name, data, err := Split(r.Bytes())
-		if err != nil {
-			return nil, err
-		}
-		e, err := decode(name, data)
+		e, err := decode(r.Bytes())
 		if err != nil {
 			return nil, err
 		}
@@ -64,31 +60,25 @@ func Decode(list []byte) ([]Expr, error) {
 	return out, r.Err()
 }
 
-// decode decodes the attributes of an expression.
-func decode(name string, data []byte) (Expr, error) {
+// decode decodes an expression.
+func decode(b []byte) (Expr, error) {
+	name, data, err := Split(b)
+	if err != nil {
+		return nil, err
+	}
 	e := newExpr(name, data)
 	if e == nil || !knows(e, data) {
 		return &Unknown{Name: name, Data: bytes.Clone(data)}, nil
 	}
-	if err := Unmarshal(data, e); err != nil {
-		return nil, err
-	}
-	if k, ok := e.(Library); ok {
-		complete(k.Any, data)
-	}
-	if d, ok := e.(*Dynset); ok {
-		return e, d.decodeExprs(data)
-	}
-	return e, nil
+	return e, Unmarshal(data, e)
 }
 
-// knows reports whether the table of an expression has all of the attributes. Those without a
-// table are read by complete.
+// knows reports whether the table of an expression has all of the attributes.
 func knows(e Expr, data []byte) bool {
 	var t table
 	e.table(&t)
 	r := attr.NewReader(data)
-	for len(t.attributes) > 0 && r.Next() {
+	for r.Next() {
 		if !slices.ContainsFunc(t.attributes, func(a attribute) bool { return a.typ == r.Type() }) {
 			return false
 		}
@@ -113,191 +103,75 @@ func number(data []byte, typ uint16) uint32 {
 
 // newExpr returns an expression for Unmarshal, or nil for a name that is not known.
 func newExpr(name string, data []byte) Expr {
-	switch name {
-	case "bitwise":
-		return &Bitwise{}
-	case "ct":
-		return &CT{}
-	case "dup":
-		return &Dup{}
-	case "dynset":
-		return &Dynset{}
-	case "exthdr":
-		// Unmarshal sets what the table sends for the registers that there are.
-		return &Exthdr{Dest: number(data, unix.NFTA_EXTHDR_DREG), Source: number(data, unix.NFTA_EXTHDR_SREG)}
-	case "flow_offload":
-		return &FlowOffload{}
-	case "fwd":
-		return &Fwd{}
-	case "hash":
-		return &Hash{}
-	case "masq":
-		return &Masq{}
-	case "osf":
-		return &OSF{}
-	case "queue":
-		return &Queue{}
-	case "socket":
-		return &Socket{}
-	case "tproxy":
-		return &TProxy{}
-	case "xfrm":
-		return &Xfrm{}
-	case "objref":
-		if has(data, unix.NFTA_OBJREF_SET_NAME) {
-			return &ObjrefMap{}
-		}
-		return Library{&google.Objref{}}
-	case "payload":
-		if has(data, unix.NFTA_PAYLOAD_SREG) {
-			return &PayloadWrite{}
-		}
-		return Library{&google.Payload{OperationType: google.PayloadLoad}}
-	case "immediate":
-		if number(data, unix.NFTA_IMMEDIATE_DREG) == unix.NFT_REG_VERDICT {
-			return Library{&google.Verdict{}}
-		}
-		return Library{&google.Immediate{}}
-	default:
-		if e := newLibrary(name, data); e != nil {
-			return Library{e}
-		}
-		return nil
-	}
-}
-
-// newLibrary returns an expression of google/nftables whose name says which one it is.
-func newLibrary(name string, data []byte) google.Any {
-	switch name {
-	case "meta":
-		return &google.Meta{SourceRegister: has(data, unix.NFTA_META_SREG)}
-	case "lookup":
-		return &google.Lookup{IsDestRegSet: has(data, unix.NFTA_LOOKUP_DREG)}
-	case "byteorder":
-		return &google.Byteorder{}
-	case "cmp":
-		return &google.Cmp{}
-	case "connlimit":
-		return &google.Connlimit{}
-	case "counter":
-		return &google.Counter{}
-	case "fib":
-		return &google.Fib{}
-	case "limit":
-		return &google.Limit{}
-	case "log":
-		return &google.Log{}
-	case "nat":
-		return &google.NAT{}
-	case "notrack":
-		return &google.Notrack{}
-	case "numgen":
-		return &google.Numgen{}
-	case "quota":
-		return &google.Quota{}
-	case "range":
-		return &google.Range{}
-	case "redir":
-		return &google.Redir{}
-	case "reject":
-		return &google.Reject{}
-	case "rt":
-		return &google.Rt{}
-	case "synproxy":
-		return &google.SynProxy{}
-	default:
-		return nil
-	}
-}
-
-// complete sets the fields that Unmarshal does not know because the table of the expression
-// computes their attributes, or does not have them.
-func complete(e google.Any, data []byte) {
-	switch e := e.(type) {
-	case *google.NAT:
-		flags := number(data, unix.NFTA_NAT_FLAGS)
-		e.Random, e.FullyRandom = flags&unix.NF_NAT_RANGE_PROTO_RANDOM != 0, flags&unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY != 0
-		e.Persistent, e.Prefix = flags&unix.NF_NAT_RANGE_PERSISTENT != 0, flags&unix.NF_NAT_RANGE_NETMAP != 0
-		e.Specified = flags&unix.NF_NAT_RANGE_PROTO_SPECIFIED != 0
-	case *google.Objref:
-		e.Type = int(number(data, unix.NFTA_OBJREF_IMM_TYPE))
-	case *google.Fib:
-		e.Register = number(data, unix.NFTA_FIB_DREG)
-		result, flags := number(data, unix.NFTA_FIB_RESULT), number(data, unix.NFTA_FIB_FLAGS)
-		e.ResultOIF, e.ResultOIFNAME = result == unix.NFT_FIB_RESULT_OIF, result == unix.NFT_FIB_RESULT_OIFNAME
-		e.ResultADDRTYPE = result == unix.NFT_FIB_RESULT_ADDRTYPE
-		e.FlagSADDR, e.FlagDADDR = flags&unix.NFTA_FIB_F_SADDR != 0, flags&unix.NFTA_FIB_F_DADDR != 0
-		e.FlagMARK, e.FlagIIF = flags&unix.NFTA_FIB_F_MARK != 0, flags&unix.NFTA_FIB_F_IIF != 0
-		e.FlagOIF, e.FlagPRESENT = flags&unix.NFTA_FIB_F_OIF != 0, flags&unix.NFTA_FIB_F_PRESENT != 0
-	case *google.Log:
-		completeLog(e, data)
-	case *google.SynProxy:
-		completeSynProxy(e, data)
-	}
-}
-
-// completeLog reads the attributes of a log expression.
-func completeLog(e *google.Log, data []byte) {
-	r := attr.NewReader(data)
-	for r.Next() {
-		e.Key |= 1 << r.Type()
-		switch r.Type() {
-		case unix.NFTA_LOG_GROUP:
-			e.Group = r.Uint16BE()
-		case unix.NFTA_LOG_PREFIX:
-			e.Data = []byte(r.Text())
-		case unix.NFTA_LOG_SNAPLEN:
-			e.Snaplen = r.Uint32BE()
-		case unix.NFTA_LOG_QTHRESHOLD:
-			e.QThreshold = r.Uint16BE()
-		case unix.NFTA_LOG_LEVEL:
-			e.Level = google.LogLevel(r.Uint32BE())
-		case unix.NFTA_LOG_FLAGS:
-			e.Flags = google.LogFlags(r.Uint32BE())
-		}
-	}
-}
-
-// completeSynProxy reads the attributes of a synproxy expression.
-func completeSynProxy(e *google.SynProxy, data []byte) {
-	r := attr.NewReader(data)
-	for r.Next() {
-		switch r.Type() {
-		case google.NFTA_SYNPROXY_MSS:
-			e.Mss = r.Uint16BE()
-		case google.NFTA_SYNPROXY_WSCALE:
-			e.Wscale = r.Uint8()
-		case google.NFTA_SYNPROXY_FLAGS:
-			flags := r.Uint32BE()
-			e.MssValueSet, e.WscaleValueSet = flags&google.NF_SYNPROXY_OPT_MSS != 0, flags&google.NF_SYNPROXY_OPT_WSCALE != 0
-			e.SackPerm, e.Timestamp = flags&google.NF_SYNPROXY_OPT_SACK_PERM != 0, flags&google.NF_SYNPROXY_OPT_TIMESTAMP != 0
-		}
-	}
-}
-
-// decodeExprs decodes the statements of new elements.
-func (e *Dynset) decodeExprs(data []byte) error {
-	one, ok := attr.Find(data, unix.NFTA_DYNSET_EXPR)
-	lists := [][]byte{one.Bytes()}
-	if several, found := attr.Find(data, google.NFTA_DYNSET_EXPRESSIONS); found {
-		lists, ok = nil, true
-		for r := several.Nested(); r.Next(); {
-			lists = append(lists, r.Bytes())
-		}
-	}
-	if !ok {
-		return nil
-	}
-	for _, b := range lists {
-		name, data, err := Split(b)
-		if err != nil {
-			return err
-		}
-		x, err := decode(name, data)
-		if err != nil {
-			return err
-		}
-		e.Exprs = append(e.Exprs, x)
+	if f := newExprs[name]; f != nil {
+		return f(data)
 	}
 	return nil
+}
+
+// newExprs return expressions, by the kernel's names, of which Unmarshal sets the attributes.
+var newExprs = map[string]func(data []byte) Expr{
+	"bitwise":      func([]byte) Expr { return &Bitwise{} },
+	"byteorder":    func([]byte) Expr { return Library{&google.Byteorder{}} },
+	"cmp":          func([]byte) Expr { return Library{&google.Cmp{}} },
+	"connlimit":    func([]byte) Expr { return Library{&google.Connlimit{}} },
+	"counter":      func([]byte) Expr { return Library{&google.Counter{}} },
+	"ct":           func([]byte) Expr { return &CT{} },
+	"dup":          func([]byte) Expr { return &Dup{} },
+	"dynset":       func([]byte) Expr { return &Dynset{} },
+	"exthdr":       newExthdr,
+	"fib":          func([]byte) Expr { return &Fib{} },
+	"flow_offload": func([]byte) Expr { return &FlowOffload{} },
+	"fwd":          func([]byte) Expr { return &Fwd{} },
+	"hash":         func([]byte) Expr { return &Hash{} },
+	"immediate":    newImmediate,
+	"limit":        func([]byte) Expr { return Library{&google.Limit{}} },
+	"log":          func([]byte) Expr { return &Log{} },
+	"lookup": func(data []byte) Expr {
+		return Library{&google.Lookup{IsDestRegSet: has(data, unix.NFTA_LOOKUP_DREG)}}
+	},
+	"masq":     func([]byte) Expr { return &Masq{} },
+	"meta":     func(data []byte) Expr { return Library{&google.Meta{SourceRegister: has(data, unix.NFTA_META_SREG)}} },
+	"nat":      func([]byte) Expr { return &NAT{} },
+	"notrack":  func([]byte) Expr { return Library{&google.Notrack{}} },
+	"numgen":   func([]byte) Expr { return Library{&google.Numgen{}} },
+	"objref":   newObjref,
+	"osf":      func([]byte) Expr { return &OSF{} },
+	"payload":  newPayload,
+	"queue":    func([]byte) Expr { return &Queue{} },
+	"quota":    func([]byte) Expr { return Library{&google.Quota{}} },
+	"range":    func([]byte) Expr { return Library{&google.Range{}} },
+	"redir":    func([]byte) Expr { return Library{&google.Redir{}} },
+	"reject":   func([]byte) Expr { return Library{&google.Reject{}} },
+	"rt":       func([]byte) Expr { return Library{&google.Rt{}} },
+	"socket":   func([]byte) Expr { return &Socket{} },
+	"synproxy": func([]byte) Expr { return Library{&google.SynProxy{}} },
+	"tproxy":   func([]byte) Expr { return &TProxy{} },
+	"xfrm":     func([]byte) Expr { return &Xfrm{} },
+}
+
+// newExthdr sets the registers, because the table depends on them.
+func newExthdr(data []byte) Expr {
+	return &Exthdr{Dest: number(data, unix.NFTA_EXTHDR_DREG), Source: number(data, unix.NFTA_EXTHDR_SREG)}
+}
+
+func newImmediate(data []byte) Expr {
+	if number(data, unix.NFTA_IMMEDIATE_DREG) == unix.NFT_REG_VERDICT {
+		return Library{&google.Verdict{}}
+	}
+	return Library{&google.Immediate{}}
+}
+
+func newObjref(data []byte) Expr {
+	if has(data, unix.NFTA_OBJREF_SET_NAME) {
+		return &ObjrefMap{}
+	}
+	return &Objref{}
+}
+
+func newPayload(data []byte) Expr {
+	if has(data, unix.NFTA_PAYLOAD_SREG) {
+		return &PayloadWrite{}
+	}
+	return Library{&google.Payload{OperationType: google.PayloadLoad}}
 }

@@ -34,7 +34,7 @@ func TestDecodeUnknown(t *testing.T) {
 		if !ok || u.Name != name || !bytes.Equal(u.Data, attributes) {
 			t.Errorf("%s: %+v, want it unknown with its attributes", name, list[0])
 		}
-		if _, err := expr.Marshal(unix.NFPROTO_IPV4, u); err == nil {
+		if _, err := expr.Marshal(u); err == nil {
 			t.Errorf("%s: an unknown expression is marshalled", name)
 		}
 	}
@@ -56,10 +56,10 @@ func TestDecodeMalformed(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, e := range []expr.Expr{
 		&expr.CT{Dest: 1}, &expr.Dynset{Exprs: []expr.Expr{expr.Library{Any: &google.Counter{}}}}, &expr.Masq{MinPort: 1}, &expr.Exthdr{Dest: 1},
-		expr.Library{Any: &google.Fib{FlagDADDR: true, ResultADDRTYPE: true}}, expr.Library{Any: &google.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("x")}},
-		expr.Library{Any: &google.NAT{RegAddrMin: 1}}, expr.Library{Any: &google.Verdict{}}, expr.Library{Any: &google.Lookup{SetName: "x"}},
+		&expr.Fib{Flags: unix.NFTA_FIB_F_DADDR, Result: unix.NFT_FIB_RESULT_ADDRTYPE}, &expr.Log{Prefix: new("x")},
+		&expr.NAT{AddrMin: 1}, expr.Library{Any: &google.Verdict{}}, expr.Library{Any: &google.Lookup{SetName: "x"}},
 	} {
-		encoded, err := expr.Encode(unix.NFPROTO_IPV4, []expr.Expr{e})
+		encoded, err := expr.Encode([]expr.Expr{e})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -6,13 +6,13 @@
 // prints ([Format]). Read expr.go first, then table.go, encode.go
 // and one small expression such as dup.go.
 //
-// An expression of github.com/google/nftables is wrapped in [Library]. Types of
-// this package exist only for expressions that the library lacks or marshals
-// differently from nft(8); each has a file of its own, and TestOwnTypesAreNeeded fails
+// An expression of github.com/google/nftables is wrapped in [Library]; [Unwrap] returns it. Types
+// of this package exist only for expressions that the library lacks or marshals
+// differently from nft(8), and for those whose flags are one number here and fields there
+// (NAT, Fib, Log, Objref). Each has a file of its own, and TestOwnTypesAreNeeded fails
 // when the library no longer lacks it. One table of the attributes of an expression drives
-// marshalling, unmarshalling and listing. Most expressions of the library have tables too,
-// in library.go: the library allocates about a dozen times for each, and panics on some
-// truncated input.
+// marshalling, unmarshalling and listing, also for the types of the library: it allocates
+// about a dozen times for each, and panics on some truncated input.
 //
 // The package does not allocate registers: package compile decides which expressions a
 // rule needs.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
@@ -23,13 +22,13 @@ type Encoded struct {
 	ids []uint32
 }
 
-// Encode marshals the expressions of a rule in a table of the given family. It returns an
+// Encode marshals the expressions of a rule. It returns an
 // error for more than 128 expressions, and for one that exceeds attr.MaxLen.
-func Encode(family uint8, list []Expr) (Encoded, error) {
+func Encode(list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
 	}
-	w := newWriter(family, make([]byte, 0, 72*len(list)))
+	w := newWriter(make([]byte, 0, 72*len(list)))
 	defer w.release()
 	for _, e := range list {
 		var at int
@@ -58,8 +57,8 @@ func (e *Encoded) At(base uint32) []byte {
 
 // Marshal returns one buffer with the name and the attributes of an expression,
 // NFTA_EXPR_NAME and NFTA_EXPR_DATA, without NFTA_LIST_ELEM around them.
-func Marshal(family uint8, e Expr) ([]byte, error) {
-	w := newWriter(family, nil)
+func Marshal(e Expr) ([]byte, error) {
+	w := newWriter(nil)
 	defer w.release()
 	err := w.expr(e)
 	return w.b, err
@@ -67,8 +66,7 @@ func Marshal(family uint8, e Expr) ([]byte, error) {
 
 // writer marshals expressions.
 type writer struct {
-	family uint8
-	b      []byte
+	b []byte
 	// ids are the offsets of the numbers of anonymous sets.
 	ids []uint32
 	// tables are reused, one for each level of nested expressions.
@@ -80,9 +78,9 @@ type writer struct {
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
 // newWriter returns a writer that appends to b.
-func newWriter(family uint8, b []byte) *writer {
+func newWriter(b []byte) *writer {
 	w := writers.Get().(*writer)
-	*w = writer{family: family, b: b, tables: w.tables}
+	*w = writer{b: b, tables: w.tables}
 	return w
 }
 
@@ -102,8 +100,12 @@ func (w *writer) expr(e Expr) error {
 	t := &w.tables[w.level]
 	*t = table{attributes: t.attributes[:0]}
 	e.table(t)
-	if len(t.attributes) == 0 {
-		return w.library(e)
+	switch {
+	case t.name == "":
+		return fmt.Errorf("marshal %T: it has no attributes", Unwrap(e))
+	case len(t.attributes) == 0:
+		w.b = attr.AppendString(w.b, unix.NFTA_EXPR_NAME, t.name)
+		return nil
 	}
 	data := w.open(t.name)
 	for i := range t.attributes {
@@ -157,19 +159,5 @@ func (w *writer) nested(typ uint16, list []Expr) error {
 	}
 	w.b = attr.Close(w.b, outer)
 	w.level--
-	return nil
-}
-
-// library appends an expression that google/nftables marshals.
-func (w *writer) library(e Expr) error {
-	k, ok := e.(Library)
-	if !ok {
-		return fmt.Errorf("marshal %T: it has no attributes", e)
-	}
-	b, err := google.Marshal(w.family, k.Any)
-	if err != nil {
-		return fmt.Errorf("marshal %T: %w", k.Any, err)
-	}
-	w.b = append(w.b, b...)
 	return nil
 }

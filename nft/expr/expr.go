@@ -13,3 +13,11 @@ type Expr interface {
 // Library wraps an expression of google/nftables, whose bytes are those of nft(8). For some
 // of them this package has a table and marshals them itself.
 type Library struct{ google.Any }
+
+// Unwrap returns the expression that a Library wraps, and any other expression as it is.
+func Unwrap(e Expr) any {
+	if k, ok := e.(Library); ok {
+		return k.Any
+	}
+	return e
+}

@@ -49,7 +49,7 @@ func TestOwnExpressions(t *testing.T) {
 		{"tproxy", &TProxy{Family: 10, Addr: 1, Port: 2}, &TProxy{}, "tproxy ip6 addr reg 1 port reg 2"},
 		{"flow_offload", &FlowOffload{Flowtable: "f"}, &FlowOffload{}, "flow_offload flowtable f"},
 	} {
-		b, err := Marshal(2, tt.e)
+		b, err := Marshal(tt.e)
 		if err != nil {
 			t.Errorf("%s: marshal: %v", tt.name, err)
 			continue
@@ -80,7 +80,6 @@ func TestLibraryDump(t *testing.T) {
 		{&google.Rt{Key: google.RtTCPMSS, Register: 1}, "rt load tcpmss => reg 1"},
 		{&google.Quota{Bytes: 1 << 40, Consumed: 7, Over: true}, "quota bytes 1099511627776 consumed 7 flags 1"},
 		{&google.Connlimit{Count: 5, Flags: 1}, "connlimit count 5 flags 1"},
-		{&google.Objref{Type: 3, Name: "ftp"}, "objref type 3 name ftp"},
 		{&google.SynProxy{Mss: 1460, Wscale: 7}, "synproxy mss 1460 wscale 7"},
 		{&google.Socket{}, "unknown *expr.Socket"},
 	} {
@@ -99,7 +98,7 @@ func TestSetNumbers(t *testing.T) {
 		&Dynset{Key: 1, SetName: "meter", SetID: 2, Exprs: []Expr{Library{&google.Counter{}}, Library{&google.Connlimit{}}}},
 		&ObjrefMap{Register: 1, SetName: "__objmap%d", SetID: 3},
 	}
-	encoded, err := Encode(2, list)
+	encoded, err := Encode(list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +111,7 @@ func TestSetNumbers(t *testing.T) {
 			t.Errorf("number %d is %x, want %x", i+1, based[at:at+4], want)
 		}
 	}
-	if _, err := Encode(2, make([]Expr, maxExprs+1)); err == nil {
+	if _, err := Encode(make([]Expr, maxExprs+1)); err == nil {
 		t.Error("a rule of too many expressions was marshalled")
 	}
 }

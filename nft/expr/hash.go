@@ -1,6 +1,10 @@
 package expr
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/attr"
+)
 
 // Hash is the kernel's hash expression. google/nftables sends a source and a
 // length for symhash too, and leaves out a seed of 0.
@@ -27,7 +31,7 @@ func (e *Hash) table(t *table) {
 	t.add(unix.NFTA_HASH_DREG, &e.Dest)
 	t.addIf(e.Source != 0, unix.NFTA_HASH_LEN, &e.Len, "")
 	t.add(unix.NFTA_HASH_MODULUS, &e.Mod)
-	t.addIf(e.Seed != nil, unix.NFTA_HASH_SEED, &e.Seed, "")
+	t.addIf(e.Seed != nil, unix.NFTA_HASH_SEED, attr.Optional[uint32]{To: &e.Seed}, "")
 	t.addIf(true, unix.NFTA_HASH_OFFSET, &e.Offset, " offset %d")
 	t.add(unix.NFTA_HASH_TYPE, &e.Type)
 }

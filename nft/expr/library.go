@@ -8,14 +8,13 @@ import (
 	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// table implements Expr. Most expressions are marshalled by their tables, with the same bytes as
-// those of google/nftables but without its dozen allocations each.
+// table implements Expr. The bytes are the same as those of google/nftables, without its dozen
+// allocations for an expression.
 func (k Library) table(t *table) {
 	switch e := k.Any.(type) {
 	case *google.Immediate:
@@ -94,44 +93,25 @@ func (t *table) statement(e google.Any) {
 		t.addIf(e.RegisterProtoMin > 0, unix.NFTA_REDIR_REG_PROTO_MIN, &e.RegisterProtoMin, " proto_min reg %d")
 		t.addIf(e.RegisterProtoMax > 0, unix.NFTA_REDIR_REG_PROTO_MAX, &e.RegisterProtoMax, " proto_max reg %d")
 		t.addIf(e.Flags > 0, unix.NFTA_REDIR_FLAGS, &e.Flags, " flags 0x%x")
-	case *google.NAT:
-		t.nat(e)
 	case *google.Rt:
 		t.name, t.format = "rt", "rt load %[1]s => reg %[2]d"
 		t.addWord(unix.NFTA_RT_KEY, (*uint32)(&e.Key), func(key uint32) string { return selector.RtKeys.DumpName(key) })
 		t.add(unix.NFTA_RT_DREG, &e.Register)
-	case *google.Objref:
-		t.name, t.format = "objref", "objref type %[1]d name %[2]s"
-		typ := uint32(e.Type)
-		t.add(unix.NFTA_OBJREF_IMM_TYPE, &typ)
-		t.add(unix.NFTA_OBJREF_IMM_NAME, (*attr.Unterminated)(&e.Name))
 	case *google.SynProxy:
-		t.text = func() string { return fmt.Sprintf("synproxy mss %d wscale %d", e.Mss, e.Wscale) }
+		t.name, t.format = "synproxy", "synproxy mss %[1]d wscale %[2]d"
+		t.add(google.NFTA_SYNPROXY_MSS, &e.Mss)
+		t.add(google.NFTA_SYNPROXY_WSCALE, &e.Wscale)
+		t.add(google.NFTA_SYNPROXY_FLAGS, attr.Bits{
+			{To: &e.MssValueSet, Mask: google.NF_SYNPROXY_OPT_MSS}, {To: &e.WscaleValueSet, Mask: google.NF_SYNPROXY_OPT_WSCALE},
+			{To: &e.SackPerm, Mask: google.NF_SYNPROXY_OPT_SACK_PERM}, {To: &e.Timestamp, Mask: google.NF_SYNPROXY_OPT_TIMESTAMP},
+		})
 	case *google.Notrack:
-		t.format = "notrack"
-	case *google.Fib:
-		t.text = func() string { return formatFib(e) }
-	case *google.Log:
-		t.text = func() string { return formatLog(e) }
+		t.name = "notrack"
 	case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit:
 		t.stateful(e)
 	default:
 		t.format = fmt.Sprintf("unknown %T", e)
 	}
-}
-
-// nat describes address translation.
-func (t *table) nat(e *google.NAT) {
-	flags := flag(e.Random, unix.NF_NAT_RANGE_PROTO_RANDOM) | flag(e.FullyRandom, unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY) |
-		flag(e.Persistent, unix.NF_NAT_RANGE_PERSISTENT) | flag(e.Prefix, unix.NF_NAT_RANGE_NETMAP) | flag(e.Specified, unix.NF_NAT_RANGE_PROTO_SPECIFIED)
-	t.name, t.format = "nat", "nat %[1]s %[2]s"
-	t.addWord(unix.NFTA_NAT_TYPE, (*uint32)(&e.Type), func(typ uint32) string { return wordAt(typ, "snat", "dnat") })
-	t.addWord(unix.NFTA_NAT_FAMILY, &e.Family, func(family uint32) string { return nft.Family(family).String() })
-	t.addIf(e.RegAddrMin != 0, unix.NFTA_NAT_REG_ADDR_MIN, &e.RegAddrMin, " addr_min reg %d")
-	t.addIf(e.RegAddrMax != 0, unix.NFTA_NAT_REG_ADDR_MAX, &e.RegAddrMax, " addr_max reg %d")
-	t.addIf(e.RegProtoMin != 0, unix.NFTA_NAT_REG_PROTO_MIN, &e.RegProtoMin, " proto_min reg %d")
-	t.addIf(e.RegProtoMax != 0, unix.NFTA_NAT_REG_PROTO_MAX, &e.RegProtoMax, " proto_max reg %d")
-	t.addIf(flags != 0, unix.NFTA_NAT_FLAGS, &flags, " flags 0x%x")
 }
 
 // stateful describes an expression that keeps a state.
@@ -144,7 +124,10 @@ func (t *table) stateful(e google.Any) {
 	case *google.Limit:
 		t.name, t.format = "limit", "limit rate %[1]d/%[2]s burst %[3]d type %[4]s flags 0x%[5]x"
 		t.add(unix.NFTA_LIMIT_RATE, &e.Rate)
-		t.add(unix.NFTA_LIMIT_UNIT, (*limitUnit)(&e.Unit))
+		t.addWord(unix.NFTA_LIMIT_UNIT, (*uint64)(&e.Unit), func(seconds uint32) string {
+			name, _ := datatype.TimeUnits.Name(uint64(seconds))
+			return name
+		})
 		t.add(unix.NFTA_LIMIT_BURST, &e.Burst)
 		t.addWord(unix.NFTA_LIMIT_TYPE, (*uint32)(&e.Type), func(typ uint32) string { return wordAt(typ, "packets", "bytes") })
 		t.add(unix.NFTA_LIMIT_FLAGS, &e.Over)
@@ -158,23 +141,6 @@ func (t *table) stateful(e google.Any) {
 		t.add(google.NFTA_CONNLIMIT_COUNT, &e.Count)
 		t.add(google.NFTA_CONNLIMIT_FLAGS, &e.Flags)
 	}
-}
-
-// limitUnit is a number of seconds that is listed as a unit of time.
-type limitUnit uint64
-
-func (u *limitUnit) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	return attr.AppendUint64BE(b, typ, uint64(*u)), nil
-}
-
-func (u *limitUnit) ReadAttr(r *attr.Reader) error {
-	*u = limitUnit(r.Uint64BE())
-	return nil
-}
-
-func (u *limitUnit) String() string {
-	name, _ := datatype.TimeUnits.Name(uint64(*u))
-	return name
 }
 
 // verdictRegister is the register of verdicts, which is always the same.
@@ -191,13 +157,18 @@ func (verdictRegister) String() string              { return "0" }
 type verdict google.Verdict
 
 func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return AppendVerdict(b, typ, uint32(v.Kind), v.Chain), nil
+}
+
+// AppendVerdict appends an attribute that holds a NFTA_DATA_VERDICT.
+func AppendVerdict(b []byte, typ uint16, code uint32, chain string) []byte {
 	b, outer := attr.OpenNested(b, typ)
 	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
-	b = attr.AppendUint32BE(b, unix.NFTA_VERDICT_CODE, uint32(v.Kind))
-	if v.Chain != "" {
-		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, v.Chain)
+	b = attr.AppendUint32BE(b, unix.NFTA_VERDICT_CODE, code)
+	if chain != "" {
+		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, chain)
 	}
-	return attr.Close(attr.Close(b, inner), outer), nil
+	return attr.Close(attr.Close(b, inner), outer)
 }
 
 func (v *verdict) ReadAttr(r *attr.Reader) error {
@@ -243,42 +214,3 @@ func cmpName(op uint32) string { return wordAt(op, "eq", "neq", "lt", "lte", "gt
 
 // payloadBase returns libnftnl's name of a payload base (enum nft_payload_bases).
 func payloadBase(base uint32) string { return wordAt(base, "link", "network", "transport", "inner") }
-
-func formatFib(e *google.Fib) string {
-	var in []string
-	for i, set := range []bool{e.FlagSADDR, e.FlagDADDR, e.FlagMARK, e.FlagIIF, e.FlagOIF} {
-		if set {
-			in = append(in, selector.FIBInputs[i])
-		}
-	}
-	s := "fib " + strings.Join(in, " . ")
-	for i, set := range []bool{1: e.ResultOIF, 2: e.ResultOIFNAME, 3: e.ResultADDRTYPE} {
-		if set {
-			s += " " + selector.FIBResults[i]
-		}
-	}
-	if e.FlagPRESENT {
-		s += " present"
-	}
-	return fmt.Sprintf("%s => reg %d", s, e.Register)
-}
-
-func formatLog(e *google.Log) string {
-	has := func(attr uint) bool { return e.Key&(1<<attr) != 0 }
-	s := "log"
-	if has(unix.NFTA_LOG_PREFIX) {
-		s += " prefix " + string(e.Data)
-	}
-	if has(unix.NFTA_LOG_GROUP) {
-		return s + fmt.Sprintf(" group %d snaplen %d qthreshold %d", e.Group, e.Snaplen, e.QThreshold)
-	}
-	if has(unix.NFTA_LOG_LEVEL) {
-		s += fmt.Sprintf(" level %d", e.Level)
-	}
-	for i, name := range [...]string{"tcpseq", "tcpopt", "ipopt", "uid", "nflog", "macdecode"} {
-		if e.Flags&(1<<i) != 0 && name != "nflog" {
-			s += " " + name
-		}
-	}
-	return s
-}

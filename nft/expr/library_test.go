@@ -33,7 +33,7 @@ func TestOwnTypesAreNeeded(t *testing.T) {
 		{"nft's order of the attributes of socket", &Socket{Key: 1, Register: 1}, &google.Socket{Key: google.SocketKeyMark, Register: 1}},
 		{"tproxy without a port", &TProxy{Family: unix.NFPROTO_IPV4, Addr: 1}, &google.TProxy{Family: unix.NFPROTO_IPV4, RegAddr: 1}},
 	} {
-		own, err := Marshal(2, tt.own)
+		own, err := Marshal(tt.own)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestMarshalMatchesLibrary(t *testing.T) {
 		&google.Lookup{SourceRegister: 1, SetName: "s", SetID: 3, Invert: true},
 		&google.Lookup{SourceRegister: 1, DestRegister: 2, IsDestRegSet: true, SetName: "map"},
 	} {
-		got, err := Marshal(2, Library{e})
+		got, err := Marshal(Library{e})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,20 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
+// Objref uses a named object.
+type Objref struct {
+	// Type is the kernel's number of the kind of object (NFT_OBJECT_*).
+	Type uint32
+	Name string
+}
+
+// table implements Expr.
+func (e *Objref) table(t *table) {
+	t.name, t.format = "objref", "objref type %[1]d name %[2]s"
+	t.add(unix.NFTA_OBJREF_IMM_TYPE, &e.Type)
+	t.add(unix.NFTA_OBJREF_IMM_NAME, (*attr.Unterminated)(&e.Name))
+}
+
 // ObjrefMap is the kernel's objref expression that uses the named object which
 // an object map gives for a key. google/nftables has only objects of a fixed
 // name.

@@ -6,7 +6,6 @@ import (
 
 	google "github.com/google/nftables/expr"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -92,7 +91,7 @@ func EncodeStateful(text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Marshal(uint8(nft.FamilyInet), e)
+	return Marshal(e)
 }
 
 // FormatStateful is the inverse of EncodeStateful. The text is canonical.
@@ -112,15 +111,12 @@ func FormatStateful(encoded []byte) (string, error) {
 // object. Name is the kernel's name: counter, limit, quota or connlimit; data are the
 // attributes. The error for another name wraps errors.ErrUnsupported.
 func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
-	for _, e := range [...]google.Any{&google.Counter{}, &google.Limit{}, &google.Quota{}, &google.Connlimit{}} {
-		var t table
-		if t.stateful(e); t.name != name {
-			continue
-		}
-		if err := Unmarshal(data, Library{e}); err != nil {
-			return nil, err
-		}
-		return StatefulStmt(Library{e})
+	e := newExpr(name, data)
+	if e == nil {
+		return nil, fmt.Errorf("expression %s keeps no state: %w", name, errors.ErrUnsupported)
 	}
-	return nil, fmt.Errorf("expression %s keeps no state: %w", name, errors.ErrUnsupported)
+	if err := Unmarshal(data, e); err != nil {
+		return nil, err
+	}
+	return StatefulStmt(e)
 }

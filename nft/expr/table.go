@@ -51,7 +51,7 @@ func (t *table) addIf(send bool, typ uint16, to any, list string) {
 }
 
 // addWord adds an attribute whose number is listed as a word.
-func (t *table) addWord(typ uint16, to *uint32, words func(uint32) string) {
+func (t *table) addWord(typ uint16, to any, words func(uint32) string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
 }
 
@@ -75,7 +75,7 @@ func Format(e Expr) string {
 		s = fmt.Sprintf(s, values...)
 	}
 	for i, a := range t.attributes {
-		if a.list != "" && a.send && !reflect.ValueOf(a.to).Elem().IsZero() {
+		if a.list != "" && a.send && !reflect.ValueOf(values[i]).IsZero() {
 			s += fmt.Sprintf(a.list, values[i])
 		}
 	}
@@ -90,11 +90,13 @@ func (a *attribute) value() any {
 			return a.words(*v)
 		}
 		return *v
-	case **uint32:
-		if *v == nil {
-			return uint32(0)
+	case *uint64:
+		if a.words != nil {
+			return a.words(uint32(*v)) //nolint:gosec // a unit of time
 		}
-		return **v
+		return *v
+	case attr.Optional[uint32]:
+		return value(*v.To)
 	case *bool:
 		return flag(*v, 1)
 	case *time.Duration:
@@ -120,13 +122,18 @@ type data []byte
 
 // AppendAttr implements attr.Value, as the following methods do.
 func (d *data) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	b, at := attr.OpenNested(b, typ)
-	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, *d), at), nil
+	return AppendData(b, typ, *d), nil
 }
 
 func (d *data) ReadAttr(r *attr.Reader) error {
 	*d = append(data(nil), Data(r)...)
 	return nil
+}
+
+// AppendData appends an attribute that holds a NFTA_DATA_VALUE.
+func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
+	b, at := attr.OpenNested(b, typ)
+	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v), at)
 }
 
 // String returns the data as [DumpData] does.
@@ -140,9 +147,8 @@ func Data(r *attr.Reader) []byte {
 }
 
 // Unmarshal sets the fields of e whose attributes are in data, the payload of
-// NFTA_EXPR_DATA. It sets nothing in Dynset.Exprs, and nothing of the expressions that
-// google/nftables marshals.
-func Unmarshal(data []byte, e Expr) error {
+// NFTA_EXPR_DATA.
+func Unmarshal(data []byte, e Expr) (err error) {
 	var t table
 	e.table(&t)
 	r := attr.NewReader(data)
@@ -155,10 +161,17 @@ func Unmarshal(data []byte, e Expr) error {
 			case *setID:
 				*v = setID(r.Uint32BE())
 			case *[]Expr:
-			default:
-				if err := r.Into(v); err != nil {
-					return fmt.Errorf("unmarshal %s: %w", t.name, err)
+				if a.typ == unix.NFTA_DYNSET_EXPR {
+					*v = make([]Expr, 1)
+					(*v)[0], err = decode(r.Bytes())
+				} else {
+					*v, err = Decode(r.Bytes())
 				}
+			default:
+				err = r.Into(v)
+			}
+			if err != nil {
+				return fmt.Errorf("unmarshal %s: %w", t.name, err)
 			}
 			break
 		}
@@ -185,6 +198,14 @@ func Split(b []byte) (name string, data []byte, err error) {
 		return "", nil, fmt.Errorf("unmarshal expression: %w", err)
 	}
 	return name, data, nil
+}
+
+// value returns the value of a pointer, the zero value if it is nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // formatIf formats a register or number, and returns nothing for 0.

@@ -33,8 +33,6 @@ var libraryExpressions = []struct {
 	{&google.Lookup{SourceRegister: 1, SetName: "__set%d", SetID: 1}, "lookup reg 1 set __set%d"},
 	{&google.Lookup{SourceRegister: 1, SetName: "s", Invert: true}, "lookup reg 1 set s 0x1"},
 	{&google.Lookup{SourceRegister: 1, SetName: "m", IsDestRegSet: true}, "lookup reg 1 set m dreg 0"},
-	{&google.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true, FlagIIF: true}, "fib daddr . iif type => reg 1"},
-	{&google.Fib{Register: 1, ResultOIF: true, FlagSADDR: true, FlagPRESENT: true}, "fib saddr oif present => reg 1"},
 	{&google.Numgen{Register: 1, Modulus: 3, Type: unix.NFT_NG_RANDOM, Offset: 4}, "numgen reg 1 = random mod 3 offset 4"},
 	{&google.Counter{Packets: 3, Bytes: 180}, "counter pkts 3 bytes 180"},
 	{&google.Limit{Rate: 10, Unit: google.LimitTimeMinute, Burst: 5}, "limit rate 10/minute burst 5 type packets flags 0x0"},
@@ -42,19 +40,10 @@ var libraryExpressions = []struct {
 	{&google.Quota{Bytes: 7, Over: true}, "quota bytes 7 consumed 0 flags 1"},
 	{&google.Connlimit{Count: 5, Flags: 1}, "connlimit count 5 flags 1"},
 	{&google.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3}, "reject type 0 code 3"},
-	{&google.NAT{Type: google.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2}, "nat dnat ip addr_min reg 1 proto_min reg 2"},
-	{
-		&google.NAT{Type: google.NATTypeSourceNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: 1, RegAddrMax: 2, FullyRandom: true, Persistent: true},
-		"nat snat ip6 addr_min reg 1 addr_max reg 2 flags 0x18",
-	},
 	{&google.Redir{RegisterProtoMin: 1, Flags: 2}, "redir proto_min reg 1 flags 0x2"},
 	{&google.Rt{Key: google.RtNexthop4, Register: 1}, "rt load nexthop4 => reg 1"},
-	{&google.Objref{Type: 1, Name: "o"}, "objref type 1 name o"},
 	{&google.Notrack{}, "notrack"},
-	{&google.SynProxy{Mss: 1460, Wscale: 7}, "synproxy mss 1460 wscale 7"},
-	{&google.Log{Key: 1<<unix.NFTA_LOG_PREFIX | 1<<unix.NFTA_LOG_LEVEL, Data: []byte("p%[1]d"), Level: 4}, "log prefix p%[1]d level 4"},
-	{&google.Log{Key: 1 << unix.NFTA_LOG_GROUP, Group: 2, Snaplen: 3, QThreshold: 4}, "log group 2 snaplen 3 qthreshold 4"},
-	{&google.Log{Key: 1 << unix.NFTA_LOG_FLAGS, Flags: google.LogFlagsTCPOpt | google.LogFlagsMACDecode}, "log tcpopt macdecode"},
+	{&google.SynProxy{Mss: 1460, MssValueSet: true, Wscale: 7, WscaleValueSet: true, Timestamp: true}, "synproxy mss 1460 wscale 7"},
 }
 
 // TestLibraryExpressions marshals, unmarshals and lists expressions of google/nftables.
@@ -64,7 +53,7 @@ func TestLibraryExpressions(t *testing.T) {
 		if got := Format(e); got != tt.list {
 			t.Errorf("%q: want %q", got, tt.list)
 		}
-		got, err := Marshal(unix.NFPROTO_IPV4, e)
+		got, err := Marshal(e)
 		want, err2 := google.Marshal(unix.NFPROTO_IPV4, tt.e)
 		if err != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: marshalled as\n%x, want\n%x (%v, %v)", tt.list, got, want, err, err2)
@@ -74,7 +63,7 @@ func TestLibraryExpressions(t *testing.T) {
 			t.Errorf("%s: %v", tt.list, err)
 		}
 		switch tt.e.(type) {
-		case *google.Meta, *google.Lookup, *google.NAT, *google.Objref, *google.Fib, *google.Log, *google.SynProxy, *google.Notrack:
+		case *google.Meta, *google.Lookup:
 			continue // not all of their fields are attributes of their own
 		}
 		blank := Library{reflect.New(reflect.TypeOf(tt.e).Elem()).Interface().(google.Any)}
@@ -87,15 +76,64 @@ func TestLibraryExpressions(t *testing.T) {
 	}
 }
 
+// TestPlainTypes compares types whose fields are the kernel's numbers with those of
+// google/nftables, which have a field for each bit.
+func TestPlainTypes(t *testing.T) {
+	for _, tt := range []struct {
+		e       Expr
+		library google.Any
+		list    string
+	}{
+		{&Fib{Register: 1, Flags: unix.NFTA_FIB_F_DADDR | unix.NFTA_FIB_F_IIF, Result: unix.NFT_FIB_RESULT_ADDRTYPE}, &google.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true, FlagIIF: true}, "fib daddr . iif type => reg 1"},
+		{&Fib{Register: 1, Flags: unix.NFTA_FIB_F_SADDR | unix.NFTA_FIB_F_PRESENT, Result: unix.NFT_FIB_RESULT_OIF}, &google.Fib{Register: 1, ResultOIF: true, FlagSADDR: true, FlagPRESENT: true}, "fib saddr oif present => reg 1"},
+		{&NAT{Type: unix.NFT_NAT_DNAT, Family: unix.NFPROTO_IPV4, AddrMin: 1, PortMin: 2}, &google.NAT{Type: google.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2}, "nat dnat ip addr_min reg 1 proto_min reg 2"},
+		{
+			&NAT{Family: unix.NFPROTO_IPV6, AddrMin: 1, AddrMax: 2, Flags: unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY | unix.NF_NAT_RANGE_PERSISTENT},
+			&google.NAT{Type: google.NATTypeSourceNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: 1, RegAddrMax: 2, FullyRandom: true, Persistent: true},
+			"nat snat ip6 addr_min reg 1 addr_max reg 2 flags 0x18",
+		},
+		{&Objref{Type: 1, Name: "o"}, &google.Objref{Type: 1, Name: "o"}, "objref type 1 name o"},
+		{&Objref{Type: 3, Name: "ftp"}, &google.Objref{Type: 3, Name: "ftp"}, "objref type 3 name ftp"},
+		{&Log{Prefix: new("p%[1]d"), Level: new(uint32(4))}, &google.Log{Key: 1<<unix.NFTA_LOG_PREFIX | 1<<unix.NFTA_LOG_LEVEL, Data: []byte("p%[1]d"), Level: 4}, "log prefix p%[1]d level 4"},
+		{
+			&Log{Group: new(uint16(2)), Snaplen: new(uint32(3)), QThreshold: new(uint16(4))},
+			&google.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN | 1<<unix.NFTA_LOG_QTHRESHOLD, Group: 2, Snaplen: 3, QThreshold: 4},
+			"log group 2 snaplen 3 qthreshold 4",
+		},
+		{&Log{Group: new(uint16(2))}, &google.Log{Key: 1 << unix.NFTA_LOG_GROUP, Group: 2}, "log group 2 snaplen 0 qthreshold 0"},
+		{&Log{Flags: new(uint32(google.LogFlagsTCPOpt | google.LogFlagsMACDecode))}, &google.Log{Key: 1 << unix.NFTA_LOG_FLAGS, Flags: google.LogFlagsTCPOpt | google.LogFlagsMACDecode}, "log tcpopt macdecode"},
+	} {
+		if got := Format(tt.e); got != tt.list {
+			t.Errorf("%q: want %q", got, tt.list)
+		}
+		got, err := Marshal(tt.e)
+		want, err2 := google.Marshal(unix.NFPROTO_IPV4, tt.library)
+		if err != nil || err2 != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: marshalled as\n%x, want\n%x (%v, %v)", tt.list, got, want, err, err2)
+		}
+		_, data, err := Split(got)
+		if err != nil {
+			t.Errorf("%s: %v", tt.list, err)
+		}
+		blank := reflect.New(reflect.TypeOf(tt.e).Elem()).Interface().(Expr)
+		if err := Unmarshal(data, blank); err != nil || !reflect.DeepEqual(blank, tt.e) {
+			t.Errorf("%s: unmarshalled as %+v, %v", tt.list, blank, err)
+		}
+		for n := range data {
+			_ = Unmarshal(data[:n], blank) // must not panic
+		}
+	}
+}
+
 func TestWithoutTable(t *testing.T) {
 	if got := Format(Library{&google.Payload{OperationType: google.PayloadWrite}}); got != "unknown *expr.Payload" {
 		t.Errorf("a payload that is written is listed as %q", got)
 	}
-	if _, err := Marshal(2, nothing{}); err == nil {
-		t.Error("an expression without attributes was marshalled")
+	if _, err := Marshal(nothing{}); err == nil {
+		t.Error("an expression without a table was marshalled")
 	}
-	if _, err := Encode(2, []Expr{&Dynset{SetName: "s", Exprs: []Expr{nothing{}}}}); err == nil {
-		t.Error("an expression without attributes was marshalled in a dynset")
+	if _, err := Encode([]Expr{&Dynset{SetName: "s", Exprs: []Expr{nothing{}}}}); err == nil {
+		t.Error("an expression without a table was marshalled in a dynset")
 	}
 	if got := FormatVerdict("\xff\xff\xff\xfdc"); got != "jump -> c" {
 		t.Errorf("jump c is listed as %q", got)
@@ -106,7 +144,7 @@ func TestWithoutTable(t *testing.T) {
 	}
 }
 
-// nothing is an expression without attributes.
+// nothing is an expression without a table.
 type nothing struct{}
 
-func (nothing) table(t *table) { t.name = "nothing" }
+func (nothing) table(*table) {}

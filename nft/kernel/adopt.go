@@ -36,10 +36,10 @@ func (c *Conn) adopt() error {
 	if err != nil {
 		return err
 	}
-	tables = slices.DeleteFunc(tables, func(t tableInfo) bool { return !t.ours })
+	tables = slices.DeleteFunc(tables, func(t TableInfo) bool { return !t.Ours })
 	for _, t := range tables {
-		if t.owner != 0 && t.owner != c.portID {
-			return c.ownedError(t.id)
+		if t.Owner != 0 && t.Owner != c.portID {
+			return c.ownedError(t.ID)
 		}
 	}
 	protected := map[nft.TableID]bool{}
@@ -50,7 +50,7 @@ func (c *Conn) adopt() error {
 	}
 	c.setTables(func(own map[nft.TableID]bool) {
 		for _, t := range tables {
-			own[t.id] = protected[t.id]
+			own[t.ID] = protected[t.ID]
 		}
 	})
 	return nil
@@ -58,13 +58,13 @@ func (c *Conn) adopt() error {
 
 // acquire makes the connection the owner of tables, and returns of which it became the
 // owner: the kernel refuses for tables that were created without NFT_TABLE_F_PERSIST.
-func (c *Conn) acquire(tables []tableInfo) (map[nft.TableID]bool, error) {
+func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	tables = slices.Clone(tables)
 	for len(tables) > 0 {
 		e := &encoder{features: c.features, seq: c.seq}
 		ops := make([]Op, len(tables))
 		for i, t := range tables {
-			ops[i] = AddTable{Table: t.id, Comment: t.comment}
+			ops[i] = AddTable{Table: t.ID, Comment: t.Comment}
 		}
 		if err := e.acquire(tables); err != nil {
 			return nil, err
@@ -85,23 +85,23 @@ func (c *Conn) acquire(tables []tableInfo) (map[nft.TableID]bool, error) {
 	}
 	protected := make(map[nft.TableID]bool, len(tables))
 	for _, t := range tables {
-		protected[t.id] = true
+		protected[t.ID] = true
 	}
 	return protected, nil
 }
 
 // acquire encodes a batch that makes the connection the owner of tables. A table that
 // was deleted since it was listed is created again, with weft's mark.
-func (e *encoder) acquire(tables []tableInfo) error {
+func (e *encoder) acquire(tables []TableInfo) error {
 	e.beginBatch()
 	for i, t := range tables {
 		e.op = i
-		userData, err := userdata.Table(t.comment)
+		userData, err := userdata.Table(t.Comment)
 		if err != nil {
 			return err
 		}
-		e.open(unix.NFT_MSG_NEWTABLE, 0, t.id)
-		e.uint32(unix.NFTA_TABLE_FLAGS, tableFlags(true, t.dormant))
+		e.open(unix.NFT_MSG_NEWTABLE, 0, t.ID)
+		e.uint32(unix.NFTA_TABLE_FLAGS, tableFlags(true, t.Dormant))
 		e.bytes(nftaTableUserData, userData)
 	}
 	e.endBatch()

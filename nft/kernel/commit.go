@@ -307,7 +307,7 @@ func (c *Conn) recheck(ops []Op) error {
 	}
 	marked := make(map[nft.TableID]bool, len(tables))
 	for _, t := range tables {
-		marked[t.id] = t.ours
+		marked[t.ID] = t.Ours
 	}
 	for _, op := range ops {
 		id := op.table()

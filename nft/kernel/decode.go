@@ -12,35 +12,21 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// tableInfo is what is read of any table.
-type tableInfo struct {
-	id      nft.TableID
-	comment string
-	// ours is true if the userdata carries weft's mark.
-	ours bool
-	// owner is the netlink port of the owner; 0 if there is none.
-	owner uint32
-	// dormant is true if the base chains are detached from their hooks.
-	dormant bool
-	// persist is true if the table stays when its owner ends.
-	persist bool
-}
-
 // decodeTable decodes a NEWTABLE. Userdata that cannot be parsed means that weft did
 // not create the table.
-func decodeTable(m reply) (tableInfo, error) {
-	t := tableInfo{id: nft.TableID{Family: m.family}}
+func decodeTable(m reply) (TableInfo, error) {
+	t := TableInfo{ID: nft.TableID{Family: m.family}}
 	var flags uint32
 	var userData []byte
 	err := attr.Fields{
-		attr.Always(unix.NFTA_TABLE_NAME, &t.id.Name),
+		attr.Always(unix.NFTA_TABLE_NAME, &t.ID.Name),
 		attr.Always(nftaTableUserData, &userData),
-		attr.Always(nftaTableOwner, &t.owner),
+		attr.Always(nftaTableOwner, &t.Owner),
 		attr.Always(unix.NFTA_TABLE_FLAGS, &flags),
 	}.Read(m.attrs)
 	info, _ := userdata.ParseTable(userData) // another program's table may have another format
-	t.ours, t.comment = info.Ours, info.Comment
-	t.dormant, t.persist = flags&unix.NFT_TABLE_F_DORMANT != 0, flags&tableFlagPersist != 0
+	t.Ours, t.Comment = info.Ours, info.Comment
+	t.Dormant, t.Persist = flags&unix.NFT_TABLE_F_DORMANT != 0, flags&tableFlagPersist != 0
 	return t, err
 }
 
@@ -52,11 +38,9 @@ type ruleInfo struct {
 	writes []compile.Write
 }
 
-// decodeRule decodes a NEWRULE. Of the expressions it reads only what the rule writes
-// into maps, because the fingerprint in the userdata identifies them. Userdata that
-// cannot be parsed belongs to a rule that weft did not create.
-func decodeRule(m reply) (ruleInfo, error) {
-	var r ruleInfo
+// readRule reads the attributes of a NEWRULE. The expressions are a part of the message. Userdata
+// that cannot be parsed belongs to a rule that weft did not create.
+func readRule(m reply) (r ruleInfo, exprs []byte, err error) {
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
@@ -65,21 +49,26 @@ func decodeRule(m reply) (ruleInfo, error) {
 		case unix.NFTA_RULE_HANDLE:
 			r.handle = a.Uint64BE()
 		case unix.NFTA_RULE_USERDATA:
-			if info, err := userdata.ParseRule(a.Bytes()); err == nil {
-				r.info = info
-			}
+			r.info, _ = userdata.ParseRule(a.Bytes())
 		case unix.NFTA_RULE_EXPRESSIONS:
-			// Few rules write into maps. This test is cheaper than parsing.
-			if !bytes.Contains(a.Bytes(), []byte("dynset\x00")) {
-				continue
-			}
-			var err error
-			if r.writes, err = compile.ParseWrites(a.Bytes()); err != nil {
-				return r, fmt.Errorf("handle %d of chain %s: %w: %w", r.handle, r.chain, ErrMalformed, err)
-			}
+			exprs = a.Bytes()
 		}
 	}
-	return r, a.Err()
+	return r, exprs, a.Err()
+}
+
+// decodeRule decodes a NEWRULE. Of the expressions it reads only what the rule writes
+// into maps, because the fingerprint in the userdata identifies them.
+func decodeRule(m reply) (ruleInfo, error) {
+	r, exprs, err := readRule(m)
+	// Few rules write into maps. This test is cheaper than parsing.
+	if err != nil || !bytes.Contains(exprs, []byte("dynset\x00")) {
+		return r, err
+	}
+	if r.writes, err = compile.ParseWrites(exprs); err != nil {
+		return r, fmt.Errorf("handle %d of chain %s: %w: %w", r.handle, r.chain, ErrMalformed, err)
+	}
+	return r, nil
 }
 
 // decodeHandle returns the handle of an echoed NEWRULE.
@@ -88,10 +77,9 @@ func decodeHandle(payload []byte) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, ok := attr.Find(m.attrs, unix.NFTA_RULE_HANDLE)
-	if !ok {
-		return 0, ErrMalformed
+	r, _, err := readRule(m)
+	if err == nil && r.handle == 0 {
+		err = ErrMalformed
 	}
-	n := r.Uint64BE()
-	return n, r.Err()
+	return r.handle, err
 }

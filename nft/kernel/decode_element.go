@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -86,9 +87,9 @@ func (d *elementDecoder) element(b []byte) error {
 		var err error
 		switch a.Type() {
 		case unix.NFTA_SET_ELEM_KEY:
-			key, err = dataValue(a.Nested())
+			key = expr.Data(&a)
 		case nftaSetElemKeyEnd:
-			keyEnd, err = dataValue(a.Nested())
+			keyEnd = expr.Data(&a)
 		case unix.NFTA_SET_ELEM_DATA:
 			e.Data, err = d.data(a.Nested())
 		case unix.NFTA_SET_ELEM_OBJREF:
@@ -142,16 +143,6 @@ func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader
 		return ""
 	}
 	return set.NewState(0, words)
-}
-
-// dataValue returns the bytes of a key.
-func dataValue(a attr.Reader) ([]byte, error) {
-	for a.Next() {
-		if a.Type() == unix.NFTA_DATA_VALUE {
-			return a.Bytes(), nil
-		}
-	}
-	return nil, ErrMalformed
 }
 
 // data decodes the data of a map's element. Verdicts are returned in their packed form.

@@ -51,23 +51,30 @@ func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 
 // dumpSet is DumpSet with a decoder and without the context of errors.
 func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
-	sock, err := dial(c.netNS)
+	return c.aside(table, func(r *Conn) error {
+		_, err := r.readElements(d, table, maxSetReads)
+		return err
+	})
+}
+
+// aside reads from a table that weft created on a socket of its own, beside commits. It returns the
+// error of dial if there is no socket.
+func (c *Conn) aside(table nft.TableID, read func(*Conn) error) error {
+	r, err := OpenReader(Config{NetNS: c.netNS})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sock.close() }() // nothing was written to it
-	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
-	if err := r.checkOurs(table); err != nil {
+	defer func() { _ = r.Close() }() // nothing was written to it
+	if err := r.c.checkOurs(table); err != nil {
 		return err
 	}
-	_, err = r.readElements(d, table, maxSetReads)
-	return err
+	return read(r.c)
 }
 
 // checkOurs returns ENOENT for a table that does not exist or does not carry weft's mark.
 func (c *Conn) checkOurs(id nft.TableID) error {
 	info, err := c.table(id)
-	if err == nil && !info.ours {
+	if err == nil && !info.Ours {
 		err = fmt.Errorf("%w (%w)", ErrForeignTable, unix.ENOENT)
 	}
 	return err
@@ -76,7 +83,7 @@ func (c *Conn) checkOurs(id nft.TableID) error {
 // dumpStable reads the marked tables until no other process changed them during the
 // dump. The caller holds the lock.
 func (c *Conn) dumpStable() ([]Table, error) {
-	events, err := c.listen()
+	events, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +180,13 @@ func (c *Conn) dumpTables() ([]Table, error) {
 	}
 	var tables []Table
 	for _, info := range infos {
-		if !info.ours {
+		if !info.Ours {
 			continue
 		}
-		_, owned := c.lookup(info.id)
-		t := Table{ID: info.id, Comment: info.comment, Owned: owned, Dormant: info.dormant}
+		_, owned := c.lookup(info.ID)
+		t := Table{ID: info.ID, Comment: info.Comment, Owned: owned, Dormant: info.Dormant}
 		if err := c.dumpContents(&t); err != nil {
-			return nil, fmt.Errorf("table %s: %w", info.id, err)
+			return nil, fmt.Errorf("table %s: %w", info.ID, err)
 		}
 		tables = append(tables, t)
 	}
@@ -205,18 +212,18 @@ func (c *Conn) dumpContents(t *Table) (err error) {
 }
 
 // listTables reads the names, owners and userdata of all tables.
-func (c *Conn) listTables() ([]tableInfo, error) {
+func (c *Conn) listTables() ([]TableInfo, error) {
 	return list(c.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
 }
 
 // table reads the name, owner and userdata of a table.
-func (c *Conn) table(id nft.TableID) (t tableInfo, err error) {
+func (c *Conn) table(id nft.TableID) (t TableInfo, err error) {
 	err = c.request(msgType(unix.NFT_MSG_GETTABLE), 0, id.Family, named(id.Name, 0, ""), func(m reply) (err error) {
 		t, err = decodeTable(m)
 		return err
 	})
 	if err != nil {
-		return tableInfo{}, fmt.Errorf("get table %s: %w", id, err)
+		return TableInfo{}, fmt.Errorf("get table %s: %w", id, err)
 	}
 	return t, nil
 }

@@ -143,7 +143,7 @@ func TestDumpSeesChangeMeanwhile(t *testing.T) {
 	ns := nfttest.New(t)
 	c := open(t, ns, Config{NoOwner: true})
 	populate(t, c)
-	events, err := c.listen()
+	events, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,14 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -90,10 +92,10 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
 	} else {
-		b = appendValue(b, unix.NFTA_SET_ELEM_KEY, e.Key)
+		b = expr.AppendData(b, unix.NFTA_SET_ELEM_KEY, e.Key)
 	}
 	if ee.keyEnd && e.Key != "" {
-		b = appendValue(b, nftaSetElemKeyEnd, rangeEnd(e))
+		b = expr.AppendData(b, nftaSetElemKeyEnd, rangeEnd(e))
 	}
 	if !ee.add {
 		return b, nil
@@ -102,9 +104,9 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 	case ee.set.Object != "":
 		b = attr.AppendString(b, unix.NFTA_SET_ELEM_OBJREF, e.Data)
 	case ee.set.Verdict:
-		b = appendVerdict(b, e.Data)
+		b = expr.AppendVerdict(b, unix.NFTA_SET_ELEM_DATA, binary.BigEndian.Uint32([]byte(e.Data)), e.Data[4:])
 	case ee.set.Map:
-		b = appendValue(b, unix.NFTA_SET_ELEM_DATA, e.Data)
+		b = expr.AppendData(b, unix.NFTA_SET_ELEM_DATA, e.Data)
 	}
 	if e.Timeout != 0 {
 		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_TIMEOUT, uint64(e.Timeout.Milliseconds()))
@@ -169,28 +171,6 @@ func allOnes(key string) bool {
 		}
 	}
 	return true
-}
-
-// appendValue appends a key or data.
-func appendValue(b []byte, typ uint16, v string) []byte {
-	b, at := attr.OpenNested(b, typ)
-	b = attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v)
-	b = attr.Close(b, at)
-	return b
-}
-
-// appendVerdict appends the data of a verdict map from its packed form: four
-// bytes of code, then the name of the chain.
-func appendVerdict(b []byte, data string) []byte {
-	b, at := attr.OpenNested(b, unix.NFTA_SET_ELEM_DATA)
-	b, verdict := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
-	b = attr.AppendBytes(b, unix.NFTA_VERDICT_CODE, data[:4])
-	if len(data) > 4 {
-		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, data[4:])
-	}
-	b = attr.Close(b, verdict)
-	b = attr.Close(b, at)
-	return b
 }
 
 // elementAt returns which element of a message's list has the attribute at offset off

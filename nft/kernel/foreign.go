@@ -4,18 +4,20 @@ import (
 	"errors"
 	"fmt"
 
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/object"
 )
 
 // TableInfo describes any table, without its contents.
 type TableInfo struct {
 	ID nft.TableID
-	// Ours is true for a table that weft created.
-	Ours bool
+	// Ours is true for a table that weft created: its userdata has weft's mark.
+	Ours    bool
+	Comment string
 	// Owner is the netlink port of the socket that alone may change the table, 0 if there is
 	// none. Persist is true if the table stays when that socket is closed.
 	Owner   uint32
@@ -32,16 +34,7 @@ func (c *Conn) Tables() ([]TableInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
-	out := make([]TableInfo, len(tables))
-	for i := range tables {
-		out[i] = tables[i].public()
-	}
-	return out, nil
-}
-
-// public returns what callers see of a table.
-func (t *tableInfo) public() TableInfo {
-	return TableInfo{ID: t.id, Ours: t.ours, Owner: t.owner, Persist: t.persist, Dormant: t.dormant}
+	return tables, nil
 }
 
 // Survey describes any table, weft's or not: its chains, and to which other chains their
@@ -111,7 +104,7 @@ func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	for _, r := range rules {
 		byChain[r.chain] = append(byChain[r.chain], r.SurveyRule)
 	}
-	s := &Survey{ID: id, Ours: info.ours}
+	s := &Survey{ID: id, Ours: info.Ours}
 	for _, chain := range chains {
 		s.Chains = append(s.Chains, SurveyChain{Name: chain.Name, Base: chain.Base, Rules: byChain[chain.Name]})
 	}
@@ -125,41 +118,19 @@ type jump struct {
 }
 
 // decodeJump decodes a NEWRULE as far as a Survey needs it.
-func decodeJump(m reply) (jump, error) {
-	r, err := decodeRule(m)
+func decodeJump(m reply) (j jump, err error) {
+	r, list, err := readRule(m)
 	if err != nil {
-		return jump{}, err
+		return j, err
 	}
-	// The path from the rule's list of expressions to the name of the chain.
-	target, err := descend(m.attrs, []uint16{
-		unix.NFTA_RULE_EXPRESSIONS, unix.NFTA_LIST_ELEM, unix.NFTA_EXPR_DATA,
-		unix.NFTA_IMMEDIATE_DATA, unix.NFTA_DATA_VERDICT, unix.NFTA_VERDICT_CHAIN,
-	})
-	return jump{SurveyRule{Handle: r.handle, Target: target}, r.chain}, err
-}
-
-// descend follows a path of nested attributes and returns the first string that it
-// leads to. The attributes of expressions other than immediate have other meanings under
-// the same numbers, so these expressions are skipped.
-func descend(b []byte, path []uint16) (string, error) {
-	a := attr.NewReader(b)
-	for a.Next() {
-		if a.Type() != path[0] {
-			continue
-		}
-		if len(path) == 1 {
-			return a.Text(), nil
-		}
-		if path[0] == unix.NFTA_LIST_ELEM {
-			if name, _ := attr.Find(a.Bytes(), unix.NFTA_EXPR_NAME); !name.TextIs("immediate") {
-				continue
-			}
-		}
-		if s, err := descend(a.Bytes(), path[1:]); s != "" || err != nil {
-			return s, err
+	j = jump{SurveyRule{Handle: r.handle}, r.chain}
+	exprs, err := expr.Decode(list)
+	for _, e := range exprs {
+		if v, ok := expr.Unwrap(e).(*google.Verdict); ok && j.Target == "" {
+			j.Target = v.Chain
 		}
 	}
-	return "", a.Err()
+	return j, err
 }
 
 // RemoveForeign removes rules, chains and tables that weft did not create, in one
@@ -176,7 +147,7 @@ func (c *Conn) RemoveForeign(removals ...Removal) error {
 		if err != nil {
 			return err
 		}
-		if info.ours {
+		if info.Ours {
 			return fmt.Errorf("remove from table %s: %w", r.Table, ErrOurs)
 		}
 		ops = append(ops, r.ops()...)

@@ -92,18 +92,14 @@ func (c *Conn) DumpObjects(table nft.TableID) (*Live, error) {
 
 // dumpLive reads parts of a table over a socket of its own.
 func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.TableID, *Live) error) error {
-	sock, err := dial(c.netNS)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = sock.close() }() // nothing was written to it
-	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
-	err = r.checkOurs(id)
-	for _, read := range parts {
-		if err == nil {
-			err = read(r, id, live)
+	err := c.aside(id, func(r *Conn) error {
+		for _, read := range parts {
+			if err := read(r, id, live); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("dump counters of table %s: %w", id, err)
 	}
@@ -157,10 +153,8 @@ func (c *Conn) readRules(id nft.TableID, live *Live) error {
 
 // rule decodes the counters and quotas of a NEWRULE.
 func (l *Live) rule(m reply) error {
-	handle, _ := attr.Find(m.attrs, unix.NFTA_RULE_HANDLE)
-	n := handle.Uint64BE()
-	exprs, _ := attr.Find(m.attrs, unix.NFTA_RULE_EXPRESSIONS)
-	list := exprs.Nested()
+	r, exprs, err := readRule(m)
+	list := attr.NewReader(exprs)
 	for list.Next() {
 		switch name, _ := attr.Find(list.Bytes(), unix.NFTA_EXPR_NAME); {
 		case name.TextIs("counter"), name.TextIs("quota"):
@@ -171,8 +165,8 @@ func (l *Live) rule(m reply) error {
 			if words == "counter" {
 				words = "counter packets 0 bytes 0"
 			}
-			l.Rules[n] = append(l.Rules[n], words)
+			l.Rules[r.handle] = append(l.Rules[r.handle], words)
 		}
 	}
-	return errors.Join(handle.Err(), list.Err())
+	return errors.Join(err, list.Err())
 }

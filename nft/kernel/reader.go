@@ -68,13 +68,13 @@ func (r *Reader) Programs() ([]Program, error) {
 	}
 	var out []Program
 	for _, info := range infos {
-		p := Program{TableInfo: info.public()}
+		p := Program{TableInfo: info}
 		err := r.read(&p)
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			continue // another process has deleted it
 		case err != nil:
-			return nil, fmt.Errorf("read table %s: %w", info.id, err)
+			return nil, fmt.Errorf("read table %s: %w", info.ID, err)
 		}
 		out = append(out, p)
 	}
@@ -101,21 +101,16 @@ func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
 }
 
 // decodeProgramRule decodes a NEWRULE with its expressions.
-func decodeProgramRule(m reply) (r ProgramRule, err error) {
-	a := attr.NewReader(m.attrs)
-	for a.Next() {
-		switch a.Type() {
-		case unix.NFTA_RULE_HANDLE:
-			r.Handle = a.Uint64BE()
-		case unix.NFTA_RULE_USERDATA:
-			r.Info, _ = userdata.ParseRule(a.Bytes()) // another program may have another format
-		case unix.NFTA_RULE_EXPRESSIONS:
-			if r.Exprs, err = expr.Decode(a.Bytes()); err != nil {
-				return r, fmt.Errorf("handle %d: %w", r.Handle, err)
-			}
-		}
+func decodeProgramRule(m reply) (ProgramRule, error) {
+	r, exprs, err := readRule(m)
+	out := ProgramRule{Handle: r.handle, Info: r.info}
+	if err != nil {
+		return out, err
 	}
-	return r, a.Err()
+	if out.Exprs, err = expr.Decode(exprs); err != nil {
+		return out, fmt.Errorf("handle %d: %w", r.handle, err)
+	}
+	return out, nil
 }
 
 // decodeProgramSet decodes a NEWSET that may have statements which weft does not know.
@@ -178,9 +173,7 @@ func (r *Reader) element(d *elementDecoder, table nft.TableID, key string, flags
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, flags)
 	}
 	if flags&setElemCatchall == 0 {
-		var data int
-		b, data = attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)
-		b = attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, key), data)
+		b = expr.AppendData(b, unix.NFTA_SET_ELEM_KEY, key)
 	}
 	b = attr.Close(attr.Close(b, one), elements)
 	d.reset()

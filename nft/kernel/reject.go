@@ -60,7 +60,7 @@ func (c *Conn) existsError(id nft.TableID) error {
 	switch {
 	case err != nil:
 		return err
-	case !t.ours:
+	case !t.Ours:
 		return fmt.Errorf("table %s: %w", id, ErrForeignTable)
 	default:
 		return fmt.Errorf("table %s: %w", id, ErrNotAdopted)
@@ -71,7 +71,7 @@ func (c *Conn) existsError(id nft.TableID) error {
 func (c *Conn) ownedError(id nft.TableID) error {
 	owned := &OwnedError{Table: id}
 	if t, err := c.table(id); err == nil {
-		owned.PortID = t.owner
+		owned.PortID = t.Owner
 	}
 	if owned.PortID != 0 {
 		owned.PID, owned.Process = processOf(c.netNS, owned.PortID)

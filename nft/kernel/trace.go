@@ -1,8 +1,8 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -35,20 +35,8 @@ const (
 
 // String returns the type as a lower-case word.
 func (t TraceType) String() string {
-	switch t {
-	case TracePolicy:
-		return "policy"
-	case TraceReturn:
-		return "return"
-	case TraceRule:
-		return "rule"
-	case TraceOverrun:
-		return "overrun"
-	case TraceFailed:
-		return "failed"
-	default:
-		return fmt.Sprintf("type(%d)", uint32(t))
-	}
+	names := map[TraceType]string{TracePolicy: "policy", TraceReturn: "return", TraceRule: "rule", TraceOverrun: "overrun", TraceFailed: "failed"}
+	return cmp.Or(names[t], fmt.Sprintf("type(%d)", uint32(t)))
 }
 
 // TraceEvent is one step of a packet whose "meta nftrace" is 1.
@@ -86,16 +74,9 @@ type TraceEvent struct {
 // If the receiver is slow, events wait in a queue of 256 and in the socket's buffer. When
 // both are full, the kernel drops events, which is reported as TraceOverrun.
 func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
-	sock, err := dial(c.netNS)
+	sock, err := c.listen(unix.NFNLGRP_NFTRACE)
 	if err != nil {
 		return nil, fmt.Errorf("trace packets: %w", err)
-	}
-	err = sock.reserve(0, watchBuffer)
-	if err == nil {
-		err = sock.nl.JoinGroup(unix.NFNLGRP_NFTRACE)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("trace packets: %w", err), sock.close())
 	}
 	events := &stream[TraceEvent]{
 		sock: sock, out: make(chan TraceEvent, traceQueue), decode: decodeTraces,

@@ -69,7 +69,7 @@ type Change struct {
 // If the receiver is slow, events wait in a queue of 64 Changes and in the socket's buffer.
 // When both are full, the kernel drops events, which is reported as Overrun.
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
-	sock, err := c.listen()
+	sock, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
@@ -84,7 +84,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 }
 
 // listen opens a socket that receives the events of changes by other processes.
-func (c *Conn) listen() (*socket, error) {
+func (c *Conn) listen(group uint32) (*socket, error) {
 	sock, err := dial(c.netNS)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c *Conn) listen() (*socket, error) {
 		if err := sock.nl.SetBPF(filter); err != nil {
 			return fmt.Errorf("filter own changes: %w", err)
 		}
-		if err := sock.nl.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
+		if err := sock.nl.JoinGroup(group); err != nil {
 			return fmt.Errorf("join nftables events: %w", err)
 		}
 		return nil

@@ -38,9 +38,9 @@ func (l *linter) cutOff(needs []Need) {
 			for _, n := range needs {
 				switch {
 				case base.Hook == unix.NF_INET_LOCAL_IN:
-					l.cutsOff(eval.BaseChain{Table: t, Chain: c}, n, n.Client)
+					l.cutsOff(eval.BaseChain{Table: t, Chain: c, Base: base}, n, n.Client)
 				case base.Hook == unix.NF_INET_LOCAL_OUT && n.Client:
-					l.cutsOff(eval.BaseChain{Table: t, Chain: c}, n, false)
+					l.cutsOff(eval.BaseChain{Table: t, Chain: c, Base: base}, n, false)
 				}
 			}
 		}
@@ -96,7 +96,7 @@ func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bo
 		for _, at := range way {
 			s.rule(at.rule, at.to)
 		}
-		return s.packet(family, b.Chain.Decl.Base.Hook), !s.contradicted
+		return s.packet(family, b.Base.Hook), !s.contradicted
 	}
 	p, _ = needed(nil)
 	last, out, ok := l.ending(b, p)

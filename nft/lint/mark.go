@@ -112,7 +112,7 @@ func (l *linter) collide(w, u *markUse, matched bool) bool {
 func marksOf(r *eval.Rule) []markUse {
 	m := markReader{registers: make(map[uint32]markValue)}
 	for _, e := range r.Exprs {
-		switch e := e.(type) {
+		switch e := expr.Unwrap(e).(type) {
 		case *expr.Bitwise:
 			v, ok := m.registers[start(e.Source)]
 			delete(m.registers, start(e.Dest))
@@ -131,8 +131,30 @@ func marksOf(r *eval.Rule) []markUse {
 			}
 		case *expr.Unknown:
 			m.extension(e)
-		case expr.Library:
-			m.library(e)
+		case *google.Meta:
+			switch {
+			case e.Key != google.MetaKeyMARK:
+				if !e.SourceRegister {
+					delete(m.registers, start(e.Register))
+				}
+			case e.SourceRegister:
+				m.write(packetMark, e.Register)
+			default:
+				m.registers[start(e.Register)] = markValue{packetMark, math.MaxUint32, 0}
+			}
+		case *google.Immediate:
+			delete(m.registers, start(e.Register))
+		case *google.Payload:
+			delete(m.registers, start(e.DestRegister))
+		case *google.Cmp:
+			m.match(e.Register)
+		case *google.Range:
+			m.match(e.Register)
+		case *google.Lookup:
+			m.match(e.SourceRegister)
+			if e.IsDestRegSet {
+				delete(m.registers, start(e.DestRegister))
+			}
 		}
 	}
 	return m.out
@@ -148,35 +170,6 @@ type markReader struct {
 type markValue struct {
 	kind      markKind
 	mask, xor uint32
-}
-
-func (m *markReader) library(k expr.Library) {
-	switch e := k.Any.(type) {
-	case *google.Meta:
-		switch {
-		case e.Key != google.MetaKeyMARK:
-			if !e.SourceRegister {
-				delete(m.registers, start(e.Register))
-			}
-		case e.SourceRegister:
-			m.write(packetMark, e.Register)
-		default:
-			m.registers[start(e.Register)] = markValue{packetMark, math.MaxUint32, 0}
-		}
-	case *google.Immediate:
-		delete(m.registers, start(e.Register))
-	case *google.Payload:
-		delete(m.registers, start(e.DestRegister))
-	case *google.Cmp:
-		m.match(e.Register)
-	case *google.Range:
-		m.match(e.Register)
-	case *google.Lookup:
-		m.match(e.SourceRegister)
-		if e.IsDestRegSet {
-			delete(m.registers, start(e.DestRegister))
-		}
-	}
 }
 
 // match notes that the value of a register is compared.

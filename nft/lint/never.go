@@ -106,7 +106,7 @@ func endsChain(r *eval.Rule) bool {
 // uses notes the names of the sets to which a rule refers.
 func uses(r *eval.Rule, read map[string]bool) {
 	for _, e := range r.Exprs {
-		switch k := e.(type) {
+		switch k := expr.Unwrap(e).(type) {
 		case *expr.Dynset:
 			read[k.SetName] = true
 		case *expr.ObjrefMap:
@@ -114,10 +114,8 @@ func uses(r *eval.Rule, read map[string]bool) {
 		case *expr.Unknown:
 			// It may refer to any set.
 			read[""] = true
-		case expr.Library:
-			if lookup, ok := k.Any.(*google.Lookup); ok {
-				read[lookup.SetName] = true
-			}
+		case *google.Lookup:
+			read[k.SetName] = true
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // ending returns the rule or policy that certainly ends the way of a packet through a base chain,
 // and what it decides.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
-	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Chain.Decl.Base.Hook), &l.budget)
+	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {
 		return nil, out, false
 	}
@@ -28,12 +28,12 @@ func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	for i, b := range chains {
 		var others []eval.BaseChain
 		for j, o := range chains {
-			same := o.Chain.Decl.Base.Priority == b.Chain.Decl.Base.Priority
-			if (j > i || j < i && same) && o.Chain.Decl.Base.Type != "nat" {
+			same := o.Base.Priority == b.Base.Priority
+			if (j > i || j < i && same) && o.Base.Type != "nat" {
 				others = append(others, o)
 			}
 		}
-		if b.Chain.Decl.Base.Type == "nat" || len(others) == 0 {
+		if b.Base.Type == "nat" || len(others) == 0 {
 			continue
 		}
 		trials := maxTrials

@@ -15,7 +15,7 @@ import (
 func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	for i, first := range chains {
 		for _, second := range chains[i+1:] {
-			a, b := first.Chain.Decl.Base, second.Chain.Decl.Base
+			a, b := first.Base, second.Base
 			if a.Type == "nat" && b.Type == "nat" && a.Priority == b.Priority && first.Table != second.Table {
 				if !l.bothTranslate(family, first, second) {
 					l.bothTranslate(family, second, first)
@@ -54,7 +54,7 @@ func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) 
 		if subject.Party.key() == other.Party.key() {
 			return true
 		}
-		base := first.Chain.Decl.Base
+		base := first.Base
 		l.report(Finding{
 			ID: EqualPriority, Subject: subject, Other: other, Example: describe(&p),
 			Text: fmt.Sprintf("%s and %s translate the same packets at hook %s with the same priority %d: which one does depends on which was loaded last",
@@ -70,14 +70,9 @@ func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) 
 // translates reports whether a rule translates addresses.
 func translates(r *eval.Rule) bool {
 	for _, e := range r.Exprs {
-		switch k := e.(type) {
-		case *expr.Masq:
+		switch k := expr.Unwrap(e).(type) {
+		case *expr.Masq, *expr.NAT, *google.Redir:
 			return true
-		case expr.Library:
-			switch k.Any.(type) {
-			case *google.NAT, *google.Redir:
-				return true
-			}
 		case *expr.Unknown:
 			switch name, _, _, _ := k.Extension(); name {
 			case "DNAT", "SNAT", "MASQUERADE", "REDIRECT":

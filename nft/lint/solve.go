@@ -37,9 +37,45 @@ func newSolver(t *eval.Table) *solver {
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.registers, s.ranges = make(map[uint32]operand), nil
 	for _, e := range r.Exprs {
-		switch e := e.(type) {
-		case expr.Library:
-			s.library(r, e, to)
+		switch e := expr.Unwrap(e).(type) {
+		case *google.Immediate:
+			delete(s.registers, start(e.Register))
+		case *google.Payload:
+			x, ok := operand{}, false
+			switch uint32(e.Base) {
+			case unix.NFT_PAYLOAD_NETWORK_HEADER:
+				x, ok = newOperand(&s.network, int(e.Offset), int(e.Len))
+			case unix.NFT_PAYLOAD_TRANSPORT_HEADER:
+				x, ok = newOperand(&s.transport, int(e.Offset), int(e.Len))
+			}
+			s.load(e.DestRegister, x, ok)
+		case *google.Meta:
+			if !e.SourceRegister {
+				x, ok := newOperand(fieldOf(s.meta, uint32(e.Key)), 0, metaLength(e.Key))
+				s.load(e.Register, x, ok)
+			}
+		case *google.Byteorder:
+			// Only numbers of sets with intervals are swapped: they are read as they are there.
+			x, ok := s.registers[start(e.SourceRegister)]
+			s.load(e.DestRegister, x, ok && e.Size == 2 && e.Len == 2)
+		case *google.Cmp:
+			if x, ok := s.registers[start(e.Register)]; ok {
+				s.compare(x, e.Op, e.Data)
+			}
+		case *google.Range:
+			if x, ok := s.registers[start(e.Register)]; ok && e.Op == google.CmpOpEq {
+				s.within(x, e.FromData, e.ToData)
+			}
+		case *google.Lookup:
+			if set, ok := s.table.Set(r, e.SetID, e.SetName); ok && !e.Invert {
+				s.lookup(e, set, to)
+			}
+		case *google.Numgen:
+			delete(s.registers, start(e.Register))
+		case *expr.Fib:
+			delete(s.registers, start(e.Register))
+		case *google.Rt:
+			delete(s.registers, start(e.Register))
 		case *expr.Bitwise:
 			x, ok := s.registers[start(e.Source)]
 			if ok && e.Op == expr.BitwiseBool {
@@ -62,56 +98,10 @@ func (s *solver) rule(r *eval.Rule, to string) {
 	}
 }
 
-// library reads an expression of google/nftables.
-func (s *solver) library(r *eval.Rule, k expr.Library, to string) {
-	switch e := k.Any.(type) {
-	case *google.Immediate:
-		delete(s.registers, start(e.Register))
-	case *google.Payload:
-		x, ok := operand{}, false
-		switch uint32(e.Base) {
-		case unix.NFT_PAYLOAD_NETWORK_HEADER:
-			x, ok = newOperand(&s.network, int(e.Offset), int(e.Len))
-		case unix.NFT_PAYLOAD_TRANSPORT_HEADER:
-			x, ok = newOperand(&s.transport, int(e.Offset), int(e.Len))
-		}
-		s.load(e.DestRegister, x, ok)
-	case *google.Meta:
-		if !e.SourceRegister {
-			x, ok := newOperand(fieldOf(s.meta, uint32(e.Key)), 0, metaLength(e.Key))
-			s.load(e.Register, x, ok)
-		}
-	case *google.Byteorder:
-		// Only numbers of sets with intervals are swapped: they are read as they are there.
-		x, ok := s.registers[start(e.SourceRegister)]
-		s.load(e.DestRegister, x, ok && e.Size == 2 && e.Len == 2)
-	case *google.Cmp:
-		if x, ok := s.registers[start(e.Register)]; ok {
-			s.compare(x, e.Op, e.Data)
-		}
-	case *google.Range:
-		if x, ok := s.registers[start(e.Register)]; ok && e.Op == google.CmpOpEq {
-			s.within(x, e.FromData, e.ToData)
-		}
-	case *google.Lookup:
-		if set, ok := setOf(s.table, r, e); ok && !e.Invert {
-			s.lookup(e, set, to)
-		}
-	case *google.Numgen:
-		delete(s.registers, start(e.Register))
-	case *google.Fib:
-		delete(s.registers, start(e.Register))
-	case *google.Rt:
-		delete(s.registers, start(e.Register))
-	}
-}
-
 // start returns the first byte of a register (enum nft_registers).
 func start(register uint32) uint32 {
-	if register >= unix.NFT_REG32_00 {
-		return 16 + 4*(register-unix.NFT_REG32_00)
-	}
-	return 16 * register
+	slot, _ := expr.Slot(register)
+	return 4 * slot
 }
 
 // load puts an operand into a register, or nothing if ok is false.

@@ -68,14 +68,11 @@ const maxDepth = 16
 // decides.
 func verdictOf(r *eval.Rule) (v set.Verdict, ok bool) {
 	for _, e := range r.Exprs {
-		switch k := e.(type) {
-		case expr.Library:
-			switch x := k.Any.(type) {
-			case *google.Verdict:
-				return set.Verdict{Code: int32(x.Kind), Chain: x.Chain}, true
-			case *google.Reject:
-				return set.Verdict{Code: datatype.VerdictDrop}, true
-			}
+		switch k := expr.Unwrap(e).(type) {
+		case *google.Verdict:
+			return set.Verdict{Code: int32(k.Kind), Chain: k.Chain}, true
+		case *google.Reject:
+			return set.Verdict{Code: datatype.VerdictDrop}, true
 		case *expr.Unknown:
 			if name, _, _, isExtension := k.Extension(); isExtension && k.Name == "target" && name == "REJECT" {
 				return set.Verdict{Code: datatype.VerdictDrop}, true
@@ -95,45 +92,21 @@ func targets(t *eval.Table, r *eval.Rule) []string {
 	}
 	var out []string
 	for _, e := range r.Exprs {
-		if s, ok := verdictMap(t, r, e); ok {
-			for _, e := range elementsOf(s) {
-				if v, err := set.ParseVerdictData(e.Data); err == nil && v.Chain != "" {
-					out = append(out, v.Chain)
-				}
+		lookup, ok := expr.Unwrap(e).(*google.Lookup)
+		if !ok {
+			continue
+		}
+		s, ok := t.Set(r, lookup.SetID, lookup.SetName)
+		if !ok || !s.Decl.Verdict {
+			continue
+		}
+		for _, e := range elementsOf(s) {
+			if v, err := set.ParseVerdictData(e.Data); err == nil && v.Chain != "" {
+				out = append(out, v.Chain)
 			}
 		}
 	}
 	return out
-}
-
-// verdictMap returns the verdict map that an expression consults.
-func verdictMap(t *eval.Table, r *eval.Rule, e expr.Expr) (s eval.Set, ok bool) {
-	k, ok := e.(expr.Library)
-	if !ok {
-		return s, false
-	}
-	lookup, ok := k.Any.(*google.Lookup)
-	if !ok {
-		return s, false
-	}
-	s, ok = setOf(t, r, lookup)
-	return s, ok && s.Decl.Verdict
-}
-
-// setOf returns the set of a lookup.
-func setOf(t *eval.Table, r *eval.Rule, e *google.Lookup) (s eval.Set, ok bool) {
-	if e.SetID > 0 {
-		if int(e.SetID) > len(r.Anonymous) {
-			return s, false
-		}
-		return r.Anonymous[e.SetID-1], true
-	}
-	for _, s := range t.Sets {
-		if s.Decl.Name == e.SetName {
-			return s, true
-		}
-	}
-	return s, false
 }
 
 // elementsOf returns elements of a set, as far as they are known and not too many.

@@ -41,7 +41,7 @@ func witness(b eval.BaseChain, family nft.Family, way []step) (p eval.Packet, ok
 	if s.contradicted {
 		return p, false
 	}
-	return s.packet(family, b.Chain.Decl.Base.Hook), true
+	return s.packet(family, b.Base.Hook), true
 }
 
 // require makes a key of meta a value.

@@ -42,7 +42,10 @@ func fields(body syntax.ObjectBody) attr.Fields {
 		return attr.Fields{
 			attr.Always(google.NFTA_SYNPROXY_MSS, &o.MSS),
 			attr.Always(google.NFTA_SYNPROXY_WSCALE, &o.WScale),
-			attr.Always(google.NFTA_SYNPROXY_FLAGS, (*synProxyFlags)(o)),
+			attr.Always(google.NFTA_SYNPROXY_FLAGS, attr.Bits{
+				{To: &o.Given, Mask: google.NF_SYNPROXY_OPT_MSS | google.NF_SYNPROXY_OPT_WSCALE},
+				{To: &o.Timestamp, Mask: google.NF_SYNPROXY_OPT_TIMESTAMP}, {To: &o.SackPerm, Mask: google.NF_SYNPROXY_OPT_SACK_PERM},
+			}),
 		}
 	default:
 		return nil
@@ -94,30 +97,6 @@ func (t *nativeTime) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 
 func (t *nativeTime) ReadAttr(r *attr.Reader) error {
 	*t = nativeTime(r.Uint32NE()) * nativeTime(time.Millisecond)
-	return nil
-}
-
-// synProxyFlags are the flags of a synproxy.
-type synProxyFlags syntax.SynProxyBody
-
-func (o *synProxyFlags) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	var flags uint32
-	if o.Given {
-		flags |= google.NF_SYNPROXY_OPT_MSS | google.NF_SYNPROXY_OPT_WSCALE
-	}
-	if o.Timestamp {
-		flags |= google.NF_SYNPROXY_OPT_TIMESTAMP
-	}
-	if o.SackPerm {
-		flags |= google.NF_SYNPROXY_OPT_SACK_PERM
-	}
-	return attr.AppendUint32BE(b, typ, flags), nil
-}
-
-func (o *synProxyFlags) ReadAttr(r *attr.Reader) error {
-	flags := r.Uint32BE()
-	o.Given = flags&(google.NF_SYNPROXY_OPT_MSS|google.NF_SYNPROXY_OPT_WSCALE) != 0
-	o.Timestamp, o.SackPerm = flags&google.NF_SYNPROXY_OPT_TIMESTAMP != 0, flags&google.NF_SYNPROXY_OPT_SACK_PERM != 0
 	return nil
 }
 

@@ -72,7 +72,7 @@ func encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := expr.Marshal(uint8(family), e)
+	b, err := expr.Marshal(e)
 	if err != nil {
 		return nil, err
 	}

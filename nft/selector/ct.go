@@ -1,6 +1,8 @@
 package selector
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -55,15 +57,10 @@ const (
 	DirectionReply
 )
 
+var directions = [...]string{NoDirection: "", DirectionOriginal: "original", DirectionReply: "reply"}
+
 // ParseDirection returns the direction that a word names, NoDirection for every other
 // word.
 func ParseDirection(word string) Direction {
-	switch word {
-	case "original":
-		return DirectionOriginal
-	case "reply":
-		return DirectionReply
-	default:
-		return NoDirection
-	}
+	return Direction(max(0, slices.Index(directions[:], word)))
 }

@@ -2,20 +2,6 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// Kinds of TCP options (net/tcp.h).
-const (
-	tcpoptEOL       = 0
-	tcpoptNOP       = 1
-	tcpoptMaxSeg    = 2
-	tcpoptWindow    = 3
-	tcpoptSackPerm  = 4
-	tcpoptSack      = 5
-	tcpoptTimestamp = 8
-	tcpoptMD5       = 19
-	tcpoptMPTCP     = 30
-	tcpoptFastOpen  = 34
-)
-
 // TCPKind is the kind byte, the first field of every TCP option. nft 1.0.6 has no name for
 // it.
 var TCPKind = ExtensionField{Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
@@ -23,37 +9,37 @@ var TCPKind = ExtensionField{Index: 0, Type: datatype.Integer, offset: 0, Bits: 
 // tcpLength follows it, but in the two options of a single byte.
 var tcpLength = ExtensionField{Name: "length", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// tcpOptions are the options of TCP, with the other names that nft 1.0.6 takes.
+// tcpOptions are the options of TCP (net/tcp.h), with the other names that nft 1.0.6 takes.
 // The first of a kind has all of its fields, so that raw options find them.
 var tcpOptions = [...]extension{
-	{Name: "eol", Type: tcpoptEOL, Presence: TCPKind},
-	{Name: "nop", Type: tcpoptNOP, Presence: TCPKind},
-	{Name: "noop", Type: tcpoptNOP, Presence: TCPKind},
-	{Name: "maxseg", Type: tcpoptMaxSeg, Presence: TCPKind, Fields: []ExtensionField{tcpLength, maxSegSize}},
-	{Name: "mss", Type: tcpoptMaxSeg, Presence: TCPKind, Fields: []ExtensionField{tcpLength, maxSegSize}},
-	{Name: "window", Type: tcpoptWindow, Presence: TCPKind, Fields: []ExtensionField{
+	{Name: "eol", Type: 0, Presence: TCPKind},
+	{Name: "nop", Type: 1, Presence: TCPKind},
+	{Name: "noop", Type: 1, Presence: TCPKind},
+	{Name: "maxseg", Type: 2, Presence: TCPKind, Fields: []ExtensionField{tcpLength, maxSegSize}},
+	{Name: "mss", Type: 2, Presence: TCPKind, Fields: []ExtensionField{tcpLength, maxSegSize}},
+	{Name: "window", Type: 3, Presence: TCPKind, Fields: []ExtensionField{
 		tcpLength,
 		{Name: "count", Index: 2, Type: datatype.Integer, offset: 16, Bits: 8},
 	}},
-	{Name: "sack-perm", Type: tcpoptSackPerm, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
-	{Name: "sack-permitted", Type: tcpoptSackPerm, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
-	{Name: "sack", Type: tcpoptSack, Presence: TCPKind, Fields: sackBlock(0)},
-	{Name: "sack0", Type: tcpoptSack, Presence: TCPKind, Fields: sackBlock(0)},
-	{Name: "sack1", Type: tcpoptSack, Presence: TCPKind, Fields: sackBlock(1)},
-	{Name: "sack2", Type: tcpoptSack, Presence: TCPKind, Fields: sackBlock(2)},
-	{Name: "sack3", Type: tcpoptSack, Presence: TCPKind, Fields: sackBlock(3)},
-	{Name: "timestamp", Type: tcpoptTimestamp, Presence: TCPKind, Fields: []ExtensionField{
+	{Name: "sack-perm", Type: 4, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
+	{Name: "sack-permitted", Type: 4, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
+	{Name: "sack", Type: 5, Presence: TCPKind, Fields: sackBlock(0)},
+	{Name: "sack0", Type: 5, Presence: TCPKind, Fields: sackBlock(0)},
+	{Name: "sack1", Type: 5, Presence: TCPKind, Fields: sackBlock(1)},
+	{Name: "sack2", Type: 5, Presence: TCPKind, Fields: sackBlock(2)},
+	{Name: "sack3", Type: 5, Presence: TCPKind, Fields: sackBlock(3)},
+	{Name: "timestamp", Type: 8, Presence: TCPKind, Fields: []ExtensionField{
 		tcpLength,
 		{Name: "tsval", Index: 2, Type: datatype.Integer, offset: 16, Bits: 32},
 		{Name: "tsecr", Index: 3, Type: datatype.Integer, offset: 48, Bits: 32},
 	}},
-	{Name: "echo", Type: tcpoptTimestamp, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
-	{Name: "md5sig", Type: tcpoptMD5, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
-	{Name: "mptcp", Type: tcpoptMPTCP, Presence: TCPKind, Fields: []ExtensionField{
+	{Name: "echo", Type: 8, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
+	{Name: "md5sig", Type: 19, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
+	{Name: "mptcp", Type: 30, Presence: TCPKind, Fields: []ExtensionField{
 		tcpLength,
 		{Name: "subtype", Index: 2, Type: datatype.Integer, offset: 16, Bits: 4},
 	}},
-	{Name: "fastopen", Type: tcpoptFastOpen, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
+	{Name: "fastopen", Type: 34, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
 }
 
 // maxSegSize is the maximum segment size.

@@ -1,6 +1,11 @@
 package selector
 
-import "github.com/weft-proxy/weft/nft/datatype"
+import (
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
 
 // Layer is a protocol layer of a packet. Minus one, it is the kernel's
 // payload base (NFT_PAYLOAD_LL_HEADER, ...); nft stores it in userdata.
@@ -119,6 +124,27 @@ func HeaderByName(name string) *Header {
 		}
 	}
 	return nil
+}
+
+// FieldOf returns the field of a header that a rule names.
+func FieldOf(x *syntax.Payload) (*Header, *Field, *syntax.Error) {
+	h := HeaderByName(x.Proto)
+	if h == nil {
+		return nil, nil, syntax.ErrorAt(x.Pos, "unknown header %q", x.Proto)
+	}
+	if f := h.Field(x.Field); f != nil {
+		return h, f, nil
+	}
+	return nil, nil, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, names(h.Fields, func(f Field) string { return f.Name }))
+}
+
+// names lists the names of rows.
+func names[T any](rows []T, name func(T) string) string {
+	var list []string
+	for _, row := range rows {
+		list = append(list, name(row))
+	}
+	return strings.Join(list, ", ")
 }
 
 // Headers are the headers that selectors name, the most frequent first.

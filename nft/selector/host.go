@@ -14,9 +14,9 @@ var RtKeys = Keys{
 	{Name: "ipsec", Key: 4, Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
 }
 
-// RtByName returns the key of a selector, which names its family if there is one key for
+// rtKey returns the key of a selector, which names its family if there is one key for
 // each family.
-func RtByName(x *syntax.Rt) (*Key, *syntax.Error) {
+func rtKey(x *syntax.Rt) (*Key, *syntax.Error) {
 	if k := RtKeys.ByName("", x.Key); k != nil {
 		return k, nil
 	}

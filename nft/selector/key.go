@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // Key is a key of a meta, ct, rt, socket or xfrm expression.
@@ -47,6 +48,31 @@ func (k Keys) ByName(l3, name string) *Key {
 		}
 		return ok && rest == name || name != "" && k.alias == name
 	})
+}
+
+// find returns the key that a rule names. of is the word of the expression.
+func (k Keys) find(of, l3, name string, pos syntax.Pos) (*Key, *syntax.Error) {
+	if key := k.ByName(l3, name); key != nil {
+		return key, nil
+	}
+	return nil, syntax.ErrorAt(pos, "unknown %s key %q: want %s", of, name, names(k, func(k Key) string { return k.Name }))
+}
+
+// KeyOf returns the key of a *syntax.Meta, CT, Rt, Socket or IPsec.
+func KeyOf(x syntax.Expr) (*Key, *syntax.Error) {
+	switch x := x.(type) {
+	case *syntax.CT:
+		return CTKeys.find("ct", x.L3, x.Key, x.KeyPos)
+	case *syntax.Rt:
+		return rtKey(x)
+	case *syntax.Socket:
+		return SocketKeys.find("socket", "", x.Key, x.KeyPos)
+	case *syntax.IPsec:
+		return IPsecKeys.find("ipsec", x.L3, x.Key, x.Pos)
+	default:
+		m := x.(*syntax.Meta) //nolint:forcetypeassert // the last of them
+		return MetaKeys.find("meta", "", m.Key, m.KeyPos)
+	}
 }
 
 // ByNumber returns the first key with the kernel's number, or nil.

@@ -6,6 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
+// The keys of the time, among those that golang.org/x/sys has no names for (enum
+// nft_meta_keys).
+const (
+	MetaTimeDay  = 31
+	MetaTimeHour = 32
+)
+
 // MetaKeys are the keys of nft 1.0.6 (linux/netfilter/nf_tables.h enum
 // nft_meta_keys) with the types that nft gives them.
 var MetaKeys = Keys{
@@ -34,29 +41,15 @@ var MetaKeys = Keys{
 	{Name: "cgroup", Key: unix.NFT_META_CGROUP, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
 	// Any order does for a random number: with this one nothing is converted.
 	{Name: "random", Key: unix.NFT_META_PRANDOM, dump: "prandom", Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
-	{Name: "ipsec", alias: "secpath", Key: metaSecpath, dump: "secpath", Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
-	{Name: "iifkind", Key: metaIifKind, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
-	{Name: "oifkind", Key: metaOifKind, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
-	{Name: "ibrpvid", Key: metaBriIifPvid, dump: "bri_iifpvid", Type: datatype.Integer, Bits: 16, Order: datatype.HostEndian, Bridge: true},
-	{Name: "ibrvproto", Key: metaBriIifVproto, dump: "bri_iifvproto", Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Bridge: true},
-	{Name: "time", Key: metaTimeNS, Type: datatype.Date, Bits: 64, Order: datatype.HostEndian},
+	{Name: "ipsec", alias: "secpath", Key: 25, dump: "secpath", Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
+	{Name: "iifkind", Key: 26, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "oifkind", Key: 27, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "ibrpvid", Key: 28, dump: "bri_iifpvid", Type: datatype.Integer, Bits: 16, Order: datatype.HostEndian, Bridge: true},
+	{Name: "ibrvproto", Key: 29, dump: "bri_iifvproto", Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Bridge: true},
+	{Name: "time", Key: 30, Type: datatype.Date, Bits: 64, Order: datatype.HostEndian},
 	{Name: "day", Key: MetaTimeDay, Type: datatype.Day, Bits: 8, Order: datatype.HostEndian},
 	{Name: "hour", Key: MetaTimeHour, Type: datatype.Hour, Bits: 32, Order: datatype.HostEndian},
 	{Name: "secmark", Key: unix.NFT_META_SECMARK, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian, Settable: true},
-	{Name: "sdif", Key: metaSdif, Type: datatype.IfIndex, Bits: 32, Order: datatype.HostEndian},
-	{Name: "sdifname", Key: metaSdifName, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "sdif", Key: 33, Type: datatype.IfIndex, Bits: 32, Order: datatype.HostEndian},
+	{Name: "sdifname", Key: 34, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
 }
-
-// The meta keys that golang.org/x/sys has no names for (enum nft_meta_keys).
-const (
-	metaSecpath      = 25
-	metaIifKind      = 26
-	metaOifKind      = 27
-	metaBriIifPvid   = 28
-	metaBriIifVproto = 29
-	metaTimeNS       = 30
-	MetaTimeDay      = 31
-	MetaTimeHour     = 32
-	metaSdif         = 33
-	metaSdifName     = 34
-)

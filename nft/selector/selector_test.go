@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestRtByName(t *testing.T) {
+func TestRtKey(t *testing.T) {
 	for _, tt := range []struct{ family, key, want, err string }{
 		{"", "classid", "classid", ""},
 		{"ip6", "mtu", "mtu", ""},
@@ -54,7 +54,7 @@ func TestRtByName(t *testing.T) {
 		{"", "nexthop", "", "does not tell the protocol"},
 		{"ip", "bogus", "", "unknown key"},
 	} {
-		k, err := RtByName(&syntax.Rt{Family: tt.family, Key: tt.key})
+		k, err := rtKey(&syntax.Rt{Family: tt.family, Key: tt.key})
 		switch {
 		case tt.err == "" && (err != nil || k.Name != tt.want):
 			t.Errorf("rt %s %s = %v, %v", tt.family, tt.key, k, err)

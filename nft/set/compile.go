@@ -25,6 +25,9 @@ const (
 	FlagExpr      = 0x100
 )
 
+// flagWords are the flags of a declaration, by their bits.
+var flagWords = []string{1: "constant", 2: "interval", 4: "timeout", 5: "dynamic"}
+
 // VerdictType is the data type of verdict maps (NFT_DATA_VERDICT).
 const VerdictType = 0xffffff00
 
@@ -125,18 +128,11 @@ func (s *Set) setOptions(decl *nft.Set) error {
 		if slices.Contains(decl.Flags[:i], flag) {
 			return fmt.Errorf("flag %s is given twice", flag)
 		}
-		switch flag {
-		case "constant":
-			s.Flags |= FlagConstant
-		case "interval":
-			s.Flags |= FlagInterval
-		case "timeout":
-			s.Flags |= FlagTimeout
-		case "dynamic":
-			s.Flags |= FlagEval
-		default:
+		bit := slices.Index(flagWords, flag)
+		if bit < 0 || flag == "" {
 			return fmt.Errorf("unknown flag %q: want constant, interval, timeout or dynamic", flag)
 		}
+		s.Flags |= 1 << bit
 	}
 	if s.Timeout < 0 || s.GCInterval < 0 {
 		return errors.New("negative timeout or gc-interval")

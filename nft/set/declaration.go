@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
 )
 
 // Declaration returns the declaration of the set or map in nft's words, without elements.
@@ -25,14 +26,7 @@ func (s *Set) Declaration() nft.Set {
 	case s.Map:
 		d.Type += " : " + strings.Join(s.Data.Names, " . ")
 	}
-	for _, f := range []struct {
-		bit  uint32
-		name string
-	}{{FlagConstant, "constant"}, {FlagInterval, "interval"}, {FlagTimeout, "timeout"}, {FlagEval, "dynamic"}} {
-		if s.Flags&f.bit != 0 {
-			d.Flags = append(d.Flags, f.name)
-		}
-	}
+	d.Flags = expr.Words(s.Flags, flagWords)
 	if s.Memory {
 		d.Policy = "memory"
 	}

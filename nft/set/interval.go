@@ -223,9 +223,8 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 
 // normalizeKeys is Normalize for sorted elements that have a key.
 func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
-	if len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0 {
-		return s.normalizeConcat(out)
-	}
+	// Concatenations have no order, so that the others may overlap too.
+	concat := len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0
 	n := 0
 	for _, e := range out {
 		if n == 0 {
@@ -238,7 +237,7 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 			if err := s.repeated(*last, e); err != nil {
 				return nil, err
 			}
-		case s.Flags&FlagInterval == 0 || last.KeyEnd < e.Key && !(s.AutoMerge && touches(last.KeyEnd, e.Key)):
+		case s.Flags&FlagInterval == 0 || concat || last.KeyEnd < e.Key && !(s.AutoMerge && touches(last.KeyEnd, e.Key)):
 			out[n], n = e, n+1
 		case s.AutoMerge && last.Data == e.Data:
 			last.KeyEnd = max(last.KeyEnd, e.KeyEnd)
@@ -248,7 +247,18 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 			return nil, s.Conflict(*last, e, "overlaps")
 		}
 	}
-	return out[:n], nil
+	out = out[:n]
+	if !concat {
+		return out, nil
+	}
+	all := make([]*Element, len(out))
+	for i := range out {
+		all[i] = &out[i]
+	}
+	if a, b := s.findOverlap(all, 0, 0, 0); a != nil {
+		return nil, s.Conflict(*a, *b, "overlaps")
+	}
+	return out, nil
 }
 
 // repeated returns an error unless two elements with the same key are equal. In sets with
@@ -262,28 +272,6 @@ func (s *Set) repeated(a, b Element) error {
 	default:
 		return nil
 	}
-}
-
-// normalizeConcat finds overlaps of concatenations, which have no order.
-func (s *Set) normalizeConcat(sorted []Element) ([]Element, error) {
-	out := sorted[:0]
-	for _, e := range sorted {
-		if n := len(out); n > 0 && out[n-1].Key == e.Key && out[n-1].KeyEnd == e.KeyEnd {
-			if err := s.repeated(out[n-1], e); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		out = append(out, e)
-	}
-	all := make([]*Element, len(out))
-	for i := range out {
-		all[i] = &out[i]
-	}
-	if a, b := s.findOverlap(all, 0, 0, 0); a != nil {
-		return nil, s.Conflict(*a, *b, "overlaps")
-	}
-	return out, nil
 }
 
 // Overlap reports whether a key exists that both elements match.
@@ -412,18 +400,9 @@ func (p *Part) format(lo, hi string, big bool) string {
 // given bits and these are not a multiple of eight: nft then sends no end, and the kernel's
 // interval is open. The end 0x3f of 6 bits becomes 0xff.
 func OpenEnd(end []byte, bits int) {
-	if bits%8 == 0 || !fullEnd(string(end), bits) {
-		return
+	if len(end) > 0 && bits%8 != 0 && end[0] == 0xff>>(8-bits%8) && bytes.Count(end[1:], []byte{0xff}) == len(end)-1 {
+		end[0] = 0xff
 	}
-	end[0] = 0xff
-}
-
-// fullEnd reports whether all bits of the number are set.
-func fullEnd(end string, bits int) bool {
-	if end == "" || end[0] != 0xff>>(8-bits%8) {
-		return false
-	}
-	return strings.Count(end[1:], "\xff") == len(end)-1
 }
 
 // closedEnd is the inverse of OpenEnd.

@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"golang.org/x/sys/unix"
 )
 
 // IsFlags reports whether the values of a type are sets of flags. The type
@@ -67,14 +69,8 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		return typeOfExthdr(x)
 	case *syntax.RawPayload:
 		return typeOfRawPayload(x)
-	case *syntax.Meta:
-		key := selector.MetaKeys.ByName("", x.Key)
-		if key == nil {
-			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of meta", x.Key)
-		}
-		return keyPart(key), TypeOfExpr{exprMeta, []typeOfAttr{{0, key.Key}}}, nil
-	case *syntax.CT:
-		return typeOfCT(x)
+	case *syntax.Meta, *syntax.CT, *syntax.Rt, *syntax.Socket, *syntax.IPsec:
+		return typeOfKey(x)
 	case *syntax.FIB:
 		return typeOfFIB(x)
 	case *syntax.Numgen:
@@ -83,8 +79,17 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 			mode = 1
 		}
 		return NumgenPart, TypeOfExpr{exprNumgen, []typeOfAttr{{0, mode}, {1, x.Mod}, {2, x.Offset}}}, nil
-	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
-		return typeOfHost(x)
+	case *syntax.Hash:
+		kind, seed, seeded := uint32(unix.NFT_HASH_JENKINS), uint32(0), uint32(0)
+		if x.X == nil {
+			kind = unix.NFT_HASH_SYM
+		}
+		if x.Seed != nil {
+			seed, seeded = *x.Seed, 1
+		}
+		return NumgenPart, TypeOfExpr{exprHash, []typeOfAttr{{0, kind}, {1, x.Offset}, {2, x.Mod}, {3, seed}, {4, seeded}}}, nil
+	case *syntax.OSF:
+		return OsfPart, TypeOfExpr{expr: exprOSF}, nil
 	default:
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Position(), "this is not a selector: want a header field, meta, ct, fib or numgen")
 	}
@@ -96,15 +101,12 @@ func selectorPart(t *datatype.Type, bits uint32, order datatype.Order) Part {
 }
 
 func typeOfPayload(x *syntax.Payload) (Part, TypeOfExpr, *syntax.Error) {
-	h := selector.HeaderByName(x.Proto)
-	if h == nil {
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown header %q", x.Proto)
+	h, f, err := selector.FieldOf(x)
+	if err != nil {
+		return Part{}, TypeOfExpr{}, err
 	}
 	i := slices.IndexFunc(h.Fields, func(f selector.Field) bool { return f.Name == x.Field })
-	if i < 0 {
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s", x.Field, x.Proto)
-	}
-	f, e := &h.Fields[i], TypeOfExpr{exprPayload, []typeOfAttr{{0, h.Desc}, {1, uint32(i + 1)}}}
+	e := TypeOfExpr{exprPayload, []typeOfAttr{{0, h.Desc}, {1, uint32(i + 1)}}}
 	if f.Type == datatype.Integer {
 		// The width of an integer is not in its type.
 		e.attrs = append(e.attrs, typeOfAttr{4, f.Bits})
@@ -126,36 +128,51 @@ func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
 }
 
-func typeOfCT(x *syntax.CT) (Part, TypeOfExpr, *syntax.Error) {
-	key := selector.CTKeys.ByName(x.L3, x.Key)
-	switch {
-	case key == nil:
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of ct", x.Key)
-	case key.Type == nil && (x.Key == "saddr" || x.Key == "daddr"):
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "the type of ct %s depends on the packet: write ct %s ip %s or ct %s ip6 %s", x.Key, x.Dir, x.Key, x.Dir, x.Key)
-	case key.Type == nil:
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "ct %s has no type that nft(8) could list: use \"type inet_service\"", x.Key)
+// typeOfKey is TypeOfSelector for the keys of the packet, its connection and the host.
+func typeOfKey(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
+	key, err := selector.KeyOf(x)
+	if err != nil {
+		return Part{}, TypeOfExpr{}, err
 	}
-	dir := uint32(selector.ParseDirection(x.Dir)) - 1 // no direction is the greatest number
-	return keyPart(key), TypeOfExpr{exprCT, []typeOfAttr{{0, key.Key}, {1, dir}}}, nil
+	e := TypeOfExpr{exprMeta, []typeOfAttr{{0, key.Key}}}
+	switch x := x.(type) {
+	case *syntax.CT:
+		switch {
+		case key.Type == nil && (x.Key == "saddr" || x.Key == "daddr"):
+			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "the type of ct %s depends on the packet: write ct %s ip %s or ct %s ip6 %s", x.Key, x.Dir, x.Key, x.Dir, x.Key)
+		case key.Type == nil:
+			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "ct %s has no type that nft(8) could list: use \"type inet_service\"", x.Key)
+		}
+		dir := uint32(selector.ParseDirection(x.Dir)) - 1 // no direction is the greatest number
+		e.expr, e.attrs = exprCT, append(e.attrs, typeOfAttr{1, dir})
+	case *syntax.Rt:
+		e.expr = exprRt
+	case *syntax.Socket:
+		e.expr = exprSocket
+	case *syntax.IPsec:
+		e.expr, e.attrs = exprXfrm, append(e.attrs, typeOfAttr{1, x.Spnum}, typeOfAttr{2, uint32(selector.XfrmDirection(x.Dir))})
+	}
+	return keyPart(key), e, nil
 }
 
+// keyPart is the part of a set's key that the key's values are.
+func keyPart(k *selector.Key) Part { return selectorPart(k.Type, k.Bits, k.Order) }
+
 func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
-	result := slices.Index(selector.FIBResults[:], x.Result)
-	flags := uint32(0)
-	for _, in := range x.Inputs {
-		i := slices.Index(selector.FIBInputs[:], in)
-		if i < 0 {
-			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown input %q of fib", in)
-		}
-		flags |= 1 << i
-	}
+	result := slices.Index(expr.FibResults, x.Result)
 	p, ok := FIBPart(uint32(max(result, 0)))
 	if !ok {
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown result %q of fib", x.Result)
 	}
-	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, flags}}}, nil
+	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, expr.Flags(x.Inputs, expr.FibInputs)}}}, nil
 }
+
+// MaxGenre is the length of an operating system's name with its NUL
+// (NFT_OSF_MAXGENRELEN).
+const MaxGenre = 16
+
+// OsfPart is the type of both keys of osf.
+var OsfPart = selectorPart(datatype.String, 8*MaxGenre, datatype.HostEndian)
 
 // NumgenPart is the type of a number generator.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)

@@ -14,15 +14,17 @@ type Log struct {
 	Level string
 	// Flags are "tcp sequence", "tcp options", "ip options", "skuid", "ether" or "all".
 	Flags          []string
-	Group          *uint32
+	Group          *uint16
 	Snaplen        *uint32
-	QueueThreshold *uint32
+	QueueThreshold *uint16
 }
+
+// LogLevels are the levels of log by the kernel's numbers.
+var LogLevels = []string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"}
 
 // log parses "log" and its options.
 func (p *parser) log() Stmt {
 	l := &Log{Pos: p.begin()}
-	number := func(bits int) *uint32 { return new(uint32(p.ExpectNumber("a number", bits))) }
 	for p.err == nil {
 		switch {
 		case p.AcceptIdent("prefix"):
@@ -34,13 +36,13 @@ func (p *parser) log() Stmt {
 			if p.Tok.Kind == scan.String {
 				p.Tok.Kind = scan.Ident // quotes have no meaning here
 			}
-			l.Level = p.OneOf("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit")
+			l.Level = p.OneOf(LogLevels...)
 		case p.AcceptIdent("group"):
-			l.Group = number(16)
+			l.Group = new(uint16(p.ExpectNumber("a number", 16)))
 		case p.AcceptIdent("snaplen"):
-			l.Snaplen = number(32)
+			l.Snaplen = new(p.uint32("a number"))
 		case p.AcceptIdent("queue-threshold"):
-			l.QueueThreshold = number(16)
+			l.QueueThreshold = new(uint16(p.ExpectNumber("a number", 16)))
 		case p.AcceptIdent("flags"):
 			p.logFlags(l)
 		default:

@@ -15,8 +15,8 @@ type Queue struct {
 	Flags []string
 }
 
-// queueFlags are the flags of queue.
-var queueFlags = []string{"bypass", "fanout"}
+// QueueFlags are the flags of queue by their bits.
+var QueueFlags = []string{"bypass", "fanout"}
 
 // queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order,
 // "queue [flags FLAGS] to WHAT" and "queue flags FLAGS num N[-N]".
@@ -24,7 +24,7 @@ func (p *parser) queue() Stmt {
 	q := &Queue{Pos: p.begin()}
 	switch {
 	case p.AcceptIdent("flags"):
-		q.Flags = p.flagList(q.Flags, queueFlags...)
+		q.Flags = p.flagList(q.Flags, QueueFlags...)
 		if p.AcceptIdent("num") {
 			q.Num = p.queueNumbers()
 			return q
@@ -40,8 +40,8 @@ func (p *parser) queue() Stmt {
 		switch {
 		case p.AcceptIdent("num"):
 			q.Num = p.queueNumbers()
-		case p.Tok.IsWord(queueFlags...):
-			q.Flags = p.flagList(q.Flags, queueFlags...)
+		case p.Tok.IsWord(QueueFlags...):
+			q.Flags = p.flagList(q.Flags, QueueFlags...)
 		default:
 			return q
 		}

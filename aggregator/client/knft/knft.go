@@ -1,6 +1,7 @@
 package knft
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -29,12 +30,6 @@ type Config struct {
 	Priority int32
 	// Lifetime is sticky (the default), durable or session.
 	Lifetime weftv1.Lifetime
-}
-
-func (c *Config) setDefaults() {
-	if c.Fragment == "" {
-		c.Fragment = fragmentName(string(c.Family), c.Table)
-	}
 }
 
 func (c *Config) validate() error {
@@ -86,7 +81,7 @@ func New(c *client.Client, cfg Config) (*Adapter, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("new knftables adapter: %w", err)
 	}
-	cfg.setDefaults()
+	cfg.Fragment = cmp.Or(cfg.Fragment, fragmentName(string(cfg.Family), cfg.Table))
 	a := &Adapter{
 		cfg: cfg, client: c, blank: knftables.NewFake(cfg.Family, cfg.Table),
 		turn: make(chan struct{}, 1), content: newContent(),

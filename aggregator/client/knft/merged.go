@@ -1,6 +1,7 @@
 package knft
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,9 +91,5 @@ func (v *view) around(chain string) (before, after int) {
 // foreign returns the error for what belongs to other fragments. What was there before
 // a restart, and no publisher has claimed since, is "" in merged tables.
 func foreign(fragments []string) error {
-	names := strings.Join(fragments, ", ")
-	if names == "" {
-		names = "its owner is unknown"
-	}
-	return fmt.Errorf("%w: %s", ErrForeign, names)
+	return fmt.Errorf("%w: %s", ErrForeign, cmp.Or(strings.Join(fragments, ", "), "its owner is unknown"))
 }

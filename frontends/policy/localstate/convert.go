@@ -119,7 +119,7 @@ func texts[T fmt.Stringer](in []T) []string {
 
 // policyName returns the name of a policy as a message.
 func policyName(id model.PolicyID) *statepb.PolicyName {
-	return &statepb.PolicyName{Tier: tierProto(id.Tier), Namespace: id.Namespace, Name: id.Name}
+	return &statepb.PolicyName{Tier: tiers[id.Tier], Namespace: id.Namespace, Name: id.Name}
 }
 
 func policyNames(ids []model.PolicyID) []*statepb.PolicyName {
@@ -130,18 +130,15 @@ func policyNames(ids []model.PolicyID) []*statepb.PolicyName {
 	return out
 }
 
-func tierProto(t model.Tier) statepb.Tier {
-	switch t {
-	case model.TierAdmin:
-		return statepb.Tier_TIER_ADMIN
-	case model.TierNetworkPolicy:
-		return statepb.Tier_TIER_NETWORK_POLICY
-	case model.TierBaseline:
-		return statepb.Tier_TIER_BASELINE
-	default:
-		panic(fmt.Sprintf("localstate: tier %d", t))
+// tiers and actions are the model's as messages.
+var (
+	tiers = map[model.Tier]statepb.Tier{
+		model.TierAdmin: statepb.Tier_TIER_ADMIN, model.TierNetworkPolicy: statepb.Tier_TIER_NETWORK_POLICY, model.TierBaseline: statepb.Tier_TIER_BASELINE,
 	}
-}
+	actions = map[model.Action]statepb.Action{
+		model.Accept: statepb.Action_ACTION_ACCEPT, model.Deny: statepb.Action_ACTION_DENY, model.Pass: statepb.Action_ACTION_PASS,
+	}
+)
 
 func podProto(p *Pod) *statepb.Pod {
 	return &statepb.Pod{
@@ -162,7 +159,7 @@ func rulesProto(rules []model.Rule) []*statepb.Rule {
 	for i := range rules {
 		r := &rules[i]
 		m := &statepb.Rule{
-			Name: r.Name, Action: actionProto(r.Action), Any: r.Any, AllPorts: r.AllPorts, Pods: setIDs(r.Pods), NamedPorts: setIDs(r.NamedPorts),
+			Name: r.Name, Action: actions[r.Action], Any: r.Any, AllPorts: r.AllPorts, Pods: setIDs(r.Pods), NamedPorts: setIDs(r.NamedPorts),
 		}
 		for _, b := range r.Blocks {
 			m.Blocks = append(m.Blocks, rangeText(b))
@@ -181,19 +178,6 @@ func setIDs(ids []model.SetID) []string {
 		out[i] = string(id)
 	}
 	return out
-}
-
-func actionProto(a model.Action) statepb.Action {
-	switch a {
-	case model.Accept:
-		return statepb.Action_ACTION_ACCEPT
-	case model.Deny:
-		return statepb.Action_ACTION_DENY
-	case model.Pass:
-		return statepb.Action_ACTION_PASS
-	default:
-		panic(fmt.Sprintf("localstate: action %d", a))
-	}
 }
 
 // rangeText returns a range as "10.0.0.0-10.0.0.255", a single address as itself.

@@ -41,8 +41,8 @@ func parsePrefixes(field string, in []string, bad *findings) []netip.Prefix {
 	return slices.Compact(out)
 }
 
-// rangeOf returns the addresses of a masked prefix.
-func rangeOf(p netip.Prefix) Range {
+// RangeOf returns the addresses of a masked prefix.
+func RangeOf(p netip.Prefix) Range {
 	last := p.Addr().AsSlice()
 	for i := range last {
 		if host := 8*(i+1) - p.Bits(); host >= 8 {
@@ -58,7 +58,7 @@ func rangeOf(p netip.Prefix) Range {
 // subtract returns the addresses of r that are in none of except, which is changed.
 func subtract(r Range, except []Range) []Range {
 	var out []Range
-	for _, e := range mergeRanges(except) {
+	for _, e := range MergeRanges(except) {
 		if e.First.BitLen() != r.First.BitLen() || e.Last.Less(r.First) {
 			continue
 		}
@@ -77,8 +77,8 @@ func subtract(r Range, except []Range) []Range {
 	return append(out, r)
 }
 
-// mergeRanges sorts ranges in place, and joins those that overlap or are adjacent.
-func mergeRanges(in []Range) []Range {
+// MergeRanges sorts ranges in place, and joins those that overlap or are adjacent.
+func MergeRanges(in []Range) []Range {
 	slices.SortFunc(in, func(a, b Range) int { return a.First.Compare(b.First) })
 	out := in[:0]
 	for _, r := range in {

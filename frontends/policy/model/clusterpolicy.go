@@ -23,7 +23,10 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
 		uid: types.UID(strings.Clone(string(o.UID))), namespaces: all(), pods: all(),
 	}
-	tierOK := out.parseTier(o.Spec.Tier)
+	tier, tierOK := tiersOf[o.Spec.Tier]
+	if out.id.Tier = tier; !tierOK {
+		out.bad.add("spec.tier", fmt.Errorf("unknown tier %q: want Admin or Baseline", o.Spec.Tier))
+	}
 	out.parsed = out.newRules()
 	if !out.parseSubject(&o.Spec.Subject) || !tierOK {
 		return out
@@ -55,26 +58,16 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// tierOf returns the tier of a ClusterNetworkPolicy, and whether it is a known one.
-func tierOf(t v1alpha2.Tier) (Tier, bool) {
-	switch t {
-	case v1alpha2.AdminTier:
-		return TierAdmin, true
-	case v1alpha2.BaselineTier:
-		return TierBaseline, true
-	default:
-		return TierAdmin, false
+// tiersOf and actionsOf are the tiers and actions of the API. An unknown tier counts as the
+// first one, an unknown action as one that denies.
+var (
+	tiersOf   = map[v1alpha2.Tier]Tier{v1alpha2.AdminTier: TierAdmin, v1alpha2.BaselineTier: TierBaseline}
+	actionsOf = map[v1alpha2.ClusterNetworkPolicyRuleAction]Action{
+		v1alpha2.ClusterNetworkPolicyRuleActionAccept: Accept,
+		v1alpha2.ClusterNetworkPolicyRuleActionDeny:   Deny,
+		v1alpha2.ClusterNetworkPolicyRuleActionPass:   Pass,
 	}
-}
-
-func (o *PolicyObject) parseTier(t v1alpha2.Tier) bool {
-	tier, ok := tierOf(t)
-	if !ok {
-		o.bad.add("spec.tier", fmt.Errorf("unknown tier %q: want Admin or Baseline", t))
-	}
-	o.id.Tier = tier
-	return ok
-}
+)
 
 // errOneField means that a struct of which exactly one field must be set has none that is
 // known, or several.
@@ -108,14 +101,9 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 		name += fmt.Sprintf(" %q", in.name)
 	}
 	r := ruleBuilder{policy: o, rules: o.parsed, direction: in.direction, rule: Rule{Name: name, AllPorts: len(in.protocols) == 0}}
-	switch in.action {
-	case v1alpha2.ClusterNetworkPolicyRuleActionAccept:
-		r.rule.Action = Accept
-	case v1alpha2.ClusterNetworkPolicyRuleActionDeny:
-		r.rule.Action = Deny
-	case v1alpha2.ClusterNetworkPolicyRuleActionPass:
-		r.rule.Action = Pass
-	default:
+	if action, known := actionsOf[in.action]; known {
+		r.rule.Action = action
+	} else {
 		r.rule.Action = Deny
 		o.bad.add(field+".action", fmt.Errorf("unknown action %q: want Accept, Deny or Pass", in.action))
 	}
@@ -182,7 +170,7 @@ func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.Cl
 		if err != nil {
 			return err
 		}
-		r.rule.Blocks = append(r.rule.Blocks, rangeOf(p))
+		r.rule.Blocks = append(r.rule.Blocks, RangeOf(p))
 	}
 	return nil
 }

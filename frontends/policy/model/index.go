@@ -52,22 +52,16 @@ func (x *labelIndex[T]) each(labels []label, f func(T)) {
 // the label of the pods if they require one, and that of the namespaces otherwise.
 type clusterIndex[T comparable] struct{ byPod, byNamespace labelIndex[T] }
 
-// of returns the index that a pair of selectors belongs to, and the selector to use there.
-func (x *clusterIndex[T]) of(namespaces, pods *selector) (*labelIndex[T], *selector) {
+// of returns the index that has objects with these selectors, and the selector by which it has
+// them. Objects without a selector of namespaces are in own.
+func (x *clusterIndex[T]) of(namespaces, pods *selector, own *labelIndex[T]) (*labelIndex[T], *selector) {
+	if namespaces == nil {
+		return own, pods
+	}
 	if _, ok := pods.required(); ok {
 		return &x.byPod, pods
 	}
 	return &x.byNamespace, namespaces
-}
-
-func (x *clusterIndex[T]) add(namespaces, pods *selector, v T) {
-	in, s := x.of(namespaces, pods)
-	in.add(s, v)
-}
-
-func (x *clusterIndex[T]) remove(namespaces, pods *selector, v T) {
-	in, s := x.of(namespaces, pods)
-	in.remove(s, v)
 }
 
 func (x *clusterIndex[T]) each(namespace, pod []label, f func(T)) {

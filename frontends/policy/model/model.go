@@ -250,14 +250,11 @@ func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 	if o == nil {
 		delete(m.policies, id)
 	} else {
-		var before findings
 		if p == nil {
-			p = &policy{}
+			p = &policy{object: &PolicyObject{}}
 			m.policies[id] = p
-		} else {
-			before = p.object.bad
 		}
-		m.logFindings(id.Kind(), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, before, o.bad)
+		m.logFindings(id.Kind(), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, p.object.bad, o.bad)
 		p.object, p.parsed = o, nil
 		m.indexPolicy(p, true)
 		m.touchSubjects(o)
@@ -273,20 +270,12 @@ func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 // indexPolicy adds a policy to its index, or removes it.
 func (m *Model) indexPolicy(p *policy, add bool) {
 	o := p.object
-	if o.namespaces != nil {
-		if add {
-			m.clusterPolicies.add(o.namespaces, o.pods, p)
-		} else {
-			m.clusterPolicies.remove(o.namespaces, o.pods, p)
-		}
-		return
-	}
 	n := m.namespace(o.id.Namespace)
-	if add {
-		n.policies.add(o.pods, p)
-		return
+	if in, by := m.clusterPolicies.of(o.namespaces, o.pods, &n.policies); add {
+		in.add(by, p)
+	} else {
+		in.remove(by, p)
 	}
-	n.policies.remove(o.pods, p)
 	m.forgetNamespace(n)
 }
 
@@ -316,14 +305,10 @@ func (m *Model) SetNode(o *NodeObject) {
 	if o.node.Name != m.cfg.NodeName {
 		return
 	}
-	var before findings
-	if m.node != nil {
-		before = m.node.bad
-	}
-	m.logFindings("Node", types.NamespacedName{Name: o.node.Name}, before, o.bad)
-	same := m.node != nil && slices.Equal(m.node.node.Addresses, o.node.Addresses)
+	was := cmp.Or(m.node, &NodeObject{})
+	m.logFindings("Node", types.NamespacedName{Name: o.node.Name}, was.bad, o.bad)
 	m.node = o
-	if !same {
+	if !slices.Equal(was.node.Addresses, o.node.Addresses) {
 		m.reclaim()
 	}
 }
@@ -335,14 +320,10 @@ func (m *Model) DeleteNode(string) { m.stats.NodeEvents++ }
 // SetServiceCIDR stores a ServiceCIDR.
 func (m *Model) SetServiceCIDR(o *ServiceCIDRObject) {
 	m.stats.ServiceCIDREvents++
-	var before findings
-	was := m.cidrs[o.name]
-	if was != nil {
-		before = was.bad
-	}
-	m.logFindings("ServiceCIDR", types.NamespacedName{Name: o.name}, before, o.bad)
+	was := cmp.Or(m.cidrs[o.name], &ServiceCIDRObject{})
+	m.logFindings("ServiceCIDR", types.NamespacedName{Name: o.name}, was.bad, o.bad)
 	m.cidrs[o.name] = o
-	if was == nil || !slices.Equal(was.ranges, o.ranges) {
+	if !slices.Equal(was.ranges, o.ranges) {
 		m.reclaim()
 	}
 }

@@ -28,20 +28,15 @@ func (n narrowings) add(addresses []netip.Addr) {
 
 // set adds the members whose change may take something away.
 func (n narrowings) set(s *set, c *SetChange) {
-	members := [2][]Member{c.Removed}
+	members := c.Removed
 	switch s.action {
-	case Accept:
 	case Deny:
-		members[0] = c.Added
+		members = c.Added
 	case Pass:
-		members[1] = c.Added
-	default:
-		panic(fmt.Sprintf("model: action %d", s.action))
+		members = slices.Concat(c.Removed, c.Added)
 	}
-	for _, some := range members {
-		for _, m := range some {
-			n[m.Addr] = struct{}{}
-		}
+	for _, m := range members {
+		n[m.Addr] = struct{}{}
 	}
 }
 

@@ -154,9 +154,9 @@ func parseBlock(cidr string, except []string) ([]Range, error) {
 		if e.Addr().BitLen() != whole.Addr().BitLen() {
 			return nil, fmt.Errorf("except %s is not of the same family as %s", text, cidr)
 		}
-		out = append(out, rangeOf(e))
+		out = append(out, RangeOf(e))
 	}
-	return subtract(rangeOf(whole), out), nil
+	return subtract(RangeOf(whole), out), nil
 }
 
 // errNamedRange means that a named port has an endPort.
@@ -218,7 +218,7 @@ func (r *ruleBuilder) done() Rule {
 		s.action = r.rule.Action
 		r.rule.Pods = r.rules.set(r.rule.Pods, s)
 	}
-	r.rule.Blocks = slices.Clip(mergeRanges(r.rule.Blocks))
+	r.rule.Blocks = slices.Clip(MergeRanges(r.rule.Blocks))
 	for _, n := range r.named {
 		for _, s := range r.destinations() {
 			s.action, s.port, s.protocol = r.rule.Action, n.name, n.protocol

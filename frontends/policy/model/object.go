@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"hash/maphash"
 	"net/netip"
 	"slices"
@@ -47,47 +48,16 @@ func writePort(h *maphash.Hash, p namedPort) {
 	_, _ = h.Write([]byte{0, byte(p.protocol), byte(p.port >> 8), byte(p.port)})
 }
 
-// ParsePod returns what the model keeps of a Pod. It keeps the strings of the name, the UID
-// and the values of labels, which decoders allocate on their own. A pod from a manifest may
-// have no UID: then its name is used.
+// ParsePod returns what the model keeps of a Pod. A pod from a manifest may have no UID: then
+// its name is used.
 func ParsePod(o *corev1.Pod) *PodObject {
-	out := &PodObject{podFacts: podFacts{
-		name: types.NamespacedName{Namespace: intern(o.Namespace), Name: o.Name}, uid: o.UID,
-		created: o.CreationTimestamp.Unix(), node: intern(o.Spec.NodeName),
-	}, labels: parseLabels(o.Labels)}
-	out.defaultUID()
-	if hasNoAddress(o.Status.Phase, o.Spec.HostNetwork) {
-		return out
+	message, err := o.Marshal()
+	out, err2 := UnmarshalPod(message)
+	if err = cmp.Or(err, err2); err != nil {
+		out = &PodObject{podFacts: podFacts{name: types.NamespacedName{Namespace: intern(o.Namespace), Name: o.Name}, uid: o.UID}}
+		out.bad.add("object", err)
 	}
-	texts := make([]string, 0, 2)
-	for i := range o.Status.PodIPs {
-		texts = append(texts, o.Status.PodIPs[i].IP)
-	}
-	out.parseAddresses(o.Status.PodIP, texts)
-	out.parsePorts(&o.Spec)
 	return out
-}
-
-// defaultUID sets the UID of a pod that has none.
-func (p *podFacts) defaultUID() {
-	if p.uid == "" {
-		p.uid = types.UID(p.name.String())
-	}
-}
-
-// hasNoAddress reports whether a pod has ended, or is in the network of the host.
-func hasNoAddress(phase corev1.PodPhase, hostNetwork bool) bool {
-	return hostNetwork || phase == corev1.PodSucceeded || phase == corev1.PodFailed
-}
-
-// parseAddresses reads status.podIPs, or status.podIP of an old object.
-func (p *podFacts) parseAddresses(podIP string, podIPs []string) {
-	switch {
-	case len(podIPs) > 0:
-		p.setAddresses("status.podIPs", podIPs)
-	case podIP != "":
-		p.setAddresses("status.podIP", []string{podIP})
-	}
 }
 
 // setAddresses parses the addresses in a field.
@@ -119,28 +89,6 @@ func (p *podFacts) absent() bool { return !p.addrs[0].IsValid() }
 
 // maxNamedPorts is the number of named ports of a pod that count.
 const maxNamedPorts = 1000
-
-// parsePorts reads the named ports of the containers, and after them those of the sidecars:
-// init containers that keep running (rule 27). A name means the first port with it for each
-// protocol (rule 25).
-func (p *PodObject) parsePorts(spec *corev1.PodSpec) {
-	for i := range spec.Containers {
-		p.addPorts(spec.Containers[i].Ports)
-	}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			p.addPorts(c.Ports)
-		}
-	}
-	p.ports = slices.Clip(p.ports)
-}
-
-func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
-	for i := range ports {
-		p.addPort(ports[i].Name, ports[i].Protocol, ports[i].ContainerPort)
-	}
-}
 
 func (p *PodObject) addPort(name string, protocol corev1.Protocol, number int32) {
 	proto, err := network.ParseProtocol(protocol)

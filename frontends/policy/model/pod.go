@@ -123,11 +123,7 @@ func (m *Model) SetPod(o *PodObject) {
 		was = n.pods[o.name.Name]
 	}
 	if o.node == m.cfg.NodeName {
-		var before *podFacts
-		if was != nil {
-			before = &was.podFacts
-		}
-		m.reportPod(&o.podFacts, before)
+		m.reportPod(&o.podFacts, &cmp.Or(was, &pod{}).podFacts)
 	}
 	if o.absent() {
 		m.aroundPod(o.name, "", func() { m.replacePod(was, nil) })
@@ -301,19 +297,16 @@ func (m *Model) reclaim() {
 
 // reportPod reports the invalid and the ignored addresses of a pod of this node.
 func (m *Model) reportPod(o, was *podFacts) {
-	var before findings
-	if was != nil {
-		if before = was.bad; was.equal(o) {
-			return
-		}
+	if was.equal(o) {
+		return
 	}
-	m.logFindings("Pod", o.name, before, o.bad)
+	m.logFindings("Pod", o.name, was.bad, o.bad)
 	for _, f := range o.bad {
-		if !slices.Contains(before, f) {
+		if !slices.Contains(was.bad, f) {
 			m.notifyPod(o, InvalidAddress, "The address is ignored: "+f.String()+".")
 		}
 	}
-	if was == nil || was.addrs != o.addrs {
+	if was.addrs != o.addrs {
 		m.reportIgnored(o)
 	}
 }

@@ -226,8 +226,8 @@ func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
 					c.Removed = append(c.Removed, member)
 				}
 			}
-			slices.SortFunc(c.Added, compareMembers)
-			slices.SortFunc(c.Removed, compareMembers)
+			slices.SortFunc(c.Added, CompareMembers)
+			slices.SortFunc(c.Removed, CompareMembers)
 			narrowed.set(s, &c)
 			if len(c.Added)+len(c.Removed) == 0 {
 				continue

@@ -152,11 +152,7 @@ func (m *Model) setSandbox(o *SandboxObject) {
 	if was != nil && was.pod.equal(&o.pod) {
 		return
 	}
-	var before *podFacts
-	if was != nil {
-		before = &was.pod.podFacts
-	}
-	m.reportPod(&o.pod.podFacts, before)
+	m.reportPod(&o.pod.podFacts, &cmp.Or(was, &SandboxObject{}).pod.podFacts)
 	m.deleteSandbox(o.id)
 	if o.pod.absent() {
 		return

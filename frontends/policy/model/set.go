@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -45,16 +44,7 @@ func (s *selection) text() string {
 	if s.local {
 		out += " on this node"
 	}
-	switch s.action {
-	case Accept:
-		return out
-	case Deny:
-		return out + " to deny"
-	case Pass:
-		return out + " to pass"
-	default:
-		panic(fmt.Sprintf("model: action %d", s.action))
-	}
+	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
 // matchesNamespace reports whether pods of a namespace are selected. While the labels of a
@@ -213,7 +203,7 @@ func (m *Model) fill(sets []*set) {
 // sortMembers sorts members in place, and removes duplicates: an address that several pods
 // have is found several times.
 func sortMembers(in []Member) []Member {
-	slices.SortFunc(in, compareMembers)
+	slices.SortFunc(in, CompareMembers)
 	return slices.Clip(slices.Compact(in))
 }
 
@@ -250,7 +240,7 @@ func (m *Model) appendPod(out []Member, s *set, p *pod) []Member {
 	return out
 }
 
-func compareMembers(a, b Member) int {
+func CompareMembers(a, b Member) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
@@ -260,11 +250,10 @@ func (m *Model) useSet(id SetID, sel *selection) *set {
 	if s == nil {
 		s = &set{selection: *sel, public: &Set{ID: id, Ports: sel.port != "", Comment: string(id)}}
 		m.sets[id] = s
-		if s.namespaces != nil {
-			m.clusterSets.add(s.namespaces, s.pods, s)
-		} else {
-			m.namespace(s.namespace).sets.add(s.pods, s)
-		}
+		n := m.namespace(s.namespace)
+		in, by := m.clusterSets.of(s.namespaces, s.pods, &n.sets)
+		in.add(by, s)
+		m.forgetNamespace(n)
 	}
 	s.users++
 	m.dirtySets[s] = struct{}{}
@@ -274,11 +263,8 @@ func (m *Model) useSet(id SetID, sel *selection) *set {
 // removeSet forgets a set without users.
 func (m *Model) removeSet(s *set) {
 	delete(m.sets, s.public.ID)
-	if s.namespaces != nil {
-		m.clusterSets.remove(s.namespaces, s.pods, s)
-		return
-	}
 	n := m.namespace(s.namespace)
-	n.sets.remove(s.pods, s)
+	in, by := m.clusterSets.of(s.namespaces, s.pods, &n.sets)
+	in.remove(by, s)
 	m.forgetNamespace(n)
 }

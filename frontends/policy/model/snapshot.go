@@ -40,9 +40,12 @@ func (m *Model) Snapshot() Snapshot {
 	if m.reportedNode != nil {
 		out.Node = *m.reportedNode
 	}
-	out.Pods = slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
+	out.Pods = m.Pods()
 	for _, id := range slices.SortedFunc(maps.Keys(m.active), ComparePolicies) {
-		if state, ok := m.policyState(id); ok {
+		if state := (PolicyState{Policy: m.Policy(id)}); state.Policy != nil {
+			if q := m.policies[id]; q != nil {
+				state.Problems = q.object.bad.texts()
+			}
 			out.Policies = append(out.Policies, state)
 		}
 	}
@@ -61,20 +64,6 @@ func (m *Model) Policy(id PolicyID) *Policy {
 		return a.reported
 	}
 	return nil
-}
-
-// policyState returns a policy as of the last Refresh with its problems, false if it applies
-// to no pod of this node.
-func (m *Model) policyState(id PolicyID) (PolicyState, bool) {
-	p := m.Policy(id)
-	if p == nil {
-		return PolicyState{}, false
-	}
-	out := PolicyState{Policy: p}
-	if q := m.policies[id]; q != nil {
-		out.Problems = q.object.bad.texts()
-	}
-	return out, true
 }
 
 // Pods returns the pods of this node as of the last Refresh, sorted by UID.

@@ -83,12 +83,13 @@ func (p *Plugin) Run(ctx context.Context) {
 	// known is true while pods of the runtime may count, lost is when the connection ended.
 	known, lost := false, time.Now()
 	for {
-		s := &session{Plugin: p, wait: p.cfg.Wait, changes: make(chan change, maxChanges)}
+		s := &session{Plugin: p, changes: make(chan change, maxChanges)}
+		s.wait.Store(int64(p.cfg.Wait))
 		err := s.run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if s.isComplete() {
+		if s.complete.Load() {
 			retry, reported, known, lost = minRetry, "", true, time.Now()
 		}
 		if text := err.Error(); text != reported {
@@ -101,12 +102,10 @@ func (p *Plugin) Run(ctx context.Context) {
 			// It does not report their end any more, and other pods get their addresses.
 			p.apply(func(m *model.Model) { m.SetSandboxes(nil) })
 		}
-		t := time.NewTimer(min(retry, p.cfg.Forget))
 		select {
 		case <-ctx.Done():
-			t.Stop()
 			return
-		case <-t.C:
+		case <-time.After(min(retry, p.cfg.Forget)):
 		}
 		retry = min(2*retry, maxRetry)
 	}

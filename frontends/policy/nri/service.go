@@ -73,10 +73,8 @@ func method[Req any, PtrReq interface {
 
 // configure subscribes to events.
 func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nripb.ConfigureResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if limit := time.Duration(req.GetRequestTimeout()) * time.Millisecond / 2; limit > 0 {
-		s.wait = min(s.wait, limit)
+		s.wait.Store(min(s.wait.Load(), int64(limit)))
 	}
 	s.cfg.Logger.Info("connected to the container runtime", "name", truncate(req.GetRuntimeName()), "version", truncate(req.GetRuntimeVersion()))
 	return &nripb.ConfigureResponse{Events: int32(subscription)}, nil
@@ -93,7 +91,8 @@ func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) 
 	if !req.GetMore() {
 		all := s.report.running()
 		ended := len(s.report.pods) - len(all)
-		s.report, s.complete = report{}, true
+		s.report = report{}
+		s.complete.Store(true)
 		s.enqueue(func(m *model.Model) {
 			m.SetSandboxes(all)
 			s.counters.connected.Store(true)
@@ -116,11 +115,9 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 		s.counters.requests.Add(1)
 		id := p.GetId()
 		delivered := s.enqueue(func(m *model.Model) { m.DeleteSandbox(id) })
-		t := time.NewTimer(s.bound())
-		defer t.Stop()
 		select {
 		case <-delivered:
-		case <-t.C:
+		case <-time.After(time.Duration(s.wait.Load())):
 		case <-ctx.Done():
 		}
 	default:
@@ -132,9 +129,8 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 // start delivers a pod that starts, and waits for the commit that has it if the pod has an
 // address.
 func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
-	began, wait := time.Now(), s.bound()
-	t := time.NewTimer(wait)
-	defer t.Stop()
+	began, wait := time.Now(), time.Duration(s.wait.Load())
+	late := time.After(wait)
 	delivered := s.enqueue(func(m *model.Model) { m.SetSandbox(o) })
 	if len(p.GetIps()) == 0 {
 		return
@@ -148,7 +144,7 @@ func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.Sandb
 		case <-committed:
 			s.cfg.Isolated(time.Since(began))
 			s.cfg.Logger.Debug("the policies of a new pod are in force", "namespace", p.GetNamespace(), "name", p.GetName(), "wait", time.Since(began))
-		case <-t.C:
+		case <-late:
 			s.counters.late.Add(1)
 			s.cfg.Isolated(wait)
 			s.cfg.Logger.Warn("a pod starts before its policies are in force", "namespace", p.GetNamespace(), "name", p.GetName(), "wait", wait)
@@ -156,13 +152,6 @@ func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.Sandb
 		}
 		return
 	}
-}
-
-// bound returns what bounds the time until a request is answered.
-func (s *session) bound() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.wait
 }
 
 // parse returns what the model keeps of a pod, nil if it is not valid.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	nrinet "github.com/containerd/nri/pkg/net"
@@ -45,11 +46,12 @@ type session struct {
 	// fail ends the session; the first reason is the one that counts.
 	fail context.CancelCauseFunc
 
-	mu sync.Mutex
 	// complete is true once the runtime has reported everything that runs.
-	complete bool
-	// wait bounds the time until a request is answered.
-	wait time.Duration
+	complete atomic.Bool
+	// wait bounds the time until a request is answered: a time.Duration.
+	wait atomic.Int64
+
+	mu sync.Mutex
 	// report has the parts of the first report that have arrived.
 	report report
 }
@@ -118,7 +120,7 @@ func (s *session) run(ctx context.Context) error {
 
 // expire ends a session in which the runtime has not reported its pods.
 func (s *session) expire() {
-	if !s.isComplete() {
+	if !s.complete.Load() {
 		s.fail(errNotSynced)
 	}
 }
@@ -149,11 +151,4 @@ func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan st
 		s.fail(errBusy)
 	}
 	return out
-}
-
-// isComplete reports whether the runtime has reported everything that runs.
-func (s *session) isComplete() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.complete
 }

@@ -47,8 +47,9 @@ func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
 			}
 		}
 		name := policyName(id)
-		c := b.counter(DropCounter, name+"-"+d.String(), name+" "+d.String()+" is left out", id)
-		b.add(id, c.counter.GetComment(), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
+		about := name + " " + d.String() + " is left out"
+		c := b.counter(DropCounter, name+"-"+d.String(), about, id)
+		b.add(id, comment(about), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
 	}
 	if len(b.rules) == 0 {
 		return nil

@@ -134,8 +134,8 @@ func (b *chainBuilder) dispatch(of model.PolicyID, p model.Protocol, rules []mod
 	}
 	m := b.intern(identify(texts...), "dispatch", "", func(name string) *object {
 		return &object{
-			verdicts: &weftv1.Set{Name: name, Type: portType + " : verdict", Flags: []string{"interval"}, Elements: elements},
-			needs:    needs, owners: []model.PolicyID{of},
+			content:  &weftv1.Set{Name: name, Type: portType + " : verdict", Flags: []string{"interval"}, Elements: elements},
+			verdicts: true, needs: needs, owners: []model.PolicyID{of},
 		}
 	})
 	b.add(of, "", match{"meta l4proto " + p.String() + " " + destinationPort + " vmap @" + m.name, m})

@@ -33,16 +33,16 @@ func newLeftovers(of *weftv1.Table) leftovers {
 		}
 	}
 	for _, c := range of.GetChains() {
-		add(c.GetName(), &object{chain: c})
+		add(c.GetName(), &object{content: c})
 	}
 	for _, s := range of.GetSets() {
-		add(s.GetName(), &object{set: s})
+		add(s.GetName(), &object{content: s})
 	}
 	for _, m := range of.GetMaps() {
-		add(m.GetName(), &object{verdicts: m})
+		add(m.GetName(), &object{content: m, verdicts: true})
 	}
 	for _, c := range of.GetObjects() {
-		add(c.GetName(), &object{counter: c})
+		add(c.GetName(), &object{content: c})
 	}
 	return out
 }
@@ -55,19 +55,7 @@ func (l leftovers) adopt(o *object) bool {
 		return false
 	}
 	delete(l, o.name)
-	switch {
-	case o.chain != nil:
-		return proto.Equal(o.chain, was.chain)
-	case o.set != nil:
-		return proto.Equal(o.set, was.set)
-	case o.verdicts != nil:
-		return proto.Equal(o.verdicts, was.verdicts)
-	case o.counter != nil:
-		return proto.Equal(o.counter, was.counter)
-	default:
-		// A set of pods is declared with other members.
-		return false
-	}
+	return proto.Equal(o.content, was.content)
 }
 
 // sorted returns them by name.

@@ -38,7 +38,7 @@ func TestNewLeftovers(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
-	if left := newLeftovers(leftTable())[hashed("sel")]; left.set.GetComment() != "" {
+	if left := newLeftovers(leftTable())[hashed("sel")]; left.content.(*weftv1.Set).GetComment() != "" {
 		t.Error("the second part of a set replaces the first")
 	}
 	// What the aggregator adopted from the kernel has no types.
@@ -61,14 +61,14 @@ func TestAdoptLeftovers(t *testing.T) {
 		o    *object
 		same bool
 	}{
-		{"the same chain", named(hashed("policy")+"-shop/db", &object{chain: in.Chains[1]}), true},
-		{"another chain", named(hashed("policy")+"-shop/db", &object{chain: chain(hashed("policy")+"-shop/db", "drop")}), false},
-		{"the same set", named(hashed("sel"), &object{set: in.Sets[1]}), true},
-		{"another set", named(hashed("sel"), &object{set: in.Sets[2]}), false},
+		{"the same chain", named(hashed("policy")+"-shop/db", &object{content: in.Chains[1]}), true},
+		{"another chain", named(hashed("policy")+"-shop/db", &object{content: chain(hashed("policy")+"-shop/db", "drop")}), false},
+		{"the same set", named(hashed("sel"), &object{content: in.Sets[1]}), true},
+		{"another set", named(hashed("sel"), &object{content: in.Sets[2]}), false},
 		{"a set of pods", named(hashed("sel"), &object{members: &members{}}), false},
-		{"the same map", named(hashed("dispatch"), &object{verdicts: in.Maps[1]}), true},
-		{"the same counter", named(hashed("rule")+"-shop/db", &object{counter: in.Objects[0]}), true},
-		{"a new chain", named("policy-abcdefabcd", &object{chain: in.Chains[1]}), false},
+		{"the same map", named(hashed("dispatch"), &object{content: in.Maps[1], verdicts: true}), true},
+		{"the same counter", named(hashed("rule")+"-shop/db", &object{content: in.Objects[0]}), true},
+		{"a new chain", named("policy-abcdefabcd", &object{content: in.Chains[1]}), false},
 	} {
 		left := newLeftovers(leftTable())
 		if got := left.adopt(test.o); got != test.same {

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -83,7 +82,7 @@ func (m *members) withdraw() {
 		m.state[k] = inModel
 		m.changed = append(m.changed, k)
 	}
-	slices.SortFunc(m.changed, compareMembers)
+	slices.SortFunc(m.changed, model.CompareMembers)
 	m.missing = len(m.state)
 }
 
@@ -105,7 +104,7 @@ func (m *members) restore() {
 	for k := range m.state {
 		m.changed = append(m.changed, k)
 	}
-	slices.SortFunc(m.changed, compareMembers)
+	slices.SortFunc(m.changed, model.CompareMembers)
 }
 
 // flush returns what differs between the model and the kernel: everything that is to be
@@ -168,10 +167,6 @@ func (m *members) inForce() []model.Member {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, compareMembers)
+	slices.SortFunc(out, model.CompareMembers)
 	return out
-}
-
-func compareMembers(a, b model.Member) int {
-	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }

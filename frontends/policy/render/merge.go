@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func merge(rules []model.Rule) []model.Rule {
 		}
 		slices.Sort(m.Pods)
 		m.Pods = slices.Compact(m.Pods)
-		m.Blocks = union(m.Blocks)
+		m.Blocks = model.MergeRanges(m.Blocks)
 	}
 	return out
 }
@@ -65,25 +64,4 @@ func portsKey(r *model.Rule) string {
 		fmt.Fprintf(&b, "%q ", id)
 	}
 	return b.String()
-}
-
-// union sorts ranges, IPv4 first, and joins those that overlap or are adjacent.
-func union(all []model.Range) []model.Range {
-	slices.SortFunc(all, func(a, b model.Range) int {
-		return cmp.Or(a.First.Compare(b.First), a.Last.Compare(b.Last))
-	})
-	var out []model.Range
-	for _, r := range all {
-		if n := len(out); n > 0 && out[n-1].Last.BitLen() == r.First.BitLen() {
-			last := &out[n-1]
-			if next := last.Last.Next(); !next.IsValid() || r.First.Compare(next) <= 0 {
-				if r.Last.Compare(last.Last) > 0 {
-					last.Last = r.Last
-				}
-				continue
-			}
-		}
-		out = append(out, r)
-	}
-	return out
 }

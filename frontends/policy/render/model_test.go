@@ -111,7 +111,7 @@ func minus(a, b map[model.Member]struct{}) (out []model.Member) {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, compareMembers)
+	slices.SortFunc(out, model.CompareMembers)
 	return out
 }
 
@@ -207,9 +207,9 @@ func ports(texts ...string) (out []model.PortRange) {
 func blocks(texts ...string) (out []model.Range) {
 	for _, text := range texts {
 		p := netip.MustParsePrefix(text)
-		out = append(out, model.Range{First: p.Masked().Addr(), Last: lastOf(p)})
+		out = append(out, model.RangeOf(p.Masked()))
 	}
-	return union(out)
+	return model.MergeRanges(out)
 }
 
 // fixture is a renderer with the ruleset that its updates lead to.

@@ -3,8 +3,8 @@ package render
 import (
 	"fmt"
 
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"google.golang.org/protobuf/proto"
 )
 
 // object is a chain, a set or a counter that exists while something uses it. Its content
@@ -22,11 +22,10 @@ type object struct {
 	rejected bool
 	needs    []*object
 
-	// One of these is set. set and verdicts, a map, have elements that do not change.
-	chain    *weftv1.Chain
-	set      *weftv1.Set
-	verdicts *weftv1.Set
-	counter  *weftv1.Object
+	// One of these is set. content is a *weftv1.Chain, Object or Set; a set, or the map of
+	// verdicts, has elements that do not change.
+	content  proto.Message
+	verdicts bool
 	members  *members
 
 	// owners are the policies that the rules of a chain come from, in order; the last one

@@ -29,7 +29,7 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 			break
 		}
 		// A set belongs to a policy whose chain names it.
-		if user.uses > 0 && user.chain != nil && slices.Contains(user.needs, of) {
+		if _, isChain := user.content.(*weftv1.Chain); isChain && user.uses > 0 && slices.Contains(user.needs, of) {
 			id = user.owner(0)
 		}
 	}

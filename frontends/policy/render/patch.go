@@ -18,19 +18,19 @@ type patch struct {
 
 // declare declares an object.
 func (p *patch) declare(o *object) {
-	switch {
-	case o.chain != nil:
-		p.chains = append(p.chains, o.chain)
-	case o.counter != nil:
-		p.counters = append(p.counters, o.counter)
-	case o.set != nil:
-		p.sets = append(p.sets, o.set)
-	case o.verdicts != nil:
-		p.maps = append(p.maps, o.verdicts)
-	case o.members != nil:
-		p.sets = append(p.sets, o.members.declaration)
+	switch c := o.content.(type) {
+	case *weftv1.Chain:
+		p.chains = append(p.chains, c)
+	case *weftv1.Object:
+		p.counters = append(p.counters, c)
+	case *weftv1.Set:
+		if o.verdicts {
+			p.maps = append(p.maps, c)
+		} else {
+			p.sets = append(p.sets, c)
+		}
 	default:
-		panic("render: object " + o.name + " has no content")
+		p.sets = append(p.sets, o.members.message())
 	}
 }
 

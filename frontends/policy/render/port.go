@@ -91,7 +91,7 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 	// Ranges are not in an anonymous set of protocols and ports: the kernel would fill it
 	// after it has switched to the chain.
 	id := identify(append([]string{"ports"}, keys...)...)
-	set := b.intern(id, "range", "", func(name string) *object { return &object{set: intervals(name, portType, keys)} })
+	set := b.intern(id, "range", "", func(name string) *object { return &object{content: intervals(name, portType, keys)} })
 	return match{protocol + destinationPort + " @" + set.name, set}
 }
 

@@ -64,8 +64,8 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	}
 	return b.intern(identify(texts...), prefix, readable, func(name string) *object {
 		return &object{
-			chain: &weftv1.Chain{Name: name, Comment: comment(about), Rules: b.rules},
-			needs: b.needs, owners: b.owners,
+			content: &weftv1.Chain{Name: name, Comment: comment(about), Rules: b.rules},
+			needs:   b.needs, owners: b.owners,
 		}
 	})
 }
@@ -165,7 +165,7 @@ const DropCounter = "drop"
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
 	id := identify(prefix, readable, about, b.direction.String())
 	return b.intern(id, prefix, readable, func(name string) *object {
-		return &object{counter: &weftv1.Object{Kind: "counter", Name: name, Comment: comment(about)}, owners: []model.PolicyID{of}}
+		return &object{content: &weftv1.Object{Kind: "counter", Name: name, Comment: comment(about)}, owners: []model.PolicyID{of}}
 	})
 }
 
@@ -226,7 +226,7 @@ func (t *table) blocks(all []model.Range) *object {
 		texts[i+1] = rangeText(r)
 	}
 	return t.intern(identify(texts...), "block", "", func(name string) *object {
-		return &object{set: intervals(name, t.family.address, texts[1:])}
+		return &object{content: intervals(name, t.family.address, texts[1:])}
 	})
 }
 
@@ -250,20 +250,10 @@ func rangeText(r model.Range) string {
 	for bits < 8*len(first) && bit(first, bits) == bit(last, bits) {
 		bits++
 	}
-	if p := netip.PrefixFrom(r.First, bits); p.Masked().Addr() == r.First && lastOf(p) == r.Last {
+	if p := netip.PrefixFrom(r.First, bits).Masked(); model.RangeOf(p) == r {
 		return p.String()
 	}
 	return r.First.String() + "-" + r.Last.String()
 }
 
 func bit(b []byte, i int) byte { return b[i/8] >> (7 - i%8) & 1 }
-
-// lastOf returns the last address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < 8*len(b); i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
-}

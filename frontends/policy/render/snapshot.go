@@ -42,20 +42,12 @@ func (t *table) message() *weftv1.Table {
 			declared = append(declared, o)
 		}
 	}
+	var all patch
 	for _, o := range declared {
-		switch {
-		case o.chain != nil:
-			out.Chains = append(out.Chains, o.chain)
-		case o.counter != nil:
-			out.Objects = append(out.Objects, o.counter)
-		case o.set != nil:
-			out.Sets = append(out.Sets, o.set)
-		case o.verdicts != nil:
-			out.Maps = append(out.Maps, o.verdicts)
-		default:
-			out.Sets = append(out.Sets, o.members.message())
-		}
+		all.declare(o)
 	}
+	out.Chains, out.Objects = append(out.Chains, all.chains...), all.counters
+	out.Sets, out.Maps = append(out.Sets, all.sets...), append(out.Maps, all.maps...)
 	return out
 }
 
@@ -146,11 +138,11 @@ func (t *table) cleanup() *weftv1.TablePatch {
 	idle = append(t.left.sorted(), idle...)
 	t.left = nil
 	for _, o := range idle {
-		switch {
-		case o.chain != nil:
+		switch c := o.content.(type) {
+		case *weftv1.Chain:
 			out.DeleteChains = append(out.DeleteChains, o.name)
-		case o.counter != nil:
-			out.DeleteObjects = append(out.DeleteObjects, &weftv1.ObjectReference{Kind: o.counter.GetKind(), Name: o.name})
+		case *weftv1.Object:
+			out.DeleteObjects = append(out.DeleteObjects, &weftv1.ObjectReference{Kind: c.GetKind(), Name: o.name})
 		default:
 			out.DeleteSets = append(out.DeleteSets, o.name)
 		}

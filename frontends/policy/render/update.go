@@ -284,10 +284,10 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	var ranges []model.Range
 	for _, p := range all {
 		if t.has(p.Addr()) {
-			ranges = append(ranges, model.Range{First: p.Masked().Addr(), Last: lastOf(p)})
+			ranges = append(ranges, model.RangeOf(p.Masked()))
 		}
 	}
-	t.cidrs, t.wantedCIDRs = union(ranges), nil
+	t.cidrs, t.wantedCIDRs = model.MergeRanges(ranges), nil
 	for _, r := range t.cidrs {
 		t.wantedCIDRs = append(t.wantedCIDRs, rangeText(r))
 	}

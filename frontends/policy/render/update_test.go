@@ -232,7 +232,7 @@ func TestOwner(t *testing.T) {
 	for name, o := range f.r.tables[0].byName {
 		got := owner("chain", name, 1)
 		switch {
-		case strings.HasPrefix(name, "policy-") && !strings.Contains(o.chain.GetComment(), got[:min(len(got), 60)]),
+		case strings.HasPrefix(name, "policy-") && !strings.Contains(o.content.(*weftv1.Chain).GetComment(), got[:min(len(got), 60)]),
 			strings.HasPrefix(name, "sel-") && got == "none",
 			strings.HasPrefix(name, "block-") && got != "shop/db",
 			strings.HasPrefix(name, "rule-") && got == "none":

@@ -168,15 +168,12 @@ func (w *Writer) Run(ctx context.Context) {
 			w.write(ctx, name)
 			continue
 		}
-		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			t.Stop()
 			return
 		case <-w.nudge:
-		case <-t.C:
+		case <-time.After(wait):
 		}
-		t.Stop()
 	}
 }
 
