@@ -38,7 +38,7 @@ type wedge struct {
 	t     *testing.T
 	stack *stack
 	// kernel reads the node's rules.
-	kernel *kernel.Conn
+	kernel *kernel.Reader
 	*rand.Rand
 	// objects are those that exist.
 	objects map[string]source.Object
@@ -176,21 +176,30 @@ func (w *wedge) good(i int) {
 	ip, to := netip.MustParseAddr(s.Spec.ClusterIP).As4(), netip.MustParseAddr(endpoint).As4()
 	slot := string(ip[:]) + "\x06\x00\x00\x00" + "\x00\x01\x00\x00" + "\x00\x00\x00\x00"
 	want := string(to[:]) + string([]byte{8000 >> 8, 8000 & 0xff, 0, 0})
-	for _, e := range w.read("endpoints", "ipv4_addr . inet_proto . inet_service . mark : ipv4_addr . inet_service") {
-		if e.Key == slot && e.Data == want {
-			return
-		}
+	e, ok, err := w.kernel.Element(table, w.declared("endpoints", "ipv4_addr . inet_proto . inet_service . mark : ipv4_addr . inet_service"), slot)
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	w.t.Errorf("the good Service %s is in force, and the kernel does not have its endpoint %s", key, endpoint)
+	if !ok || e.Data != want {
+		w.t.Errorf("the good Service %s is in force, and the kernel does not have its endpoint %s", key, endpoint)
+	}
 }
 
-// read returns the elements of a map in the kernel.
-func (w *wedge) read(name, types string) []set.Element {
+// table is the table that TestWedge reads.
+var table = nft.TableID{Family: nft.FamilyIP, Name: "weft"}
+
+// declared returns the declaration of a map.
+func (w *wedge) declared(name, types string) *set.Set {
 	decl, err := set.CompileMap(nft.FamilyIP, &nft.Map{Name: name, Type: types})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	elements, err := w.kernel.DumpSet(nft.TableID{Family: nft.FamilyIP, Name: "weft"}, decl)
+	return decl
+}
+
+// read returns the elements of a map in the kernel.
+func (w *wedge) read(name, types string) []set.Element {
+	elements, err := w.kernel.Elements(table, w.declared(name, types))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -199,7 +208,14 @@ func (w *wedge) read(name, types string) []set.Element {
 
 // check compares what is said with what the kernel has, Service by Service.
 func (w *wedge) check() {
-	await(w.t, "the end of the backlog", func() bool { return w.f.Status().Pending.IsZero() && len(w.src.batches) == 0 })
+	// Large Services wait for small ones, and there may be very many.
+	for deadline := time.After(5 * time.Minute); !w.f.Status().Pending.IsZero() || len(w.src.batches) > 0; {
+		select {
+		case <-deadline:
+			w.t.Fatalf("after five minutes a change waits: %+v", w.f.publisher.Status())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 	said, has := make(map[string]bool), make(map[string]bool)
 	for _, s := range w.f.Model().Services {
 		o := w.f.publisher.Outcome(s.Name)
@@ -241,7 +257,7 @@ func TestWedge(t *testing.T) {
 	w.stack.log = slog.New(slog.DiscardHandler)
 	w.stack.aggregator(t)
 	var err error
-	if w.kernel, err = kernel.Open(kernel.Config{NetNS: w.stack.ns.FD()}); err != nil {
+	if w.kernel, err = kernel.OpenReader(kernel.Config{NetNS: w.stack.ns.FD()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.kernel.Close() })

@@ -87,7 +87,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	s.parseExternal(o, m.cfg.IgnoreExternalIPs)
 	s.parseRanges(o)
 	s.parseHealthPort(o)
-	seen := make(map[servicePort]struct{})
+	seen := make(map[servicePort]bool)
 	for i := range o.Spec.Ports {
 		p, field, err := parseServicePort(&o.Spec.Ports[i])
 		if err != nil {
@@ -175,26 +175,23 @@ var (
 // checkRepeats compares a port with those before it. If it repeats one of them, its
 // number is set to 0, so that the caller leaves it out. If only its nodePort repeats one,
 // that is set to 0. seen has the name, number and nodePort of each port, by itself.
-func (p *servicePort) checkRepeats(seen map[servicePort]struct{}) (field string, err error) {
+func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err error) {
 	name, number := servicePort{protocol: p.protocol, name: p.name}, servicePort{protocol: p.protocol, number: p.number}
-	if _, ok := seen[number]; ok {
+	switch {
+	case seen[number]:
 		p.number = 0
 		return ".port", errRepeatedPort
-	}
-	if _, ok := seen[name]; ok {
+	case seen[name]:
 		p.number = 0
 		return ".name", errRepeatedName
 	}
-	seen[name], seen[number] = struct{}{}, struct{}{}
-	if p.nodePort == 0 {
-		return "", nil
-	}
+	seen[name], seen[number] = true, true
 	node := servicePort{protocol: p.protocol, nodePort: p.nodePort}
-	if _, ok := seen[node]; ok {
+	if p.nodePort != 0 && seen[node] {
 		p.nodePort = 0
 		return ".nodePort", errRepeatedNode
 	}
-	seen[node] = struct{}{}
+	seen[node] = true
 	return "", nil
 }
 

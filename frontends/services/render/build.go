@@ -58,8 +58,6 @@ type builder struct {
 	service *model.Service
 	old     *rendered
 	out     *rendered
-	// users are the indexes of the listeners of old with a pool, once one must be known.
-	users map[*pool][]int
 	// wants are the lists that the listeners in out require.
 	wants []want
 	// revised are the pools of old that were updated in place.
@@ -227,6 +225,7 @@ func (b *builder) pool(from, to int, l list) *pool {
 		base.of = w.backends
 		return base
 	}
+	b.work += uint64(len(b.old.listeners))
 	if !b.stays(base, w.backends, l) {
 		base = base.clone()
 		b.work += uint64(base.slots.len())
@@ -240,17 +239,11 @@ func (b *builder) pool(from, to int, l list) *pool {
 // stays reports whether a pool can be updated in place for a list of a port: it must not
 // be shared with a listener that gets another pool.
 func (b *builder) stays(p *pool, backends *model.Backends, l list) bool {
-	if b.users == nil {
-		b.users = make(map[*pool][]int)
-		for i := range b.old.listeners {
-			was := &b.old.listeners[i]
-			b.users[was.main] = append(b.users[was.main], i)
-			b.users[was.local] = append(b.users[was.local], i)
-		}
-		b.work += uint64(len(b.old.listeners))
-	}
-	for _, i := range b.users[p] {
+	for i := range b.old.listeners {
 		was := &b.old.listeners[i]
+		if was.main != p && was.local != p {
+			continue
+		}
 		at := b.out.index(was.key, i)
 		if at < 0 {
 			continue
