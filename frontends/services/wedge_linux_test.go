@@ -48,6 +48,8 @@ type wedge struct {
 	// waits are the times until good Services were in force, starts those after a restart.
 	waits, starts []time.Duration
 	started       bool
+	// down is true while there is no process: the next good one changes then.
+	down bool
 	// commits is the largest number of commits from an event of a good one to that with it.
 	commits uint64
 }
@@ -59,7 +61,9 @@ func (w *wedge) set(objects ...source.Object) {
 		w.objects[fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())] = o
 		batch = append(batch, o.DeepCopyObject())
 	}
-	w.src.deliver(batch...)
+	if w.src != nil {
+		w.src.deliver(batch...)
+	}
 }
 
 func (w *wedge) remove(o source.Object) {
@@ -149,7 +153,14 @@ func (w *wedge) good(i int) {
 	endpoint := address("10.244.0.0", w.IntN(1<<16))
 	all[1].(*discoveryv1.EndpointSlice).Endpoints = []discoveryv1.Endpoint{{Addresses: []string{endpoint}}}
 	before, revision, began := w.f.publisher.Outcome(key), w.f.publisher.Status().Revision, time.Now()
+	if w.down {
+		w.src = nil
+	}
 	w.set(all...)
+	if w.down {
+		w.down = false
+		w.start()
+	}
 	deadline := time.After(time.Minute)
 	for {
 		if o := w.f.publisher.Outcome(key); o.State == publish.InForce && o.Revision > before.Revision {
@@ -293,7 +304,7 @@ func TestWedge(t *testing.T) {
 		if step%10 == 9 {
 			w.check()
 			w.stop()
-			w.start()
+			w.down = true
 			w.good(w.IntN(*wedgeGood))
 			w.check()
 		}
