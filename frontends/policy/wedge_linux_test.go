@@ -87,6 +87,8 @@ type wedge struct {
 	// waits are the times until good policies were in force, starts those after a restart.
 	waits, starts []time.Duration
 	started       bool
+	// down is true while there is no process: the next good one changes then.
+	down bool
 	// commits is the largest number of commits from an event of a good one to that with it.
 	commits uint64
 }
@@ -199,7 +201,14 @@ func (w *wedge) good(n int) {
 	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "good", Name: fmt.Sprint("good", n)}
 	before, revision, began := w.f.publisher.Outcome(id), w.f.publisher.Status().Revision, time.Now()
 	port := 1 + w.IntN(60_000)
+	if w.down {
+		w.src = nil
+	}
 	w.set(policyOf("good", id.Name, n, 1, func(int) int32 { return int32(port) }))
+	if w.down {
+		w.down = false
+		w.start()
+	}
 	deadline := time.After(time.Minute)
 	for {
 		if o := w.f.publisher.Outcome(id); o.State == publish.InForce && o.Revision > before.Revision {
@@ -387,7 +396,7 @@ func TestWedge(t *testing.T) {
 		if step%10 == 9 {
 			w.check()
 			w.stop()
-			w.start()
+			w.down = true
 			w.good(w.IntN(*wedgeGood))
 			w.check()
 		}

@@ -1,6 +1,10 @@
 package publish
 
-import "slices"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
 // keepRoom is the number of changes for which a set keeps its memory.
 const keepRoom = 256
@@ -33,27 +37,56 @@ func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	return out
 }
 
-// takeSome takes the smallest changes, and at least one, up to a total size; 0 means all. They are
-// in order.
-func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, most int, size func(*Change[K, V]) int) []Change[K, V] {
+// takeSome takes the smallest groups of changes, and at least one, up to a total size; 0 means
+// all. They are in order. Without a Divisible, each change is a group.
+func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, most int, size func(*Change[K, V]) int, d Divisible[V]) []Change[K, V] {
 	if most == 0 || len(s.items) < 2 {
 		return s.take(compare)
 	}
 	all := s.list(compare)
-	slices.SortStableFunc(all, func(a, b Change[K, V]) int { return size(&a) - size(&b) })
-	n, total := 0, 0
-	for n < len(all) && (n == 0 || total+size(&all[n]) <= most) {
-		total += size(&all[n])
-		n++
+	groups, sizes := join(all, d), make(map[int]int)
+	for i := range all {
+		sizes[groups[i]] += size(&all[i])
 	}
-	if n == len(all) {
-		return s.take(compare)
+	left := most
+	for n, g := range slices.SortedFunc(maps.Keys(sizes), func(a, b int) int { return cmp.Or(sizes[a]-sizes[b], a-b) }) {
+		if left -= sizes[g]; n > 0 && left < 0 {
+			delete(sizes, g)
+		}
 	}
-	for _, c := range all[:n] {
-		delete(s.items, c.Key)
+	s.items = make(map[K]Change[K, V])
+	taken := all[:0]
+	for i, c := range all {
+		if _, ok := sizes[groups[i]]; ok {
+			taken = append(taken, c)
+		} else {
+			s.items[c.Key] = c
+		}
 	}
-	slices.SortFunc(all[:n], func(a, b Change[K, V]) int { return compare(a.Key, b.Key) })
-	return all[:n]
+	return taken
+}
+
+// join numbers the groups of changes: those with a common move are in one.
+func join[K comparable, V any](all []Change[K, V], d Divisible[V]) []int {
+	groups, last := make([]int, len(all)), make(map[uint64]int)
+	for i := range all {
+		groups[i] = i
+		if d == nil {
+			continue
+		}
+		for move := range d.Moves(all[i].Old, all[i].New) {
+			if j, ok := last[move]; ok && groups[j] != groups[i] {
+				from := groups[j]
+				for n := range i {
+					if groups[n] == from {
+						groups[n] = groups[i]
+					}
+				}
+			}
+			last[move] = i
+		}
+	}
+	return groups
 }
 
 // take returns the changes in order, and empties the set.

@@ -273,3 +273,62 @@ func TestPortions(t *testing.T) {
 	}
 	n.mu.Unlock()
 }
+
+// TestDivided has an item that needs several updates: it is in force with the last one. If one is
+// rejected, nothing of the item stays, and the rest of it does not follow.
+func TestDivided(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	n.portion, n.divides = 10, true
+	run(t, n, agg)
+	await(t, "the empty snapshot", func() bool { return n.p.Status().Published })
+	var updates []string
+	judge := func(most int) publishtest.Judge {
+		return func(elements map[string]string) []*weftv1.Violation {
+			object := publishtest.Element(family, table, set, "a")
+			updates = append(updates, fmt.Sprint(len(elements[object])))
+			if o := n.p.Outcome("a"); o.State == InForce {
+				t.Error("a part of an item is said to be in force")
+			}
+			if len(elements[object]) <= most {
+				return nil
+			}
+			return []*weftv1.Violation{{Object: weftv1.ParseObjectName(object), Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
+		}
+	}
+	agg.Judge(judge(25))
+	n.want(map[string]string{"a": strings.Repeat("x", 35), "b": "1"})
+	await(t, "the refusal", func() bool { return n.left() == "a" && n.backlog.Oldest().IsZero() })
+	agg.Judge(nil)
+	if got := strings.Join(updates, " "); got != "0 10 20 30 0" || published(agg) != "b=1" {
+		t.Errorf("the updates have %s letters, want 0 10 20 30 0; %s is published", got, published(agg))
+	}
+	n.want(map[string]string{"a": ""})
+	await(t, "the end of the item", func() bool { return n.left() == "" })
+	updates = nil
+	agg.Judge(judge(50))
+	n.want(map[string]string{"a": strings.Repeat("x", 35)})
+	await(t, "the item", func() bool { return n.p.Outcome("a").State == InForce && n.backlog.Oldest().IsZero() })
+	agg.Judge(nil)
+	if got := strings.Join(updates, " "); got != "10 20 30 35" {
+		t.Errorf("the updates have %s letters, want 10 20 30 35", got)
+	}
+}
+
+// TestJoined has two large items of which one takes over from the other: they are in one update.
+func TestJoined(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	n.portion, n.divides = 10, true
+	run(t, n, agg)
+	await(t, "the empty snapshot", func() bool { return n.p.Status().Published })
+	var updates []string
+	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+		updates = append(updates, fmt.Sprint(len(elements)))
+		return nil
+	})
+	n.want(map[string]string{"a": strings.Repeat("x", 20), "b": "z", "c": strings.Repeat("x", 20), "d": strings.Repeat("y", 15)})
+	await(t, "all", func() bool { return len(agg.Elements()) == 4 && n.backlog.Oldest().IsZero() })
+	agg.Judge(nil)
+	if got := strings.Join(updates, " "); got != "1 2 2 4" {
+		t.Errorf("the updates have %s items, want 1 2 2 4", got)
+	}
+}

@@ -27,7 +27,7 @@ type Config[K comparable, V any] struct {
 	Socket string
 	// Publisher and Fragment are the names to publish under. Required.
 	Publisher, Fragment string
-	// Renderer has the content, and may be a Cleaner, Parts and Staged. Required.
+	// Renderer has the content, and may be a Cleaner, Parts, Staged and Divisible. Required.
 	Renderer Renderer[K, V]
 	// Observer is told what happens. Required.
 	Observer Observer[K, V]
@@ -38,8 +38,8 @@ type Config[K comparable, V any] struct {
 	// Backlog has the events that wait for a commit. Required.
 	Backlog *Backlog
 	// Portion is the Renderer.Size of the items of an update at most, the smallest first, so that
-	// large items do not delay small ones; 0 means no bound. It is for items that do not take
-	// anything over from each other.
+	// large items do not delay small ones; 0 means no bound. Items that take anything over from
+	// each other require a Renderer that is Divisible.
 	Portion int
 	// Keep is true if an item that a limit keeps out stays as it is in force. Otherwise nothing
 	// of a refused item stays.
@@ -145,10 +145,11 @@ type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
 	session *client.Session
-	// parts, cleaner and staged are the Renderer, or nil if it is not one.
-	parts   Parts[V]
-	cleaner Cleaner
-	staged  Staged
+	// parts, cleaner, staged and divisible are the Renderer, or nil if it is not one.
+	parts     Parts[V]
+	cleaner   Cleaner
+	staged    Staged
+	divisible Divisible[V]
 	// snapshot is true if the next update must be a snapshot: the first one, and the
 	// one after an update whose outcome is not known.
 	snapshot bool
@@ -184,6 +185,7 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
 	l.staged, _ = p.cfg.Renderer.(Staged)
+	l.divisible, _ = p.cfg.Renderer.(Divisible[V])
 	return l
 }
 
@@ -231,7 +233,16 @@ func (l *loop[K, V]) portion() []Change[K, V] {
 	if l.snapshot {
 		most = 0
 	}
-	return l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) })
+	out := l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) }, l.divisible)
+	if l.divisible == nil || most == 0 || len(out) != 1 {
+		return out
+	}
+	c := &out[0]
+	if next := l.divisible.Step(c.Old, c.New, most); next != c.New {
+		l.pending.add([]Change[K, V]{{Key: c.Key, Old: next, New: c.New}})
+		c.New = next
+	}
+	return out
 }
 
 // checkAnswered reports that everything known is in force, if that is so.

@@ -23,7 +23,7 @@ type names struct {
 	changed, wanted, rendered map[string]string
 	committed                 map[string]string
 	rejected, settled         int
-	restored, keep            bool
+	restored, keep, divides   bool
 	portion                   int
 	p                         *Publisher[string, string]
 	backlog                   *Backlog
@@ -131,6 +131,30 @@ func (n *names) Committed(items []Change[string, string]) {
 }
 
 func (n *names) Size(value *string) int { return len(*value) }
+
+// Moves has items with the same last letter take over from each other.
+func (n *names) Moves(old, now *string) map[uint64]struct{} {
+	out := make(map[uint64]struct{})
+	for _, v := range []*string{old, now} {
+		if n.divides && v != nil {
+			out[uint64((*v)[len(*v)-1])] = struct{}{}
+		}
+	}
+	return out
+}
+
+// Step divides items by letters.
+func (n *names) Step(old, now *string, most int) *string {
+	had := 0
+	if old != nil {
+		had = len(*old)
+	}
+	if !n.divides || now == nil || len(*now) <= had+most {
+		return now
+	}
+	step := (*now)[:had+most]
+	return &step
+}
 
 func (n *names) LeftOut() map[string]error { return nil }
 

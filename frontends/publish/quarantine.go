@@ -166,6 +166,8 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 		q.until = q.tried.Add(q.delay)
 		out = append(out, Change[K, V]{Key: key, Old: q.kept})
 		q.kept = nil
+		// The rest of a divided change is rejected with it.
+		delete(l.pending.items, key)
 		names, retry = append(names, key), max(retry, q.delay)
 		if q.why, q.total = why, l.total; l.refuse(key, why, q.until) {
 			changed = append(changed, key)

@@ -89,6 +89,17 @@ type Parts[V any] interface {
 	Thaw(part string)
 }
 
+// Divisible is implemented by a Renderer of items that take things over from each other, such as
+// an address, or that can be so large that one item needs several updates.
+type Divisible[V any] interface {
+	// Moves returns hashes of the things that only one of two values has. Items with a common move
+	// are in one update. A value may be nil.
+	Moves(old, now *V) map[uint64]struct{}
+	// Step returns now, or if now differs from old by more than a size, a value between them, which
+	// has what both have. A value may be nil.
+	Step(old, now *V, most int) *V
+}
+
 // Observer is told what happens. It is called by the goroutine of Run, and must not
 // block.
 type Observer[K comparable, V any] interface {

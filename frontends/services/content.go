@@ -6,6 +6,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
+// portion is the size of the Services of one update: the kernel takes about 100 ms for it.
+const portion = 4096
+
 // maxTriggers bounds the triggers that wait for a commit, which may not come for long.
 const maxTriggers = 1000
 

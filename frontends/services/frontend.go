@@ -99,7 +99,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if f.publisher, err = publish.New(publish.Config[model.Key, model.Service]{
 		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f, noLocal: newNoLocalEndpoints()}, Compare: model.CompareKeys,
-		Keep: true, Ready: f.synced, Backlog: f.state.backlog, MinInterval: cfg.MinSyncPeriod, MaxRetry: cfg.SyncPeriod, Now: cfg.Now, Logger: cfg.Logger,
+		Portion: portion, Keep: true, Ready: f.synced, Backlog: f.state.backlog, MinInterval: cfg.MinSyncPeriod, MaxRetry: cfg.SyncPeriod, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 )
 
 // source selects endpoints of a Service's slices: those of a port in one family. Without
@@ -25,10 +26,10 @@ func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoi
 			all = s.gather(all, 0, zones)
 		}
 	} else {
-		for i := range s.ports {
-			if q := &s.ports[i]; q.name == of.name && q.protocol == of.protocol {
-				all = s.gather(all, q.number, zones)
-			}
+		// A Service may have thousands of ports, and its slices as many.
+		at, _ := slices.BinarySearchFunc(s.ports, of, func(p slicePort, of source) int { return p.compare(of.name, of.protocol) })
+		for ; at < len(s.ports) && s.ports[at].compare(of.name, of.protocol) == 0; at++ {
+			all = s.gather(all, s.ports[at].number, zones)
 		}
 	}
 	m.stats.Work += uint64(1 + len(all) - had)

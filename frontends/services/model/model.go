@@ -288,6 +288,12 @@ func equalService(a, b *Service, work *uint64) bool {
 		slices.EqualFunc(a.Ports, b.Ports, func(a, b Port) bool { return equalPort(&a, &b, work) })
 }
 
+// Equal reports whether both are the same.
+func (p *Port) Equal(o *Port) bool {
+	var work uint64
+	return equalPort(p, o, &work)
+}
+
 func equalPort(a, b *Port, work *uint64) bool {
 	if a.Name != b.Name || a.Protocol != b.Protocol || a.Number != b.Number ||
 		a.ClusterIPs != b.ClusterIPs || a.NodePort != b.NodePort {

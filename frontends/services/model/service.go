@@ -87,6 +87,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	s.parseExternal(o, m.cfg.IgnoreExternalIPs)
 	s.parseRanges(o)
 	s.parseHealthPort(o)
+	seen := make(map[servicePort]bool)
 	for i := range o.Spec.Ports {
 		p, field, err := parseServicePort(&o.Spec.Ports[i])
 		if err != nil {
@@ -95,7 +96,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 		if p.number == 0 {
 			continue
 		}
-		if field, err = s.checkRepeats(&p); err != nil {
+		if field, err = p.checkRepeats(seen); err != nil {
 			s.bad.add(index("spec.ports", i)+field, err)
 		}
 		if p.number != 0 {
@@ -173,24 +174,24 @@ var (
 
 // checkRepeats compares a port with those before it. If it repeats one of them, its
 // number is set to 0, so that the caller leaves it out. If only its nodePort repeats one,
-// that is set to 0.
-func (s *service) checkRepeats(p *servicePort) (field string, err error) {
-	for _, q := range s.ports {
-		switch {
-		case p.protocol != q.protocol:
-		case p.number == q.number:
-			p.number = 0
-			return ".port", errRepeatedPort
-		case p.name == q.name:
-			p.number = 0
-			return ".name", errRepeatedName
-		}
+// that is set to 0. seen has the name, number and nodePort of each port, by itself.
+func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err error) {
+	name, number := servicePort{protocol: p.protocol, name: p.name}, servicePort{protocol: p.protocol, number: p.number}
+	switch {
+	case seen[number]:
+		p.number = 0
+		return ".port", errRepeatedPort
+	case seen[name]:
+		p.number = 0
+		return ".name", errRepeatedName
 	}
-	same := func(q servicePort) bool { return q.nodePort == p.nodePort && q.protocol == p.protocol }
-	if p.nodePort != 0 && slices.ContainsFunc(s.ports, same) {
+	seen[name], seen[number] = true, true
+	node := servicePort{protocol: p.protocol, nodePort: p.nodePort}
+	if p.nodePort != 0 && seen[node] {
 		p.nodePort = 0
 		return ".nodePort", errRepeatedNode
 	}
+	seen[node] = true
 	return "", nil
 }
 

@@ -22,7 +22,8 @@ type slice struct {
 	name   types.NamespacedName
 	of     *record
 	family Family
-	ports  []slicePort
+	// ports are sorted by name and protocol.
+	ports []slicePort
 	// endpoints are sorted by address. Each has the 4 or 16 bytes of its address, the
 	// flags, and if the slice has zones, zoneBytes bytes with 1 + the index of its zones,
 	// 0 for no hint.
@@ -40,6 +41,11 @@ type slicePort struct {
 	name     interned
 	protocol Protocol
 	number   uint16
+}
+
+// compare orders ports by name and protocol.
+func (p slicePort) compare(name interned, protocol Protocol) int {
+	return cmp.Or(cmp.Compare(p.name.Value(), name.Value()), cmp.Compare(p.protocol, protocol))
 }
 
 // endpoint is an endpoint of a slice while the slice is parsed.
@@ -92,6 +98,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		}
 		s.ports = append(s.ports, p)
 	}
+	slices.SortStableFunc(s.ports, func(a, b slicePort) int { return a.compare(b.name, b.protocol) })
 	all := make([]endpoint, 0, len(o.Endpoints))
 	zones := make(map[string]uint32)
 	for i := range o.Endpoints {

@@ -33,11 +33,15 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 	return maps.Clone(r.leftOut)
 }
 
+// affinityPortSize is the size of a port with session affinity without endpoints: the kernel takes as
+// long for its chains and maps as for that many elements.
+const affinityPortSize = 32
+
 // Size implements publish.Renderer: the listeners of a Service, and their endpoints.
 func (r *Renderer) Size(s *model.Service) int {
 	n := 1
 	r.each(s, func(p *model.Port, f model.Family) {
-		n += (1 + len(p.External[f])) * (1 + p.Backends[f].Cluster.Len())
+		n += index(s.Affinity > 0)*affinityPortSize + (1+len(p.External[f]))*(1+p.Backends[f].Cluster.Len())
 	})
 	return n
 }

@@ -11,9 +11,14 @@ import (
 type rendered struct {
 	service   *model.Service
 	listeners []listener
+	// at has the indexes of listeners, if they are many and one was looked up.
+	at map[listenerKey]int
 	// affinities are those of its ports.
 	affinities []*affinity
 }
+
+// manyListeners is the number of listeners that are searched one by one.
+const manyListeners = 32
 
 // index returns the index of the listener with a key, -1 if there is none. It tries hint
 // first.
@@ -21,7 +26,19 @@ func (r *rendered) index(k listenerKey, hint int) int {
 	if hint < len(r.listeners) && r.listeners[hint].key == k {
 		return hint
 	}
-	return slices.IndexFunc(r.listeners, func(f listener) bool { return f.key == k })
+	if len(r.listeners) <= manyListeners {
+		return slices.IndexFunc(r.listeners, func(f listener) bool { return f.key == k })
+	}
+	if r.at == nil {
+		r.at = make(map[listenerKey]int, len(r.listeners))
+		for i := range slices.Backward(r.listeners) {
+			r.at[r.listeners[i].key] = i
+		}
+	}
+	if i, ok := r.at[k]; ok {
+		return i
+	}
+	return -1
 }
 
 // find returns the listener with a key, nil if there is none.
@@ -32,11 +49,8 @@ func (r *rendered) find(k listenerKey, hint int) *listener {
 	return nil
 }
 
-// revision is a pool that is updated in place, and its slots whose endpoint changed.
-type revision struct {
-	pool    *pool
-	changed []int
-}
+// revisions are the pools that are updated in place, and their slots whose endpoint changed.
+type revisions map[*pool][]int
 
 // builder builds the listeners of a Service.
 type builder struct {
@@ -47,7 +61,7 @@ type builder struct {
 	// wants are the lists that the listeners in out require.
 	wants []want
 	// revised are the pools of old that were updated in place.
-	revised []revision
+	revised revisions
 }
 
 // want is the list of endpoints that a listener requires.
@@ -66,12 +80,12 @@ func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal
 // build renders a Service, which may be nil, from the pools that its listeners had. Pools
 // are updated in place if possible; the listeners of old are then valid except for the
 // endpoints in those pools.
-func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, []revision) {
+func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions) {
 	if s == nil {
 		return r.none, nil
 	}
 	var wants [8]want
-	b := builder{Renderer: r, service: s, old: old, out: &rendered{service: s}, wants: wants[:0]}
+	b := builder{Renderer: r, service: s, old: old, out: &rendered{service: s}, wants: wants[:0], revised: make(revisions)}
 	b.out.listeners = make([]listener, 0, r.size(s))
 	r.each(s, b.port)
 	b.pools()
@@ -218,7 +232,7 @@ func (b *builder) pool(from, to int, l list) *pool {
 	}
 	changed, looked := base.revise(l, w.backends, candidates)
 	b.work += uint64(looked)
-	b.revised = append(b.revised, revision{base, changed})
+	b.revised[base] = changed
 	return base
 }
 

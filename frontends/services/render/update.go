@@ -151,7 +151,7 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]pat
 }
 
 // addNew adds what a Service did not have, or had differently.
-func (r *Renderer) addNew(old, now *rendered, revised []revision, patches *[model.NumFamilies]patch) {
+func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model.NumFamilies]patch) {
 	for i := range now.listeners {
 		is := &now.listeners[i]
 		p, t := &patches[is.key.family], r.tables[is.key.family]
@@ -207,7 +207,7 @@ func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 }
 
 // setSlots replaces the slots of a group, and returns how many it looked at.
-func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (looked uint64) {
+func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looked uint64) {
 	var scratch, value [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)
 	set := func(slot int) {
@@ -215,17 +215,12 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (look
 	}
 	kept := min(g.n, had.n)
 	if g.pool == had.pool {
-		for _, r := range revised {
-			if r.pool != g.pool {
-				continue
+		for _, slot := range revised[g.pool] {
+			if slot < kept {
+				set(slot)
 			}
-			for _, slot := range r.changed {
-				if slot < kept {
-					set(slot)
-				}
-			}
-			looked += uint64(len(r.changed))
 		}
+		looked += uint64(len(revised[g.pool]))
 	} else {
 		for slot := range kept {
 			if g.pool.slots.at(slot) != had.pool.slots.at(slot) {

@@ -1,0 +1,89 @@
+package services
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// withPorts makes a Service default/name with n TCP ports and without endpoints.
+func withPorts(name, ip string, created int64, n int, external ...string) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: metav1.Unix(created, 0)}}
+	s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.ExternalIPs = ip, []string{ip}, external
+	for i := range n {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("p", i), Protocol: corev1.ProtocolTCP, Port: int32(i + 1)})
+	}
+	return s
+}
+
+// listeners counts the ports of an address that are in force.
+func listeners(elements map[string]string, addr string) (n int) {
+	for k := range elements {
+		name := weftv1.ParseObjectName(k)
+		if strings.HasSuffix(name.GetName(), "services") && strings.HasPrefix(name.GetKey(), addr+" . ") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestPortionsOfServices has large Services among small ones in one batch: the small ones are in
+// force first, then one Service of many ports in several updates, and at last two that hand a
+// listener over, which is always there. The result is that of a single update.
+func TestPortionsOfServices(t *testing.T) {
+	const handed, ports = "203.0.113.1", 9_000
+	fake := newFake(t)
+	src := newScript(withPorts("old", "10.96.9.1", 1, 1, handed))
+	f, _ := run(t, Config{Source: src, Socket: fake.Socket})
+	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
+
+	huge := model.Key{Namespace: "default", Name: "huge"}
+	var updates []string
+	fake.Judge(func(elements map[string]string) []*weftv1.Violation {
+		small, of, heir := listeners(elements, "10.96.0.3"), listeners(elements, "10.96.9.2"), listeners(elements, handed)
+		updates = append(updates, fmt.Sprintf("%d/%t/%d", small, of > 0, heir))
+		if o := f.publisher.Outcome(huge); o.State == publish.InForce && of < ports {
+			t.Errorf("the Service is in force with %d of its ports", of)
+		}
+		return nil
+	})
+	release := fake.Hold()
+	src.deliver(many(1)...)
+	await(t, "an update in flight", func() bool { return !f.Status().Pending.IsZero() })
+	last := []any{withPorts("huge", "10.96.9.2", 2, ports), withPorts("heir", "10.96.9.3", 2, ports, handed), withPorts("old", "10.96.9.1", 1, 1)}
+	last = append(last, many(3)...)
+	src.deliver(last...)
+	await(t, "the events", func() bool { return len(src.batches) == 0 })
+	release()
+	await(t, "all Services", func() bool { return f.Status().Pending.IsZero() && f.publisher.Outcome(huge).State == publish.InForce })
+	fake.Judge(nil)
+	parts := len(updates) - 3
+	if got, want := strings.Join(slices.Compact(updates), " "), fmt.Sprintf("0/false/1 2/false/1 2/true/1 2/true/%d", ports); got != want || parts < 3 {
+		t.Errorf("the updates are %s, and %d for the Service of many ports: want %s, and 3 at least", got, parts, want)
+	}
+	// It also leaves in parts.
+	before := fake.count()
+	src.deliver(serviceGone("huge"))
+	await(t, "the end of the Service", func() bool { return f.Status().Pending.IsZero() && listeners(fake.Elements(), "10.96.9.2") == 0 })
+	if n := fake.count() - before; n < 3 {
+		t.Errorf("it left in %d updates, want 3 at least", n)
+	}
+	src.deliver(last[0])
+	await(t, "the Service again", func() bool { return f.Status().Pending.IsZero() && f.publisher.Outcome(huge).State == publish.InForce })
+
+	at := newFake(t)
+	again, _ := run(t, Config{Source: newScript(last...), Socket: at.Socket})
+	await(t, "the same at once", func() bool { return again.Status().Published && again.Status().Pending.IsZero() })
+	if a, b := fake.Elements(), at.Elements(); !maps.Equal(a, b) {
+		t.Errorf("%d elements in portions, and %d at once: %v", len(a), len(b), slices.Sorted(maps.Keys(a))[:3])
+	}
+}

@@ -1,0 +1,183 @@
+package render
+
+import (
+	stdcmp "cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// handOver has Services take each other's NodePorts and external addresses over, and gives some
+// Services many ports.
+func (w *world) handOver(changes []model.Change) {
+	for _, c := range changes {
+		if c.New == nil {
+			continue
+		}
+		c.New.Ports = slices.DeleteFunc(c.New.Ports, func(p model.Port) bool { return p.Number >= 1000 })
+		for i := range w.rng.IntN(2) * w.rng.IntN(30) {
+			p := port(fmt.Sprintf("q%02d tcp %d 0", i, 1000+i))
+			p.ClusterIPs = c.New.ClusterIPs
+			p.Backends[model.IPv4].Cluster = w.endpoints(model.IPv4)
+			c.New.Ports = append(c.New.Ports, p)
+		}
+		w.own(c.New)
+		slices.SortFunc(c.New.Ports, func(a, b model.Port) int {
+			return stdcmp.Or(strings.Compare(a.Name, b.Name), int(a.Protocol)-int(b.Protocol))
+		})
+	}
+	// Each of these is at one Service.
+	for i := range 6 {
+		var owner *model.Port
+		for _, s := range w.services {
+			for j := range s.Ports {
+				p := &s.Ports[j]
+				if p.NodePort == uint16(31000+i) {
+					p.NodePort = 0
+				}
+				p.External[model.IPv4] = slices.DeleteFunc(slices.Clone(p.External[model.IPv4]), func(e model.External) bool { return e.Addr == shared(i) })
+				if p.Protocol == model.TCP && p.Number == 80 && w.chance(len(w.services)) {
+					owner = p
+				}
+			}
+		}
+		if owner != nil {
+			owner.NodePort = uint16(31000 + i)
+			owner.External[model.IPv4] = append(slices.Clone(owner.External[model.IPv4]), model.External{Addr: shared(i)})
+		}
+	}
+}
+
+// own gives a Service endpoints that no other has: to replace a slot by the same is an error.
+func (w *world) own(s *model.Service) {
+	of := func(all model.Endpoints) model.Endpoints {
+		var out []model.Endpoint
+		for e := range all.All() {
+			e.Addr = netip.AddrPortFrom(e.Addr.Addr(), uint16(100+s.ClusterIPs[model.IPv4].As4()[3]))
+			out = append(out, e)
+		}
+		return model.MakeEndpoints(out...)
+	}
+	for i := range s.Ports {
+		for f := range model.NumFamilies {
+			b := &s.Ports[i].Backends[f]
+			*b = model.Backends{Cluster: of(b.Cluster), Local: of(b.Local), Draining: of(b.Draining)}
+		}
+	}
+}
+
+// shared is an address that Services take over from each other.
+func shared(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}) }
+
+// next makes every Service anew, and returns what changes.
+func (w *world) next() []model.Change {
+	before := maps.Clone(w.services)
+	w.step()
+	for name, s := range w.services {
+		// The Services before stay as they are.
+		s := *s
+		s.Ports = slices.Clone(s.Ports)
+		w.services[name] = &s
+	}
+	var out []model.Change
+	for _, name := range slices.SortedFunc(maps.Keys(w.services), model.CompareKeys) {
+		out = append(out, model.Change{Name: name, Old: before[name], New: w.services[name]})
+		delete(before, name)
+	}
+	for name, s := range before {
+		out = append(out, model.Change{Name: name, Old: s})
+	}
+	w.handOver(out)
+	return out
+}
+
+// have returns the listeners of a ruleset.
+func (r ruleset) have() map[string]bool {
+	out := make(map[string]bool)
+	for family, c := range r {
+		for name, s := range c.sets {
+			for k := range s.elements {
+				if strings.HasSuffix(name, "services") || strings.HasSuffix(name, "nodeports") {
+					out[family+" "+k] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestPortionsLeadToSnapshot: random changes of Services that hand listeners over to each other,
+// in a random order, and each in steps: the result is that of one update, and the listeners
+// that are there before and after are always there.
+func TestPortionsLeadToSnapshot(t *testing.T) {
+	steps, joined := 0, 0
+	for seed := range uint64(8) {
+		w := &world{rng: rand.New(rand.NewPCG(seed, 5)), services: make(map[model.Key]*model.Service)}
+		r := mustNew(t, testConfig())
+		rules := load(t, r.Snapshot())
+		for round := range 25 {
+			changes := w.next()
+			before := rules.have()
+			whole := mustNew(t, testConfig())
+			whole.Load(model.Changes{Services: w.all()})
+			after := load(t, whole.Snapshot()).have()
+			for len(changes) > 0 {
+				at := w.rng.IntN(len(changes))
+				portion := []model.Change{changes[at]}
+				changes = slices.Delete(changes, at, at+1)
+				for i := 0; i < len(changes); i++ {
+					if slices.ContainsFunc(portion, func(c model.Change) bool { return shareMove(r, &c, &changes[i]) }) {
+						portion, changes = append(portion, changes[i]), slices.Delete(changes, i, i+1)
+						joined++
+						i = -1
+					}
+				}
+				if len(portion) == 1 {
+					c := &portion[0]
+					if step := r.Step(c.Old, c.New, 1+w.rng.IntN(60)); step != c.New {
+						changes = append(changes, model.Change{Name: c.Name, Old: step, New: c.New})
+						c.New = step
+						steps++
+					}
+				}
+				rules.patch(t, r.Update(model.Changes{Services: portion}).Patch)
+				now := rules.have()
+				for k := range before {
+					if after[k] && !now[k] {
+						t.Errorf("seed %d round %d: %s is absent for a while", seed, round, k)
+					}
+				}
+			}
+			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
+				t.Fatalf("seed %d round %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, round, diff)
+			}
+			again := mustNew(t, testConfig())
+			again.Restore(r.Snapshot())
+			again.Load(model.Changes{Services: w.all()})
+			if diff := cmp.Diff(load(t, again.Snapshot()).text(), rules.text()); diff != "" || t.Failed() {
+				t.Fatalf("seed %d round %d: one update and portions differ (-one +portions):\n%s", seed, round, diff)
+			}
+		}
+	}
+	if steps < 100 || joined < 100 {
+		t.Errorf("%d steps and %d joined changes: the test is too small", steps, joined)
+	}
+}
+
+func shareMove(r *Renderer, a, b *model.Change) bool {
+	moves := r.Moves(a.Old, a.New)
+	for move := range r.Moves(b.Old, b.New) {
+		if _, ok := moves[move]; ok {
+			return true
+		}
+	}
+	return false
+}
