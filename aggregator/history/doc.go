@@ -80,5 +80,5 @@
 //
 // # Errors
 //
-// The errors of reads are in errors.go. Match with errors.Is.
+// The errors of reads are in errors.go, those of the database in package store. Match with errors.Is.
 package history

@@ -18,6 +18,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // running is a recorder whose Run can be ended.
@@ -416,8 +417,8 @@ func TestOtherVersionIsLeft(t *testing.T) {
 			}
 			r := start(t, Config{Dir: dir})
 			r.Record(snapshot(2, true, list("a", "10.0.0.2")))
-			if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errVersion) {
-				t.Errorf("flush: %v, want %v", err, errVersion)
+			if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, store.ErrVersion) {
+				t.Errorf("flush: %v, want %v", err, store.ErrVersion)
 			}
 			r.stop()
 			after, err := os.ReadFile(path)

@@ -15,6 +15,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // maxCompared is how many bytes of content one comparison has for a reader who does not see
@@ -53,7 +54,7 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 			}
 			entry := &weftv1.Revision{}
 			if err := proto.Unmarshal(value, entry); err != nil {
-				return fmt.Errorf("%w: %w", errDamaged, err)
+				return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 			}
 			fragments := len(entry.GetFragments())
 			entry.Fragments = slices.DeleteFunc(entry.GetFragments(), func(f *weftv1.FragmentChange) bool { return !q.wants(f.GetFragment().GetPublisher()) })
@@ -67,7 +68,7 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 		}
 		return nil
 	})
-	return all, lost, unavailable(err)
+	return all, lost, err
 }
 
 // publishers returns those that have content or have had entries.
@@ -88,14 +89,6 @@ func (q *Query) wants(publisher string) bool {
 	return q.Reader.Sees(publisher) && (q.Publisher == "" || q.Publisher == publisher)
 }
 
-// unavailable adds ErrUnavailable to an error of the database.
-func unavailable(err error) error {
-	if isDamage(err) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return err
-}
-
 // Content is what a fragment had at a revision. Fragment is nil if that is not known, or if
 // there was none.
 type Content struct {
@@ -108,9 +101,6 @@ type Difference struct {
 	Fragment desired.Key
 	// From and To are the content at the two revisions.
 	From, To Content
-	// Later are the revisions after the second one that changed the fragment, the newest
-	// first.
-	Later []uint64
 }
 
 // Compare returns the fragments that changed after the revision from, up to the revision to,
@@ -143,7 +133,7 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		out, err = c.result()
 		return err
 	})
-	return out, unavailable(err)
+	return out, err
 }
 
 // Content returns what a fragment has after the last recorded commit.
@@ -164,7 +154,7 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 		}
 		return err
 	})
-	return c, unavailable(err)
+	return c, err
 }
 
 // comparison finds the differences between two revisions.
@@ -194,8 +184,6 @@ type difference struct {
 	Difference
 	state   weftv1.ContentState
 	entries map[string][]byte
-	// reached is true when the walk has come to the second revision.
-	reached bool
 }
 
 // walk calls f for each change after the first revision, the newest first.
@@ -204,7 +192,7 @@ func (c *comparison) walk(f func(revision uint64, b before) error) error {
 	for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
 		var changes []before
 		if err := json.Unmarshal(value, &changes); err != nil {
-			return fmt.Errorf("%w: %w", errDamaged, err)
+			return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 		}
 		for _, b := range slices.Backward(changes) {
 			if err := f(revisionOf(key), b); err != nil {
@@ -219,14 +207,8 @@ func (c *comparison) walk(f func(revision uint64, b before) error) error {
 func (c *comparison) find(revision uint64, b before, reader desired.Reader) {
 	publisher, name, _ := strings.Cut(b.Fragment, "/")
 	key := desired.Key{Publisher: publisher, Name: name}
-	if !reader.Sees(publisher) {
-		return
-	}
-	d := c.of(key)
-	if revision > c.to {
-		d.Later = append(d.Later, revision)
-	} else {
-		d.reached = true
+	if revision <= c.to && reader.Sees(publisher) {
+		c.of(key)
 	}
 }
 
@@ -251,9 +233,7 @@ func (c *comparison) findLacking() error {
 		if !c.lacking[publisher] {
 			return nil
 		}
-		d := c.of(desired.Key{Publisher: publisher, Name: name})
-		d.reached = true
-		return c.load(d)
+		return c.load(c.of(desired.Key{Publisher: publisher, Name: name}))
 	})
 }
 
@@ -261,7 +241,7 @@ func (c *comparison) findLacking() error {
 func (c *comparison) load(d *difference) (err error) {
 	s := load(c.tx, []byte(d.Fragment.String()))
 	if d.state = s.state(); d.state == known {
-		if err = c.hold(s.size); err == nil {
+		if err = c.hold(s.Size); err == nil {
 			d.entries, err = s.all()
 		}
 	}
@@ -272,7 +252,7 @@ func (c *comparison) load(d *difference) (err error) {
 func (c *comparison) undo(revision uint64, b before) error {
 	publisher, name, _ := strings.Cut(b.Fragment, "/")
 	d := c.found[desired.Key{Publisher: publisher, Name: name}]
-	if d == nil || !d.reached {
+	if d == nil {
 		return nil
 	}
 	if d.state == 0 {
@@ -319,9 +299,6 @@ func (d *difference) content(c *Content) (err error) {
 func (c *comparison) result() ([]Difference, error) {
 	var out []Difference
 	for _, d := range slices.SortedFunc(maps.Values(c.found), func(a, b *difference) int { return a.Fragment.Compare(b.Fragment) }) {
-		if !d.reached {
-			continue
-		}
 		if d.To.State == 0 {
 			if err := d.content(&d.To); err != nil {
 				return nil, err

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // maxForgotten is how many publishers have a number of their own in the bucket "publishers".
@@ -85,14 +86,14 @@ func (s shares) largest(most func(a, b *share) int) string {
 
 // readEntry returns the parts of an entry of the log.
 //
-// Possible errors: errDamaged.
+// Possible errors: store.ErrDamaged.
 func readEntry(entry, text []byte) (*weftv1.Revision, []before, error) {
 	c, changes := &weftv1.Revision{}, []before(nil)
 	if err := proto.Unmarshal(entry, c); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
+		return nil, nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	if err := json.Unmarshal(text, &changes); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
+		return nil, nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	return c, changes, nil
 }
@@ -167,7 +168,7 @@ func (r *Recorder) removeOldest(tx *bolt.Tx, publisher string) error {
 		return r.rewrite(tx, own.oldest, c, changes, int64(len(entry)+len(text)), had)
 	}
 	// They were counted before.
-	return fmt.Errorf("%w: publisher %q has no entry", errDamaged, publisher)
+	return fmt.Errorf("%w: publisher %q has no entry", store.ErrDamaged, publisher)
 }
 
 // rewrite replaces an entry that had so many bytes by what is left. The others' bytes in it change.
@@ -191,11 +192,11 @@ func (r *Recorder) rewrite(tx *bolt.Tx, key []byte, c *weftv1.Revision, changes 
 func (r *Recorder) makeRoom(tx *bolt.Tx, publisher string) (bool, error) {
 	content := tx.Bucket(contentBucket)
 	for number(tx, contentKey) > r.cfg.MaxBytes/2 {
-		held, largest := make(map[string]int64), make(map[string]*stored)
+		held, largest := make(map[string]int64), make(map[string]stored)
 		most := publisher
 		err := content.ForEachBucket(func(id []byte) error {
 			s, p := load(tx, bytes.Clone(id)), publisherOf(string(id))
-			if held[p] += s.size; largest[p] == nil || s.size > largest[p].size {
+			if held[p] += s.Size; largest[p].Fragment == nil || s.Size > largest[p].Size {
 				largest[p] = s
 			}
 			return nil
@@ -220,11 +221,7 @@ func (r *Recorder) makeRoom(tx *bolt.Tx, publisher string) (bool, error) {
 
 // forgotten returns the last revision of which a publisher's part may be removed.
 func forgotten(tx *bolt.Tx, publisher string) uint64 {
-	n := uint64(number(tx, commonKey)) //nolint:gosec // adoptForgotten wrote it
-	if b := tx.Bucket(publishersBucket).Get([]byte(publisher)); len(b) == 8 {
-		n = max(n, binary.BigEndian.Uint64(b))
-	}
-	return n
+	return max(store.Number(tx.Bucket(metaBucket), commonKey), store.Number(tx.Bucket(publishersBucket), []byte(publisher)))
 }
 
 // putForgotten notes a revision of which a publisher's part is removed.
@@ -239,7 +236,7 @@ func putForgotten(tx *bolt.Tx, publisher string, revision uint64) error {
 	if own.Get([]byte(publisher)) == nil && own.Stats().KeyN >= maxForgotten {
 		return joinForgotten(tx)
 	}
-	return own.Put([]byte(publisher), binary.BigEndian.AppendUint64(nil, revision))
+	return store.PutNumber(own, []byte(publisher), revision)
 }
 
 // joinForgotten makes one number of those of all publishers.

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/entries"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 const (
@@ -39,8 +41,8 @@ func (r *Recorder) write(items []*Commit) error {
 	if len(items) == 0 {
 		return nil
 	}
-	err := guarded(func() error {
-		return r.db.Update(func(tx *bolt.Tx) error {
+	err := store.Guarded(func() error {
+		return r.db.Load().Update(func(tx *bolt.Tx) error {
 			for _, c := range items {
 				if err := r.store(tx, c); err != nil {
 					return fmt.Errorf("record revision %d: %w", c.Revision.GetRevision(), err)
@@ -53,7 +55,7 @@ func (r *Recorder) write(items []*Commit) error {
 		// They may have counted what was taken back.
 		r.shares = nil
 	}
-	if isDamage(err) {
+	if errors.Is(err, store.ErrDamaged) {
 		return r.drop(err)
 	}
 	return err
@@ -145,8 +147,8 @@ func (c *Commit) addLost(tx *bolt.Tx, strange bool) {
 // different.
 func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 	s := load(tx, []byte(ch.Fragment.String()))
-	was, size := s.state(), s.size
-	b := &before{Fragment: string(s.id), State: was}
+	was, size := s.state(), s.Size
+	b := &before{Fragment: string(s.ID), State: was}
 	if was == absent && ch.Existed {
 		// It is from before the history.
 		b.State = unknown
@@ -163,7 +165,7 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 		return b, r.forget(tx, s, !ch.Withdrawn)
 	case ch.Snapshot != nil:
 		if was != known {
-			if s, err = renew(tx, s.id); err != nil {
+			if s, err = renew(tx, s.ID); err != nil {
 				return nil, err
 			}
 		}
@@ -177,15 +179,15 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 		return nil, err
 	}
 	if was == known {
-		if len(s.was) == 0 {
+		if len(s.Was) == 0 {
 			return nil, nil
 		}
-		b.Entries = s.was
+		b.Entries = s.Was
 	}
-	if err := add(tx, contentKey, s.size-size); err != nil {
+	if err := add(tx, contentKey, s.Size-size); err != nil {
 		return nil, err
 	}
-	if s.size <= min(MaxContent, r.cfg.MaxBytes/4) {
+	if s.Size <= min(MaxContent, r.cfg.MaxBytes/4) {
 		if fits, err := r.makeRoom(tx, ch.Fragment.Publisher); err != nil || fits {
 			return b, err
 		}
@@ -195,41 +197,41 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Whole, b.Entries = true, undo(all, s.was)
+		b.Whole, b.Entries = true, undo(all, s.Was)
 	}
 	return b, r.forget(tx, s, true)
 }
 
 // renew makes an empty bucket for the content of a fragment.
-func renew(tx *bolt.Tx, id []byte) (*stored, error) {
+func renew(tx *bolt.Tx, id []byte) (stored, error) {
 	content := tx.Bucket(contentBucket)
 	if content.Bucket(id) != nil {
 		if err := content.DeleteBucket(id); err != nil {
-			return nil, err
+			return stored{}, err
 		}
 	}
 	if _, err := content.CreateBucket(id); err != nil {
-		return nil, err
+		return stored{}, err
 	}
 	return load(tx, id), nil
 }
 
 // forget removes the content of a fragment, which is there and unknown afterwards, or absent.
-func (r *Recorder) forget(tx *bolt.Tx, s *stored, exists bool) error {
-	if err := add(tx, contentKey, -s.size); err != nil {
+func (r *Recorder) forget(tx *bolt.Tx, s stored, exists bool) error {
+	if err := add(tx, contentKey, -s.Size); err != nil {
 		return err
 	}
 	if exists {
-		s, err := renew(tx, s.id)
+		s, err := renew(tx, s.ID)
 		if err != nil {
 			return err
 		}
-		return s.bucket.Put([]byte(unknownKey), []byte{1})
+		return s.Bucket.Put(unknownKey, []byte{1})
 	}
-	if s.bucket == nil {
+	if s.Bucket == nil {
 		return nil
 	}
-	return tx.Bucket(contentBucket).DeleteBucket(s.id)
+	return tx.Bucket(contentBucket).DeleteBucket(s.ID)
 }
 
 // revisionOf returns the revision of a key of the log.
