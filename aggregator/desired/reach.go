@@ -93,49 +93,27 @@ func (c *callers) each(f func(caller, int)) {
 	}
 }
 
-// routes has the numbers of the chains that the elements of a verdict map lead to.
+// routes counts the elements of a verdict map by the number of the chain that they lead to.
 type routes struct {
-	jumps, gotos maxima
+	jumps, gotos map[int]int
 	// jump and leave are the greatest numbers that the callers know.
 	jump, leave int
 }
 
-// maxima counts numbers, and knows the greatest.
-type maxima struct {
-	counts map[int]int
-	most   int
-	// lost is true if the greatest number is to be found again.
-	lost bool
-}
-
-func (m *maxima) add(v, by int) {
-	if m.counts == nil {
-		m.counts = map[int]int{}
-	}
-	if m.counts[v] += by; m.counts[v] == 0 {
-		delete(m.counts, v)
-		m.lost = m.lost || v == m.most
-		return
-	}
-	m.most = max(m.most, v)
-}
-
-func (m *maxima) max() int {
-	if m.lost {
-		m.lost, m.most = false, 0
-		for v := range m.counts {
-			m.most = max(m.most, v)
-		}
-	}
-	return m.most
-}
-
 // of returns the counts that a verdict belongs to.
-func (l *routes) of(leaves bool) *maxima {
+func (l *routes) of(leaves bool) *map[int]int {
 	if leaves {
 		return &l.gotos
 	}
 	return &l.jumps
+}
+
+// greatest returns the greatest number that is counted, 0 if there is none.
+func greatest(counts map[int]int) (most int) {
+	for n := range counts {
+		most = max(most, n)
+	}
+	return most
 }
 
 // trace finds where the rules of a list send packets.
@@ -175,7 +153,7 @@ func (s *State) lead(o *set, data string, target part, by int) {
 	if o.routes == nil {
 		o.routes = &routes{}
 	}
-	o.routes.of(leaves).add(to.visits, by)
+	addTo(o.routes.of(leaves), to.visits, by)
 	s.outdate(o)
 }
 
@@ -269,8 +247,8 @@ func (s *State) evaluateChain(o *chain) {
 	}
 	o.callers.each(func(c caller, n int) {
 		if m, ok := c.from.(*set); ok {
-			m.routes.of(c.leaves).add(was, -n)
-			m.routes.of(c.leaves).add(now, n)
+			addTo(m.routes.of(c.leaves), was, -n)
+			addTo(m.routes.of(c.leaves), now, n)
 		}
 		c.from.base().outdated = true
 	})
@@ -280,7 +258,7 @@ func (o *set) evaluate() {
 	if o.routes == nil {
 		return
 	}
-	jump, leave := o.routes.jumps.max(), o.routes.gotos.max()
+	jump, leave := greatest(o.routes.jumps), greatest(o.routes.gotos)
 	if o.loops {
 		jump, leave = unbounded, unbounded
 	}
