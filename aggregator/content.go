@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -168,42 +167,6 @@ func elementMessages(s *desired.Set) iter.Seq[*weftv1.Element] {
 				return
 			}
 		}
-	}
-}
-
-// messageInParts returns a fragment that is a message already as messages of about limit
-// bytes. Lists of the message are shared or emptied.
-func messageInParts(f *weftv1.Fragment, limit int) iter.Seq[*weftv1.Fragment] {
-	return func(yield func(*weftv1.Fragment) bool) {
-		first := head(f.GetName(), f.GetPriority(), f.GetLifetime(), f.GetExpireTime())
-		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: first}}
-		b.next = b.nextPart
-		for _, t := range f.GetTables() {
-			b.addMessage(t)
-		}
-		b.send()
-	}
-}
-
-// addMessage adds a table that is a message already.
-func (b *fragmentParts) addMessage(t *weftv1.Table) {
-	b.table = &weftv1.Table{Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), Flags: t.GetFlags(), Objects: t.GetObjects(), Flowtables: t.GetFlowtables()}
-	b.fit(b.table)
-	b.part.Tables = append(b.part.Tables, b.table)
-	for _, c := range t.GetChains() {
-		rules := c.GetRules()
-		c.Rules = nil
-		b.addChain(c, slices.Values(rules))
-	}
-	for _, s := range t.GetSets() {
-		elements := s.GetElements()
-		s.Elements = nil
-		b.addSet(s, false, slices.Values(elements))
-	}
-	for _, s := range t.GetMaps() {
-		elements := s.GetElements()
-		s.Elements = nil
-		b.addSet(s, true, slices.Values(elements))
 	}
 }
 
