@@ -20,8 +20,8 @@ var unknownKey = []byte("unknown")
 type stored struct{ *store.Fragment }
 
 // load opens the content of a fragment. The bucket is nil if there is no fragment.
-func load(tx *bolt.Tx, id []byte) stored {
-	f := store.Load(tx.Bucket(contentBucket), id)
+func load(content *bolt.Bucket, id []byte) stored {
+	f := store.Load(content, id)
 	f.Was = make(map[string][]byte)
 	return stored{f}
 }

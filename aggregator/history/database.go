@@ -21,25 +21,27 @@ const (
 // allocSize is by how much the file grows, in bytes.
 const allocSize = 1 << 20
 
-// version is that of the format. A database of another one is left as it is.
-const version = 1
+// version is that of the format. A database of a later one is left as it is, and one of firstVersion
+// is replaced.
+const (
+	version      = 2
+	firstVersion = "1"
+)
 
-// The buckets and the keys of the first one. See doc.go.
+// The buckets and keys. See doc.go.
 var (
-	metaBucket    = []byte("meta")
-	logBucket     = []byte("log")
-	beforeBucket  = []byte("before")
-	contentBucket = []byte("content")
-	// publishersBucket is not in a database of a weft that has no shares.
+	metaBucket       = []byte("meta")
 	publishersBucket = []byte("publishers")
+	logBucket        = []byte("log")
+	beforeBucket     = []byte("before")
+	contentBucket    = []byte("content")
 
 	versionKey   = []byte("version")
+	lineageKey   = []byte("lineage")
 	forgottenKey = []byte("forgotten")
 	entriesKey   = []byte("entries")
-	logKey       = []byte("log")
-	contentKey   = []byte("content")
-	lineageKey   = []byte("lineage")
-	commonKey    = []byte("common")
+	logKey       = []byte("logSize")
+	contentKey   = []byte("contentSize")
 )
 
 // open opens the database, or makes a new one in place of one that is damaged. Only Run
@@ -92,26 +94,24 @@ func (r *Recorder) openDatabase() (*bolt.DB, error) {
 // changes that.
 func prepare(tx *bolt.Tx) error {
 	if meta := tx.Bucket(metaBucket); meta != nil && meta.Get(versionKey) != nil {
+		if string(meta.Get(versionKey)) == firstVersion {
+			return fmt.Errorf("%w: it has the format of an earlier weft", store.ErrDamaged)
+		}
 		if err := store.CheckVersion(meta.Get(versionKey), version, version); err != nil {
 			return fmt.Errorf("%w, or move the file away", err)
 		}
 	}
-	for _, name := range [][]byte{metaBucket, logBucket, beforeBucket, contentBucket, publishersBucket} {
+	for _, name := range [][]byte{metaBucket, publishersBucket} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
-	}
-	if err := adoptForgotten(tx); err != nil {
-		return err
 	}
 	return tx.Bucket(metaBucket).Put(versionKey, []byte(strconv.Itoa(version)))
 }
 
 // drop closes a database that turned out to be damaged, and renames it.
 func (r *Recorder) drop(cause error) error {
-	db := r.db.Swap(nil)
-	r.shares = nil
-	return errors.Join(store.Guarded(db.Close), r.moveDamaged(cause))
+	return errors.Join(store.Guarded(r.db.Swap(nil).Close), r.moveDamaged(cause))
 }
 
 // view makes a transaction that reads.
@@ -127,19 +127,4 @@ func (r *Recorder) view(f func(*bolt.Tx) error) error {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err
-}
-
-// number returns a number of the bucket "meta".
-func number(tx *bolt.Tx, key []byte) int64 {
-	return int64(store.Number(tx.Bucket(metaBucket), key)) //nolint:gosec // putNumber wrote it
-}
-
-// putNumber stores a number in the bucket "meta".
-func putNumber(tx *bolt.Tx, key []byte, n int64) error {
-	return store.PutNumber(tx.Bucket(metaBucket), key, uint64(n)) //nolint:gosec // number reads it
-}
-
-// add changes a number of the bucket "meta".
-func add(tx *bolt.Tx, key []byte, delta int64) error {
-	return putNumber(tx, key, number(tx, key)+delta)
 }

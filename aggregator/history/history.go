@@ -80,8 +80,6 @@ type Recorder struct {
 	queue
 	// db is nil while the database is not open.
 	db atomic.Pointer[bolt.DB]
-	// shares are nil before the first entry must go. Only Run uses them.
-	shares shares
 }
 
 // New returns a Recorder. It does nothing until Run.

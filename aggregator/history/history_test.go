@@ -393,7 +393,7 @@ func TestOtherVersionIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("2")) })
+			err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("3")) })
 			if err := errors.Join(err, db.Close()); err != nil {
 				t.Fatal(err)
 			}
@@ -429,6 +429,31 @@ func TestOtherVersionIsLeft(t *testing.T) {
 				t.Errorf("files %v (%v), want the database alone", names, err)
 			}
 		})
+	}
+}
+
+// TestEarlierFormatIsReplaced opens a database of the first format: it is renamed, and a new one begins.
+func TestEarlierFormatIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, databaseName)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		meta, err := tx.CreateBucket(metaBucket)
+		return errors.Join(err, meta.Put(versionKey, []byte(firstVersion)))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Config{Dir: dir})
+	r.Record(snapshot(1, true, list("a", "10.0.0.1")))
+	if all, _, err := r.List(t.Context(), Query{Reader: everything}); err != nil || len(all) != 1 {
+		t.Errorf("entries %v, error %v", all, err)
+	}
+	if _, err := os.Stat(path + damagedSuffix); err != nil {
+		t.Error(err)
 	}
 }
 

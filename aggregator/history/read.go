@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
@@ -44,45 +43,35 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 		return nil, 0, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		for _, p := range publishers(tx, q.wants) {
-			lost = max(lost, forgotten(tx, p))
+		found := make(map[string]*weftv1.Revision)
+		for _, s := range shares(tx, q.wants) {
+			if s.publisher != nobody {
+				lost = max(lost, s.forgotten(tx))
+			}
+			cursor, n := s.log.Cursor(), 0
+			for key, value := cursor.Last(); key != nil && (q.Limit == 0 || n < q.Limit); key, value = cursor.Prev() {
+				if q.Before != 0 && revisionOf(key) >= q.Before {
+					continue
+				}
+				n++
+				entry := found[string(key)]
+				if entry == nil {
+					entry = &weftv1.Revision{}
+					found[string(key)] = entry
+				}
+				if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(value, entry); err != nil {
+					return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+				}
+			}
 		}
-		cursor := tx.Bucket(logBucket).Cursor()
-		for key, value := cursor.Last(); key != nil && (q.Limit == 0 || len(all) < q.Limit); key, value = cursor.Prev() {
-			if q.Before != 0 && revisionOf(key) >= q.Before {
-				continue
-			}
-			entry := &weftv1.Revision{}
-			if err := proto.Unmarshal(value, entry); err != nil {
-				return fmt.Errorf("%w: %w", store.ErrDamaged, err)
-			}
-			fragments := len(entry.GetFragments())
-			entry.Fragments = slices.DeleteFunc(entry.GetFragments(), func(f *weftv1.FragmentChange) bool { return !q.wants(f.GetFragment().GetPublisher()) })
-			if !q.Reader.All && len(entry.GetFragments()) < fragments {
-				// These are of all fragments together.
-				entry.Changes, entry.Size, entry.Lost = nil, 0, 0
-			}
-			if len(entry.GetFragments()) > 0 || q.Reader.All && q.Publisher == "" {
-				all = append(all, entry)
+		for _, key := range slices.Backward(slices.Sorted(maps.Keys(found))) {
+			if q.Limit == 0 || len(all) < q.Limit {
+				all = append(all, found[key])
 			}
 		}
 		return nil
 	})
 	return all, lost, err
-}
-
-// publishers returns those that have content or have had entries.
-func publishers(tx *bolt.Tx, wants func(string) bool) []string {
-	all := make(map[string]bool)
-	for _, name := range [][]byte{contentBucket, publishersBucket} {
-		cursor := tx.Bucket(name).Cursor()
-		for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
-			if p := publisherOf(string(key)); wants(p) {
-				all[p] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 func (q *Query) wants(publisher string) bool {
@@ -112,19 +101,20 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		return nil, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		lacking, begin := make(map[string]bool), uint64(math.MaxUint64)
-		for _, p := range publishers(tx, reader.Sees) {
-			n := forgotten(tx, p)
-			lacking[p], begin = from < n, min(begin, n)
+		c := &comparison{from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference), forgotten: make(map[string]uint64)}
+		c.shares = shares(tx, func(publisher string) bool { return publisher != nobody && reader.Sees(publisher) })
+		begin := uint64(math.MaxUint64)
+		for _, s := range c.shares {
+			c.forgotten[s.publisher] = s.forgotten(tx)
+			begin = min(begin, c.forgotten[s.publisher])
 		}
-		if len(lacking) > 0 && from < begin {
+		if len(c.shares) > 0 && from < begin {
 			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, begin)
 		}
-		c := &comparison{tx: tx, from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference), lacking: lacking}
 		if !reader.All {
 			c.limit = min(c.limit, maxCompared)
 		}
-		if err := c.walk(func(revision uint64, b before) error { c.find(revision, b, reader); return nil }); err != nil {
+		if err := c.walk(c.find); err != nil {
 			return err
 		}
 		if err := cmp.Or(c.findLacking(), c.walk(c.undo)); err != nil {
@@ -144,7 +134,11 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 		return c, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		s := load(tx, []byte(key.String()))
+		own := find(tx, key.Publisher)
+		if c.State = absent; own.bucket == nil {
+			return nil
+		}
+		s := load(own.content, []byte(key.String()))
 		if c.State = s.state(); c.State != known {
 			return nil
 		}
@@ -159,11 +153,12 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 
 // comparison finds the differences between two revisions.
 type comparison struct {
-	tx       *bolt.Tx
+	// shares are those that the reader sees.
+	shares   []share
 	from, to uint64
 	found    map[desired.Key]*difference
-	// lacking has the publishers of which entries after the first revision are removed.
-	lacking map[string]bool
+	// forgotten has the last revision of which entries of each publisher may be removed.
+	forgotten map[string]uint64
 	// size is the bytes of the content so far, and limit the most.
 	size, limit int64
 }
@@ -186,17 +181,19 @@ type difference struct {
 	entries map[string][]byte
 }
 
-// walk calls f for each change after the first revision, the newest first.
-func (c *comparison) walk(f func(revision uint64, b before) error) error {
-	cursor := c.tx.Bucket(beforeBucket).Cursor()
-	for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
-		var changes []before
-		if err := json.Unmarshal(value, &changes); err != nil {
-			return fmt.Errorf("%w: %w", store.ErrDamaged, err)
-		}
-		for _, b := range slices.Backward(changes) {
-			if err := f(revisionOf(key), b); err != nil {
-				return err
+// walk calls f for each change after the first revision, the newest of a publisher first.
+func (c *comparison) walk(f func(s share, revision uint64, b before) error) error {
+	for _, s := range c.shares {
+		cursor := s.before.Cursor()
+		for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
+			var changes []before
+			if err := json.Unmarshal(value, &changes); err != nil {
+				return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+			}
+			for _, b := range slices.Backward(changes) {
+				if err := f(s, revisionOf(key), b); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -204,16 +201,16 @@ func (c *comparison) walk(f func(revision uint64, b before) error) error {
 }
 
 // find notes a fragment that changed.
-func (c *comparison) find(revision uint64, b before, reader desired.Reader) {
-	publisher, name, _ := strings.Cut(b.Fragment, "/")
-	key := desired.Key{Publisher: publisher, Name: name}
-	if revision <= c.to && reader.Sees(publisher) {
-		c.of(key)
+func (c *comparison) find(_ share, revision uint64, b before) error {
+	if revision <= c.to {
+		c.of(b.Fragment)
 	}
+	return nil
 }
 
 // of returns the difference of a fragment.
-func (c *comparison) of(key desired.Key) *difference {
+func (c *comparison) of(id string) *difference {
+	key := keyOf(id)
 	d := c.found[key]
 	if d == nil {
 		d = &difference{Difference: Difference{Fragment: key}}
@@ -222,24 +219,23 @@ func (c *comparison) of(key desired.Key) *difference {
 	return d
 }
 
-// findLacking notes the fragments of publishers that are lacking: they may have changed, unless
-// one commit is looked at, which is in the log.
+// findLacking notes the fragments of publishers of which entries after the first revision are removed: they
+// may have changed, unless one commit is looked at, which is in the log.
 func (c *comparison) findLacking() error {
-	if c.to == c.from+1 {
-		return nil
-	}
-	return c.tx.Bucket(contentBucket).ForEachBucket(func(id []byte) error {
-		publisher, name, _ := strings.Cut(string(id), "/")
-		if !c.lacking[publisher] {
-			return nil
+	for _, s := range c.shares {
+		if c.to == c.from+1 || c.from >= c.forgotten[s.publisher] {
+			continue
 		}
-		return c.load(c.of(desired.Key{Publisher: publisher, Name: name}))
-	})
+		if err := s.content.ForEachBucket(func(id []byte) error { return c.load(s, c.of(string(id))) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load sets a difference to the content of now.
-func (c *comparison) load(d *difference) (err error) {
-	s := load(c.tx, []byte(d.Fragment.String()))
+func (c *comparison) load(own share, d *difference) (err error) {
+	s := load(own.content, []byte(d.Fragment.String()))
 	if d.state = s.state(); d.state == known {
 		if err = c.hold(s.Size); err == nil {
 			d.entries, err = s.all()
@@ -249,14 +245,13 @@ func (c *comparison) load(d *difference) (err error) {
 }
 
 // undo goes back behind a change.
-func (c *comparison) undo(revision uint64, b before) error {
-	publisher, name, _ := strings.Cut(b.Fragment, "/")
-	d := c.found[desired.Key{Publisher: publisher, Name: name}]
+func (c *comparison) undo(s share, revision uint64, b before) error {
+	d := c.found[keyOf(b.Fragment)]
 	if d == nil {
 		return nil
 	}
 	if d.state == 0 {
-		if err := c.load(d); err != nil {
+		if err := c.load(s, d); err != nil {
 			return err
 		}
 	}
@@ -270,21 +265,17 @@ func (c *comparison) undo(revision uint64, b before) error {
 		d.state, d.entries = b.State, nil
 	case b.Whole:
 		d.state, d.entries = known, b.Entries
-		return c.hold(b.size())
+		size := int64(0)
+		for key, value := range b.Entries {
+			size += int64(len(key) + len(value))
+		}
+		return c.hold(size)
 	case d.state == known:
 		d.entries = undo(d.entries, b.Entries)
 	default:
 		d.state = unknown
 	}
 	return nil
-}
-
-// size returns the bytes of the entries.
-func (b *before) size() (n int64) {
-	for key, value := range b.Entries {
-		n += int64(len(key) + len(value))
-	}
-	return n
 }
 
 // content sets a content to the present one of the walk.
@@ -307,9 +298,9 @@ func (c *comparison) result() ([]Difference, error) {
 		if err := d.content(&d.From); err != nil {
 			return nil, err
 		}
-		if p := d.Fragment.Publisher; c.lacking[p] {
+		if n := c.forgotten[d.Fragment.Publisher]; c.from < n {
 			d.From = Content{State: unknown}
-			if c.to < forgotten(c.tx, p) {
+			if c.to < n {
 				d.To = Content{State: unknown}
 			}
 		}
