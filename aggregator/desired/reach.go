@@ -41,58 +41,6 @@ type caller struct {
 	leaves bool
 }
 
-// callers counts the callers of a part: the shares of a chain, the elements of a map.
-// Most parts have one or two.
-type callers struct {
-	few  []callerCount
-	many map[caller]int
-}
-
-type callerCount struct {
-	caller
-	n int
-}
-
-// manyCallers is from how many callers on they are in a map.
-const manyCallers = 16
-
-func (c *callers) add(k caller, by int) {
-	if c.many != nil {
-		if c.many[k] += by; c.many[k] == 0 {
-			delete(c.many, k)
-		}
-		return
-	}
-	for i := range c.few {
-		if c.few[i].caller != k {
-			continue
-		}
-		if c.few[i].n += by; c.few[i].n == 0 {
-			c.few = slices.Delete(c.few, i, i+1)
-		}
-		return
-	}
-	if len(c.few) < manyCallers {
-		c.few = append(c.few, callerCount{k, by})
-		return
-	}
-	c.many = map[caller]int{k: by}
-	for _, f := range c.few {
-		c.many[f.caller] = f.n
-	}
-	c.few = nil
-}
-
-// each calls f with every caller and its count.
-func (c *callers) each(f func(caller, int)) {
-	for _, k := range c.few {
-		f(k.caller, k.n)
-	}
-	for k, n := range c.many {
-		f(k, n)
-	}
-}
-
 // routes counts the elements of a verdict map by the number of the chain that they lead to.
 type routes struct {
 	jumps, gotos map[int]int
@@ -149,7 +97,7 @@ func (s *State) lead(o *set, data string, target part, by int) {
 	}
 	v, err := nftset.ParseVerdictData(data)
 	leaves := err == nil && v.Code == datatype.VerdictGoto
-	to.callers.add(caller{o, leaves}, by)
+	addTo(&to.callers, caller{o, leaves}, by)
 	if o.routes == nil {
 		o.routes = &routes{}
 	}
@@ -223,7 +171,9 @@ func (s *State) arrange() {
 			default:
 				n.round, n.active = s.round, true
 				s.steps = append(s.steps, step{part: next.part, leaves: true})
-				n.callers.each(func(c caller, _ int) { s.steps = append(s.steps, step{part: c.from}) })
+				for c := range n.callers {
+					s.steps = append(s.steps, step{part: c.from})
+				}
 			}
 		}
 	}
@@ -245,13 +195,13 @@ func (s *State) evaluateChain(o *chain) {
 			s.grown = append(s.grown, o)
 		}
 	}
-	o.callers.each(func(c caller, n int) {
+	for c, n := range o.callers {
 		if m, ok := c.from.(*set); ok {
 			addTo(m.routes.of(c.leaves), was, -n)
 			addTo(m.routes.of(c.leaves), now, n)
 		}
 		c.from.base().outdated = true
-	})
+	}
 }
 
 func (o *set) evaluate() {
@@ -266,7 +216,9 @@ func (o *set) evaluate() {
 		return
 	}
 	o.routes.jump, o.routes.leave = jump, leave
-	o.callers.each(func(c caller, _ int) { c.from.base().outdated = true })
+	for c := range o.callers {
+		c.from.base().outdated = true
+	}
 }
 
 // worst returns how many rules a packet visits at most from the start of a chain.
