@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -101,27 +100,25 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		return nil, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		c := &comparison{from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference), forgotten: make(map[string]uint64)}
-		c.shares = shares(tx, func(publisher string) bool { return publisher != nobody && reader.Sees(publisher) })
+		own := shares(tx, func(publisher string) bool { return publisher != nobody && reader.Sees(publisher) })
 		begin := uint64(math.MaxUint64)
-		for _, s := range c.shares {
-			c.forgotten[s.publisher] = s.forgotten(tx)
-			begin = min(begin, c.forgotten[s.publisher])
+		for i := range own {
+			begin = min(begin, own[i].forgotten(tx))
 		}
-		if len(c.shares) > 0 && from < begin {
+		if len(own) > 0 && from < begin {
 			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, begin)
 		}
+		c := &comparison{from: from, to: to, limit: r.cfg.MaxBytes}
 		if !reader.All {
 			c.limit = min(c.limit, maxCompared)
 		}
-		if err := c.walk(c.find); err != nil {
-			return err
+		for i := range own {
+			if err := c.compare(&own[i], own[i].forgotten(tx)); err != nil {
+				return err
+			}
 		}
-		if err := cmp.Or(c.findLacking(), c.walk(c.undo)); err != nil {
-			return err
-		}
-		out, err = c.result()
-		return err
+		out = c.out
+		return nil
 	})
 	return out, err
 }
@@ -143,22 +140,27 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 			return nil
 		}
 		all, err := s.all()
-		if err == nil {
-			c.Fragment, err = assemble(all)
+		if err != nil {
+			return err
 		}
+		c, err = contentOf(known, all)
 		return err
 	})
 	return c, err
 }
 
+// contentOf returns the content with entries.
+func contentOf(state weftv1.ContentState, all map[string][]byte) (c Content, err error) {
+	if c.State = state; state == known {
+		c.Fragment, err = assemble(all)
+	}
+	return c, err
+}
+
 // comparison finds the differences between two revisions.
 type comparison struct {
-	// shares are those that the reader sees.
-	shares   []share
 	from, to uint64
-	found    map[desired.Key]*difference
-	// forgotten has the last revision of which entries of each publisher may be removed.
-	forgotten map[string]uint64
+	out      []Difference
 	// size is the bytes of the content so far, and limit the most.
 	size, limit int64
 }
@@ -173,142 +175,112 @@ func (c *comparison) hold(n int64) error {
 	return nil
 }
 
-// difference is one that is being made. The entries are those at the revision that the walk
-// has reached.
-type difference struct {
-	Difference
-	state   weftv1.ContentState
-	entries map[string][]byte
+// changed is what a fragment had before a revision.
+type changed struct {
+	revision uint64
+	before
 }
 
-// walk calls f for each change after the first revision, the newest of a publisher first.
-func (c *comparison) walk(f func(s share, revision uint64, b before) error) error {
-	for _, s := range c.shares {
-		cursor := s.before.Cursor()
-		for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
-			var changes []before
-			if err := json.Unmarshal(value, &changes); err != nil {
-				return fmt.Errorf("%w: %w", store.ErrDamaged, err)
-			}
-			for _, b := range slices.Backward(changes) {
-				if err := f(s, revisionOf(key), b); err != nil {
-					return err
-				}
-			}
+// compare adds the differences of a publisher that has forgotten entries up to a revision.
+func (c *comparison) compare(s *share, forgotten uint64) error {
+	changes := make(map[string][]changed)
+	cursor := s.before.Cursor()
+	for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
+		var all []before
+		if err := json.Unmarshal(value, &all); err != nil {
+			return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+		}
+		for _, b := range slices.Backward(all) {
+			changes[b.Fragment] = append(changes[b.Fragment], changed{revisionOf(key), b})
 		}
 	}
-	return nil
-}
-
-// find notes a fragment that changed.
-func (c *comparison) find(_ share, revision uint64, b before) error {
-	if revision <= c.to {
-		c.of(b.Fragment)
-	}
-	return nil
-}
-
-// of returns the difference of a fragment.
-func (c *comparison) of(id string) *difference {
-	key := keyOf(id)
-	d := c.found[key]
-	if d == nil {
-		d = &difference{Difference: Difference{Fragment: key}}
-		c.found[key] = d
-	}
-	return d
-}
-
-// findLacking notes the fragments of publishers of which entries after the first revision are removed: they
-// may have changed, unless one commit is looked at, which is in the log.
-func (c *comparison) findLacking() error {
-	for _, s := range c.shares {
-		if c.to == c.from+1 || c.from >= c.forgotten[s.publisher] {
-			continue
+	var ids []string
+	for id, all := range changes {
+		if all[len(all)-1].revision <= c.to {
+			ids = append(ids, id)
 		}
-		if err := s.content.ForEachBucket(func(id []byte) error { return c.load(s, c.of(string(id))) }); err != nil {
+	}
+	if c.from < forgotten && c.to != c.from+1 {
+		// All fragments may have changed, unless one commit is looked at, which is in the log.
+		err := s.content.ForEachBucket(func(id []byte) error {
+			ids = append(ids, string(id))
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// load sets a difference to the content of now.
-func (c *comparison) load(own share, d *difference) (err error) {
-	s := load(own.content, []byte(d.Fragment.String()))
-	if d.state = s.state(); d.state == known {
-		if err = c.hold(s.Size); err == nil {
-			d.entries, err = s.all()
-		}
-	}
-	return err
-}
-
-// undo goes back behind a change.
-func (c *comparison) undo(s share, revision uint64, b before) error {
-	d := c.found[keyOf(b.Fragment)]
-	if d == nil {
-		return nil
-	}
-	if d.state == 0 {
-		if err := c.load(s, d); err != nil {
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		d, err := c.difference(load(s.content, []byte(id)), changes[id])
+		if err != nil {
 			return err
 		}
-	}
-	if revision <= c.to && d.To.State == 0 {
-		if err := d.content(&d.To); err != nil {
-			return err
-		}
-	}
-	switch {
-	case b.State != known:
-		d.state, d.entries = b.State, nil
-	case b.Whole:
-		d.state, d.entries = known, b.Entries
-		size := int64(0)
-		for key, value := range b.Entries {
-			size += int64(len(key) + len(value))
-		}
-		return c.hold(size)
-	case d.state == known:
-		d.entries = undo(d.entries, b.Entries)
-	default:
-		d.state = unknown
-	}
-	return nil
-}
-
-// content sets a content to the present one of the walk.
-func (d *difference) content(c *Content) (err error) {
-	if c.State = d.state; d.state == known {
-		c.Fragment, err = assemble(d.entries)
-	}
-	return err
-}
-
-// result returns the differences by publisher and name.
-func (c *comparison) result() ([]Difference, error) {
-	var out []Difference
-	for _, d := range slices.SortedFunc(maps.Values(c.found), func(a, b *difference) int { return a.Fragment.Compare(b.Fragment) }) {
-		if d.To.State == 0 {
-			if err := d.content(&d.To); err != nil {
-				return nil, err
-			}
-		}
-		if err := d.content(&d.From); err != nil {
-			return nil, err
-		}
-		if n := c.forgotten[d.Fragment.Publisher]; c.from < n {
+		if c.from < forgotten {
 			d.From = Content{State: unknown}
-			if c.to < n {
-				d.To = Content{State: unknown}
-			}
+		}
+		if c.to < forgotten {
+			d.To = Content{State: unknown}
 		}
 		if !same(d.From, d.To) {
-			out = append(out, d.Difference)
+			c.out = append(c.out, d)
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// difference goes back from the content of now behind changes, the newest first.
+func (c *comparison) difference(s stored, changes []changed) (d Difference, err error) {
+	d.Fragment = keyOf(string(s.ID))
+	state, all := s.state(), map[string][]byte(nil)
+	if state == known {
+		if err := c.hold(s.Size); err != nil {
+			return d, err
+		}
+		if all, err = s.all(); err != nil {
+			return d, err
+		}
+	}
+	for _, ch := range changes {
+		if ch.revision <= c.to && d.To.State == 0 {
+			if d.To, err = contentOf(state, all); err != nil {
+				return d, err
+			}
+		}
+		if ch.Whole {
+			if err := c.hold(ch.size()); err != nil {
+				return d, err
+			}
+		}
+		state, all = ch.undo(state, all)
+	}
+	d.From, err = contentOf(state, all)
+	if d.To.State == 0 {
+		d.To = d.From
+	}
+	return d, err
+}
+
+// undo returns the content before a change, after which it was all.
+func (b *before) undo(state weftv1.ContentState, all map[string][]byte) (weftv1.ContentState, map[string][]byte) {
+	switch {
+	case b.State != known:
+		return b.State, nil
+	case b.Whole:
+		return known, b.Entries
+	case state == known:
+		return known, undo(all, b.Entries)
+	default:
+		return unknown, nil
+	}
+}
+
+// size returns the bytes of the entries.
+func (b *before) size() (n int64) {
+	for key, value := range b.Entries {
+		n += int64(len(key) + len(value))
+	}
+	return n
 }
 
 // same reports whether nothing is different between two contents that are known.

@@ -138,6 +138,27 @@ func checkBounds(t *testing.T, cfg Config) func(*bolt.Tx) error {
 	}
 }
 
+// TestComparedBeforeLaterChanges has a publisher that has forgotten the first revision: the content at the second one
+// is without the changes that followed.
+func TestComparedBeforeLaterChanges(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir(), MaxEntries: 3})
+	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
+	for revision := uint64(2); revision <= 4; revision++ {
+		r.Record(snapshot(revision, revision > 2, list("b", fmt.Sprint("10.0.0.", revision))))
+	}
+	r.Record(commit(5, Change{Fragment: desired.Key{Publisher: "other", Name: "c"}}))
+	r.Record(snapshot(6, true, list("a", "10.0.0.6")))
+	// What tester had at first is forgotten, and other has all.
+	all, err := r.Compare(t.Context(), 0, 5, everything)
+	if err != nil || len(all) < 2 || all[1].Fragment != key("a") {
+		t.Fatalf("%v, error %v", all, err)
+	}
+	if all[1].From.State != unknown {
+		t.Errorf("from %v", all[1].From)
+	}
+	wantContent(t, all[1].To, list("a", "10.0.0.1"))
+}
+
 // TestEmptySharesAreJoined has many publishers come and go: what the history has of them is bounded, and what it
 // has forgotten is said.
 func TestEmptySharesAreJoined(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -72,7 +73,7 @@ func CheckVersion(version []byte, first, last int) error {
 
 // Guarded calls f and returns a panic as an error. bbolt panics if it meets a
 // damaged page, and reads a memory map, where a page beyond the end of the file
-// is a fault.
+// is a fault. A damaged list of free pages makes bbolt write pages that no file can have.
 func Guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -80,7 +81,10 @@ func Guarded(f func() error) (err error) {
 			err = fmt.Errorf("%w: %v", ErrDamaged, p)
 		}
 	}()
-	return f()
+	if err = f(); errors.Is(err, syscall.EFBIG) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
 }
 
 // Checksum is FNV-1a of texts, each with its length.
