@@ -247,26 +247,29 @@ func (k *Keeper) Committed(key desired.Key) {
 	k.wake()
 }
 
-// Cancel ends the reservation of a fragment whose update was refused.
-func (k *Keeper) Cancel(key desired.Key) { k.end(key) }
+// Cancel ends the reservation of a fragment whose update was refused. If its file cannot be removed, Run
+// tries again: until then it is counted, and a process that is started takes the fragment back to the same
+// content once more.
+func (k *Keeper) Cancel(key desired.Key) {
+	if err := k.finish(key, ended); err != nil {
+		k.cfg.Logger.Error("remove the file of an update that waits no more", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
+	}
+}
 
-// end removes an entry. If its file cannot be removed, Run tries again: until then it is counted, and a
-// process that is started takes the fragment back to the same content once more.
-func (k *Keeper) end(key desired.Key) {
+// finish removes an entry with its file. If that fails, the entry gets another state, and Run is woken.
+func (k *Keeper) finish(key desired.Key, otherwise state) error {
 	k.disk.Lock()
 	defer k.disk.Unlock()
 	err := k.remove(key)
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if err == nil {
 		delete(k.entries, key)
-	} else {
-		k.entries[key].state = ended
+		return nil
 	}
-	k.mu.Unlock()
-	if err != nil {
-		k.cfg.Logger.Error("remove the file of an update that waits no more", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
-		k.wake()
-	}
+	k.entries[key].state = otherwise
+	k.wake()
+	return err
 }
 
 // Confirm keeps an update.
@@ -276,17 +279,9 @@ func (k *Keeper) Confirm(key desired.Key) error {
 	if _, err := k.from(key, confirming); err != nil {
 		return err
 	}
-	k.disk.Lock()
-	defer k.disk.Unlock()
-	err := k.remove(key)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil {
-		k.entries[key].state = waiting
-		k.wake()
+	if err := k.finish(key, waiting); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
-	delete(k.entries, key)
 	return nil
 }
 
@@ -391,7 +386,7 @@ func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
 			k.mu.Unlock()
 		} else {
 			k.cfg.Logger.Info("update was not confirmed and is taken back", "fragment", key.String())
-			k.end(key)
+			k.Cancel(key)
 		}
 		a.err = err
 		close(a.done)

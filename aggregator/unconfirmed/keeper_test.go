@@ -312,7 +312,7 @@ func TestKept(t *testing.T) {
 	}
 	// What is left because it cannot be removed is still counted.
 	k.failing = func(string) error { return errors.New("read-only file system") }
-	k.end(desired.Key{Publisher: "tester", Name: "0"})
+	k.Cancel(desired.Key{Publisher: "tester", Name: "0"})
 	if k.Kept("tester") != onDisk(t, dir) {
 		t.Errorf("%d bytes are kept with one that is left, %d on disk", k.Kept("tester"), onDisk(t, dir))
 	}
