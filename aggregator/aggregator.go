@@ -283,7 +283,7 @@ func (a *Aggregator) Pending() int { return a.queue.len() }
 //
 // Possible errors: ErrCleanedUp (which is not a failure), *kernel.OwnedError
 // (another process owns the tables, and Config.Standby is false),
-// statedir.ErrVersion, statedir.ErrInUse, those of Kernel.Watch, and the kernel's at
+// store.ErrVersion, store.ErrInUse, those of Kernel.Watch, and the kernel's at
 // start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()

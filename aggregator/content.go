@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -100,21 +98,26 @@ func (b *fragmentParts) addTable(t *desired.TableUpdate) {
 		if b.done {
 			return
 		}
-		b.addChain(chainMessage(c.Decl.Name, written(c.Source)), ruleMessages(c.Rules))
+		b.addChain(&c)
 	}
 	for _, s := range t.PutSets {
 		if b.done {
 			return
 		}
-		b.addSet(setMessage(written(s.Source), s), s.Decl.Map, elementMessages(&s))
+		b.addSet(&s)
 	}
 }
 
-// addChain adds a chain whose message has no rules yet.
-func (b *fragmentParts) addChain(m *weftv1.Chain, rules iter.Seq[*weftv1.Rule]) {
+// addChain adds a chain with the rules of which the text is known: an adopted one has only a fingerprint.
+func (b *fragmentParts) addChain(c *desired.Chain) {
+	m := chainMessage(c.Decl.Name, written(c.Source))
 	b.fit(m)
 	b.table.Chains = append(b.table.Chains, m)
-	for rule := range rules {
+	for _, r := range c.Rules {
+		if r.Text == "" {
+			continue
+		}
+		rule := &weftv1.Rule{Text: r.Text, Comment: r.Comment}
 		if b.fit(rule) {
 			m = &weftv1.Chain{Name: m.GetName()}
 			b.table.Chains = append(b.table.Chains, m)
@@ -126,84 +129,28 @@ func (b *fragmentParts) addChain(m *weftv1.Chain, rules iter.Seq[*weftv1.Rule]) 
 	}
 }
 
-// addSet adds a set or map whose message has no elements yet.
-func (b *fragmentParts) addSet(m *weftv1.Set, isMap bool, elements iter.Seq[*weftv1.Element]) {
-	add := func() {
-		if isMap {
+// addSet adds a set or map with its elements.
+func (b *fragmentParts) addSet(s *desired.Set) {
+	add := func(m *weftv1.Set) {
+		if s.Decl.Map {
 			b.table.Maps = append(b.table.Maps, m)
 		} else {
 			b.table.Sets = append(b.table.Sets, m)
 		}
 	}
+	m := setMessage(written(s.Source), *s)
 	b.fit(m)
-	add()
-	for e := range elements {
+	add(m)
+	for element := range s.All() {
+		e := elementMessage(s.Decl, &element)
 		if b.fit(e) {
 			m = &weftv1.Set{Name: m.GetName()}
-			add()
+			add(m)
 		}
 		if b.done {
 			return
 		}
 		m.Elements = append(m.Elements, e)
-	}
-}
-
-// ruleMessages returns the rules whose text is known: an adopted one has only a fingerprint.
-func ruleMessages(rules []*compile.Rule) iter.Seq[*weftv1.Rule] {
-	return func(yield func(*weftv1.Rule) bool) {
-		for _, r := range rules {
-			if r.Text != "" && !yield(&weftv1.Rule{Text: r.Text, Comment: r.Comment}) {
-				return
-			}
-		}
-	}
-}
-
-// elementMessages returns the elements of a set.
-func elementMessages(s *desired.Set) iter.Seq[*weftv1.Element] {
-	return func(yield func(*weftv1.Element) bool) {
-		for element := range s.All() {
-			if !yield(elementMessage(s.Decl, &element)) {
-				return
-			}
-		}
-	}
-}
-
-// messageInParts returns a fragment that is a message already as messages of about limit
-// bytes. Lists of the message are shared or emptied.
-func messageInParts(f *weftv1.Fragment, limit int) iter.Seq[*weftv1.Fragment] {
-	return func(yield func(*weftv1.Fragment) bool) {
-		first := head(f.GetName(), f.GetPriority(), f.GetLifetime(), f.GetExpireTime())
-		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: first}}
-		b.next = b.nextPart
-		for _, t := range f.GetTables() {
-			b.addMessage(t)
-		}
-		b.send()
-	}
-}
-
-// addMessage adds a table that is a message already.
-func (b *fragmentParts) addMessage(t *weftv1.Table) {
-	b.table = &weftv1.Table{Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), Flags: t.GetFlags(), Objects: t.GetObjects(), Flowtables: t.GetFlowtables()}
-	b.fit(b.table)
-	b.part.Tables = append(b.part.Tables, b.table)
-	for _, c := range t.GetChains() {
-		rules := c.GetRules()
-		c.Rules = nil
-		b.addChain(c, slices.Values(rules))
-	}
-	for _, s := range t.GetSets() {
-		elements := s.GetElements()
-		s.Elements = nil
-		b.addSet(s, false, slices.Values(elements))
-	}
-	for _, s := range t.GetMaps() {
-		elements := s.GetElements()
-		s.Elements = nil
-		b.addSet(s, true, slices.Values(elements))
 	}
 }
 

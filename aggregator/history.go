@@ -115,8 +115,8 @@ func (a *Aggregator) ListRevisions(ctx context.Context, req *weftv1.ListRevision
 	return a.history.List(ctx, history.Query{Limit: int(req.GetLimit()), Before: req.GetBefore(), Publisher: req.GetPublisher(), Reader: r})
 }
 
-// CompareRevisions returns the fragments that changed between two revisions, as messages of
-// about 128 KiB.
+// CompareRevisions returns the fragments that changed between two revisions, each in up to three
+// messages.
 //
 // Possible errors: history.ErrDisabled, history.ErrForgotten, history.ErrNoRevision,
 // history.ErrUnavailable, ErrStandby, ErrStopped, ErrGone, ctx's.
@@ -126,35 +126,20 @@ func (a *Aggregator) CompareRevisions(ctx context.Context, from, to uint64, r Re
 		return nil, err
 	}
 	return func(yield func(*weftv1.CompareRevisionsResponse) bool) {
-		send := func(c *weftv1.FragmentComparison) bool {
-			return yield(&weftv1.CompareRevisionsResponse{Fragments: []*weftv1.FragmentComparison{c}})
-		}
 		for i := range differences {
 			d := &differences[i]
 			name := nameOf(d.Fragment)
-			if !send(&weftv1.FragmentComparison{Fragment: name, FromState: d.From.State, ToState: d.To.State}) {
-				return
-			}
-			for part := range contentInParts(d.From) {
-				if !send(&weftv1.FragmentComparison{Fragment: name, From: part}) {
-					return
-				}
-			}
-			for part := range contentInParts(d.To) {
-				if !send(&weftv1.FragmentComparison{Fragment: name, To: part}) {
+			for _, c := range []*weftv1.FragmentComparison{
+				{Fragment: name, FromState: d.From.State, ToState: d.To.State},
+				{Fragment: name, From: d.From.Fragment},
+				{Fragment: name, To: d.To.Fragment},
+			} {
+				if !yield(&weftv1.CompareRevisionsResponse{Fragments: []*weftv1.FragmentComparison{c}}) {
 					return
 				}
 			}
 		}
 	}, nil
-}
-
-// contentInParts returns content as messages of about 128 KiB; none if there is no content.
-func contentInParts(c history.Content) iter.Seq[*weftv1.Fragment] {
-	if c.Fragment == nil {
-		return func(func(*weftv1.Fragment) bool) {}
-	}
-	return messageInParts(c.Fragment, partBytes)
 }
 
 // compare returns the fragments that changed after one revision, up to another one; 0 means

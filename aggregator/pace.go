@@ -41,50 +41,51 @@ const (
 type pace struct {
 	// limited reports whether the rights of a publisher are limited.
 	limited func(publisher string) bool
-	// active has the time of the last update of each publisher.
-	active map[string]time.Time
-	// until has when the pause of a publisher ends.
-	until map[string]time.Time
-	// slow are the publishers of which a commit took long. Their updates share no commit
-	// with those of others until one is fast again.
-	slow map[string]bool
-	// long are the publishers of which the last commit took more than freeOfCharge on the
-	// clock.
-	long map[string]bool
-	// slowAt has the time of the last slow commit of each publisher that is limited.
-	slowAt map[string]time.Time
+	// byPublisher has the publishers that were active, of which those without a pause are forgotten.
+	byPublisher map[string]*paced
 	// stopping is true once no publisher has to pause any more.
 	stopping bool
 }
 
+// paced is what is known of a publisher.
+type paced struct {
+	// active is the time of the last update, until when the pause ends, and slowAt the time of the last slow
+	// commit if the publisher is limited.
+	active, until, slowAt time.Time
+	// slow says that a commit took long: updates share no commit with those of others until one is fast again.
+	slow bool
+	// long says that the last commit took more than freeOfCharge on the clock.
+	long bool
+}
+
 func newPace(limited func(publisher string) bool) pace {
-	return pace{
-		limited: limited, active: map[string]time.Time{}, until: map[string]time.Time{},
-		slow: map[string]bool{}, long: map[string]bool{}, slowAt: map[string]time.Time{},
+	return pace{limited: limited, byPublisher: map[string]*paced{}}
+}
+
+// of returns what is known of a publisher.
+func (p *pace) of(publisher string) *paced {
+	own := p.byPublisher[publisher]
+	if own == nil {
+		own = &paced{}
+		p.byPublisher[publisher] = own
 	}
+	return own
 }
 
 // noteActive records an update of a publisher.
 func (p *pace) noteActive(publisher string, now time.Time) {
-	p.active[publisher] = now
-	if len(p.active) <= maxActive {
-		return
+	p.of(publisher).active = now
+	if len(p.byPublisher) > maxActive {
+		maps.DeleteFunc(p.byPublisher, func(_ string, o *paced) bool {
+			return now.Sub(o.active) > activeFor && !now.Before(o.until) && now.Sub(o.slowAt) > slowEvery
+		})
 	}
-	for name, at := range p.active {
-		if now.Sub(at) > activeFor {
-			delete(p.active, name)
-			delete(p.slow, name)
-			delete(p.long, name)
-		}
-	}
-	maps.DeleteFunc(p.until, func(_ string, end time.Time) bool { return !now.Before(end) })
-	maps.DeleteFunc(p.slowAt, func(_ string, at time.Time) bool { return now.Sub(at) > slowEvery })
 }
 
 // othersActive reports whether a publisher besides this one is active.
 func (p *pace) othersActive(publisher string, now time.Time) bool {
-	for name, at := range p.active {
-		if name != publisher && now.Sub(at) <= activeFor {
+	for name, o := range p.byPublisher {
+		if name != publisher && now.Sub(o.active) <= activeFor {
 			return true
 		}
 	}
@@ -93,15 +94,7 @@ func (p *pace) othersActive(publisher string, now time.Time) bool {
 
 // paced reports whether a publisher has to pause.
 func (p *pace) paced(publisher string, now time.Time) bool {
-	until, ok := p.until[publisher]
-	if !ok {
-		return false
-	}
-	if !now.Before(until) {
-		delete(p.until, publisher)
-		return false
-	}
-	return !p.stopping && p.othersActive(publisher, now)
+	return now.Before(p.of(publisher).until) && !p.stopping && p.othersActive(publisher, now)
 }
 
 // meter begins to measure what updates cost. The returned function ends that, and charges
@@ -110,7 +103,7 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 func (q *queue) meter(updates []*submission, exact bool) (charge func()) {
 	q.mu.Lock()
 	exact = exact || slices.ContainsFunc(updates, func(s *submission) bool {
-		return q.long[s.key().Publisher] || s.admitted != nil && s.admitted.Cost() >= measuredFrom
+		return q.of(s.key().Publisher).long || s.admitted != nil && s.admitted.Cost() >= measuredFrom
 	})
 	q.mu.Unlock()
 	began, used := time.Now(), func() time.Duration { return 0 }
@@ -130,11 +123,7 @@ func (q *queue) noteLong(updates []*submission, long bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range updates {
-		if long {
-			q.long[s.key().Publisher] = true
-		} else {
-			delete(q.long, s.key().Publisher)
-		}
+		q.of(s.key().Publisher).long = long
 	}
 }
 
@@ -144,24 +133,19 @@ func (q *queue) noteLong(updates []*submission, long bool) {
 func (q *queue) charge(updates []*submission, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if took <= freeOfCharge && len(q.slow) == 0 {
-		return
-	}
 	name, one := updates[0].key().Publisher, true
 	for _, s := range updates {
 		other := s.key().Publisher
 		one = one && other == name
-		if took > slowFrom {
-			q.slow[other] = true
-		} else if took <= freeOfCharge {
-			delete(q.slow, other)
+		if took > slowFrom || took <= freeOfCharge {
+			q.of(other).slow = took > slowFrom
 		}
 	}
 	if !one || took <= freeOfCharge {
 		return
 	}
 	pause := q.pause(name, took, q.now())
-	q.until[name] = q.now().Add(pause)
+	q.of(name).until = q.now().Add(pause)
 	time.AfterFunc(pause, q.wake)
 	// The others may cease to be active before.
 	time.AfterFunc(min(pause, activeFor), q.wake)
@@ -173,9 +157,10 @@ func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.D
 	if took <= slowFrom || !p.limited(publisher) {
 		return pause
 	}
-	last, again := p.slowAt[publisher]
-	p.slowAt[publisher] = now
-	if again && now.Sub(last) < slowEvery {
+	own := p.of(publisher)
+	last := own.slowAt
+	own.slowAt = now
+	if now.Sub(last) < slowEvery {
 		return slowEvery
 	}
 	return pause

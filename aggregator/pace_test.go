@@ -86,12 +86,12 @@ func TestSlowAgain(t *testing.T) {
 	}
 	for i := range 2 * maxActive {
 		name := fmt.Sprint("p", i)
-		p.until[name], p.slowAt[name] = c.at, c.at
+		p.of(name).until, p.of(name).slowAt = c.at, c.at
 		c.at = c.at.Add(time.Second)
 		p.noteActive(name, c.at)
 	}
-	if len(p.until) > 1 || len(p.slowAt) > maxActive || len(p.active) > maxActive {
-		t.Errorf("%d pauses, %d slow and %d active publishers are kept", len(p.until), len(p.slowAt), len(p.active))
+	if len(p.byPublisher) > maxActive {
+		t.Errorf("%d publishers are kept", len(p.byPublisher))
 	}
 }
 
@@ -116,18 +116,18 @@ func TestMeter(t *testing.T) {
 	updates := []*submission{{update: &desired.Update{Fragment: desired.Key{Publisher: "a"}}}}
 	charge := q.meter(updates, false)
 	<-time.After(freeOfCharge + time.Millisecond)
-	if charge(); !q.long["a"] || len(q.until) > 0 {
-		t.Errorf("the first long commit: long %v, pauses %v", q.long, q.until)
+	if charge(); !q.of("a").long || !q.of("a").until.IsZero() {
+		t.Errorf("the first long commit: %+v", q.of("a"))
 	}
 	charge = q.meter(updates, false)
 	for began := threadTime(); threadTime()-began <= freeOfCharge; {
 	}
-	if charge(); !q.long["a"] || len(q.until) != 1 {
-		t.Errorf("the second long commit: long %v, pauses %v", q.long, q.until)
+	if charge(); !q.of("a").long || q.of("a").until.IsZero() {
+		t.Errorf("the second long commit: %+v", q.of("a"))
 	}
 	q.noteLong(updates, false)
-	if len(q.long) > 0 {
-		t.Errorf("long %v", q.long)
+	if q.of("a").long {
+		t.Errorf("after a short commit: %+v", q.of("a"))
 	}
 }
 

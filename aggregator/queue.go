@@ -226,7 +226,7 @@ func (q *queue) takeSmall(cost func(*submission) int) (batch []*submission) {
 	}
 	now := q.now()
 	for _, l := range slices.Clone(q.lanes) {
-		if q.open(l, now) && !q.slow[l.publisher] {
+		if q.open(l, now) && !q.of(l.publisher).slow {
 			batch = append(batch, q.cut(l, l.share(cost, share))...)
 		}
 	}
@@ -255,7 +255,7 @@ func (q *queue) takeLarge(cost func(*submission) int) []*submission {
 		case !q.open(l, now):
 		case cost(l.items[0]) >= quantum:
 			n = 1
-		case q.slow[l.publisher]:
+		case q.of(l.publisher).slow:
 			n = l.share(cost, quantum)
 		}
 		if n > 0 {

@@ -44,7 +44,7 @@ func (p *Publisher) Rights() []Right {
 	add("read", yes(p.Read))
 	add("flows", yes(p.Flows))
 	add("system", yes(p.System))
-	for _, l := range counted() {
+	for _, l := range Counted() {
 		all = append(all, Right{"limits." + string(l), p.most(l), p.whereLimit(l)})
 	}
 	rate, burst := "unlimited", "unlimited"

@@ -252,7 +252,7 @@ func (p *parser) limits(l *Limits, lines map[string]int) field {
 	count := number[int](p, 1, math.MaxInt32)
 	return func(path string, n *yaml.Node) {
 		fields := map[string]field{"burst": into(&l.Burst, count), "updatesPerSecond": into(&l.UpdatesPerSecond, p.rate)}
-		for _, limit := range counted() {
+		for _, limit := range Counted() {
 			read := count
 			if limit == LimitBytes || limit == LimitMemory {
 				read = p.size

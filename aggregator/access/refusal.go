@@ -62,8 +62,8 @@ const (
 // LimitOf returns the right to a class of statements and declarations.
 func LimitOf(c nft.Class) Limit { return Limit(c.String()) }
 
-// counted are the limits of what a publisher has at a time.
-func counted() []Limit {
+// Counted are the limits of what a publisher has at a time.
+func Counted() []Limit {
 	return []Limit{
 		LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams,
 		LimitChains, LimitBaseChains, LimitSets, LimitMemory, LimitVisits,
@@ -85,7 +85,7 @@ func (l Limit) things() string {
 // Right reports whether l is a right, not a number: its refusal is ErrDenied, that of the
 // others ErrExceeded.
 func (l Limit) Right() bool {
-	return l != LimitUpdates && l != LimitHookChains && l != LimitTimes && !slices.Contains(counted(), l)
+	return l != LimitUpdates && l != LimitHookChains && l != LimitTimes && !slices.Contains(Counted(), l)
 }
 
 // Refusal is what a peer or publisher may not do.

@@ -139,26 +139,24 @@ func (b *Builder) checkRights() {
 	b.bad = bad
 }
 
+// Held returns what a publisher holds, by the limits that count it.
+func Held(u desired.Usage) map[access.Limit]int {
+	return map[access.Limit]int{
+		access.LimitFragments: u.Fragments, access.LimitRules: u.Rules + u.Objects, access.LimitElements: u.Elements + u.Anonymous,
+		access.LimitBytes: u.Bytes, access.LimitChains: u.Chains, access.LimitBaseChains: u.BaseChains,
+		access.LimitSets: u.Sets, access.LimitMemory: u.Memory,
+	}
+}
+
 // OverLimit returns a [desired.Limit] that compares what a publisher would hold
 // after an update of a fragment with the publisher's limits. Its error is a
 // *[RejectedError].
 func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 	return func(before, after desired.Usage, effect desired.Effect) error {
 		var bad violations
-		for _, l := range []struct {
-			limit         access.Limit
-			before, after int
-		}{
-			{access.LimitFragments, before.Fragments, after.Fragments},
-			{access.LimitRules, before.Rules + before.Objects, after.Rules + after.Objects},
-			{access.LimitElements, before.Elements + before.Anonymous, after.Elements + after.Anonymous},
-			{access.LimitBytes, before.Bytes, after.Bytes},
-			{access.LimitChains, before.Chains, after.Chains},
-			{access.LimitBaseChains, before.BaseChains, after.BaseChains},
-			{access.LimitSets, before.Sets, after.Sets},
-			{access.LimitMemory, before.Memory, after.Memory},
-		} {
-			bad.refused(nil, p.Holds(l.limit, l.before, l.after))
+		held, holds := Held(before), Held(after)
+		for _, l := range access.Counted() {
+			bad.refused(nil, p.Holds(l, held[l], holds[l]))
 		}
 		bad.refused(nil, p.Logs(before.LogRate, after.LogRate))
 		bad.refused(nil, p.HookChains(effect.Hook, effect.HookChains))

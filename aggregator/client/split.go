@@ -92,42 +92,39 @@ func (s *splitter) enter(t *weftv1.Table) {
 	s.part.Tables = append(s.part.Tables, t)
 }
 
+// with returns the table of the part that takes something of a weight.
+func (s *splitter) with(t *weftv1.Table, weight int) *weftv1.Table {
+	if s.room <= 0 {
+		s.begin(t)
+	}
+	s.room -= weight
+	return s.table
+}
+
 // addTable adds a table: its declarations, rules, and then elements.
 func (s *splitter) addTable(t *weftv1.Table) {
 	s.enter(Declaration(t))
 	s.table.Flowtables = t.GetFlowtables()
 	for _, o := range t.GetObjects() {
-		if s.room <= 0 {
-			s.begin(t)
-		}
-		s.table.Objects = append(s.table.Objects, o)
-		s.room--
+		to := s.with(t, 1)
+		to.Objects = append(to.Objects, o)
 	}
 	for i, list := range setLists(t) {
 		for _, d := range *list {
-			if s.room <= 0 {
-				s.begin(t)
-			}
-			to := setLists(s.table)[i]
+			to := setLists(s.with(t, 1))[i]
 			*to = append(*to, Declaration(d))
-			s.room--
 		}
 	}
 	for _, c := range t.GetChains() {
 		// A chain's rules stay together: a chain is replaced as a whole.
-		if s.room <= 0 {
-			s.begin(t)
-		}
-		s.table.Chains = append(s.table.Chains, c)
-		s.room -= 1 + ruleWeight*len(c.GetRules())
+		to := s.with(t, 1+ruleWeight*len(c.GetRules()))
+		to.Chains = append(to.Chains, c)
 	}
 	for i, list := range setLists(t) {
 		for _, d := range *list {
 			for rest := d.GetElements(); len(rest) > 0; {
-				if s.room <= 0 {
-					s.begin(t)
-				}
-				n, to := min(s.room, len(rest)), setLists(s.table)[i]
+				to := setLists(s.with(t, 0))[i]
+				n := min(s.room, len(rest))
 				*to = append(*to, &weftv1.Set{Name: d.GetName(), Elements: rest[:n:n]})
 				s.room -= n
 				rest = rest[n:]

@@ -3,7 +3,6 @@ package desired
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -370,11 +369,4 @@ func (a *apply) elements(h *holding, eu *Elements) {
 	for i := range eu.Add {
 		a.s.put(o, sh, elementID(sh.decl, &eu.Add[i]), eu.Add[i], true)
 	}
-}
-
-// sortedKeys returns a map's keys in order.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
-	slices.Sort(keys)
-	return keys
 }

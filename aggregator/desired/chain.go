@@ -157,7 +157,7 @@ func (s *State) referAll(o *chain, sh *chainShare, in bool) {
 	for _, id := range sh.refs {
 		target := o.table.part(id)
 		s.refer(target, sign(in))
-		target.base().callers.add(caller{from: o}, sign(in))
+		addTo(&target.base().callers, caller{from: o}, sign(in))
 	}
 }
 

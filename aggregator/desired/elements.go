@@ -133,26 +133,12 @@ func (el *elements) dataIs(i int, data string) bool {
 
 // differs reports whether both have an ID, with other data.
 func (el *elements) differs(other *elements, id string) bool {
-	a, ok := el.data(id)
+	a, ok := el.get(id)
 	if !ok {
 		return false
 	}
-	b, ok := other.data(id)
-	return ok && string(a) != string(b)
-}
-
-// data returns the data of the element with an ID. It belongs to the elements.
-func (el *elements) data(id string) ([]byte, bool) {
-	i, ok := el.find([]byte(id))
-	switch {
-	case !ok:
-		e, ok := el.odd[id]
-		return []byte(e.Data), ok
-	case el.leads:
-		return []byte(el.targets.text(el.word(i))), true
-	default:
-		return el.valueAt(i), true
-	}
+	b, ok := other.get(id)
+	return ok && a.Data != b.Data
 }
 
 // put adds an element, or replaces the one with its ID.

@@ -1,8 +1,11 @@
 package desired
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/weft-proxy/weft/nft"
 )
@@ -65,4 +68,11 @@ func (s *State) Unclaimed() []Unclaimed {
 		}
 	}
 	return all
+}
+
+// sortedKeys returns a map's keys in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
 }

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"iter"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -19,37 +18,29 @@ type hook struct {
 }
 
 // hooksOf returns the hooks of a base chain. It returns none for a chain without base.
-func hooksOf(family nft.Family, base *nftobject.Base) iter.Seq[hook] {
-	return func(yield func(hook) bool) {
-		if base == nil {
-			return
-		}
-		devices := base.Devices.List()
-		if base.Device != "" {
-			devices = append(devices, base.Device)
-		}
-		h := hook{family: family, number: base.Hook}
-		if len(devices) > 0 && family == nft.FamilyInet {
-			h.family, h.number = nft.FamilyNetdev, unix.NF_NETDEV_INGRESS
-		}
-		for _, h.device = range devices {
-			if !yield(h) {
-				return
-			}
-		}
-		if len(devices) > 0 {
-			return
-		}
-		if family != nft.FamilyInet {
-			yield(h)
-			return
-		}
-		for _, h.family = range []nft.Family{nft.FamilyIP, nft.FamilyIP6} {
-			if !yield(h) {
-				return
-			}
-		}
+func hooksOf(family nft.Family, base *nftobject.Base) (hooks []hook) {
+	if base == nil {
+		return nil
 	}
+	devices := base.Devices.List()
+	if base.Device != "" {
+		devices = append(devices, base.Device)
+	}
+	switch {
+	case len(devices) > 0 && family == nft.FamilyInet:
+		for _, device := range devices {
+			hooks = append(hooks, hook{nft.FamilyNetdev, unix.NF_NETDEV_INGRESS, device})
+		}
+	case len(devices) > 0:
+		for _, device := range devices {
+			hooks = append(hooks, hook{family, base.Hook, device})
+		}
+	case family == nft.FamilyInet:
+		hooks = []hook{{nft.FamilyIP, base.Hook, ""}, {nft.FamilyIP6, base.Hook, ""}}
+	default:
+		hooks = []hook{{family, base.Hook, ""}}
+	}
+	return hooks
 }
 
 // attach adds a base chain to the lists of its hooks or removes it. It does nothing for a
@@ -62,7 +53,7 @@ func (s *State) attach(o *chain, base *nftobject.Base, in bool) {
 	if in {
 		s.attached = append(s.attached, o)
 	}
-	for h := range hooksOf(o.table.id.Family, base) {
+	for _, h := range hooksOf(o.table.id.Family, base) {
 		chains := s.hooks[h]
 		if in {
 			if chains == nil {
@@ -109,7 +100,7 @@ func (s *State) effect(publisher string) Effect {
 		if !o.exists() || o.decl().Base == nil || o.kernelBase() {
 			continue
 		}
-		for h := range hooksOf(o.table.id.Family, o.decl().Base) {
+		for _, h := range hooksOf(o.table.id.Family, o.decl().Base) {
 			if n := len(s.hooks[h]); n > e.HookChains {
 				e.Hook, e.HookChains = o.hookName(), n
 			}
@@ -119,7 +110,7 @@ func (s *State) effect(publisher string) Effect {
 		if !o.exists() || o.decl().Base == nil {
 			continue
 		}
-		for h := range hooksOf(o.table.id.Family, o.decl().Base) {
+		for _, h := range hooksOf(o.table.id.Family, o.decl().Base) {
 			if visits, most := s.visitsAt(h, publisher, o); visits > e.Path.Visits {
 				e.Path = Path{Visits: visits, Chain: most.at()}
 			}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -35,7 +36,7 @@ func (p *planner) allElements(tc *tableChange, o *set, sc *partChange) {
 		for _, sh := range o.shares {
 			p.shareElements(o, sc, sh, &b)
 		}
-		for _, id := range sortedKeys(sc.touched) {
+		for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
 			p.s.work.Keys++
 			if e, ok := o.effective(id); ok && !o.winner(id).passive {
 				b.add(sc.touched[id].origin, e)
@@ -80,7 +81,7 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	var del, add elementBatch
 	d := o.decl()
-	for _, id := range sortedKeys(sc.touched) {
+	for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
 		p.s.work.Keys++
 		t := sc.touched[id]
 		e, ok := o.effective(id)

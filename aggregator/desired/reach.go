@@ -41,101 +41,27 @@ type caller struct {
 	leaves bool
 }
 
-// callers counts the callers of a part: the shares of a chain, the elements of a map.
-// Most parts have one or two.
-type callers struct {
-	few  []callerCount
-	many map[caller]int
-}
-
-type callerCount struct {
-	caller
-	n int
-}
-
-// manyCallers is from how many callers on they are in a map.
-const manyCallers = 16
-
-func (c *callers) add(k caller, by int) {
-	if c.many != nil {
-		if c.many[k] += by; c.many[k] == 0 {
-			delete(c.many, k)
-		}
-		return
-	}
-	for i := range c.few {
-		if c.few[i].caller != k {
-			continue
-		}
-		if c.few[i].n += by; c.few[i].n == 0 {
-			c.few = slices.Delete(c.few, i, i+1)
-		}
-		return
-	}
-	if len(c.few) < manyCallers {
-		c.few = append(c.few, callerCount{k, by})
-		return
-	}
-	c.many = map[caller]int{k: by}
-	for _, f := range c.few {
-		c.many[f.caller] = f.n
-	}
-	c.few = nil
-}
-
-// each calls f with every caller and its count.
-func (c *callers) each(f func(caller, int)) {
-	for _, k := range c.few {
-		f(k.caller, k.n)
-	}
-	for k, n := range c.many {
-		f(k, n)
-	}
-}
-
-// routes has the numbers of the chains that the elements of a verdict map lead to.
+// routes counts the elements of a verdict map by the number of the chain that they lead to.
 type routes struct {
-	jumps, gotos maxima
+	jumps, gotos map[int]int
 	// jump and leave are the greatest numbers that the callers know.
 	jump, leave int
 }
 
-// maxima counts numbers, and knows the greatest.
-type maxima struct {
-	counts map[int]int
-	most   int
-	// lost is true if the greatest number is to be found again.
-	lost bool
-}
-
-func (m *maxima) add(v, by int) {
-	if m.counts == nil {
-		m.counts = map[int]int{}
-	}
-	if m.counts[v] += by; m.counts[v] == 0 {
-		delete(m.counts, v)
-		m.lost = m.lost || v == m.most
-		return
-	}
-	m.most = max(m.most, v)
-}
-
-func (m *maxima) max() int {
-	if m.lost {
-		m.lost, m.most = false, 0
-		for v := range m.counts {
-			m.most = max(m.most, v)
-		}
-	}
-	return m.most
-}
-
 // of returns the counts that a verdict belongs to.
-func (l *routes) of(leaves bool) *maxima {
+func (l *routes) of(leaves bool) *map[int]int {
 	if leaves {
 		return &l.gotos
 	}
 	return &l.jumps
+}
+
+// greatest returns the greatest number that is counted, 0 if there is none.
+func greatest(counts map[int]int) (most int) {
+	for n := range counts {
+		most = max(most, n)
+	}
+	return most
 }
 
 // trace finds where the rules of a list send packets.
@@ -171,11 +97,11 @@ func (s *State) lead(o *set, data string, target part, by int) {
 	}
 	v, err := nftset.ParseVerdictData(data)
 	leaves := err == nil && v.Code == datatype.VerdictGoto
-	to.callers.add(caller{o, leaves}, by)
+	addTo(&to.callers, caller{o, leaves}, by)
 	if o.routes == nil {
 		o.routes = &routes{}
 	}
-	o.routes.of(leaves).add(to.visits, by)
+	addTo(o.routes.of(leaves), to.visits, by)
 	s.outdate(o)
 }
 
@@ -245,7 +171,9 @@ func (s *State) arrange() {
 			default:
 				n.round, n.active = s.round, true
 				s.steps = append(s.steps, step{part: next.part, leaves: true})
-				n.callers.each(func(c caller, _ int) { s.steps = append(s.steps, step{part: c.from}) })
+				for c := range n.callers {
+					s.steps = append(s.steps, step{part: c.from})
+				}
 			}
 		}
 	}
@@ -267,20 +195,20 @@ func (s *State) evaluateChain(o *chain) {
 			s.grown = append(s.grown, o)
 		}
 	}
-	o.callers.each(func(c caller, n int) {
+	for c, n := range o.callers {
 		if m, ok := c.from.(*set); ok {
-			m.routes.of(c.leaves).add(was, -n)
-			m.routes.of(c.leaves).add(now, n)
+			addTo(m.routes.of(c.leaves), was, -n)
+			addTo(m.routes.of(c.leaves), now, n)
 		}
 		c.from.base().outdated = true
-	})
+	}
 }
 
 func (o *set) evaluate() {
 	if o.routes == nil {
 		return
 	}
-	jump, leave := o.routes.jumps.max(), o.routes.gotos.max()
+	jump, leave := greatest(o.routes.jumps), greatest(o.routes.gotos)
 	if o.loops {
 		jump, leave = unbounded, unbounded
 	}
@@ -288,7 +216,9 @@ func (o *set) evaluate() {
 		return
 	}
 	o.routes.jump, o.routes.leave = jump, leave
-	o.callers.each(func(c caller, _ int) { c.from.base().outdated = true })
+	for c := range o.callers {
+		c.from.base().outdated = true
+	}
 }
 
 // worst returns how many rules a packet visits at most from the start of a chain.

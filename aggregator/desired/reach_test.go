@@ -26,7 +26,7 @@ func checkVisits(t tester, s *State) {
 				t.Errorf("%s: a packet visits %d rules, want %d", o.at(), o.visits, want)
 			}
 			if o.exists() {
-				for h := range hooksOf(tb.id.Family, o.decl().Base) {
+				for _, h := range hooksOf(tb.id.Family, o.decl().Base) {
 					hooks[h]++
 					if _, ok := s.hooks[h][o]; !ok {
 						t.Errorf("%s is not at its hook %v", o.at(), h)

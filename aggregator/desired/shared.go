@@ -61,8 +61,9 @@ type node struct {
 	dirty  bool
 	// queued is the serial of the change that has queued a check.
 	queued uint64
-	// callers lead packets here. outdated, round, active and loops are for evaluate.
-	callers       callers
+	// callers lead packets here: it counts the shares of a chain, the elements of a map. outdated, round, active and
+	// loops are for evaluate.
+	callers       map[caller]int
 	outdated      bool
 	round         uint64
 	active, loops bool

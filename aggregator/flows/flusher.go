@@ -60,14 +60,18 @@ type Config struct {
 // the next commit never waits for conntrack. Each pass removes everything that
 // commits have made stale until then.
 type Flusher struct {
-	cfg  Config
-	note note
+	cfg Config
 	// overdue asks the writer to call Reconcile.
 	overdue chan struct{}
 	nudge   chan struct{}
 
+	// saving is held while noted is saved, so that the last list that is saved is the last one. It is
+	// locked before mu.
+	saving sync.Mutex
 	// mu is held for moments only: the writer waits for it. Nothing is saved meanwhile.
-	mu     sync.Mutex
+	mu sync.Mutex
+	// noted are the destinations that are saved, in the order of their commits.
+	noted  []conntrack.Change
 	stale  []conntrack.Change
 	live   []conntrack.Destination
 	all    bool
@@ -82,10 +86,7 @@ type Flusher struct {
 
 // NewFlusher returns a Flusher that works once Run is called.
 func NewFlusher(cfg Config) *Flusher {
-	return &Flusher{
-		cfg: cfg, note: note{save: cfg.Save},
-		overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
-	}
+	return &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1)}
 }
 
 // Overdue delivers a value if all flows are to be compared with the ruleset: after
@@ -105,7 +106,7 @@ func (f *Flusher) Before(deserted []conntrack.Change) {
 	f.mu.Lock()
 	f.committing = true
 	f.mu.Unlock()
-	f.noteFailed(f.note.add(deserted))
+	f.noteFailed(f.add(deserted))
 }
 
 // noteFailed reports an error of the notes.
@@ -123,11 +124,11 @@ func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Desti
 	if f.cfg.Conntrack == nil || len(noted) == 0 {
 		return
 	}
-	// They are saved already.
-	f.note.noted = append(f.note.noted, noted...)
-	stale := f.note.without(live())
+	now := live()
 	f.mu.Lock()
-	f.stale = append(f.stale, stale...)
+	// They are saved already.
+	f.noted = append(f.noted, noted...)
+	f.recall(now)
 	f.mu.Unlock()
 	wake(f.nudge)
 }
@@ -173,7 +174,7 @@ func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	f.mu.Lock()
 	f.live, f.all, f.incomplete = live, true, false
 	// A removal may have failed, or been replaced by this comparison.
-	f.stale = append(f.stale, f.note.without(live)...)
+	f.recall(live)
 	f.mu.Unlock()
 	wake(f.nudge)
 }
@@ -219,7 +220,7 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	stale, live, all, events := f.stale, f.live, f.all, f.events
 	f.stale, f.live, f.all, f.events = nil, nil, false, nil
 	f.busy = true
-	noted := f.note.len()
+	noted := len(f.noted)
 	if f.committing || f.incomplete {
 		noted = 0
 	}
@@ -255,7 +256,7 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	f.incomplete = f.incomplete || err != nil
 	f.mu.Unlock()
 	if err == nil {
-		f.noteFailed(f.note.strike(noted))
+		f.noteFailed(f.strike(noted))
 	}
 	return err == nil
 }

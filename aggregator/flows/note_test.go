@@ -140,8 +140,7 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 
 // TestFlowNotesAreBounded has too many destinations lose everything.
 func TestFlowNotesAreBounded(t *testing.T) {
-	var n note
-	n.save = (&memory{}).save
+	n := &Flusher{cfg: Config{Save: (&memory{}).save}}
 	many := make([]conntrack.Change, maxNoted)
 	if err := n.add(many[:maxNoted-1]); err != nil {
 		t.Fatal(err)
@@ -156,7 +155,7 @@ func TestFlowNotesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Without Save they are noted in memory.
-	var unsaved note
+	var unsaved Flusher
 	if err := errors.Join(unsaved.add(lost(1, 2)), unsaved.strike(1)); err != nil || len(unsaved.noted) != 1 {
 		t.Errorf("%v, %v noted", err, unsaved.noted)
 	}

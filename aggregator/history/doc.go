@@ -22,22 +22,24 @@
 // the history and nothing else.
 //
 //	meta
-//	  version    "1", the version of this format
-//	  forgotten  8 bytes: a part of entries up to this revision was removed
-//	  entries    8 bytes: the number of entries in "log"
-//	  log        8 bytes: the bytes of "log" and "before"
-//	  content    8 bytes: the bytes of "content"
-//	  lineage    that of the last start (package statedir)
-//	  common     8 bytes: all entries up to this revision were removed
-//	log
-//	  REVISION NUMBER  weft.v1.Revision
-//	before
-//	  REVISION NUMBER  JSON: what the fragments had before, as far as it is different
+//	  version      "2", the version of this format
+//	  lineage      that of the last start (package statedir)
+//	  contentSize  8 bytes: the bytes of all content
+//	  forgotten    8 bytes: all entries up to this revision may be removed
 //	publishers
-//	  PUBLISHER  8 bytes: its part of entries up to this revision was removed
-//	content
-//	  PUBLISHER/NAME   a bucket of the fragment's entries (package entries), as of the last
-//	                   recorded commit; "unknown" alone if the content is not known
+//	  PUBLISHER, or "-" for what is nobody's
+//	    log
+//	      REVISION NUMBER  weft.v1.Revision: the publisher's part of an entry
+//	    before
+//	      REVISION NUMBER  JSON: what the publisher's fragments had before, as far as it is different
+//	    content
+//	      PUBLISHER/NAME   a bucket of the fragment's entries (package entries), as of the last
+//	                       recorded commit; "unknown" alone if the content is not known
+//	    entries, logSize, contentSize  8 bytes each: the number of entries, and the bytes of both lists and of the content
+//	    forgotten                      8 bytes: entries up to this revision were removed
+//
+// The parts of an entry have the same REVISION NUMBER. What is of all fragments together, such as the number of
+// changes, is with the only publisher of the entry, or with nobody.
 //
 // A commit is stored as a difference backwards: its entry has what the changed entries of a
 // fragment were before. Content of an earlier revision is that of "content", with the
@@ -46,13 +48,12 @@
 //
 // # Bounds
 //
-// There are at most Config.MaxEntries entries, and at most Config.MaxBytes of entries and
-// content. What must go is the oldest part of the publisher that has the most, so no publisher
-// loses an entry while another has more than it. An entry of several publishers loses the part
-// of one; the others' stay. All content is at most half of MaxBytes: beyond that, the largest
+// There are at most Config.MaxEntries entries, each publisher's part of one counted, and at most Config.MaxBytes
+// of entries and content. What must go is the oldest entry of the publisher that has the most, so no publisher
+// loses an entry while another has more than it. All content is at most half of MaxBytes: beyond that, the largest
 // fragment of the publisher with the most content is not kept, and neither is a fragment of more
 // than [MaxContent] or a quarter of MaxBytes. Pages of the file are used again: it does not grow beyond
-// about twice MaxBytes. Entries are counted when the first one must go after a start.
+// about twice MaxBytes. About a thousand publishers have a share of their own, even if nothing is left of it.
 //
 // A comparison says of each publisher what is known: if its part is removed after the first revision,
 // the earlier content of all its fragments is not known. A comparison of one commit has what is left of
@@ -63,7 +64,7 @@
 // A kill or a power failure loses the commits that were not written yet: at most those of a
 // second, and half a minute of patient ones. bbolt falls back to the last transaction that is complete. A database
 // that is damaged is renamed to history.db.damaged, in place of an earlier one, and a new one
-// begins. A database of another version is left as it is: nothing is recorded, and commits go
+// begins. So is one of version 1. A database of a later version is left as it is: nothing is recorded, and commits go
 // on. If the file cannot be opened or written, that is logged once, counted by Config.Failed,
 // and tried again after Config.Retry. What waits meanwhile is bounded: beyond that, commits
 // are joined in one entry that says how many are missing, and the content of their fragments
@@ -80,5 +81,5 @@
 //
 // # Errors
 //
-// The errors of reads are in errors.go. Match with errors.Is.
+// The errors of reads are in errors.go, those of the database in package store. Match with errors.Is.
 package history

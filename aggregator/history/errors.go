@@ -14,9 +14,3 @@ var (
 	// ErrUnavailable means that the history could not be written or read.
 	ErrUnavailable = errors.New("history is unavailable")
 )
-
-// errDamaged means that a part of the database is not what was written.
-var errDamaged = errors.New("the database is damaged")
-
-// errVersion means that another version of weft wrote the database.
-var errVersion = errors.New("the database has another format: start the version of weft that wrote it, or move the file away")

@@ -2,7 +2,7 @@ package history
 
 import (
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -78,19 +78,13 @@ type Recorder struct {
 	cfg Config
 
 	queue
-	// dbMu guards db, which is nil while the database is not open.
-	dbMu sync.RWMutex
-	db   *bolt.DB
-	// shares are nil before the first entry must go. Only Run uses them.
-	shares shares
+	// db is nil while the database is not open.
+	db atomic.Pointer[bolt.DB]
 }
 
 // New returns a Recorder. It does nothing until Run.
 func New(cfg Config) *Recorder {
-	r := &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}}
-	r.late = time.AfterFunc(patience, func() { wake(r.nudge) })
-	r.late.Stop()
-	return r
+	return &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1)}}
 }
 
 // Enabled reports whether commits are recorded.

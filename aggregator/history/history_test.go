@@ -18,6 +18,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // running is a recorder whose Run can be ended.
@@ -392,7 +393,7 @@ func TestOtherVersionIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("2")) })
+			err = db.Update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("3")) })
 			if err := errors.Join(err, db.Close()); err != nil {
 				t.Fatal(err)
 			}
@@ -416,8 +417,8 @@ func TestOtherVersionIsLeft(t *testing.T) {
 			}
 			r := start(t, Config{Dir: dir})
 			r.Record(snapshot(2, true, list("a", "10.0.0.2")))
-			if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errVersion) {
-				t.Errorf("flush: %v, want %v", err, errVersion)
+			if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, store.ErrVersion) {
+				t.Errorf("flush: %v, want %v", err, store.ErrVersion)
 			}
 			r.stop()
 			after, err := os.ReadFile(path)
@@ -428,6 +429,31 @@ func TestOtherVersionIsLeft(t *testing.T) {
 				t.Errorf("files %v (%v), want the database alone", names, err)
 			}
 		})
+	}
+}
+
+// TestEarlierFormatIsReplaced opens a database of the first format: it is renamed, and a new one begins.
+func TestEarlierFormatIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, databaseName)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		meta, err := tx.CreateBucket(metaBucket)
+		return errors.Join(err, meta.Put(versionKey, []byte(firstVersion)))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Config{Dir: dir})
+	r.Record(snapshot(1, true, list("a", "10.0.0.1")))
+	if all, _, err := r.List(t.Context(), Query{Reader: everything}); err != nil || len(all) != 1 {
+		t.Errorf("entries %v, error %v", all, err)
+	}
+	if _, err := os.Stat(path + damagedSuffix); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	// one does that is Patient.
 	interval = time.Second
 	patience = 30 * time.Second
+	// never is when nothing is written if there is nothing to write.
+	never = 24 * time.Hour
 	// groupSize and groupWeight are how many commits, and how much content, do not wait any longer.
 	groupSize   = 512
 	groupWeight = 2 * MaxContent
@@ -26,14 +28,14 @@ const (
 
 // queue holds the commits that are not written yet.
 type queue struct {
-	// nudge and urgent have room for one value: Run looks at the whole queue, after interval or at once.
-	nudge, urgent chan struct{}
-	// late nudges for a Patient commit.
-	late *time.Timer
+	// nudge has room for one value: due is earlier than it was.
+	nudge chan struct{}
 
 	mu     sync.Mutex
 	items  []*Commit
 	weight int
+	// due is when they are written.
+	due time.Time
 	// gap stands for the commits that found the queue full. It follows items.
 	gap *Commit
 	// flushes are answered when everything before them is written, or could not be.
@@ -52,24 +54,38 @@ func (r *Recorder) Record(c *Commit) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.add(c)
+	switch {
+	case len(r.items) >= groupSize || r.weight >= groupWeight:
+		r.hurry(0)
+	case c.Patient:
+		r.hurry(patience)
+	default:
+		r.hurry(interval)
+	}
+}
+
+// add queues a commit. The lock is held.
+func (r *Recorder) add(c *Commit) {
 	if r.gap != nil || len(r.items) >= maxWaiting {
 		r.lose(c)
 		return
 	}
-	weight := c.weight()
-	if r.weight+weight > maxWeight {
+	if r.weight+c.weight() > maxWeight {
 		c.forgetContent()
-		weight = 0
 	}
-	r.weight += weight
+	r.weight += c.weight()
 	r.items = append(r.items, c)
-	switch {
-	case len(r.items) >= groupSize || r.weight >= groupWeight:
-		wake(r.urgent)
-	case !c.Patient:
-		wake(r.nudge)
-	case len(r.items) == 1:
-		r.late.Reset(patience - interval)
+}
+
+// hurry has what waits written after d at the latest. The lock is held.
+func (q *queue) hurry(d time.Duration) {
+	if due := time.Now().Add(d); due.Before(q.due) {
+		q.due = due
+		select {
+		case q.nudge <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -112,14 +128,6 @@ func (r *Recorder) lose(c *Commit) {
 	}
 }
 
-// wake sends on a channel with room for one value.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // Flush waits until the commits that were recorded before are written.
 //
 // Possible errors: ErrDisabled, ErrUnavailable, ctx's.
@@ -134,7 +142,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 		return fmt.Errorf("%w: weft stops", ErrUnavailable)
 	}
 	r.flushes = append(r.flushes, done)
-	wake(r.urgent)
+	r.hurry(0)
 	r.mu.Unlock()
 	select {
 	case err := <-done:
@@ -150,23 +158,25 @@ func (r *Recorder) Run(ctx context.Context) {
 		return
 	}
 	defer r.close()
+	for ctx.Err() == nil {
+		r.writeAll()
+		r.await(ctx)
+	}
+	r.writeAll()
+}
+
+// await waits until what is queued is due.
+func (r *Recorder) await(ctx context.Context) {
 	for {
-		var retry <-chan time.Time
-		if r.writeAll() != nil {
-			retry = time.After(r.cfg.Retry)
-		}
+		r.mu.Lock()
+		wait := time.Until(r.due)
+		r.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			_ = r.writeAll() // it is reported
 			return
-		case <-r.urgent:
-		case <-retry:
 		case <-r.nudge:
-			select {
-			case <-ctx.Done():
-			case <-r.urgent:
-			case <-time.After(interval):
-			}
+		case <-time.After(wait):
+			return
 		}
 	}
 }
@@ -179,12 +189,12 @@ func (r *Recorder) take() (items []*Commit, flushes []chan error) {
 	if r.gap != nil {
 		items = append(items, r.gap)
 	}
-	r.items, r.flushes, r.gap, r.weight = nil, nil, nil, 0
+	r.items, r.flushes, r.gap, r.weight, r.due = nil, nil, nil, 0, time.Now().Add(never)
 	return items, flushes
 }
 
 // writeAll writes what is queued, in one transaction.
-func (r *Recorder) writeAll() error {
+func (r *Recorder) writeAll() {
 	items, flushes := r.take()
 	err := r.write(items)
 	r.report(err)
@@ -195,32 +205,21 @@ func (r *Recorder) writeAll() error {
 	for _, done := range flushes {
 		done <- err
 	}
-	return err
 }
 
 // requeue puts commits back, before those that were queued since.
 func (r *Recorder) requeue(items []*Commit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	later := r.items
+	items = append(items, r.items...)
 	if r.gap != nil {
-		later = append(later, r.gap)
+		items = append(items, r.gap)
 	}
-	r.items, r.gap = items, nil
-	if len(items) > maxWaiting {
-		// take adds a gap to a full queue.
-		r.items, r.gap = items[:maxWaiting:maxWaiting], items[maxWaiting]
-	}
+	r.items, r.gap, r.weight = nil, nil, 0
 	for _, c := range items {
-		r.weight += c.weight()
+		r.add(c)
 	}
-	for _, c := range later {
-		if r.gap != nil || len(r.items) >= maxWaiting {
-			r.lose(c)
-			continue
-		}
-		r.items = append(r.items, c)
-	}
+	r.hurry(r.cfg.Retry)
 }
 
 // report logs the first failure and the end of failures.
@@ -257,13 +256,9 @@ func (r *Recorder) close() {
 	for _, done := range flushes {
 		done <- fmt.Errorf("%w: weft stops", ErrUnavailable)
 	}
-	r.dbMu.Lock()
-	defer r.dbMu.Unlock()
-	if r.db == nil {
-		return
+	if db := r.db.Swap(nil); db != nil {
+		if err := db.Close(); err != nil {
+			r.cfg.Logger.Error("history is not closed", "error", err)
+		}
 	}
-	if err := r.db.Close(); err != nil {
-		r.cfg.Logger.Error("history is not closed", "error", err)
-	}
-	r.db = nil
 }

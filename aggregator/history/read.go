@@ -1,20 +1,19 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // maxCompared is how many bytes of content one comparison has for a reader who does not see
@@ -43,57 +42,39 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 		return nil, 0, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		for _, p := range publishers(tx, q.wants) {
-			lost = max(lost, forgotten(tx, p))
+		found := make(map[string]*weftv1.Revision)
+		for _, s := range shares(tx, q.wants) {
+			if s.publisher != nobody {
+				lost = max(lost, s.forgotten(tx))
+			}
+			cursor, n := s.log.Cursor(), 0
+			for key, value := cursor.Last(); key != nil && (q.Limit == 0 || n < q.Limit); key, value = cursor.Prev() {
+				if q.Before != 0 && revisionOf(key) >= q.Before {
+					continue
+				}
+				n++
+				entry := found[string(key)]
+				if entry == nil {
+					entry = &weftv1.Revision{}
+					found[string(key)] = entry
+				}
+				if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(value, entry); err != nil {
+					return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+				}
+			}
 		}
-		cursor := tx.Bucket(logBucket).Cursor()
-		for key, value := cursor.Last(); key != nil && (q.Limit == 0 || len(all) < q.Limit); key, value = cursor.Prev() {
-			if q.Before != 0 && revisionOf(key) >= q.Before {
-				continue
-			}
-			entry := &weftv1.Revision{}
-			if err := proto.Unmarshal(value, entry); err != nil {
-				return fmt.Errorf("%w: %w", errDamaged, err)
-			}
-			fragments := len(entry.GetFragments())
-			entry.Fragments = slices.DeleteFunc(entry.GetFragments(), func(f *weftv1.FragmentChange) bool { return !q.wants(f.GetFragment().GetPublisher()) })
-			if !q.Reader.All && len(entry.GetFragments()) < fragments {
-				// These are of all fragments together.
-				entry.Changes, entry.Size, entry.Lost = nil, 0, 0
-			}
-			if len(entry.GetFragments()) > 0 || q.Reader.All && q.Publisher == "" {
-				all = append(all, entry)
+		for _, key := range slices.Backward(slices.Sorted(maps.Keys(found))) {
+			if q.Limit == 0 || len(all) < q.Limit {
+				all = append(all, found[key])
 			}
 		}
 		return nil
 	})
-	return all, lost, unavailable(err)
-}
-
-// publishers returns those that have content or have had entries.
-func publishers(tx *bolt.Tx, wants func(string) bool) []string {
-	all := make(map[string]bool)
-	for _, name := range [][]byte{contentBucket, publishersBucket} {
-		cursor := tx.Bucket(name).Cursor()
-		for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
-			if p := publisherOf(string(key)); wants(p) {
-				all[p] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
+	return all, lost, err
 }
 
 func (q *Query) wants(publisher string) bool {
 	return q.Reader.Sees(publisher) && (q.Publisher == "" || q.Publisher == publisher)
-}
-
-// unavailable adds ErrUnavailable to an error of the database.
-func unavailable(err error) error {
-	if isDamage(err) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return err
 }
 
 // Content is what a fragment had at a revision. Fragment is nil if that is not known, or if
@@ -108,9 +89,6 @@ type Difference struct {
 	Fragment desired.Key
 	// From and To are the content at the two revisions.
 	From, To Content
-	// Later are the revisions after the second one that changed the fragment, the newest
-	// first.
-	Later []uint64
 }
 
 // Compare returns the fragments that changed after the revision from, up to the revision to,
@@ -122,28 +100,27 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		return nil, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		lacking, begin := make(map[string]bool), uint64(math.MaxUint64)
-		for _, p := range publishers(tx, reader.Sees) {
-			n := forgotten(tx, p)
-			lacking[p], begin = from < n, min(begin, n)
+		own := shares(tx, func(publisher string) bool { return publisher != nobody && reader.Sees(publisher) })
+		begin := uint64(math.MaxUint64)
+		for i := range own {
+			begin = min(begin, own[i].forgotten(tx))
 		}
-		if len(lacking) > 0 && from < begin {
+		if len(own) > 0 && from < begin {
 			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, begin)
 		}
-		c := &comparison{tx: tx, from: from, to: to, limit: r.cfg.MaxBytes, found: make(map[desired.Key]*difference), lacking: lacking}
+		c := &comparison{from: from, to: to, limit: r.cfg.MaxBytes}
 		if !reader.All {
 			c.limit = min(c.limit, maxCompared)
 		}
-		if err := c.walk(func(revision uint64, b before) error { c.find(revision, b, reader); return nil }); err != nil {
-			return err
+		for i := range own {
+			if err := c.compare(&own[i], own[i].forgotten(tx)); err != nil {
+				return err
+			}
 		}
-		if err := cmp.Or(c.findLacking(), c.walk(c.undo)); err != nil {
-			return err
-		}
-		out, err = c.result()
-		return err
+		out = c.out
+		return nil
 	})
-	return out, unavailable(err)
+	return out, err
 }
 
 // Content returns what a fragment has after the last recorded commit.
@@ -154,26 +131,36 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 		return c, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		s := load(tx, []byte(key.String()))
+		own := find(tx, key.Publisher)
+		if c.State = absent; own.bucket == nil {
+			return nil
+		}
+		s := load(own.content, []byte(key.String()))
 		if c.State = s.state(); c.State != known {
 			return nil
 		}
 		all, err := s.all()
-		if err == nil {
-			c.Fragment, err = assemble(all)
+		if err != nil {
+			return err
 		}
+		c, err = contentOf(known, all)
 		return err
 	})
-	return c, unavailable(err)
+	return c, err
+}
+
+// contentOf returns the content with entries.
+func contentOf(state weftv1.ContentState, all map[string][]byte) (c Content, err error) {
+	if c.State = state; state == known {
+		c.Fragment, err = assemble(all)
+	}
+	return c, err
 }
 
 // comparison finds the differences between two revisions.
 type comparison struct {
-	tx       *bolt.Tx
 	from, to uint64
-	found    map[desired.Key]*difference
-	// lacking has the publishers of which entries after the first revision are removed.
-	lacking map[string]bool
+	out      []Difference
 	// size is the bytes of the content so far, and limit the most.
 	size, limit int64
 }
@@ -188,115 +175,104 @@ func (c *comparison) hold(n int64) error {
 	return nil
 }
 
-// difference is one that is being made. The entries are those at the revision that the walk
-// has reached.
-type difference struct {
-	Difference
-	state   weftv1.ContentState
-	entries map[string][]byte
-	// reached is true when the walk has come to the second revision.
-	reached bool
+// changed is what a fragment had before a revision.
+type changed struct {
+	revision uint64
+	before
 }
 
-// walk calls f for each change after the first revision, the newest first.
-func (c *comparison) walk(f func(revision uint64, b before) error) error {
-	cursor := c.tx.Bucket(beforeBucket).Cursor()
+// compare adds the differences of a publisher that has forgotten entries up to a revision.
+func (c *comparison) compare(s *share, forgotten uint64) error {
+	changes := make(map[string][]changed)
+	cursor := s.before.Cursor()
 	for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
-		var changes []before
-		if err := json.Unmarshal(value, &changes); err != nil {
-			return fmt.Errorf("%w: %w", errDamaged, err)
+		var all []before
+		if err := json.Unmarshal(value, &all); err != nil {
+			return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 		}
-		for _, b := range slices.Backward(changes) {
-			if err := f(revisionOf(key), b); err != nil {
-				return err
+		for _, b := range slices.Backward(all) {
+			changes[b.Fragment] = append(changes[b.Fragment], changed{revisionOf(key), b})
+		}
+	}
+	var ids []string
+	for id, all := range changes {
+		if all[len(all)-1].revision <= c.to {
+			ids = append(ids, id)
+		}
+	}
+	if c.from < forgotten && c.to != c.from+1 {
+		// All fragments may have changed, unless one commit is looked at, which is in the log.
+		err := s.content.ForEachBucket(func(id []byte) error {
+			ids = append(ids, string(id))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		d, err := c.difference(load(s.content, []byte(id)), changes[id])
+		if err != nil {
+			return err
+		}
+		if c.from < forgotten {
+			d.From = Content{State: unknown}
+		}
+		if c.to < forgotten {
+			d.To = Content{State: unknown}
+		}
+		if !same(d.From, d.To) {
+			c.out = append(c.out, d)
+		}
+	}
+	return nil
+}
+
+// difference goes back from the content of now behind changes, the newest first.
+func (c *comparison) difference(s stored, changes []changed) (d Difference, err error) {
+	d.Fragment = keyOf(string(s.ID))
+	state, all := s.state(), map[string][]byte(nil)
+	if state == known {
+		if err := c.hold(s.Size); err != nil {
+			return d, err
+		}
+		if all, err = s.all(); err != nil {
+			return d, err
+		}
+	}
+	for _, ch := range changes {
+		if ch.revision <= c.to && d.To.State == 0 {
+			if d.To, err = contentOf(state, all); err != nil {
+				return d, err
 			}
 		}
-	}
-	return nil
-}
-
-// find notes a fragment that changed.
-func (c *comparison) find(revision uint64, b before, reader desired.Reader) {
-	publisher, name, _ := strings.Cut(b.Fragment, "/")
-	key := desired.Key{Publisher: publisher, Name: name}
-	if !reader.Sees(publisher) {
-		return
-	}
-	d := c.of(key)
-	if revision > c.to {
-		d.Later = append(d.Later, revision)
-	} else {
-		d.reached = true
-	}
-}
-
-// of returns the difference of a fragment.
-func (c *comparison) of(key desired.Key) *difference {
-	d := c.found[key]
-	if d == nil {
-		d = &difference{Difference: Difference{Fragment: key}}
-		c.found[key] = d
-	}
-	return d
-}
-
-// findLacking notes the fragments of publishers that are lacking: they may have changed, unless
-// one commit is looked at, which is in the log.
-func (c *comparison) findLacking() error {
-	if c.to == c.from+1 {
-		return nil
-	}
-	return c.tx.Bucket(contentBucket).ForEachBucket(func(id []byte) error {
-		publisher, name, _ := strings.Cut(string(id), "/")
-		if !c.lacking[publisher] {
-			return nil
+		if ch.Whole {
+			if err := c.hold(ch.size()); err != nil {
+				return d, err
+			}
 		}
-		d := c.of(desired.Key{Publisher: publisher, Name: name})
-		d.reached = true
-		return c.load(d)
-	})
+		state, all = ch.undo(state, all)
+	}
+	d.From, err = contentOf(state, all)
+	if d.To.State == 0 {
+		d.To = d.From
+	}
+	return d, err
 }
 
-// load sets a difference to the content of now.
-func (c *comparison) load(d *difference) (err error) {
-	s := load(c.tx, []byte(d.Fragment.String()))
-	if d.state = s.state(); d.state == known {
-		if err = c.hold(s.size); err == nil {
-			d.entries, err = s.all()
-		}
-	}
-	return err
-}
-
-// undo goes back behind a change.
-func (c *comparison) undo(revision uint64, b before) error {
-	publisher, name, _ := strings.Cut(b.Fragment, "/")
-	d := c.found[desired.Key{Publisher: publisher, Name: name}]
-	if d == nil || !d.reached {
-		return nil
-	}
-	if d.state == 0 {
-		if err := c.load(d); err != nil {
-			return err
-		}
-	}
-	if revision <= c.to && d.To.State == 0 {
-		if err := d.content(&d.To); err != nil {
-			return err
-		}
-	}
+// undo returns the content before a change, after which it was all.
+func (b *before) undo(state weftv1.ContentState, all map[string][]byte) (weftv1.ContentState, map[string][]byte) {
 	switch {
 	case b.State != known:
-		d.state, d.entries = b.State, nil
+		return b.State, nil
 	case b.Whole:
-		d.state, d.entries = known, b.Entries
-		return c.hold(b.size())
-	case d.state == known:
-		d.entries = undo(d.entries, b.Entries)
+		return known, b.Entries
+	case state == known:
+		return known, undo(all, b.Entries)
 	default:
-		d.state = unknown
+		return unknown, nil
 	}
-	return nil
 }
 
 // size returns the bytes of the entries.
@@ -305,42 +281,6 @@ func (b *before) size() (n int64) {
 		n += int64(len(key) + len(value))
 	}
 	return n
-}
-
-// content sets a content to the present one of the walk.
-func (d *difference) content(c *Content) (err error) {
-	if c.State = d.state; d.state == known {
-		c.Fragment, err = assemble(d.entries)
-	}
-	return err
-}
-
-// result returns the differences by publisher and name.
-func (c *comparison) result() ([]Difference, error) {
-	var out []Difference
-	for _, d := range slices.SortedFunc(maps.Values(c.found), func(a, b *difference) int { return a.Fragment.Compare(b.Fragment) }) {
-		if !d.reached {
-			continue
-		}
-		if d.To.State == 0 {
-			if err := d.content(&d.To); err != nil {
-				return nil, err
-			}
-		}
-		if err := d.content(&d.From); err != nil {
-			return nil, err
-		}
-		if p := d.Fragment.Publisher; c.lacking[p] {
-			d.From = Content{State: unknown}
-			if c.to < forgotten(c.tx, p) {
-				d.To = Content{State: unknown}
-			}
-		}
-		if !same(d.From, d.To) {
-			out = append(out, d.Difference)
-		}
-	}
-	return out, nil
 }
 
 // same reports whether nothing is different between two contents that are known.

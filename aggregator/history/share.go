@@ -4,264 +4,189 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	bolt "go.etcd.io/bbolt"
-	"google.golang.org/protobuf/proto"
 
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// maxForgotten is how many publishers have a number of their own in the bucket "publishers".
-const maxForgotten = 1024
+const (
+	// nobody is the share of what belongs to no publisher, or to several. No publisher can have
+	// that name.
+	nobody = "-"
+	// maxShares is how many shares there are before those of which nothing is left are joined.
+	maxShares = 1024
+)
 
-// shares has what each publisher has in the log; "" stands for entries without fragments.
-type shares map[string]*share
-
+// share is what the history has of a publisher.
 type share struct {
-	entries int
-	// bytes are those of the log and of the content before.
-	bytes int64
-	// oldest is not after its first entry.
-	oldest []byte
+	publisher            string
+	bucket               *bolt.Bucket
+	log, before, content *bolt.Bucket
 }
 
-// publisherOf returns the publisher of a fragment, which is "publisher/name".
-func publisherOf(fragment string) string {
-	publisher, _, _ := strings.Cut(fragment, "/")
-	return publisher
+// find returns the share of a publisher. The buckets are nil if there is none.
+func find(tx *bolt.Tx, publisher string) share {
+	s := share{publisher: publisher, bucket: tx.Bucket(publishersBucket).Bucket([]byte(publisher))}
+	if s.bucket != nil {
+		s.log, s.before, s.content = s.bucket.Bucket(logBucket), s.bucket.Bucket(beforeBucket), s.bucket.Bucket(contentBucket)
+	}
+	return s
 }
 
-// parts returns the bytes of an entry that are each publisher's.
-func parts(c *weftv1.Revision, entry []byte, changes []before, text []byte) map[string]int64 {
-	out := make(map[string]int64)
-	for _, f := range c.GetFragments() {
-		out[f.GetFragment().GetPublisher()] = 0
+// obtain is find, and makes the share if there is none.
+func obtain(tx *bolt.Tx, publisher string) (share, error) {
+	if s := find(tx, publisher); s.bucket != nil {
+		return s, nil
 	}
-	for i := range changes {
-		// The text has it in base64.
-		out[publisherOf(changes[i].Fragment)] += int64(len(changes[i].Fragment)) + changes[i].size()*4/3
+	if err := joinEmpty(tx); err != nil {
+		return share{}, err
 	}
-	switch len(out) {
-	case 0:
-		out[""] = int64(len(entry) + len(text))
-	case 1:
-		for p := range out {
-			out[p] = int64(len(entry) + len(text))
-		}
-	default:
-		for p := range out {
-			out[p] += int64(len(entry) / len(out))
-		}
-	}
-	return out
-}
-
-// count adds an entry.
-func (s shares) count(key []byte, c *weftv1.Revision, entry []byte, changes []before, text []byte) {
-	for p, n := range parts(c, entry, changes, text) {
-		if s[p] == nil {
-			s[p] = &share{oldest: bytes.Clone(key)}
-		}
-		s[p].entries++
-		s[p].bytes += n
-	}
-}
-
-// largest returns the publisher with the most, "" if there is none.
-func (s shares) largest(most func(a, b *share) int) string {
-	publisher := ""
-	for _, p := range slices.Sorted(maps.Keys(s)) {
-		if s[publisher] == nil || most(s[p], s[publisher]) > 0 {
-			publisher = p
-		}
-	}
-	return publisher
-}
-
-// readEntry returns the parts of an entry of the log.
-//
-// Possible errors: errDamaged.
-func readEntry(entry, text []byte) (*weftv1.Revision, []before, error) {
-	c, changes := &weftv1.Revision{}, []before(nil)
-	if err := proto.Unmarshal(entry, c); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	if err := json.Unmarshal(text, &changes); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	return c, changes, nil
-}
-
-// countAll returns the shares of what is in the log.
-func countAll(tx *bolt.Tx) (shares, error) {
-	out, befores := make(shares), tx.Bucket(beforeBucket)
-	return out, tx.Bucket(logBucket).ForEach(func(key, entry []byte) error {
-		text := befores.Get(key)
-		c, changes, err := readEntry(entry, text)
+	bucket, err := tx.Bucket(publishersBucket).CreateBucket([]byte(publisher))
+	for _, name := range [][]byte{logBucket, beforeBucket, contentBucket} {
 		if err == nil {
-			out.count(key, c, entry, changes, text)
+			_, err = bucket.CreateBucket(name)
 		}
-		return err
-	})
+	}
+	return find(tx, publisher), err
+}
+
+// shares returns the shares of the publishers that are wanted, by name.
+func shares(tx *bolt.Tx, wanted func(publisher string) bool) (all []share) {
+	cursor := tx.Bucket(publishersBucket).Cursor()
+	for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
+		if publisher := string(key); wanted(publisher) {
+			all = append(all, find(tx, publisher))
+		}
+	}
+	return all
+}
+
+func everybody(string) bool { return true }
+
+func (s *share) number(key []byte) int64 {
+	return int64(store.Number(s.bucket, key)) //nolint:gosec // add wrote it
+}
+
+func (s *share) add(key []byte, delta int64) error {
+	return store.PutNumber(s.bucket, key, uint64(s.number(key)+delta)) //nolint:gosec // number reads it
+}
+
+// grow changes the bytes of the content, and the sum of all shares.
+func (s *share) grow(delta int64) error {
+	meta := s.bucket.Tx().Bucket(metaBucket)
+	return cmp.Or(s.add(contentKey, delta), store.PutNumber(meta, contentKey, store.Number(meta, contentKey)+uint64(delta))) //nolint:gosec // the sum is positive
+}
+
+// put stores an entry of the log.
+func (s *share) put(key, entry, before []byte) error {
+	s.log.FillPercent, s.before.FillPercent = 0.9, 0.9
+	return cmp.Or(s.log.Put(key, entry), s.before.Put(key, before), s.add(entriesKey, 1), s.add(logKey, int64(2*len(key)+len(entry)+len(before))))
+}
+
+// removeOldest removes the oldest entry of the log.
+func (s *share) removeOldest() error {
+	key, entry := s.log.Cursor().First()
+	key = bytes.Clone(key)
+	freed := int64(2*len(key) + len(entry) + len(s.before.Get(key)))
+	return cmp.Or(
+		s.log.Delete(key), s.before.Delete(key), s.add(entriesKey, -1), s.add(logKey, -freed),
+		store.PutNumber(s.bucket, forgottenKey, revisionOf(key)),
+	)
+}
+
+// most returns the share with the greatest number, and the sum of all.
+func most(all []share, key []byte) (largest *share, sum int64) {
+	for i := range all {
+		sum += all[i].number(key)
+		if largest == nil || all[i].number(key) > largest.number(key) {
+			largest = &all[i]
+		}
+	}
+	return largest, sum
 }
 
 // trim removes entries while there are too many: the oldest of the publisher that has the most.
-func (r *Recorder) trim(tx *bolt.Tx) (err error) {
+func (r *Recorder) trim(tx *bolt.Tx) error {
+	all := shares(tx, everybody)
 	for {
-		most := func(a, b *share) int { return cmp.Compare(a.bytes, b.bytes) }
-		if number(tx, logKey)+number(tx, contentKey) <= r.cfg.MaxBytes {
-			most = func(a, b *share) int { return cmp.Compare(a.entries, b.entries) }
-			if number(tx, entriesKey) <= int64(r.cfg.MaxEntries) {
+		largest, size := most(all, logKey)
+		_, content := most(all, contentKey)
+		if size+content <= r.cfg.MaxBytes {
+			var entries int64
+			if largest, entries = most(all, entriesKey); entries <= int64(r.cfg.MaxEntries) {
 				return nil
 			}
 		}
-		if r.shares == nil {
-			if r.shares, err = countAll(tx); err != nil {
-				return err
-			}
-		}
-		if len(r.shares) == 0 {
+		if largest.number(entriesKey) == 0 {
 			return nil
 		}
-		if err := r.removeOldest(tx, r.shares.largest(most)); err != nil {
+		if err := largest.removeOldest(); err != nil {
 			return err
 		}
 	}
-}
-
-// removeOldest removes what is a publisher's in its oldest entry.
-func (r *Recorder) removeOldest(tx *bolt.Tx, publisher string) error {
-	log, befores, own := tx.Bucket(logBucket), tx.Bucket(beforeBucket), r.shares[publisher]
-	cursor := log.Cursor()
-	for key, entry := cursor.Seek(own.oldest); key != nil; key, entry = cursor.Next() {
-		text := befores.Get(key)
-		c, changes, err := readEntry(entry, text)
-		if err != nil {
-			return err
-		}
-		had := parts(c, entry, changes, text)
-		n, ok := had[publisher]
-		if !ok {
-			continue
-		}
-		own.oldest = bytes.Clone(key)
-		own.entries--
-		own.bytes -= n
-		if own.entries == 0 {
-			delete(r.shares, publisher)
-		}
-		if err := putForgotten(tx, publisher, revisionOf(key)); err != nil {
-			return err
-		}
-		if len(had) == 1 {
-			freed := int64(2*len(key) + len(entry) + len(text))
-			return cmp.Or(befores.Delete(key), log.Delete(key), add(tx, entriesKey, -1), add(tx, logKey, -freed))
-		}
-		c.Fragments = slices.DeleteFunc(c.GetFragments(), func(f *weftv1.FragmentChange) bool { return f.GetFragment().GetPublisher() == publisher })
-		changes = slices.DeleteFunc(changes, func(b before) bool { return publisherOf(b.Fragment) == publisher })
-		return r.rewrite(tx, own.oldest, c, changes, int64(len(entry)+len(text)), had)
-	}
-	// They were counted before.
-	return fmt.Errorf("%w: publisher %q has no entry", errDamaged, publisher)
-}
-
-// rewrite replaces an entry that had so many bytes by what is left. The others' bytes in it change.
-func (r *Recorder) rewrite(tx *bolt.Tx, key []byte, c *weftv1.Revision, changes []before, size int64, had map[string]int64) error {
-	entry, err := proto.Marshal(c)
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(changes)
-	if err != nil {
-		return err
-	}
-	for p, n := range parts(c, entry, changes, text) {
-		r.shares[p].bytes += n - had[p]
-	}
-	return cmp.Or(tx.Bucket(logBucket).Put(key, entry), tx.Bucket(beforeBucket).Put(key, text), add(tx, logKey, int64(len(entry)+len(text))-size))
 }
 
 // makeRoom forgets content while all of it is more than half of MaxBytes: the largest fragment of the
 // publisher that has the most. It returns false if that is the publisher itself, and forgets nothing of it.
-func (r *Recorder) makeRoom(tx *bolt.Tx, publisher string) (bool, error) {
-	content := tx.Bucket(contentBucket)
-	for number(tx, contentKey) > r.cfg.MaxBytes/2 {
-		held, largest := make(map[string]int64), make(map[string]*stored)
-		most := publisher
-		err := content.ForEachBucket(func(id []byte) error {
-			s, p := load(tx, bytes.Clone(id)), publisherOf(string(id))
-			if held[p] += s.size; largest[p] == nil || s.size > largest[p].size {
-				largest[p] = s
+func (r *Recorder) makeRoom(tx *bolt.Tx, own share) (bool, error) {
+	if store.Number(tx.Bucket(metaBucket), contentKey) <= uint64(r.cfg.MaxBytes)/2 { //nolint:gosec // it is positive
+		return true, nil
+	}
+	// The publisher itself comes first: it has the most if another one has as much.
+	all := append([]share{own}, shares(tx, func(publisher string) bool { return publisher != own.publisher })...)
+	for {
+		from, size := most(all, contentKey)
+		if size <= r.cfg.MaxBytes/2 {
+			return true, nil
+		}
+		if from == &all[0] {
+			return false, nil
+		}
+		var largest stored
+		err := from.content.ForEachBucket(func(id []byte) error {
+			if s := load(from.content, bytes.Clone(id)); largest.Fragment == nil || s.Size > largest.Size {
+				largest = s
 			}
 			return nil
 		})
+		if err == nil {
+			err = from.forget(largest, true)
+		}
 		if err != nil {
 			return false, err
 		}
-		for p, n := range held {
-			if n > held[most] || n == held[most] && most != publisher && p < most {
-				most = p
-			}
-		}
-		if most == publisher {
-			return false, nil
-		}
-		if err := r.forget(tx, largest[most], true); err != nil {
-			return false, err
-		}
 	}
-	return true, nil
 }
 
-// forgotten returns the last revision of which a publisher's part may be removed.
-func forgotten(tx *bolt.Tx, publisher string) uint64 {
-	n := uint64(number(tx, commonKey)) //nolint:gosec // adoptForgotten wrote it
-	if b := tx.Bucket(publishersBucket).Get([]byte(publisher)); len(b) == 8 {
-		n = max(n, binary.BigEndian.Uint64(b))
-	}
-	return n
+// forgotten returns the last revision of which entries of the publisher may be removed.
+func (s *share) forgotten(tx *bolt.Tx) uint64 {
+	return max(store.Number(tx.Bucket(metaBucket), forgottenKey), store.Number(s.bucket, forgottenKey))
 }
 
-// putForgotten notes a revision of which a publisher's part is removed.
-func putForgotten(tx *bolt.Tx, publisher string, revision uint64) error {
-	if publisher == "" {
+// joinEmpty removes the shares of which nothing is left if there are too many, and notes what all of
+// them have forgotten.
+func joinEmpty(tx *bolt.Tx) error {
+	all := shares(tx, everybody)
+	if len(all) < maxShares {
 		return nil
 	}
-	if err := putNumber(tx, forgottenKey, max(number(tx, forgottenKey), int64(revision))); err != nil { //nolint:gosec // number reads it
-		return err
+	for _, s := range all {
+		if id, _ := s.content.Cursor().First(); id != nil || s.number(entriesKey) > 0 {
+			continue
+		}
+		err := cmp.Or(store.PutNumber(tx.Bucket(metaBucket), forgottenKey, s.forgotten(tx)), tx.Bucket(publishersBucket).DeleteBucket([]byte(s.publisher)))
+		if err != nil {
+			return err
+		}
 	}
-	own := tx.Bucket(publishersBucket)
-	if own.Get([]byte(publisher)) == nil && own.Stats().KeyN >= maxForgotten {
-		return joinForgotten(tx)
-	}
-	return own.Put([]byte(publisher), binary.BigEndian.AppendUint64(nil, revision))
+	return nil
 }
 
-// joinForgotten makes one number of those of all publishers.
-func joinForgotten(tx *bolt.Tx) error {
-	if err := tx.DeleteBucket(publishersBucket); err != nil {
-		return err
+// revisionOf returns the revision of a key of the log.
+func revisionOf(key []byte) uint64 {
+	if len(key) < 8 {
+		return 0
 	}
-	if _, err := tx.CreateBucket(publishersBucket); err != nil {
-		return err
-	}
-	return putNumber(tx, commonKey, number(tx, forgottenKey))
-}
-
-// adoptForgotten takes over what a weft without shares has removed: that is everybody's.
-func adoptForgotten(tx *bolt.Tx) error {
-	known := uint64(number(tx, commonKey)) //nolint:gosec // it was written as one
-	err := tx.Bucket(publishersBucket).ForEach(func(_, value []byte) error {
-		known = max(known, binary.BigEndian.Uint64(value))
-		return nil
-	})
-	if err == nil && uint64(number(tx, forgottenKey)) > known { //nolint:gosec // it was written as one
-		err = joinForgotten(tx)
-	}
-	return err
+	return binary.BigEndian.Uint64(key)
 }

@@ -116,18 +116,83 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 // checkBounds checks that the counts in a database are right and within the bounds.
 func checkBounds(t *testing.T, cfg Config) func(*bolt.Tx) error {
 	return func(tx *bolt.Tx) error {
-		entries, size := 0, int64(0)
-		err := tx.Bucket(logBucket).ForEach(func(key, entry []byte) error {
-			entries++
-			size += int64(2*len(key) + len(entry) + len(tx.Bucket(beforeBucket).Get(key)))
-			return nil
-		})
-		if err != nil || number(tx, entriesKey) != int64(entries) || number(tx, logKey) != size {
-			t.Errorf("%d entries of %d bytes, counted as %d of %d; error %v", entries, size, number(tx, entriesKey), number(tx, logKey), err)
+		all, counted := shares(tx, everybody), int64(0)
+		for _, s := range all {
+			entries, size := int64(0), int64(0)
+			err := s.log.ForEach(func(key, entry []byte) error {
+				entries++
+				size += int64(2*len(key) + len(entry) + len(s.before.Get(key)))
+				return nil
+			})
+			if err != nil || s.number(entriesKey) != entries || s.number(logKey) != size {
+				t.Errorf("%s: %d entries of %d bytes, counted as %d of %d; error %v", s.publisher, entries, size, s.number(entriesKey), s.number(logKey), err)
+			}
+			counted += entries
 		}
-		if entries > cfg.MaxEntries || size+number(tx, contentKey) > cfg.MaxBytes {
-			t.Errorf("%d entries, %d bytes and %d of content are over the bounds", entries, size, number(tx, contentKey))
+		_, size := most(all, logKey)
+		_, content := most(all, contentKey)
+		if counted > int64(cfg.MaxEntries) || size+content > cfg.MaxBytes {
+			t.Errorf("%d entries, %d bytes and %d of content are over the bounds", counted, size, content)
 		}
 		return nil
+	}
+}
+
+// TestComparedBeforeLaterChanges has a publisher that has forgotten the first revision: the content at the second one
+// is without the changes that followed.
+func TestComparedBeforeLaterChanges(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir(), MaxEntries: 3})
+	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
+	for revision := uint64(2); revision <= 4; revision++ {
+		r.Record(snapshot(revision, revision > 2, list("b", fmt.Sprint("10.0.0.", revision))))
+	}
+	r.Record(commit(5, Change{Fragment: desired.Key{Publisher: "other", Name: "c"}}))
+	r.Record(snapshot(6, true, list("a", "10.0.0.6")))
+	// What tester had at first is forgotten, and other has all.
+	all, err := r.Compare(t.Context(), 0, 5, everything)
+	if err != nil || len(all) < 2 || all[1].Fragment != key("a") {
+		t.Fatalf("%v, error %v", all, err)
+	}
+	if all[1].From.State != unknown {
+		t.Errorf("from %v", all[1].From)
+	}
+	wantContent(t, all[1].To, list("a", "10.0.0.1"))
+}
+
+// TestEmptySharesAreJoined has many publishers come and go: what the history has of them is bounded, and what it
+// has forgotten is said.
+func TestEmptySharesAreJoined(t *testing.T) {
+	r := start(t, Config{Dir: t.TempDir(), MaxEntries: 10})
+	revision := uint64(0)
+	record := func(publisher string, withdrawn bool) {
+		revision++
+		f := list("list", "10.0.0.1")
+		c := Change{Fragment: desired.Key{Publisher: publisher, Name: "list"}, Existed: withdrawn, Withdrawn: withdrawn}
+		if !withdrawn {
+			c.Snapshot = func() *weftv1.Fragment { return f }
+		}
+		r.Record(commit(revision, c))
+	}
+	record("first", false)
+	for i := range 2 * maxShares {
+		record(fmt.Sprint("p", i), false)
+		record(fmt.Sprint("p", i), true)
+		if i%64 == 0 {
+			if err := r.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := r.view(func(tx *bolt.Tx) error {
+		if n := len(shares(tx, everybody)); n > maxShares+64 {
+			t.Errorf("%d shares, want at most %d", n, maxShares)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Compare(t.Context(), 1, revision, desired.Reader{Publisher: "first"}); !errors.Is(err, ErrForgotten) {
+		t.Errorf("a revision that was forgotten with a share: error %v", err)
 	}
 }

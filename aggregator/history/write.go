@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/entries"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 const (
@@ -39,8 +41,8 @@ func (r *Recorder) write(items []*Commit) error {
 	if len(items) == 0 {
 		return nil
 	}
-	err := guarded(func() error {
-		return r.db.Update(func(tx *bolt.Tx) error {
+	err := store.Guarded(func() error {
+		return r.db.Load().Update(func(tx *bolt.Tx) error {
 			for _, c := range items {
 				if err := r.store(tx, c); err != nil {
 					return fmt.Errorf("record revision %d: %w", c.Revision.GetRevision(), err)
@@ -49,11 +51,7 @@ func (r *Recorder) write(items []*Commit) error {
 			return r.trim(tx)
 		})
 	})
-	if err != nil {
-		// They may have counted what was taken back.
-		r.shares = nil
-	}
-	if isDamage(err) {
+	if errors.Is(err, store.ErrDamaged) {
 		return r.drop(err)
 	}
 	return err
@@ -68,47 +66,67 @@ func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
 		}
 		c.addLost(tx, strange)
 	}
-	var changes []before
+	changes := make(map[string][]before)
 	for i := range c.Changes {
 		b, err := r.change(tx, &c.Changes[i])
 		if err != nil {
 			return err
 		}
 		if b != nil {
-			changes = append(changes, *b)
+			publisher := c.Changes[i].Fragment.Publisher
+			changes[publisher] = append(changes[publisher], *b)
 		}
 	}
 	if c.Empty && len(changes) == 0 {
 		return nil
 	}
-	log := tx.Bucket(logBucket)
-	n, err := log.NextSequence()
+	n, err := tx.Bucket(publishersBucket).NextSequence()
 	if err != nil {
 		return err
 	}
 	key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, c.Revision.GetRevision()), n)
-	entry, err := proto.Marshal(c.Revision)
-	if err != nil {
-		return err
+	for publisher, part := range divide(c.Revision) {
+		s, err := obtain(tx, publisher)
+		if err != nil {
+			return err
+		}
+		entry, err := proto.Marshal(part)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(changes[publisher])
+		if err != nil {
+			return err
+		}
+		if err := s.put(key, entry, text); err != nil {
+			return err
+		}
 	}
-	text, err := json.Marshal(changes)
-	if err != nil {
-		return err
+	return nil
+}
+
+// divide returns the parts of an entry that are each publisher's. The numbers of all fragments together
+// are nobody's if there are several publishers.
+func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
+	out := make(map[string]*weftv1.Revision)
+	part := func(publisher string) *weftv1.Revision {
+		if out[publisher] == nil {
+			out[publisher] = &weftv1.Revision{Revision: c.GetRevision(), Time: c.GetTime(), Wait: c.GetWait(), Build: c.GetBuild(), Kernel: c.GetKernel()}
+		}
+		return out[publisher]
 	}
-	log.FillPercent, tx.Bucket(beforeBucket).FillPercent = 0.9, 0.9
-	if err := log.Put(key, entry); err != nil {
-		return err
+	rest := nobody
+	for _, f := range c.GetFragments() {
+		rest = f.GetFragment().GetPublisher()
+		p := part(rest)
+		p.Fragments = append(p.Fragments, f)
 	}
-	if err := tx.Bucket(beforeBucket).Put(key, text); err != nil {
-		return err
+	if len(out) > 1 {
+		rest = nobody
 	}
-	if r.shares != nil {
-		r.shares.count(key, c.Revision, entry, changes, text)
-	}
-	if err := add(tx, entriesKey, 1); err != nil {
-		return err
-	}
-	return add(tx, logKey, int64(2*len(key)+len(entry)+len(text)))
+	whole := part(rest)
+	whole.Changes, whole.Size, whole.Lost = c.GetChanges(), c.GetSize(), c.GetLost()
+	return out
 }
 
 // follow notes a lineage, and reports whether the history is that of another one.
@@ -125,33 +143,43 @@ func follow(tx *bolt.Tx, lineage string) (strange bool, err error) {
 // they have become.
 func (c *Commit) addLost(tx *bolt.Tx, strange bool) {
 	c.Revision.Fragments, c.Changes = nil, nil
-	cursor := tx.Bucket(contentBucket).Cursor()
-	for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
-		publisher, name, _ := strings.Cut(string(id), "/")
-		key := desired.Key{Publisher: publisher, Name: name}
-		kind := weftv1.FragmentChange_KIND_LOST
-		switch {
-		case c.Present[key] && strange:
-			kind = weftv1.FragmentChange_KIND_CHANGED
-		case c.Present[key]:
-			continue
+	for _, s := range shares(tx, everybody) {
+		cursor := s.content.Cursor()
+		for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
+			key := keyOf(string(id))
+			kind := weftv1.FragmentChange_KIND_LOST
+			switch {
+			case c.Present[key] && strange:
+				kind = weftv1.FragmentChange_KIND_CHANGED
+			case c.Present[key]:
+				continue
+			}
+			c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: !c.Present[key]})
+			c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{Fragment: &weftv1.FragmentName{Publisher: key.Publisher, Name: key.Name}, Kind: kind})
 		}
-		c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: !c.Present[key]})
-		c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: name}, Kind: kind})
 	}
+}
+
+// keyOf returns the fragment that is "publisher/name".
+func keyOf(id string) desired.Key {
+	publisher, name, _ := strings.Cut(id, "/")
+	return desired.Key{Publisher: publisher, Name: name}
 }
 
 // change changes the content of a fragment. It returns what was before, or nil if nothing is
 // different.
 func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
-	s := load(tx, []byte(ch.Fragment.String()))
-	was, size := s.state(), s.size
-	b := &before{Fragment: string(s.id), State: was}
+	own, err := obtain(tx, ch.Fragment.Publisher)
+	if err != nil {
+		return nil, err
+	}
+	s := load(own.content, []byte(ch.Fragment.String()))
+	was, size := s.state(), s.Size
+	b := &before{Fragment: string(s.ID), State: was}
 	if was == absent && ch.Existed {
 		// It is from before the history.
 		b.State = unknown
 	}
-	var err error
 	switch {
 	case ch.Withdrawn || ch.Snapshot == nil && (ch.Patch == nil || was != known):
 		if was == known {
@@ -160,10 +188,10 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 				return nil, err
 			}
 		}
-		return b, r.forget(tx, s, !ch.Withdrawn)
+		return b, own.forget(s, !ch.Withdrawn)
 	case ch.Snapshot != nil:
 		if was != known {
-			if s, err = renew(tx, s.id); err != nil {
+			if s, err = renew(own.content, s.ID); err != nil {
 				return nil, err
 			}
 		}
@@ -177,16 +205,16 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 		return nil, err
 	}
 	if was == known {
-		if len(s.was) == 0 {
+		if len(s.Was) == 0 {
 			return nil, nil
 		}
-		b.Entries = s.was
+		b.Entries = s.Was
 	}
-	if err := add(tx, contentKey, s.size-size); err != nil {
+	if err := own.grow(s.Size - size); err != nil {
 		return nil, err
 	}
-	if s.size <= min(MaxContent, r.cfg.MaxBytes/4) {
-		if fits, err := r.makeRoom(tx, ch.Fragment.Publisher); err != nil || fits {
+	if s.Size <= min(MaxContent, r.cfg.MaxBytes/4) {
+		if fits, err := r.makeRoom(tx, own); err != nil || fits {
 			return b, err
 		}
 	}
@@ -195,47 +223,38 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Whole, b.Entries = true, undo(all, s.was)
+		b.Whole, b.Entries = true, undo(all, s.Was)
 	}
-	return b, r.forget(tx, s, true)
+	return b, own.forget(s, true)
 }
 
 // renew makes an empty bucket for the content of a fragment.
-func renew(tx *bolt.Tx, id []byte) (*stored, error) {
-	content := tx.Bucket(contentBucket)
+func renew(content *bolt.Bucket, id []byte) (stored, error) {
 	if content.Bucket(id) != nil {
 		if err := content.DeleteBucket(id); err != nil {
-			return nil, err
+			return stored{}, err
 		}
 	}
 	if _, err := content.CreateBucket(id); err != nil {
-		return nil, err
+		return stored{}, err
 	}
-	return load(tx, id), nil
+	return load(content, id), nil
 }
 
 // forget removes the content of a fragment, which is there and unknown afterwards, or absent.
-func (r *Recorder) forget(tx *bolt.Tx, s *stored, exists bool) error {
-	if err := add(tx, contentKey, -s.size); err != nil {
+func (s *share) forget(f stored, exists bool) error {
+	if err := s.grow(-f.Size); err != nil {
 		return err
 	}
 	if exists {
-		s, err := renew(tx, s.id)
+		f, err := renew(s.content, f.ID)
 		if err != nil {
 			return err
 		}
-		return s.bucket.Put([]byte(unknownKey), []byte{1})
+		return f.Bucket.Put(unknownKey, []byte{1})
 	}
-	if s.bucket == nil {
+	if f.Bucket == nil {
 		return nil
 	}
-	return tx.Bucket(contentBucket).DeleteBucket(s.id)
-}
-
-// revisionOf returns the revision of a key of the log.
-func revisionOf(key []byte) uint64 {
-	if len(key) < 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(key)
+	return s.content.DeleteBucket(f.ID)
 }

@@ -53,22 +53,19 @@ type flowPart struct {
 func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) *flowParts {
 	p := &flowParts{ctx: ctx, parts: make(chan *weftv1.ListFlowsResponse, maxFlowParts), sent: make(chan error, 1)}
 	go func() {
-		for {
+		var err error
+		for more := true; more && err == nil; {
+			var part *weftv1.ListFlowsResponse
 			select {
-			case part, more := <-p.parts:
-				if !more {
-					p.sent <- nil
-					return
-				}
-				if err := send(part); err != nil {
-					p.sent <- err
-					return
+			case part, more = <-p.parts:
+				if more {
+					err = send(part)
 				}
 			case <-ctx.Done():
-				p.sent <- ctx.Err()
-				return
+				err = ctx.Err()
 			}
 		}
+		p.sent <- err
 	}()
 	return p
 }

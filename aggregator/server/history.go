@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"iter"
 
 	"google.golang.org/grpc"
 
@@ -10,58 +11,49 @@ import (
 
 // ListRevisions implements weftv1.HistoryServer.
 func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.ListRevisionsResponse]) error {
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	c := callerFrom(stream.Context())
-	if err := c.takeTurn(stream.Context()); err != nil {
-		return err
-	}
-	all, forgotten, err := s.agg.ListRevisions(stream.Context(), req, c.reader())
-	c.endTurn()
-	if err != nil {
-		return err
-	}
-	return sendList(r, all, func(part []*weftv1.Revision) error {
-		defer func() { forgotten = 0 }() // it is in the first part only
-		return stream.Send(&weftv1.ListRevisionsResponse{Revisions: part, Forgotten: forgotten})
+	return s.reads.call(stream.Context(), func(r *read, c caller) error {
+		var all []*weftv1.Revision
+		var forgotten uint64
+		err := c.inTurn(stream.Context(), func() (err error) {
+			all, forgotten, err = s.agg.ListRevisions(stream.Context(), req, c.reader())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return sendList(r, all, func(part []*weftv1.Revision) error {
+			defer func() { forgotten = 0 }() // it is in the first part only
+			return stream.Send(&weftv1.ListRevisionsResponse{Revisions: part, Forgotten: forgotten})
+		})
 	})
 }
 
-// takeTurn waits for the turn of a caller that has turns.
+// inTurn calls f in the turn of a caller that has turns: the next publisher may begin while this
+// one reads the answer.
 //
-// Possible errors: ctx's.
-func (c caller) takeTurn(ctx context.Context) error {
+// Possible errors: f's, ctx's.
+func (c caller) inTurn(ctx context.Context, f func() error) error {
 	if c.turn == nil {
-		return nil
+		return f()
 	}
-	return c.turn.Take(ctx)
-}
-
-func (c caller) endTurn() {
-	if c.turn != nil {
-		c.turn.End(0)
+	if err := c.turn.Take(ctx); err != nil {
+		return err
 	}
+	defer c.turn.End(0)
+	return f()
 }
 
 // CompareRevisions implements weftv1.HistoryServer.
 func (s *service) CompareRevisions(req *weftv1.CompareRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.CompareRevisionsResponse]) error {
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	c := callerFrom(stream.Context())
-	if err := c.takeTurn(stream.Context()); err != nil {
-		return err
-	}
-	content, err := s.agg.CompareRevisions(stream.Context(), req.GetFrom(), req.GetTo(), c.reader())
-	// The next publisher may begin while this one reads.
-	c.endTurn()
-	if err != nil {
-		return err
-	}
-	return sendAll(r, content, stream.Send)
+	return s.reads.call(stream.Context(), func(r *read, c caller) error {
+		var content iter.Seq[*weftv1.CompareRevisionsResponse]
+		err := c.inTurn(stream.Context(), func() (err error) {
+			content, err = s.agg.CompareRevisions(stream.Context(), req.GetFrom(), req.GetTo(), c.reader())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return sendAll(r, content, stream.Send)
+	})
 }

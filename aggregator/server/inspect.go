@@ -48,97 +48,77 @@ func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Server
 	if !c.reader().Sees(publisher) {
 		return c.unreadable("fragment " + publisher + "/" + name.GetName())
 	}
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	st, content, err := s.agg.Get(stream.Context(), publisher, name.GetName())
-	if err != nil {
-		return err
-	}
-	return sendAll(r, content, func(part *weftv1.Fragment) error {
-		defer func() { st = nil }() // it is in the first part only
-		return stream.Send(&weftv1.GetFragmentResponse{Status: st, Fragment: part})
+	return s.reads.call(stream.Context(), func(r *read, _ caller) error {
+		st, content, err := s.agg.Get(stream.Context(), publisher, name.GetName())
+		if err != nil {
+			return err
+		}
+		return sendAll(r, content, func(part *weftv1.Fragment) error {
+			defer func() { st = nil }() // it is in the first part only
+			return stream.Send(&weftv1.GetFragmentResponse{Status: st, Fragment: part})
+		})
 	})
 }
 
 // ListFragments implements weftv1.InspectServer.
 func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.ServerStreamingServer[weftv1.ListFragmentsResponse]) error {
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	reader := callerFrom(stream.Context()).reader()
-	fragments, revision := s.agg.List()
-	fragments = slices.DeleteFunc(fragments, func(f *weftv1.FragmentStatus) bool { return !reader.Sees(f.GetFragment().GetPublisher()) })
-	return sendList(r, fragments, func(part []*weftv1.FragmentStatus) error {
-		defer func() { revision = 0 }() // it is in the first part only
-		return stream.Send(&weftv1.ListFragmentsResponse{Fragments: part, Revision: revision})
+	return s.reads.call(stream.Context(), func(r *read, c caller) error {
+		fragments, revision := s.agg.List()
+		fragments = slices.DeleteFunc(fragments, func(f *weftv1.FragmentStatus) bool { return !c.reader().Sees(f.GetFragment().GetPublisher()) })
+		return sendList(r, fragments, func(part []*weftv1.FragmentStatus) error {
+			defer func() { revision = 0 }() // it is in the first part only
+			return stream.Send(&weftv1.ListFragmentsResponse{Fragments: part, Revision: revision})
+		})
 	})
 }
 
 // GetTable implements weftv1.InspectServer.
 func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	c := callerFrom(stream.Context())
-	table, err := s.agg.GetTable(stream.Context(), req, c.reader())
-	if err != nil {
-		return c.hidden(err, "table "+req.GetFamily()+" "+req.GetName())
-	}
-	return sendAll(r, table, stream.Send)
+	return s.reads.call(stream.Context(), func(r *read, c caller) error {
+		table, err := s.agg.GetTable(stream.Context(), req, c.reader())
+		if err != nil {
+			return c.hidden(err, "table "+req.GetFamily()+" "+req.GetName())
+		}
+		return sendAll(r, table, stream.Send)
+	})
 }
 
 // ListTables implements weftv1.InspectServer.
 func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStreamingServer[weftv1.ListTablesResponse]) error {
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	all, err := s.agg.ListTables(stream.Context(), callerFrom(stream.Context()).reader())
-	if err != nil {
-		return err
-	}
-	return sendList(r, all.GetTables(), func(part []*weftv1.TableStatus) error {
-		defer func() { all.Revision = 0 }() // it is in the first part only
-		return stream.Send(&weftv1.ListTablesResponse{Tables: part, Revision: all.GetRevision()})
+	return s.reads.call(stream.Context(), func(r *read, c caller) error {
+		all, err := s.agg.ListTables(stream.Context(), c.reader())
+		if err != nil {
+			return err
+		}
+		return sendList(r, all.GetTables(), func(part []*weftv1.TableStatus) error {
+			defer func() { all.Revision = 0 }() // it is in the first part only
+			return stream.Send(&weftv1.ListTablesResponse{Tables: part, Revision: all.GetRevision()})
+		})
 	})
 }
 
 // ListPublishers implements weftv1.InspectServer.
 func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
-	r, err := s.reads.begin(stream.Context())
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	reader := callerFrom(stream.Context()).reader()
-	all, err := s.agg.ListPublishers()
-	if err != nil {
-		return err
-	}
-	publishers := slices.DeleteFunc(all.GetPublishers(), func(p *weftv1.PublisherStatus) bool { return !reader.Sees(p.GetName()) })
-	return sendList(r, publishers, func(part []*weftv1.PublisherStatus) error {
-		return stream.Send(&weftv1.ListPublishersResponse{Publishers: part})
+	return s.reads.call(stream.Context(), func(r *read, c caller) error {
+		all, err := s.agg.ListPublishers()
+		if err != nil {
+			return err
+		}
+		publishers := slices.DeleteFunc(all.GetPublishers(), func(p *weftv1.PublisherStatus) bool { return !c.reader().Sees(p.GetName()) })
+		return sendList(r, publishers, func(part []*weftv1.PublisherStatus) error {
+			return stream.Send(&weftv1.ListPublishersResponse{Publishers: part})
+		})
 	})
 }
 
 // Owner implements weftv1.InspectServer.
 func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	r, err := s.reads.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer r.end()
-	c := callerFrom(ctx)
-	resp, err := s.agg.Owner(ctx, req, c.reader())
-	return resp, c.hidden(err, req.GetObject().Text())
+	var resp *weftv1.OwnerResponse
+	err := s.reads.call(ctx, func(_ *read, c caller) (err error) {
+		resp, err = s.agg.Owner(ctx, req, c.reader())
+		return c.hidden(err, req.GetObject().Text())
+	})
+	return resp, err
 }
 
 // Watch implements weftv1.InspectServer. The header is sent when events are being

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 
 	"google.golang.org/grpc"
@@ -84,20 +85,17 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 	if err := s.pacer.wait(ctx, c.publisher, patience); err != nil {
 		return err
 	}
-	r, err := s.reads.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	if err := c.takeTurn(ctx); err != nil {
-		return err
-	}
-	plan, err := s.agg.Plan(ctx, c.publisher, req)
-	c.endTurn()
-	if err != nil {
-		return err
-	}
-	return sendAll(r, plan, stream.Send)
+	return s.reads.call(ctx, func(r *read, c caller) error {
+		var plan iter.Seq[*weftv1.PlanResponse]
+		err := c.inTurn(ctx, func() (err error) {
+			plan, err = s.agg.Plan(ctx, c.publisher, req)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return sendAll(r, plan, stream.Send)
+	})
 }
 
 // keyOf returns the fragment that a request names, of the caller's publisher if it

@@ -56,35 +56,38 @@ type read struct {
 	holds bool
 }
 
-// begin counts a call, and waits for its turn.
+// call counts a call and calls f in it.
+//
+// Possible errors: errLimit, f's, ctx's.
+func (s *reads) call(ctx context.Context, f func(*read, caller) error) error {
+	r, c := &read{reads: s, ctx: ctx}, callerFrom(ctx)
+	defer r.end()
+	if !c.admin {
+		if err := r.begin(c.publisher); err != nil {
+			return err
+		}
+	}
+	return f(r, c)
+}
+
+// begin counts a call of a publisher, and waits for its turn.
 //
 // Possible errors: errLimit, ctx's.
-func (s *reads) begin(ctx context.Context) (*read, error) {
-	r := &read{reads: s, ctx: ctx}
-	c := callerFrom(ctx)
-	if c.admin {
-		return r, nil
-	}
-	s.mu.Lock()
-	share := s.byPublisher[c.publisher]
+func (r *read) begin(publisher string) error {
+	r.mu.Lock()
+	share := r.byPublisher[publisher]
 	if share == nil {
 		share = &readShare{limiter: rate.NewLimiter(readRate, readBurst)}
-		s.byPublisher[c.publisher] = share
+		r.byPublisher[publisher] = share
 	}
-	full := share.calls >= maxReads
-	if !full {
-		share.calls++
+	if share.calls >= maxReads {
+		r.mu.Unlock()
+		return fmt.Errorf("%w: publisher %s has %d calls open that read: end one before the next", errLimit, publisher, maxReads)
 	}
-	s.mu.Unlock()
-	if full {
-		return nil, fmt.Errorf("%w: publisher %s has %d calls open that read: end one before the next", errLimit, c.publisher, maxReads)
-	}
+	share.calls++
+	r.mu.Unlock()
 	r.share = share
-	if err := r.wait(readCost); err != nil {
-		r.end()
-		return nil, err
-	}
-	return r, nil
+	return r.wait(readCost)
 }
 
 // end ends the call.

@@ -22,7 +22,7 @@ func whole(t testing.TB, dir string) {
 	t.Helper()
 	d, _ := load(t, dir)
 	must(t, d.SaveRecord(Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{{Publisher: "p", Name: "f", Lifetime: "durable"}}}}, 1))
-	must(t, store(d, snapshot(fragment("f", 40)), snapshot(fragment("g", 400))))
+	must(t, storeNow(d, snapshot(fragment("f", 40)), snapshot(fragment("g", 400))))
 	must(t, d.Close())
 }
 
@@ -67,7 +67,7 @@ func TestDatabaseTellsEveryDamage(t *testing.T) {
 			t.Fatalf("bit %d of %d bytes: %d fragments, trusted %v, and reported is %v", bit, len(damaged), len(c.Fragments), c.Trusted, w.failed)
 		}
 		// What is left goes on.
-		must(t, store(w.Dir, snapshot(fragment("h", 3))))
+		must(t, storeNow(w.Dir, snapshot(fragment("h", 3))))
 		must(t, w.Close())
 		_, again := load(t, dir)
 		if len(again.Fragments) != len(c.Fragments)+1 {
@@ -130,7 +130,7 @@ func TestNoDatabase(t *testing.T) {
 			if _, err := os.Lstat(path + damagedSuffix); err != nil {
 				t.Error(err)
 			}
-			must(t, store(w.Dir, snapshot(fragment("f", 1))))
+			must(t, storeNow(w.Dir, snapshot(fragment("f", 1))))
 			must(t, w.Close())
 			_, c = load(t, dir)
 			wantFragments(t, c, fragment("f", 1))

@@ -10,15 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
@@ -49,30 +47,10 @@ const (
 	lastVersion       = configuredVersion
 )
 
-// lockTimeout bounds how long the database of another process is waited for: one
-// that stops has up to Config.Drain of package aggregator to store what is left.
-const lockTimeout = 10 * time.Second
-
-// errDamaged means that a part of the database is not what was written.
-var errDamaged = errors.New("database is damaged")
-
 // damage is a part of a database that could not be read.
 type damage struct {
 	kind Kind
 	err  error
-}
-
-// guarded calls f and returns a panic as an error. bbolt panics if it meets a
-// damaged page, and reads a memory map, where a page beyond the end of the file
-// is a fault.
-func guarded(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", errDamaged, r)
-		}
-	}()
-	return f()
 }
 
 // createDatabase creates a database that holds c, in place of the one that is
@@ -88,7 +66,7 @@ func createDatabase(path string, c *Contents) (*bolt.DB, error) {
 		return nil, err
 	}
 	// It is synced once, as a whole.
-	db, err := bolt.Open(temporary, 0o600, &bolt.Options{NoSync: true, FreelistType: bolt.FreelistMapType, OpenFile: trusted.OpenFile})
+	db, err := store.Open(temporary, &bolt.Options{NoSync: true})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +75,7 @@ func createDatabase(path string, c *Contents) (*bolt.DB, error) {
 		err = db.Sync()
 	}
 	if err == nil {
-		err = rename(temporary, path)
+		err = store.Rename(temporary, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), os.Remove(temporary))
@@ -147,22 +125,13 @@ func (c *Contents) writeState(tx *bolt.Tx) error {
 
 // readDatabase returns what a database holds that can be read, and the damage.
 //
-// Possible errors: fs.ErrNotExist, ErrVersion, ErrInUse.
+// Possible errors: fs.ErrNotExist, store.ErrVersion, store.ErrInUse.
 func readDatabase(path string) (c *Contents, damaged []damage, err error) {
 	c = &Contents{}
-	var db *bolt.DB
-	err = guarded(func() error {
-		db, err = bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, OpenFile: trusted.OpenFile})
-		return err
-	})
-	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return nil, nil, ErrInUse
-	case errors.Is(err, berrors.ErrVersionMismatch):
-		return nil, nil, fmt.Errorf("%w: %w", ErrVersion, err)
-	case err == nil:
+	db, err := store.Open(path, &bolt.Options{ReadOnly: true})
+	if err == nil {
 		defer func() { _ = db.Close() }()
-		err = guarded(func() error {
+		err = store.Guarded(func() error {
 			return db.View(func(tx *bolt.Tx) error {
 				damaged, err = c.read(tx)
 				return err
@@ -173,7 +142,7 @@ func readDatabase(path string) (c *Contents, damaged []damage, err error) {
 			damaged = append(damaged, damage{KindRecord, lost}, damage{KindDurable, lost})
 		}
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrVersion) || errors.Is(err, ErrInUse) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrVersion) || errors.Is(err, store.ErrInUse) {
 		return c, damaged, err
 	}
 	// Nothing of it can be used.
@@ -205,7 +174,7 @@ func checkMeta(path string, pageSize int64) error {
 		h := fnv.New64a()
 		_, _ = h.Write(b[:metaSize])
 		if binary.NativeEndian.Uint64(b[metaSize:]) != h.Sum64() {
-			return fmt.Errorf("%w: the last change may be missing", errDamaged)
+			return fmt.Errorf("%w: the last change may be missing", store.ErrDamaged)
 		}
 	}
 	return nil
@@ -218,13 +187,13 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 	case err != nil:
 		return nil, err
 	case version == nil:
-		return nil, fmt.Errorf("%w: it has no version", errDamaged)
+		return nil, fmt.Errorf("%w: it has no version", store.ErrDamaged)
 	}
-	if n, err := strconv.Atoi(string(version)); err != nil || n < firstVersion || n > lastVersion {
-		return nil, fmt.Errorf("%w: its version is %s, and this weft reads versions %d to %d: start the version of weft that wrote it", ErrVersion, version, firstVersion, lastVersion)
+	if err := store.CheckVersion(version, firstVersion, lastVersion); err != nil {
+		return nil, err
 	}
 	part := func(kind Kind, f func() error) {
-		if err := guarded(f); err != nil {
+		if err := store.Guarded(f); err != nil {
 			damaged = append(damaged, damage{kind, err})
 		}
 	}
@@ -252,23 +221,11 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 	return damaged, nil
 }
 
-// checksum is FNV-1a of texts, each with its length.
-func checksum(parts ...[]byte) uint64 {
-	h := fnv.New64a()
-	var n [4]byte
-	for _, p := range parts {
-		binary.BigEndian.PutUint32(n[:], uint32(len(p))) //nolint:gosec // a value has at most 2 GiB
-		_, _ = h.Write(n[:])
-		_, _ = h.Write(p)
-	}
-	return h.Sum64()
-}
-
 // putState stores a value of the bucket "state", followed by a checksum of the
 // key and the value.
 func putState(tx *bolt.Tx, key, value []byte) error {
 	b := append(make([]byte, 0, len(value)+8), value...)
-	return tx.Bucket(stateBucket).Put(key, binary.BigEndian.AppendUint64(b, checksum(key, value)))
+	return tx.Bucket(stateBucket).Put(key, binary.BigEndian.AppendUint64(b, store.Checksum(key, value)))
 }
 
 // putVersion stores the version of the format.
@@ -280,15 +237,15 @@ func putVersion(tx *bolt.Tx, version int) error {
 func getState(tx *bolt.Tx, key []byte) ([]byte, error) {
 	bucket := tx.Bucket(stateBucket)
 	if bucket == nil {
-		return nil, errDamaged
+		return nil, store.ErrDamaged
 	}
 	b := bucket.Get(key)
 	if b == nil {
 		return nil, nil
 	}
 	n := len(b) - 8
-	if n < 0 || binary.BigEndian.Uint64(b[n:]) != checksum(key, b[:n]) {
-		return nil, errDamaged
+	if n < 0 || binary.BigEndian.Uint64(b[n:]) != store.Checksum(key, b[:n]) {
+		return nil, store.ErrDamaged
 	}
 	return b[:n], nil
 }
@@ -298,7 +255,7 @@ func getState(tx *bolt.Tx, key []byte) ([]byte, error) {
 func checkStateKeys(tx *bolt.Tx) error {
 	return tx.Bucket(stateBucket).ForEach(func(key, _ []byte) error {
 		if !slices.ContainsFunc(stateKeys, func(known []byte) bool { return bytes.Equal(known, key) }) {
-			return fmt.Errorf("%w: unknown key %q", errDamaged, key)
+			return fmt.Errorf("%w: unknown key %q", store.ErrDamaged, key)
 		}
 		return nil
 	})

@@ -51,12 +51,10 @@
 //
 // # Damage
 //
-// bbolt has no checksums of data. So each value of "state" ends with the FNV-1a
-// checksum of its key and value, and a fragment has the sum of the checksums of its
-// entries, each with the names of the fragment and the key: a change of a byte, a
-// missing entry and a fragment that was moved to another publisher are noticed. What
-// is lost is logged and counted, and the rest is used. A damaged page makes bbolt
-// panic, or read beyond the file; both become errors.
+// Each value of "state" ends with the FNV-1a checksum of its key and value, and a fragment has
+// the sum of its entries (package store): a change of a byte, a missing entry and a fragment
+// that was moved to another publisher are noticed. What is lost is logged and counted, and the
+// rest is used.
 //
 // A start copies what it reads to a new database, because damage to what reading
 // does not need, such as the list of free pages, would spread with the next write.
@@ -67,7 +65,7 @@
 // A database has the first version that can hold its contents. So an older weft reads what
 // a newer one wrote unless it holds something that the older one does not know. What is
 // new in the format, such as a key of "state" or of a fragment, has a new version. A database of
-// another version is left as it is, and Load returns [ErrVersion]. Load reads
+// another version is left as it is, and Load returns [store.ErrVersion]. Load reads
 // all earlier versions: testdata has a directory that each of them wrote.
 //
 // A weft ignores buckets that it does not know, and the database that it writes at its start lacks them. So
@@ -100,7 +98,7 @@
 //
 // # Errors
 //
-// Load fails with ErrVersion or ErrInUse, and with trusted.ErrUnsafe or trusted.ErrLink if
+// Load fails with store.ErrVersion or store.ErrInUse, and with trusted.ErrUnsafe or trusted.ErrLink if
 // another user could change the directory. The errors of other methods name the
 // operation that failed.
 package statedir

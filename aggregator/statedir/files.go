@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
@@ -32,24 +33,7 @@ func makeDir(dir string) error {
 	if err != nil || !created {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
-}
-
-// rename renames a file of a directory durably.
-func rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(to))
-}
-
-// syncDir makes changes of names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the operator's directory
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return store.SyncDir(filepath.Dir(dir))
 }
 
 // moveDamaged renames a damaged file, or anything else in its place, and returns
@@ -61,7 +45,7 @@ func moveDamaged(path string) (string, error) {
 			to += "-" + strconv.Itoa(i)
 		}
 		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
-			return to, rename(path, to)
+			return to, store.Rename(path, to)
 		}
 	}
 	return "", fmt.Errorf("there are %d damaged files of this name already: remove them", maxDamaged)

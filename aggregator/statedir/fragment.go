@@ -1,29 +1,23 @@
 package statedir
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/entries"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-const (
-	// sumKey is the key of the sum of a fragment's bucket.
-	sumKey = "sum"
-	// configuredKey is there if Fragment.Configured is true.
-	configuredKey = "configured"
-)
+// configuredKey is the key of an entry that is there if Fragment.Configured is true.
+const configuredKey = "configured"
 
 // entriesOf returns what a fragment's bucket has, without its sum, in the order of the keys.
 func entriesOf(f *weftv1.Fragment, configured bool) []entries.Entry {
@@ -64,14 +58,14 @@ type fragments struct {
 func (fs *fragments) store(c Change, snapshot []entries.Entry) error {
 	id := []byte(c.Fragment.String())
 	if c.Patch != nil {
-		return fs.change(fs.live, id, func(w *fragmentWriter) {
+		return fs.change(fs.live, id, func(w *store.Fragment) {
 			for _, t := range c.Patch().GetTables() {
 				entries.Patch(w, t)
 			}
 		})
 	}
-	if b := fs.live.Bucket(id); b != nil {
-		fs.total -= storedSum(b)
+	if was := store.Load(fs.live, id); was.Bucket != nil {
+		fs.total -= was.Sum
 		if err := fs.live.DeleteBucket(id); err != nil {
 			return err
 		}
@@ -80,32 +74,31 @@ func (fs *fragments) store(c Change, snapshot []entries.Entry) error {
 	case c.Snapshot == nil:
 		return nil
 	case snapshot != nil:
-		return fs.change(fs.live, id, func(w *fragmentWriter) { w.putAll(snapshot) })
+		return fs.change(fs.live, id, func(w *store.Fragment) { w.Append(snapshot) })
 	}
 	if err := fs.staged.MoveBucket(id, fs.live); err != nil {
 		return err
 	}
-	fs.total += storedSum(fs.live.Bucket(id))
+	fs.total += store.Load(fs.live, id).Sum
 	return nil
 }
 
 // change changes the entries of a fragment that is live or staged.
-func (fs *fragments) change(parent *bolt.Bucket, id []byte, f func(*fragmentWriter)) error {
+func (fs *fragments) change(parent *bolt.Bucket, id []byte, f func(*store.Fragment)) error {
 	b, err := parent.CreateBucketIfNotExists(id)
 	if err != nil {
 		return err
 	}
-	was := storedSum(b)
-	w := &fragmentWriter{bucket: b, id: id, sum: was}
+	w := store.Load(parent, id)
+	was := w.Sum
 	f(w)
 	if parent == fs.live {
-		fs.total += w.sum - was
+		fs.total += w.Sum - was
 	}
-	err = errors.Join(w.err, b.Put([]byte(sumKey), binary.BigEndian.AppendUint64(nil, w.sum)))
-	if w.configured {
-		err = errors.Join(err, putVersion(b.Tx(), configuredVersion))
+	if err := w.Finish(); err != nil || !w.Has(configuredKey) {
+		return err
 	}
-	return err
+	return putVersion(b.Tx(), configuredVersion)
 }
 
 // putInParts stores the entries of a fragment that is not there yet, live or staged,
@@ -121,7 +114,7 @@ func putInParts(update func(func(*bolt.Tx) error) error, parent []byte, key desi
 						return err
 					}
 				}
-				return fs.change(tx.Bucket(parent), id, func(w *fragmentWriter) { w.putAll(part) })
+				return fs.change(tx.Bucket(parent), id, func(w *store.Fragment) { w.Append(part) })
 			})
 		})
 		if err != nil {
@@ -131,97 +124,20 @@ func putInParts(update func(func(*bolt.Tx) error) error, parent []byte, key desi
 	return nil
 }
 
-// storedSum returns the sum that a fragment's bucket has.
-func storedSum(b *bolt.Bucket) uint64 {
-	sum := b.Get([]byte(sumKey))
-	if len(sum) != 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(sum)
-}
-
-// fragmentWriter changes the entries of a fragment. After an error it does
-// nothing.
-type fragmentWriter struct {
-	bucket *bolt.Bucket
-	id     []byte
-	// sum is that of the checksums of all entries, each with the fragment's name.
-	sum uint64
-	// configured is true if the fragment got its mark.
-	configured bool
-	err        error
-}
-
-func (w *fragmentWriter) putAll(all []entries.Entry) {
-	// They are appended, so that no room has to be left for others.
-	w.bucket.FillPercent = 0.9
-	for _, e := range all {
-		w.Put(e)
-	}
-}
-
-// Put implements entries.Writer.
-func (w *fragmentWriter) Put(e entries.Entry) {
-	if w.err != nil {
-		return
-	}
-	w.configured = w.configured || e.Key == configuredKey
-	key := []byte(e.Key)
-	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, e.Value)
-	if err != nil {
-		w.err = fmt.Errorf("encode %q: %w", e.Key, err)
-		return
-	}
-	w.subtract(key)
-	w.sum += checksum(w.id, key, value)
-	w.err = w.bucket.Put(key, value)
-}
-
-// Delete implements entries.Writer.
-func (w *fragmentWriter) Delete(key string) {
-	if w.err == nil && w.subtract([]byte(key)) {
-		w.err = w.bucket.Delete([]byte(key))
-	}
-}
-
-// subtract takes an entry out of the sum; false means that there is none.
-func (w *fragmentWriter) subtract(key []byte) bool {
-	value := w.bucket.Get(key)
-	if value == nil {
-		return false
-	}
-	w.sum -= checksum(w.id, key, value)
-	return true
-}
-
-// Has implements entries.Writer.
-func (w *fragmentWriter) Has(key string) bool { return w.bucket.Get([]byte(key)) != nil }
-
-// DeleteBelow implements entries.Writer.
-func (w *fragmentWriter) DeleteBelow(key string) {
-	prefix := []byte(key + " ")
-	for cursor := w.bucket.Cursor(); w.err == nil; {
-		k, _ := cursor.Seek(prefix)
-		if !bytes.HasPrefix(k, prefix) {
-			return
-		}
-		w.Delete(string(k))
-	}
-}
-
 // readFragments reads the durable fragments, each as a part of its own.
 func (c *Contents) readFragments(tx *bolt.Tx, part func(Kind, func() error)) {
 	var sum uint64
 	part(KindDurable, func() error {
 		b := tx.Bucket(fragmentsBucket)
 		if b == nil {
-			return errDamaged
+			return store.ErrDamaged
 		}
 		cursor := b.Cursor()
 		for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
 			part(KindDurable, func() error {
-				sum += storedSum(b.Bucket(id))
-				f, err := readFragment(b.Bucket(id), id)
+				stored := store.Load(b, id)
+				sum += stored.Sum
+				f, err := readFragment(stored)
 				if err != nil {
 					return fmt.Errorf("fragment %s: %w", id, err)
 				}
@@ -234,33 +150,24 @@ func (c *Contents) readFragments(tx *bolt.Tx, part func(Kind, func() error)) {
 	part(KindDurable, func() error {
 		total, err := getState(tx, fragmentsKey)
 		if err == nil && len(total) == 8 && binary.BigEndian.Uint64(total) != sum {
-			err = fmt.Errorf("%w: fragments are missing", errDamaged)
+			err = fmt.Errorf("%w: fragments are missing", store.ErrDamaged)
 		}
 		return err
 	})
 }
 
 // readFragment reads one fragment.
-func readFragment(b *bolt.Bucket, id []byte) (Fragment, error) {
-	publisher, name, ok := strings.Cut(string(id), "/")
-	if !ok || b == nil {
-		return Fragment{}, errDamaged
+func readFragment(stored *store.Fragment) (Fragment, error) {
+	publisher, name, ok := strings.Cut(string(stored.ID), "/")
+	if !ok || stored.Bucket == nil {
+		return Fragment{}, store.ErrDamaged
 	}
-	var sum uint64
 	f := Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: &weftv1.Fragment{}}
-	err := b.ForEach(func(key, value []byte) error {
-		if string(key) == sumKey {
-			return nil
-		}
-		sum += checksum(id, key, value)
-		if string(key) == configuredKey {
+	return f, stored.Each(func(key string, value []byte) error {
+		if key == configuredKey {
 			f.Configured = true
 			return nil
 		}
-		return entries.Add(f.Content, string(key), value)
+		return entries.Add(f.Content, key, value)
 	})
-	if err == nil && sum != storedSum(b) {
-		err = errDamaged
-	}
-	return f, err
 }

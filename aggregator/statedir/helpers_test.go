@@ -119,8 +119,8 @@ func snapshot(f *weftv1.Fragment) Change {
 	return Change{Fragment: key(f.GetName()), Snapshot: func() *weftv1.Fragment { return proto.CloneOf(f) }}
 }
 
-// store stores changes, and returns what was answered.
-func store(d *Dir, changes ...Change) error {
+// storeNow stores changes, and returns what was answered.
+func storeNow(d *Dir, changes ...Change) error {
 	var errs []error
 	for _, c := range changes {
 		c.Done = func(err error) { errs = append(errs, err) }

@@ -20,8 +20,8 @@ func TestConfiguredIsStored(t *testing.T) {
 		c.Configured = true
 		return c
 	}
-	must(t, store(d, configured("large", partEntries+1), snapshot(fragment("other", 1)), configured("replaced", 1), configured("small", 1)))
-	must(t, store(d, snapshot(fragment("replaced", 2)), Change{Fragment: key("small"), Patch: func() *weftv1.Patch { return &weftv1.Patch{Fragment: "small"} }}))
+	must(t, storeNow(d, configured("large", partEntries+1), snapshot(fragment("other", 1)), configured("replaced", 1), configured("small", 1)))
+	must(t, storeNow(d, snapshot(fragment("replaced", 2)), Change{Fragment: key("small"), Patch: func() *weftv1.Patch { return &weftv1.Patch{Fragment: "small"} }}))
 	for _, version := range []string{"2", "1"} {
 		must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte(version)) }))
 		must(t, d.Close())
@@ -43,7 +43,7 @@ func TestConfiguredIsStored(t *testing.T) {
 func TestMovedFragmentIsNotLoaded(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
-	must(t, store(d, snapshot(fragment("f", 3))))
+	must(t, storeNow(d, snapshot(fragment("f", 3))))
 	must(t, d.update(func(tx *bolt.Tx) error {
 		all := tx.Bucket(fragmentsBucket)
 		from := all.Bucket([]byte("p/f"))
@@ -70,7 +70,7 @@ func TestMovedFragmentIsNotLoaded(t *testing.T) {
 func TestUnsafeDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
-	must(t, store(d, snapshot(fragment("f", 1))))
+	must(t, storeNow(d, snapshot(fragment("f", 1))))
 	must(t, d.Close())
 	must(t, os.Chmod(dir, 0o777))
 	w := watch(dir)

@@ -3,7 +3,6 @@ package statedir
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,53 +30,36 @@ type Change struct {
 	Done func(error)
 }
 
-// queue holds the changes that are not stored yet, by fragment. Its length is
-// bounded by those who submit: a stream waits for the answers to a bounded
-// number of updates, and Failing has patches refused while nothing can be stored.
+// queue holds the changes that are not stored yet. Its length is bounded by those who
+// submit: a stream waits for the answers to a bounded number of updates, and Failing has
+// patches refused while nothing can be stored.
 type queue struct {
 	nudge chan struct{}
 	// failing is why the last attempt failed; nil if everything is stored.
 	failing atomic.Pointer[error]
 
 	pendingMu sync.Mutex
-	pending   map[desired.Key]*pendingChanges
+	pending   []Change
+	// waiting has the Done of all changes that have not been answered.
+	waiting []func(error)
 }
 
-// pendingChanges are those of one fragment. A snapshot or removal makes the
-// changes before it superfluous.
-type pendingChanges struct {
-	changes []Change
-	done    []func(error)
-}
-
-// add adds a change.
-func (p *pendingChanges) add(c Change) {
+// add queues a change. A snapshot or removal makes the earlier changes of its fragment
+// superfluous. The lock is held.
+func (q *queue) add(c Change) {
 	if c.Patch == nil {
-		p.changes = nil
+		q.pending = slices.DeleteFunc(q.pending, func(o Change) bool { return o.Fragment == c.Fragment })
 	}
-	p.changes = append(p.changes, c)
-	if c.Done != nil {
-		p.done = append(p.done, c.Done)
-	}
-}
-
-// answer calls Done of all changes, once.
-func (p *pendingChanges) answer(err error) {
-	for _, done := range p.done {
-		done(err)
-	}
-	p.done = nil
+	q.pending = append(q.pending, c)
 }
 
 // Store queues a change for Run, and returns at once.
 func (d *Dir) Store(c Change) {
 	d.pendingMu.Lock()
-	p := d.pending[c.Fragment]
-	if p == nil {
-		p = &pendingChanges{}
-		d.pending[c.Fragment] = p
+	d.add(c)
+	if c.Done != nil {
+		d.waiting = append(d.waiting, c.Done)
 	}
-	p.add(c)
 	d.pendingMu.Unlock()
 	select {
 	case d.nudge <- struct{}{}:
@@ -115,72 +97,60 @@ func (d *Dir) Run(ctx context.Context) {
 // storeAll stores what is queued, in one transaction.
 func (d *Dir) storeAll() {
 	d.pendingMu.Lock()
-	batch := d.pending
-	d.pending = make(map[desired.Key]*pendingChanges)
+	batch, waiting := d.pending, d.waiting
+	d.pending, d.waiting = nil, nil
 	d.pendingMu.Unlock()
 	if len(batch) == 0 {
 		return
 	}
-	keys := slices.SortedFunc(maps.Keys(batch), desired.Key.Compare)
-	err := d.write(keys, batch)
-	if err == nil {
-		if d.failing.Swap(nil) != nil {
-			d.log.Info("durable fragments are stored again", "fragments", len(keys))
-		}
-		for _, key := range keys {
-			batch[key].answer(nil)
-		}
-		return
-	}
-	d.failing.Store(&err)
-	for _, key := range keys {
+	err := d.write(batch)
+	switch {
+	case err != nil:
+		d.failing.Store(&err)
 		d.failed(KindDurable)
-		d.log.Error("durable fragment is not stored", "fragment", key.String(), "error", err, "retry", d.retry)
-		batch[key].answer(err)
+		d.log.Error("durable fragments are not stored", "changes", len(batch), "first", batch[0].Fragment.String(), "error", err, "retry", d.retry)
+		d.requeue(batch)
+	case d.failing.Swap(nil) != nil:
+		d.log.Info("durable fragments are stored again", "changes", len(batch))
 	}
-	d.requeue(batch)
+	for _, done := range waiting {
+		done(err)
+	}
 }
 
 // requeue puts changes back, before those that were queued since.
-func (d *Dir) requeue(batch map[desired.Key]*pendingChanges) {
+func (d *Dir) requeue(batch []Change) {
 	d.pendingMu.Lock()
 	defer d.pendingMu.Unlock()
-	for key, p := range batch {
-		if later := d.pending[key]; later != nil {
-			for _, c := range later.changes {
-				p.add(c)
-			}
-			p.done = later.done
-		}
-		d.pending[key] = p
+	later := d.pending
+	d.pending = batch
+	for _, c := range later {
+		d.add(c)
 	}
 }
 
 // partEntries is how many entries one transaction stores of a large snapshot.
 const partEntries = 8192
 
-// write stores changes. The first one of each fragment may be a snapshot.
-func (d *Dir) write(keys []desired.Key, batch map[desired.Key]*pendingChanges) error {
-	snapshots := make(map[desired.Key][]entries.Entry)
-	for _, key := range keys {
-		first := batch[key].changes[0]
-		if first.Snapshot == nil {
+// write stores changes.
+func (d *Dir) write(batch []Change) error {
+	snapshots := make([][]entries.Entry, len(batch))
+	for i, c := range batch {
+		if c.Snapshot == nil {
 			continue
 		}
-		all := entriesOf(first.Snapshot(), first.Configured)
+		all := entriesOf(c.Snapshot(), c.Configured)
 		if len(all) <= partEntries {
-			snapshots[key] = all
-		} else if err := putInParts(d.update, stagedBucket, key, all); err != nil {
+			snapshots[i] = all
+		} else if err := putInParts(d.update, stagedBucket, c.Fragment, all); err != nil {
 			return err
 		}
 	}
 	return d.update(func(tx *bolt.Tx) error {
 		return changeFragments(tx, func(fs *fragments) error {
-			for _, key := range keys {
-				for _, c := range batch[key].changes {
-					if err := fs.store(c, snapshots[key]); err != nil {
-						return fmt.Errorf("store fragment %s: %w", key, err)
-					}
+			for i, c := range batch {
+				if err := fs.store(c, snapshots[i]); err != nil {
+					return fmt.Errorf("store fragment %s: %w", c.Fragment, err)
 				}
 			}
 			return nil

@@ -16,6 +16,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/trusted"
 	"github.com/weft-proxy/weft/conntrack"
 )
@@ -102,15 +103,8 @@ type Fragment struct {
 	Configured bool
 }
 
-var (
-	// ErrVersion means that another version of weft wrote the directory, in a
-	// format that this one cannot read. Nothing was changed.
-	ErrVersion = errors.New("state directory has another format")
-	// ErrInUse means that another process has the database open.
-	ErrInUse = errors.New("state directory is in use by another process")
-	// ErrNotOpen is returned by writes before Load and after Close.
-	ErrNotOpen = errors.New("state directory is not open")
-)
+// ErrNotOpen is returned by writes before Load and after Close.
+var ErrNotOpen = errors.New("state directory is not open")
 
 // errOutdated means that commits followed the record which is stored.
 var errOutdated = errors.New("the last record could not be stored")
@@ -118,7 +112,7 @@ var errOutdated = errors.New("the last record could not be stored")
 // New returns a Dir. It does nothing until Load.
 func New(c Config) *Dir {
 	d := &Dir{path: c.Path, retry: c.Retry, log: c.Logger, failed: c.Failed}
-	d.nudge, d.pending = make(chan struct{}, 1), make(map[desired.Key]*pendingChanges)
+	d.nudge = make(chan struct{}, 1)
 	return d
 }
 
@@ -127,7 +121,7 @@ func New(c Config) *Dir {
 // one has the rest. If the directory cannot be written Load succeeds, and every
 // write tries again.
 //
-// Possible errors: ErrVersion, ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
+// Possible errors: store.ErrVersion, store.ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (d *Dir) Load() (*Contents, error) {
 	if d.path == "" {
 		return &Contents{}, nil
@@ -268,7 +262,7 @@ func (d *Dir) setOutdated(outdated bool) error {
 	}
 	from := d.file()
 	d.outdated = outdated
-	if err := rename(from, d.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := store.Rename(from, d.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.outdated = !outdated
 		return fmt.Errorf("rename database: %w", err)
 	}
@@ -301,7 +295,7 @@ func (d *Dir) update(f func(*bolt.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	return guarded(func() error { return db.Update(f) })
+	return store.Guarded(func() error { return db.Update(f) })
 }
 
 // Room tries to reserve the room for a fragment whose messages have n bytes, and

@@ -124,19 +124,19 @@ func TestVersionIsTheFirstThatFits(t *testing.T) {
 		must(t, d.Close())
 		d, _ = load(t, dir)
 	}
-	must(t, store(d, snapshot(fragment("small", 1)), snapshot(fragment("large", partEntries+1))))
+	must(t, storeNow(d, snapshot(fragment("small", 1)), snapshot(fragment("large", partEntries+1))))
 	want("1")
 	again()
 	want("1")
 	for _, n := range []int{1, partEntries + 1} {
 		marked := snapshot(fragment("marked", n))
 		marked.Configured = true
-		must(t, store(d, marked))
+		must(t, storeNow(d, marked))
 		want("2")
 		again()
 		want("2")
 		// Without it the next start has room for all in the first version again.
-		must(t, store(d, Change{Fragment: key("marked")}))
+		must(t, storeNow(d, Change{Fragment: key("marked")}))
 		again()
 		want("1")
 	}

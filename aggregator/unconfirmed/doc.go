@@ -19,8 +19,8 @@
 //	restart                     waiting, if there is a file
 //
 // An update whose revert fails is tried again after Config.Retry, and can be confirmed in between. The state
-// ends with the removal of the file. If the file cannot be removed after Cancel or a revert, the state ends all the
-// same, and Run tries again to remove it. A process that ends before that leaves the file to the
+// ends with the removal of the file. If the file cannot be removed after Cancel or a revert, the update does not
+// wait any more (ended), and Run tries again to remove the file. A process that ends before that leaves it to the
 // next one, which takes the fragment back to that content once more, also over a later update.
 //
 // If the boot ID cannot be read, no time is over until it can be read.

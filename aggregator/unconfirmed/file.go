@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
@@ -86,13 +86,13 @@ func (k *Keeper) write(key desired.Key, b []byte) error {
 	if err := errors.Join(writeSynced(path+temporary, b), k.failing("write")); err != nil {
 		return errors.Join(err, os.Remove(path+temporary))
 	}
-	if err := os.Rename(path+temporary, path); err != nil {
+	if err := store.Rename(path+temporary, path); err != nil {
 		return err
 	}
 	k.mu.Lock()
-	delete(k.left, key)
+	k.entries[key].size = len(b)
 	k.mu.Unlock()
-	return syncDir(k.dir)
+	return nil
 }
 
 // remove removes a file durably. The disk is locked.
@@ -103,7 +103,10 @@ func (k *Keeper) remove(key desired.Key) error {
 	if err := os.Remove(filepath.Join(k.dir, fileOf(key))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(k.dir)
+	if err := store.SyncDir(k.dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // removeLeft removes the files that were left, and reports whether none is.
@@ -111,16 +114,23 @@ func (k *Keeper) removeLeft() bool {
 	k.disk.Lock()
 	defer k.disk.Unlock()
 	k.mu.Lock()
-	// The name can be that of the file of an update that has come since.
-	gone := slices.DeleteFunc(slices.Collect(maps.Keys(k.left)), func(key desired.Key) bool { return k.entries[key] != nil })
+	left := maps.Clone(k.entries)
+	maps.DeleteFunc(left, func(_ desired.Key, e *entry) bool { return e.state != ended })
 	k.mu.Unlock()
-	gone = slices.DeleteFunc(gone, func(key desired.Key) bool { return k.remove(key) != nil })
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, key := range gone {
-		delete(k.left, key)
+	removed := true
+	for key := range left {
+		if k.remove(key) != nil {
+			removed = false
+			continue
+		}
+		k.mu.Lock()
+		// The name can be that of the file of an update that has come since.
+		if k.active(key) == nil {
+			delete(k.entries, key)
+		}
+		k.mu.Unlock()
 	}
-	return len(k.left) == 0
+	return removed
 }
 
 func writeSynced(path string, b []byte) error {
@@ -133,18 +143,6 @@ func writeSynced(path string, b []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// syncDir makes new and removed names durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Load reads the files. What cannot be read is logged, and renamed unless another version wrote it.
@@ -167,7 +165,7 @@ func (k *Keeper) Load() {
 		key, e, err := read(path)
 		if err != nil {
 			k.cfg.Logger.Error("an update that was not confirmed stays, because what was before cannot be read", "file", path, "error", err)
-			if !errors.Is(err, errVersion) {
+			if !errors.Is(err, store.ErrVersion) {
 				_ = os.Rename(path, path+damagedSuffix)
 			}
 			continue
@@ -193,7 +191,7 @@ func read(path string) (key desired.Key, _ *entry, err error) {
 		return key, nil, err
 	}
 	if f.Version > version {
-		return key, nil, fmt.Errorf("%w: its version is %d, and this weft reads versions up to %d", errVersion, f.Version, version)
+		return key, nil, fmt.Errorf("%w: its version is %d, and this weft reads versions up to %d: another version of weft wrote it, and takes the update back when it is started again", store.ErrVersion, f.Version, version)
 	}
 	key = desired.Key{Publisher: f.Publisher, Name: f.Name}
 	if fileOf(key) != filepath.Base(path) {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 const (
@@ -44,9 +43,6 @@ var (
 	ErrNotStored = errors.New("cannot write the state directory")
 )
 
-// errVersion means that a later version of weft wrote a file.
-var errVersion = errors.New("another version of weft wrote it and takes it back when it is started again")
-
 // Config describes a Keeper.
 type Config struct {
 	// Dir is the state directory; empty for none.
@@ -73,6 +69,8 @@ const (
 	confirming
 	// reverting: it is being taken back. If that fails, it waits for the next attempt.
 	reverting
+	// ended: only its file is left, because it could not be removed.
+	ended
 )
 
 // Keeper has the fragments that wait for a confirmation.
@@ -95,8 +93,6 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	entries map[desired.Key]*entry
-	// left has the sizes of files that could not be removed after their entries had ended.
-	left map[desired.Key]int
 }
 
 // entry is a fragment that waits.
@@ -125,8 +121,8 @@ func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 // New returns a Keeper without fragments.
 func New(cfg Config) *Keeper {
 	k := &Keeper{
-		cfg: cfg, readBoot: bootID, now: bootTime, failing: func(string) error { return nil }, nudge: make(chan struct{}, 1),
-		reported: make(map[desired.Key]string), entries: make(map[desired.Key]*entry), left: make(map[desired.Key]int),
+		cfg: cfg, readBoot: store.BootID, now: bootTime, failing: func(string) error { return nil }, nudge: make(chan struct{}, 1),
+		reported: make(map[desired.Key]string), entries: make(map[desired.Key]*entry),
 	}
 	if cfg.Dir != "" {
 		k.dir = filepath.Join(cfg.Dir, dirName)
@@ -141,11 +137,18 @@ func (k *Keeper) Enabled() bool { return k.dir != "" }
 func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.entries[key]
-	if e == nil {
-		return time.Time{}, false
+	if e := k.active(key); e != nil {
+		return e.at, true
 	}
-	return e.at, true
+	return time.Time{}, false
+}
+
+// active returns the entry of a fragment that waits, or nil. The lock is held.
+func (k *Keeper) active(key desired.Key) *entry {
+	if e := k.entries[key]; e != nil && e.state != ended {
+		return e
+	}
+	return nil
 }
 
 // Kept returns the size of all files of a publisher, in bytes.
@@ -163,11 +166,6 @@ func (k *Keeper) kept(publisher string) (bytes, files int) {
 			bytes, files = bytes+e.size, files+1
 		}
 	}
-	for key, size := range k.left {
-		if key.Publisher == publisher && k.entries[key] == nil {
-			bytes, files = bytes+size, files+1
-		}
-	}
 	return bytes, files
 }
 
@@ -183,14 +181,18 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	defer k.mu.Unlock()
 	_, own := k.kept(key.Publisher)
 	switch {
-	case k.entries[key] != nil:
+	case k.active(key) != nil:
 		return fmt.Errorf("%w already: confirm it or take it back first", ErrWaits)
 	case own >= maxOfPublisher:
 		return fmt.Errorf("%w: not accepted, because %d others of publisher %s wait already: confirm one or take it back", ErrWaits, own, key.Publisher)
 	case len(k.entries) >= maxEntries:
 		return fmt.Errorf("%w: not accepted, because %d others wait already", ErrWaits, len(k.entries))
 	}
-	k.entries[key] = &entry{attempt: newAttempt()}
+	e := &entry{attempt: newAttempt()}
+	if left := k.entries[key]; left != nil {
+		e.size = left.size
+	}
+	k.entries[key] = e
 	return nil
 }
 
@@ -221,6 +223,7 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 		err = k.cfg.Allow(key, kept, e.size)
 	}
 	if err == nil {
+		e.size = max(e.size, k.entries[key].size)
 		k.entries[key] = e
 	}
 	k.mu.Unlock()
@@ -244,25 +247,29 @@ func (k *Keeper) Committed(key desired.Key) {
 	k.wake()
 }
 
-// Cancel ends the reservation of a fragment whose update was refused.
-func (k *Keeper) Cancel(key desired.Key) { k.end(key) }
+// Cancel ends the reservation of a fragment whose update was refused. If its file cannot be removed, Run
+// tries again: until then it is counted, and a process that is started takes the fragment back to the same
+// content once more.
+func (k *Keeper) Cancel(key desired.Key) {
+	if err := k.finish(key, ended); err != nil {
+		k.cfg.Logger.Error("remove the file of an update that waits no more", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
+	}
+}
 
-// end removes an entry. If its file cannot be removed, Run tries again: until then it is counted, and a
-// process that is started takes the fragment back to the same content once more.
-func (k *Keeper) end(key desired.Key) {
+// finish removes an entry with its file. If that fails, the entry gets another state, and Run is woken.
+func (k *Keeper) finish(key desired.Key, otherwise state) error {
 	k.disk.Lock()
 	defer k.disk.Unlock()
 	err := k.remove(key)
 	k.mu.Lock()
-	if err != nil {
-		k.left[key] = max(k.left[key], k.entries[key].size)
+	defer k.mu.Unlock()
+	if err == nil {
+		delete(k.entries, key)
+		return nil
 	}
-	delete(k.entries, key)
-	k.mu.Unlock()
-	if err != nil {
-		k.cfg.Logger.Error("remove the file of an update that waits no more", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
-		k.wake()
-	}
+	k.entries[key].state = otherwise
+	k.wake()
+	return err
 }
 
 // Confirm keeps an update.
@@ -272,17 +279,9 @@ func (k *Keeper) Confirm(key desired.Key) error {
 	if _, err := k.from(key, confirming); err != nil {
 		return err
 	}
-	k.disk.Lock()
-	defer k.disk.Unlock()
-	err := k.remove(key)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil {
-		k.entries[key].state = waiting
-		k.wake()
+	if err := k.finish(key, waiting); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
-	delete(k.entries, key)
 	return nil
 }
 
@@ -292,7 +291,7 @@ func (k *Keeper) Confirm(key desired.Key) error {
 func (k *Keeper) from(key desired.Key, to state) (*attempt, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch e := k.entries[key]; {
+	switch e := k.active(key); {
 	case e == nil:
 		return nil, fmt.Errorf("%w: %s", ErrNone, key)
 	case e.state == committing:
@@ -332,7 +331,7 @@ func (k *Keeper) CleanedUp() {
 	k.mu.Lock()
 	gone := make(map[desired.Key]*entry)
 	for key, e := range k.entries {
-		if e.before != nil && e.before.GetLifetime() != weftv1.Lifetime_LIFETIME_DURABLE {
+		if e.state != ended && e.before != nil && e.before.GetLifetime() != weftv1.Lifetime_LIFETIME_DURABLE {
 			e.before, gone[key] = nil, e
 		}
 	}
@@ -379,17 +378,16 @@ func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
 		wait = k.cfg.Retry
 	}
 	for key, e := range k.due(boot, &wait) {
-		err := k.cfg.Revert(ctx, key, e.before)
+		a, err := e.attempt, k.cfg.Revert(ctx, key, e.before)
 		if k.report(ctx, key, "an update that was not confirmed cannot be taken back", err) {
 			wait = min(wait, k.cfg.Retry)
+			k.mu.Lock()
+			e.state, e.overdue, e.attempt = waiting, true, newAttempt()
+			k.mu.Unlock()
 		} else {
 			k.cfg.Logger.Info("update was not confirmed and is taken back", "fragment", key.String())
-			k.end(key)
+			k.Cancel(key)
 		}
-		k.mu.Lock()
-		a := e.attempt
-		e.state, e.overdue, e.attempt = waiting, true, newAttempt()
-		k.mu.Unlock()
 		a.err = err
 		close(a.done)
 	}
@@ -444,16 +442,6 @@ func (k *Keeper) bootNow() (string, error) {
 	}
 	k.boot = boot
 	return boot, nil
-}
-
-// bootID reads the identity of the boot.
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	boot := strings.TrimSpace(string(b))
-	if err == nil && boot == "" {
-		err = errors.New("/proc/sys/kernel/random/boot_id is empty")
-	}
-	return boot, err
 }
 
 // bootTime returns the time since the boot. The kernel has that clock.

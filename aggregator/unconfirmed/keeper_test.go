@@ -16,6 +16,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 var (
@@ -148,7 +149,7 @@ func TestTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot, err := bootID()
+	boot, err := store.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,13 +312,16 @@ func TestKept(t *testing.T) {
 	}
 	// What is left because it cannot be removed is still counted.
 	k.failing = func(string) error { return errors.New("read-only file system") }
-	k.end(desired.Key{Publisher: "tester", Name: "0"})
+	k.Cancel(desired.Key{Publisher: "tester", Name: "0"})
 	if k.Kept("tester") != onDisk(t, dir) {
 		t.Errorf("%d bytes are kept with one that is left, %d on disk", k.Kept("tester"), onDisk(t, dir))
 	}
 	k.failing = func(string) error { return nil }
 	for range full {
 		for key := range k.entries {
+			if _, waits := k.Waits(key); !waits {
+				continue
+			}
 			if err := k.Confirm(key); err != nil {
 				t.Fatal(err)
 			}
