@@ -375,7 +375,7 @@ func TestWedge(t *testing.T) {
 	w.good(0)
 	w.check()
 	w.stop()
-	w.start()
+	w.down = true
 	w.good(1)
 	w.check()
 	for i := range 105 {
