@@ -43,12 +43,19 @@ func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, most int, size func
 	if most == 0 || len(s.items) < 2 {
 		return s.take(compare)
 	}
+	left := most
+	for _, c := range s.items {
+		left -= size(&c)
+	}
+	if left >= 0 {
+		return s.take(compare)
+	}
 	all := s.list(compare)
 	groups, sizes := join(all, d), make(map[int]int)
 	for i := range all {
 		sizes[groups[i]] += size(&all[i])
 	}
-	left := most
+	left = most
 	for n, g := range slices.SortedFunc(maps.Keys(sizes), func(a, b int) int { return cmp.Or(sizes[a]-sizes[b], a-b) }) {
 		if left -= sizes[g]; n > 0 && left < 0 {
 			delete(sizes, g)

@@ -31,7 +31,7 @@ func (r *Renderer) Moves(old, now *model.Service) map[uint64]struct{} {
 func (r *Renderer) Step(old, now *model.Service, most int) *model.Service {
 	was, is := cmp.Or(old, r.none.service), cmp.Or(now, r.none.service)
 	size := r.Size(was) + r.Size(is)
-	if check(now) != nil || size <= most {
+	if size <= most || check(now) != nil {
 		return now
 	}
 	out := *is
