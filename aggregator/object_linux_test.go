@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
@@ -83,11 +84,11 @@ func TestKernelObjectsAreShared(t *testing.T) {
 	if err != nil || len(table.GetObjects()) != 1 || table.GetObjects()[0].GetFragments()[0].Text() != "two/b" || table.GetStatus().GetObjects() != 1 {
 		t.Errorf("merged table %v, %v", table, err)
 	}
-	owner, err := one.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("counter ip demo hits")})
+	owner, err := one.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("counter ip demo hits")})
 	if err != nil || len(owner.GetOwners()) != 1 || owner.GetOwners()[0].GetFragment().GetPublisher() != "two" || !strings.HasPrefix(owner.GetOwners()[0].GetText(), "counter ip demo hits") {
 		t.Errorf("owner %v, %v", owner, err)
 	}
-	if _, err := one.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("quota ip demo hits")}); err == nil || !strings.Contains(err.Error(), "weft has no quota ip demo hits") {
+	if _, err := one.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("quota ip demo hits")}); err == nil || !strings.Contains(err.Error(), "weft has no quota ip demo hits") {
 		t.Errorf("owner of a quota that is not there: %v", err)
 	}
 	mustApply(t, one, withObjects("a", nil))

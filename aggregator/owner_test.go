@@ -11,6 +11,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 func TestOwner(t *testing.T) {
@@ -32,16 +33,16 @@ func TestOwner(t *testing.T) {
 		req  *weftv1.OwnerRequest
 		want []*weftv1.ObjectOwner
 	}{
-		{"table", &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("table ip demo")}, all("table ip demo")},
-		{"chain", &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("chain ip demo input")}, all("chain ip demo input { type filter hook input priority 0; policy accept; }")},
-		{"rule", &weftv1.OwnerRequest{Object: weftv1.ParseObjectName(fmt.Sprintf("rule ip demo input handle %d", handles[1]))}, []*weftv1.ObjectOwner{
+		{"table", &weftv1.OwnerRequest{Object: nametest.Parse("table ip demo")}, all("table ip demo")},
+		{"chain", &weftv1.OwnerRequest{Object: nametest.Parse("chain ip demo input")}, all("chain ip demo input { type filter hook input priority 0; policy accept; }")},
+		{"rule", &weftv1.OwnerRequest{Object: nametest.Parse(fmt.Sprintf("rule ip demo input handle %d", handles[1]))}, []*weftv1.ObjectOwner{
 			{Fragment: &weftv1.FragmentName{Publisher: "c", Name: "rules"}, Text: `tcp dport 2 accept comment "second"`, Index: 2},
 		}},
-		{"map", &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("map ip demo ports")}, []*weftv1.ObjectOwner{
+		{"map", &weftv1.OwnerRequest{Object: nametest.Parse("map ip demo ports")}, []*weftv1.ObjectOwner{
 			{Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: "map ip demo ports { type inet_service : verdict; }"},
 			{Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: "map ip demo ports { type inet_service : verdict; }"},
 		}},
-		{"element", &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("element ip demo ports { 80 }")}, []*weftv1.ObjectOwner{
+		{"element", &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo ports { 80 }")}, []*weftv1.ObjectOwner{
 			{Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: "80 : accept"}, {Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: "80 : drop"},
 		}},
 	} {
@@ -73,7 +74,7 @@ func TestOwner(t *testing.T) {
 		"lone element": {"element ip demo", aggregator.ErrProtocol},
 		"named table":  {"table ip demo input", aggregator.ErrProtocol},
 	} {
-		req := &weftv1.OwnerRequest{Object: weftv1.ParseObjectName(tt.object)}
+		req := &weftv1.OwnerRequest{Object: nametest.Parse(tt.object)}
 		if _, err := d.Aggregator.Owner(aggregatortest.Context(t), req, aggregator.Reader{All: true}); !errors.Is(err, tt.want) {
 			t.Errorf("%s: error is %v: want %v", name, err, tt.want)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
@@ -238,9 +239,9 @@ func TestPlanShadows(t *testing.T) {
 		ports("a", 1, "22 : accept", "80 : accept", "443 : accept", "8080 : drop"), ports("b", 2, "8080 : accept"),
 	}})
 	want := []*weftv1.Shadow{
-		{Element: weftv1.ParseObjectName("element ip demo ports { 22 }"), Winner: &weftv1.FragmentName{Publisher: "other", Name: "first"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, HiddenValue: "accept"},
-		{Element: weftv1.ParseObjectName("element ip demo ports { 443 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "accept", Hidden: &weftv1.FragmentName{Publisher: "other", Name: "last"}, HiddenValue: "drop"},
-		{Element: weftv1.ParseObjectName("element ip demo ports { 8080 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "b"}, HiddenValue: "accept"},
+		{Element: nametest.Parse("element ip demo ports { 22 }"), Winner: &weftv1.FragmentName{Publisher: "other", Name: "first"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, HiddenValue: "accept"},
+		{Element: nametest.Parse("element ip demo ports { 443 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "accept", Hidden: &weftv1.FragmentName{Publisher: "other", Name: "last"}, HiddenValue: "drop"},
+		{Element: nametest.Parse("element ip demo ports { 8080 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "b"}, HiddenValue: "accept"},
 	}
 	if diff := cmp.Diff(want, resp.GetShadows(), protocmp.Transform()); diff != "" {
 		t.Fatalf("shadows (-want +got):\n%s", diff)
@@ -368,7 +369,7 @@ func TestPlanWaitsForTheStart(t *testing.T) {
 		}
 	})
 	asked.Go(func() {
-		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("element ip demo blocked { 10.0.0.1 }")}, aggregator.Reader{All: true})
+		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo blocked { 10.0.0.1 }")}, aggregator.Reader{All: true})
 	})
 	close(slow.adopt)
 	asked.Wait()

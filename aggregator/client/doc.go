@@ -19,7 +19,7 @@
 //		}
 //	}
 //
-// frontends/example is that program, complete.
+// deploy/examples/publishers/deny is that program, complete.
 //
 // Fragments and patches come in; what goes out are the messages of aggregator/api/v1/PROTOCOL.md,
 // and acknowledgements come back as revisions. Read session.go first, then

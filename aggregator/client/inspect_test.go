@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 // inspected is an aggregator that answers what it is told to, and notes what it
@@ -72,7 +73,7 @@ func TestCallsThatInspect(t *testing.T) {
 	old := newFake(t)
 	ctx := aggregatortest.Context(t)
 	plan := &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Name: "f"}}, Withdraw: []*weftv1.FragmentName{{Publisher: "p", Name: "g"}}}
-	owner := &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("rule ip t c handle 7")}
+	owner := &weftv1.OwnerRequest{Object: nametest.Parse("rule ip t c handle 7")}
 	calls := []struct {
 		name  string
 		call  func(ctx context.Context, c *client.Client) (bool, error)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 // TestInspect asks over the socket what it is that was published over it.
@@ -41,7 +42,7 @@ func TestInspect(t *testing.T) {
 	if err != nil || got.GetSets()[0].GetSet().GetElements()[0].GetKey() != "10.0.0.1" {
 		t.Fatalf("table is %v, error %v", got, err)
 	}
-	owner, err := api.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("element inet demo blocked { 10.0.0.1 }")})
+	owner, err := api.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element inet demo blocked { 10.0.0.1 }")})
 	if err != nil || len(owner.GetOwners()) != 1 || owner.GetOwners()[0].GetFragment().GetPublisher() != "demo" {
 		t.Fatalf("owners are %v, error %v", owner, err)
 	}
@@ -59,7 +60,7 @@ func TestInspectErrors(t *testing.T) {
 	wantCode(t, err, codes.NotFound, "weft has no table ip none")
 	_, err = api.GetTable(ctx, &weftv1.GetTableRequest{Family: "ipx", Name: "none"})
 	wantCode(t, err, codes.InvalidArgument, `unknown family "ipx"`)
-	_, err = api.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("table ip none")})
+	_, err = api.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("table ip none")})
 	wantCode(t, err, codes.NotFound, "weft has no table ip none")
 	_, err = api.Owner(ctx, &weftv1.OwnerRequest{})
 	wantCode(t, err, codes.InvalidArgument, "the table has no name")

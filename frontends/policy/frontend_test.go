@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/render"
@@ -108,7 +109,7 @@ func (l *lab) write(t *testing.T, name, text string) {
 // has reports whether the aggregator has an element of the map of isolated pods.
 func (l *lab) has(direction, addr string) bool {
 	for k := range l.agg.Elements() {
-		if of := weftv1.ParseObjectName(k); of.GetName() == direction && of.GetKey() == addr {
+		if of := nametest.Parse(k); of.GetName() == direction && of.GetKey() == addr {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 )
 
@@ -88,7 +89,7 @@ func TestContainerRuntime(t *testing.T) {
 	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
 		found := false
 		for k := range elements {
-			of := weftv1.ParseObjectName(k)
+			of := nametest.Parse(k)
 			found = found || of.GetName() == "ingress" && of.GetKey() == addr
 		}
 		opened = opened || !found

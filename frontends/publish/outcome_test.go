@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 )
 
@@ -292,7 +293,7 @@ func TestDivided(t *testing.T) {
 			if len(elements[object]) <= most {
 				return nil
 			}
-			return []*weftv1.Violation{{Object: weftv1.ParseObjectName(object), Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
+			return []*weftv1.Violation{{Object: nametest.Parse(object), Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
 		}
 	}
 	agg.Judge(judge(25))

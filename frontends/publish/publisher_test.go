@@ -12,6 +12,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 )
 
@@ -221,7 +222,7 @@ func await(t *testing.T, what string, ok func() bool) {
 func published(agg *publishtest.Aggregator) string {
 	var out []string
 	for k, v := range agg.Elements() {
-		key := weftv1.ParseObjectName(k).GetKey()
+		key := nametest.Parse(k).GetKey()
 		out = append(out, key+"="+v)
 	}
 	slices.Sort(out)
@@ -237,7 +238,7 @@ func rejects(named bool, bad string) publishtest.Judge {
 			}
 			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}
 			if named {
-				v.Object = weftv1.ParseObjectName(k)
+				v.Object = nametest.Parse(k)
 			}
 			return []*weftv1.Violation{v}
 		}
@@ -336,7 +337,7 @@ func TestQuarantinedItemChanges(t *testing.T) {
 	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
 		for k, v := range elements {
 			if strings.HasPrefix(v, "bad") {
-				return []*weftv1.Violation{{Object: weftv1.ParseObjectName(k), Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
+				return []*weftv1.Violation{{Object: nametest.Parse(k), Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
 			}
 		}
 		return nil

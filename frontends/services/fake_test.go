@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
@@ -33,7 +34,7 @@ func object(family, set, key string) string {
 func (f *fakeAggregator) served() string {
 	var out []string
 	for k := range f.Elements() {
-		if of := weftv1.ParseObjectName(k); of.GetFamily() == "ip" && of.GetName() == "services" && strings.Contains(of.GetKey(), "tcp") {
+		if of := nametest.Parse(k); of.GetFamily() == "ip" && of.GetName() == "services" && strings.Contains(of.GetKey(), "tcp") {
 			out = append(out, strings.TrimSuffix(of.GetKey(), " . tcp . 80"))
 		}
 	}
@@ -52,7 +53,7 @@ func poisoned(named bool, values ...string) func(map[string]string) []*weftv1.Vi
 			}
 			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}
 			if named {
-				v.Object = weftv1.ParseObjectName(k)
+				v.Object = nametest.Parse(k)
 			}
 			return []*weftv1.Violation{v}
 		}

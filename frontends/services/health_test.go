@@ -21,6 +21,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -113,7 +114,7 @@ func TestHealthWhileRefused(t *testing.T) {
 		t.Errorf("one refused Service makes it %s", got)
 	}
 	fake.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
+		return []*weftv1.Violation{{Object: nametest.Parse("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
 	})
 	before := fake.count()
 	src.deliver(setService("s9", 0, "10.96.0.10"), setSlice("s9", ipv4, "10.244.0.10"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -23,13 +24,13 @@ func TestOneFamilyRefused(t *testing.T) {
 		var out []*weftv1.Violation
 		for _, k := range slices.Sorted(maps.Keys(elements)) {
 			if strings.HasPrefix(k, "element ip6 ") {
-				out = append(out, &weftv1.Violation{Object: weftv1.ParseObjectName(k), Message: "no such file or directory", Reason: weftv1.Violation_REASON_KERNEL})
+				out = append(out, &weftv1.Violation{Object: nametest.Parse(k), Message: "no such file or directory", Reason: weftv1.Violation_REASON_KERNEL})
 			}
 		}
 		if out == nil {
 			return nil
 		}
-		return append([]*weftv1.Violation{{Object: weftv1.ParseObjectName("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}, out...)
+		return append([]*weftv1.Violation{{Object: nametest.Parse("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}, out...)
 	})
 	events := append(many(3), setService("six", 0, "10.96.0.4", "fd00::4"), setSlice("six", ipv4, "10.244.0.4"))
 	src := newScript(events...)
@@ -70,7 +71,7 @@ func TestFamilyStays(t *testing.T) {
 		if _, other := elements[object("ip6", "cluster-ips", "fd00::9")]; !other {
 			return nil
 		}
-		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("chain ip6 weft nat-prerouting"), Message: "cannot allocate memory", Reason: weftv1.Violation_REASON_KERNEL}}
+		return []*weftv1.Violation{{Object: nametest.Parse("chain ip6 weft nat-prerouting"), Message: "cannot allocate memory", Reason: weftv1.Violation_REASON_KERNEL}}
 	})
 	src.deliver(setService("nine", 0, "10.96.0.4", "fd00::9"), setSlice("nine", ipv4, "10.244.0.4"))
 	await(t, "IPv4 alone", func() bool { return f.served() == all(4) && six() == "fd00::3" })
@@ -116,7 +117,7 @@ func TestUnusedFamilyRefused(t *testing.T) {
 			return nil
 		}
 		refusals++
-		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}
+		return []*weftv1.Violation{{Object: nametest.Parse("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}
 	})
 	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	await(t, "IPv4 to be served", func() bool { return f.served() == all(3) && frontend.Status().Pending.IsZero() })

@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 const ipv4 = discoveryv1.AddressTypeIPv4
@@ -100,7 +101,7 @@ func TestRefusalOfEverything(t *testing.T) {
 	f := newFake(t)
 	// What all Services share is refused, then it is not any more.
 	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
+		return []*weftv1.Violation{{Object: nametest.Parse("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
 	})
 	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
 	await(t, "a few attempts", func() bool { return f.count() >= 3 })

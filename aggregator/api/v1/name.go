@@ -2,9 +2,7 @@ package weftv1
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -41,22 +39,4 @@ func FragmentTexts(names []*FragmentName) []string {
 		out = append(out, n.Text())
 	}
 	return out
-}
-
-// objectName matches the text of a name.
-var objectName = regexp.MustCompile(`^((?:ct )?\S+) (\S+) (\S+)(?: ([^\s{]\S*))?(?: handle (\d+)| #(\d+)| \{ (.*) \}| .*)?$`)
-
-// ParseObjectName returns the name that has a text form, nil if there is none. It does not
-// check the words.
-func ParseObjectName(text string) *ObjectName {
-	m := objectName.FindStringSubmatch(text)
-	if m == nil {
-		return nil
-	}
-	handle, _ := strconv.ParseUint(m[5], 10, 64)
-	index, _ := strconv.ParseUint(m[6], 10, 32)
-	return &ObjectName{
-		Kind: m[1], Family: m[2], Table: m[3], Name: m[4],
-		Handle: handle, Index: uint32(index), Key: m[7], //nolint:gosec // it was parsed with 32 bits
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 // each calls f with a message and with those in it, at any depth. It fills every field
@@ -103,7 +104,7 @@ func TestObjectNameText(t *testing.T) {
 		"", "table ip weft", "chain ip weft input", "rule ip weft input handle 7", "rule inet weft input #3",
 		"element ip weft blocked { 10.0.0.1 . tcp }", "ct helper ip weft ftp", "flowtable ip weft fast",
 	} {
-		if got := weftv1.ParseObjectName(text).Text(); got != text {
+		if got := nametest.Parse(text).Text(); got != text {
 			t.Errorf("%q is printed as %q", text, got)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 // Attacks by reading: on the memory and the time of the daemon, and on what others keep to
@@ -121,7 +122,7 @@ func TestSmallReads(t *testing.T) {
 			api := weftv1.NewInspectClient(h.as(uidCNI))
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = api.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("element inet victim listed { 10.9.0.1 }")})
+					_, _ = api.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element inet victim listed { 10.9.0.1 }")})
 					if stream, err := api.ListTables(ctx, &weftv1.ListTablesRequest{}); err == nil {
 						_, _ = stream.Recv()
 					}
@@ -169,7 +170,7 @@ func TestReadingOthers(t *testing.T) {
 		}
 		note("GetTable", nil, err)
 		for _, object := range []string{"table inet victim", "chain inet victim in", "set inet victim moving", "element inet victim listed { 10.9.0.1 }"} {
-			_, err := api.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName(object)})
+			_, err := api.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse(object)})
 			note("Owner", nil, err)
 		}
 		fragments, err := api.ListFragments(ctx, &weftv1.ListFragmentsRequest{})

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/policy"
@@ -165,14 +166,14 @@ var acceptedPort = regexp.MustCompile(`proto-src (\d+)`)
 func (n *node) kernel() map[string]string {
 	out := make(map[string]string)
 	for k, value := range n.services.Elements() {
-		of := weftv1.ParseObjectName(k)
+		of := nametest.Parse(k)
 		if addr, rest, _ := strings.Cut(of.GetKey(), " . "); of.GetName() == "endpoints" && strings.HasPrefix(rest, "tcp . 80 ") {
 			out["service "+addr] = value
 		}
 	}
 	elements := n.policies.Elements()
 	for k := range elements {
-		if of := weftv1.ParseObjectName(k); of.GetName() == "ingress" {
+		if of := nametest.Parse(k); of.GetName() == "ingress" {
 			out["pod "+of.GetKey()] = "isolated"
 		}
 	}
@@ -195,7 +196,7 @@ func inUse(elements, chains map[string]string) (out []string) {
 		text := queue[0]
 		queue = queue[1:]
 		for name, rules := range chains {
-			if strings.Contains(text+" ", weftv1.ParseObjectName(name).GetName()+" ") {
+			if strings.Contains(text+" ", nametest.Parse(name).GetName()+" ") {
 				out, queue = append(out, rules), append(queue, rules)
 				delete(chains, name)
 			}
@@ -357,7 +358,7 @@ func (n *node) compareMetrics(step string, views map[string]view) {
 func rejects(ip, port string) publishtest.Judge {
 	return func(all map[string]string) (out []*weftv1.Violation) {
 		for _, k := range slices.Sorted(maps.Keys(all)) {
-			of := weftv1.ParseObjectName(k)
+			of := nametest.Parse(k)
 			if strings.HasPrefix(of.GetKey(), ip+" . ") || of.GetKind() == "chain" && strings.Contains(all[k], "proto-src "+port+" ") {
 				out = append(out, &weftv1.Violation{Object: of, Message: "no room", Reason: weftv1.Violation_REASON_KERNEL})
 			}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/sockdiag"
 )
 
 // askers returns a page whose askers say who they are, and the function that answers.
@@ -122,11 +124,11 @@ func TestAskerIsTheUser(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if err != nil || string(body) != fmt.Sprintf("user %d", os.Getuid()) {
-			_, reason := User("127.0.0.1:1", "127.0.0.1:2")
+			_, reason := sockdiag.User("127.0.0.1:1", "127.0.0.1:2")
 			t.Errorf("%s: asked by %q, error %v (%v), want uid %d", address, body, err, reason, os.Getuid())
 		}
 	}
-	if _, err := User("127.0.0.1:1", "127.0.0.1:2"); err == nil {
+	if _, err := sockdiag.User("127.0.0.1:1", "127.0.0.1:2"); err == nil {
 		t.Error("a connection that does not exist has a user")
 	}
 }

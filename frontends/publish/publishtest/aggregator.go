@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
 // Aggregator keeps what was published.
@@ -75,7 +76,7 @@ func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Ser
 	}
 	out := &weftv1.Fragment{Name: req.GetFragment().GetName()}
 	for _, k := range slices.Sorted(maps.Keys(f.elements)) {
-		of := weftv1.ParseObjectName(k)
+		of := nametest.Parse(k)
 		if n := len(out.Tables); n == 0 || out.Tables[n-1].GetFamily() != of.GetFamily() {
 			out.Tables = append(out.Tables, &weftv1.Table{Family: of.GetFamily(), Name: of.GetTable()})
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -28,7 +29,7 @@ func TestFreeze(t *testing.T) {
 	}
 	change("10.244.1.1:80", "[fd00:10:244::1]:80")
 	committed := r.Snapshot()
-	part, ok := r.Part(weftv1.ParseObjectName("element ip6 weft endpoints { fd00:10:96::1 . tcp . 80 . 0 }"))
+	part, ok := r.Part(nametest.Parse("element ip6 weft endpoints { fd00:10:96::1 . tcp . 80 . 0 }"))
 	if !ok || part != "IPv6" {
 		t.Fatalf("part %q, %t", part, ok)
 	}
@@ -73,7 +74,7 @@ func TestPart(t *testing.T) {
 	for object, want := range map[string]string{
 		"table ip weft": "IPv4", "chain ip6 weft services": "IPv6", "table inet weft": "", "table ip other": "", "": "",
 	} {
-		if got, ok := r.Part(weftv1.ParseObjectName(object)); got != want || ok != (want != "") {
+		if got, ok := r.Part(nametest.Parse(object)); got != want || ok != (want != "") {
 			t.Errorf("part of %q is %q, %t, want %q", object, got, ok, want)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -44,7 +44,7 @@ func TestOwner(t *testing.T) {
 		"element ip weft nothing { 10.96.0.1 . tcp . 80 }":                                "",
 		"": "",
 	} {
-		got, ok := r.Owner(weftv1.ParseObjectName(object))
+		got, ok := r.Owner(nametest.Parse(object))
 		if ok != (want != "") || ok && got.String() != want {
 			t.Errorf("owner of %q is %q, want %q", object, got, want)
 		}
@@ -66,7 +66,7 @@ func TestOwnerWork(t *testing.T) {
 	} {
 		work := func(r *Renderer) uint64 {
 			before := r.Work()
-			if of, ok := r.Owner(weftv1.ParseObjectName(object)); !ok || of.String() != "default/s3" {
+			if of, ok := r.Owner(nametest.Parse(object)); !ok || of.String() != "default/s3" {
 				t.Errorf("owner of %s is %q", object, of)
 			}
 			return r.Work() - before
@@ -97,7 +97,7 @@ func TestOwnerOfTwo(t *testing.T) {
 		{gone("default/b"), ""},
 	} {
 		r.Update(model.Changes{Services: tt.changes})
-		if got, ok := r.Owner(weftv1.ParseObjectName(object)); ok != (tt.want != "") || ok && got.String() != tt.want {
+		if got, ok := r.Owner(nametest.Parse(object)); ok != (tt.want != "") || ok && got.String() != tt.want {
 			t.Errorf("owner is %q, want %q", got, tt.want)
 		}
 	}

@@ -1,0 +1,2 @@
+// Package nametest makes names of objects for tests.
+package nametest
