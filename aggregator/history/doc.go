@@ -27,7 +27,7 @@
 //	  contentSize  8 bytes: the bytes of all content
 //	  forgotten    8 bytes: all entries up to this revision may be removed
 //	publishers
-//	  PUBLISHER, or "-" for what is nobody's
+//	  PUBLISHER, or "-" for what is common
 //	    log
 //	      REVISION NUMBER  weft.v1.Revision: the publisher's part of an entry
 //	    before
@@ -39,7 +39,7 @@
 //	    forgotten                      8 bytes: entries up to this revision were removed
 //
 // The parts of an entry have the same REVISION NUMBER. What is of all fragments together, such as the number of
-// changes, is with the only publisher of the entry, or with nobody.
+// changes, is with the only publisher of the entry, or under "-".
 //
 // A commit is stored as a difference backwards: its entry has what the changed entries of a
 // fragment were before. Content of an earlier revision is that of "content", with the

@@ -44,7 +44,7 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 	err = r.view(func(tx *bolt.Tx) error {
 		found := make(map[string]*weftv1.Revision)
 		for _, s := range shares(tx, q.wants) {
-			if s.publisher != nobody {
+			if s.publisher != common {
 				lost = max(lost, s.forgotten(tx))
 			}
 			cursor, n := s.log.Cursor(), 0
@@ -100,7 +100,7 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 		return nil, err
 	}
 	err = r.view(func(tx *bolt.Tx) error {
-		own := shares(tx, func(publisher string) bool { return publisher != nobody && reader.Sees(publisher) })
+		own := shares(tx, func(publisher string) bool { return publisher != common && reader.Sees(publisher) })
 		begin := uint64(math.MaxUint64)
 		for i := range own {
 			begin = min(begin, own[i].forgotten(tx))

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// nobody is the share of what belongs to no publisher, or to several. No publisher can have
+	// common is the share of what belongs to no publisher, or to several. No publisher can have
 	// that name.
-	nobody = "-"
+	common = "-"
 	// maxShares is how many shares there are before those of which nothing is left are joined.
 	maxShares = 1024
 )

@@ -106,7 +106,7 @@ func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
 }
 
 // divide returns the parts of an entry that are each publisher's. The numbers of all fragments together
-// are nobody's if there are several publishers.
+// are common if there are several publishers.
 func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	out := make(map[string]*weftv1.Revision)
 	part := func(publisher string) *weftv1.Revision {
@@ -115,14 +115,14 @@ func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 		}
 		return out[publisher]
 	}
-	rest := nobody
+	rest := common
 	for _, f := range c.GetFragments() {
 		rest = f.GetFragment().GetPublisher()
 		p := part(rest)
 		p.Fragments = append(p.Fragments, f)
 	}
 	if len(out) > 1 {
-		rest = nobody
+		rest = common
 	}
 	whole := part(rest)
 	whole.Changes, whole.Size, whole.Lost = c.GetChanges(), c.GetSize(), c.GetLost()

@@ -60,7 +60,7 @@ func Open(path string, o *bolt.Options) (db *bolt.DB, err error) {
 
 // CheckVersion checks the version of a format, of which this weft reads first to last.
 //
-// Possible errors: ErrDamaged (it is no number), ErrVersion.
+// Possible errors: ErrDamaged (it is not a number), ErrVersion.
 func CheckVersion(version []byte, first, last int) error {
 	switch n, err := strconv.Atoi(string(version)); {
 	case err != nil:

@@ -313,6 +313,19 @@ func TestDivided(t *testing.T) {
 	if got := strings.Join(updates, " "); got != "10 20 30 35" {
 		t.Errorf("the updates have %s letters, want 10 20 30 35", got)
 	}
+	updates = nil
+	agg.Judge(judge(50))
+	n.want(map[string]string{"a": ""})
+	await(t, "its removal", func() bool { return published(agg) == "b=1" && n.backlog.Oldest().IsZero() })
+	agg.Judge(nil)
+	if got := strings.Join(updates, " "); got != "25 15 5 0" {
+		t.Errorf("the updates have %s letters, want 25 15 5 0", got)
+	}
+	n.p.outcomes.mu.Lock()
+	defer n.p.outcomes.mu.Unlock()
+	if o, ok := n.p.outcomes.items["a"]; ok {
+		t.Errorf("an item that was removed in parts is %+v", o)
+	}
 }
 
 // TestJoined has two large items of which one takes over from the other: they are in one update.

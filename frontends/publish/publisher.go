@@ -234,7 +234,7 @@ func (l *loop[K, V]) portion() []Change[K, V] {
 		most = 0
 	}
 	out := l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) }, l.divisible)
-	if l.divisible == nil || most == 0 || len(out) != 1 {
+	if l.divisible == nil || most == 0 || len(out) != 1 || l.leftOut[out[0].Key] != nil {
 		return out
 	}
 	c := &out[0]

@@ -150,10 +150,15 @@ func (n *names) Step(old, now *string, most int) *string {
 	if old != nil {
 		had = len(*old)
 	}
-	if !n.divides || now == nil || len(*now) <= had+most {
+	var step string
+	switch {
+	case n.divides && now == nil && had > most:
+		step = (*old)[:had-most]
+	case n.divides && now != nil && len(*now) > had+most:
+		step = (*now)[:had+most]
+	default:
 		return now
 	}
-	step := (*now)[:had+most]
 	return &step
 }
 

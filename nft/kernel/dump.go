@@ -51,15 +51,15 @@ func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 
 // dumpSet is DumpSet with a decoder and without the context of errors.
 func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
-	return c.aside(table, func(r *Conn) error {
+	return c.apart(table, func(r *Conn) error {
 		_, err := r.readElements(d, table, maxSetReads)
 		return err
 	})
 }
 
-// aside reads from a table that weft created on a socket of its own, beside commits. It returns the
+// apart reads from a table that weft created on a socket of its own, beside commits. It returns the
 // error of dial if there is no socket.
-func (c *Conn) aside(table nft.TableID, read func(*Conn) error) error {
+func (c *Conn) apart(table nft.TableID, read func(*Conn) error) error {
 	r, err := OpenReader(Config{NetNS: c.netNS})
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (c *Conn) DumpObjects(table nft.TableID) (*Live, error) {
 
 // dumpLive reads parts of a table over a socket of its own.
 func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.TableID, *Live) error) error {
-	err := c.aside(id, func(r *Conn) error {
+	err := c.apart(id, func(r *Conn) error {
 		for _, read := range parts {
 			if err := read(r, id, live); err != nil {
 				return err

@@ -17,7 +17,7 @@ func TestIdler(t *testing.T) {
 		free: func() { freed, now.held = freed+1, 40*mib },
 	}
 	var frees []int
-	var calm []bool
+	var idles []bool
 	for _, period := range []struct{ allocated, held uint64 }{
 		{200, 100},        // the start
 		{1, 100}, {1, 41}, // quiet
@@ -29,13 +29,13 @@ func TestIdler(t *testing.T) {
 		now.allocated += period.allocated * mib
 		now.held = period.held * mib
 		c.judge()
-		frees, calm = append(frees, freed), append(calm, idle)
+		frees, idles = append(frees, freed), append(idles, idle)
 	}
 	if want := []int{0, 1, 1, 1, 1, 2, 2, 2, 2, 3}; !slices.Equal(frees, want) {
 		t.Errorf("freed %v times, want %v", frees, want)
 	}
-	if want := []bool{false, true, true, false, false, true, true, false, true, true}; !slices.Equal(calm, want) {
-		t.Errorf("idle %v, want %v", calm, want)
+	if want := []bool{false, true, true, false, false, true, true, false, true, true}; !slices.Equal(idles, want) {
+		t.Errorf("idle %v, want %v", idles, want)
 	}
 }
 
