@@ -205,7 +205,8 @@ func checkSet(t tester, table string, o *set) {
 	if o.pools == nil {
 		return
 	}
-	want := pools{layout: o.pools.layout}
+	l := o.pools.layout
+	want := pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for _, sh := range o.shares {
 		for id, e := range sh.elements.all() {
 			if o.winner(id) == sh && sh.flows() {
@@ -223,7 +224,7 @@ func (p *pools) text() string {
 	if p == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%+v %v %v", p.layout, p.backends, p.totals)
+	return fmt.Sprintf("%+v %v %v", p.layout, maps.Collect(p.backends.all()), maps.Collect(p.totals.all()))
 }
 
 // stateText is everything that Rollback must restore, for comparing.

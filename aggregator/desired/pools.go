@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -19,10 +18,9 @@ import (
 // that left one slot is still in another.
 type pools struct {
 	layout layout
-	// backends counts the elements with the same destination and backend, totals all of a
-	// destination.
-	backends map[backend]int
-	totals   map[string]int
+	// backends counts the elements of a destination that have the same backend: its
+	// keys are both as the map packs them. totals counts all of a destination.
+	backends, totals counts
 }
 
 // backend is one destination's backend, both as the map packs them.
@@ -142,10 +140,8 @@ func (p *pools) count(e *nftset.Element, by int) {
 	if !ok {
 		return
 	}
-	// They may be parts of a longer text.
-	b = backend{strings.Clone(b.dest), strings.Clone(b.data)}
-	addTo(&p.backends, b, by)
-	addTo(&p.totals, b.dest, by)
+	p.backends.add(b.dest, b.data, by)
+	p.totals.add(b.dest, "", by)
 }
 
 // index makes or drops a set's pools as its shares want; anew makes them
@@ -165,7 +161,7 @@ func (s *State) index(o *set, anew bool) {
 		return
 	}
 	s.watched[o] = struct{}{}
-	o.pools = &pools{layout: l}
+	o.pools = &pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for i, sh := range o.shares {
 		if !sh.flows() {
 			continue
@@ -186,7 +182,7 @@ func (s *State) leadsElsewhere(table *table, dest, to netip.AddrPort) bool {
 		if o.table == table {
 			continue
 		}
-		if b, ok := o.pools.layout.packed(dest, to); ok && o.pools.backends[b] > 0 {
+		if b, ok := o.pools.layout.packed(dest, to); ok && o.pools.backends.get(b.dest, b.data) > 0 {
 			return true
 		}
 	}
@@ -212,7 +208,7 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 		now = &pools{layout: old}
 	case !packed || old != now.layout:
 		// Nothing was there, or all of it looked different.
-		for dest := range now.totals {
+		for dest := range now.totals.all() {
 			to := now.layout.dest(dest)
 			add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true}, false)
 		}
@@ -243,12 +239,12 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 			continue
 		}
 		balance[b.dest]--
-		if now.backends[b] == 0 && !kept[b] {
+		if now.backends.get(b.dest, b.data) == 0 && !kept[b] {
 			gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
 		}
 	}
 	for dest, more := range balance {
-		to, total := l.dest(dest), now.totals[dest]
+		to, total := l.dest(dest), now.totals.get(dest, "")
 		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more}
 		if st.First || len(st.Removed) > 0 {
 			add(st, total == 0)
@@ -282,9 +278,9 @@ func (s *State) Live() []conntrack.Destination {
 				continue
 			}
 			l := &o.pools.layout
-			for b := range o.pools.backends {
-				dest := l.dest(b.dest)
-				all[dest] = append(all[dest], l.addrPort(b.data))
+			for b := range o.pools.backends.all() {
+				dest := l.dest(b[:l.end])
+				all[dest] = append(all[dest], l.addrPort(b[l.end:]))
 			}
 		}
 	}

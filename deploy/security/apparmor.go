@@ -71,7 +71,6 @@ func (k Kind) files() []fileRule {
 			fileRule{"/proc/[0-9]*/{,comm}", "r", ""},
 			fileRule{"/proc/{meminfo,uptime,version}", "r", ""},
 			fileRule{process + "net/**", "r", ""},
-			fileRule{process + "task/[0-9]*/net/**", "r", ""},
 			fileRule{"/proc/sys/net/{bridge,ipv4,ipv6,netfilter}/{,**}", "r", ""},
 			fileRule{"/sys/{class,devices/virtual}/net/{,**}", "r", ""},
 			fileRule{"/sys/module/nf_conntrack/parameters/hashsize", "r", "the size of connection tracking"},
