@@ -76,7 +76,7 @@ func New(cfg Config) (*Frontend, error) {
 
 func newFrontend(cfg Config) (*Frontend, error) {
 	cfg.setDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := source.Check(cfg.Source, cfg.NodeName); err != nil {
 		return nil, err
 	}
 	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: &start{synced: make(chan struct{}), ready: make(chan struct{})}, drops: newDrops(cfg.Socket)}
@@ -244,7 +244,7 @@ func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Registe
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty := f.state.apply(events)
 	for resource, n := range counts {
-		f.metrics.events.WithLabelValues(kindOf(resource)).Add(float64(n))
+		f.metrics.Events.WithLabelValues(kindOf(resource)).Add(float64(n))
 	}
 	if dirty {
 		f.publisher.Wake()

@@ -188,7 +188,7 @@ func TestFrontend(t *testing.T) {
 	for _, m := range metrics {
 		got[m.GetName()] = m.GetMetric()[0].GetGauge().GetValue() + float64(m.GetMetric()[0].GetHistogram().GetSampleCount())
 	}
-	if got[metricPods] != 2 || got[metricPolicies] != 2 || got[metricSets] < 3 || got[metricLatency] < 2 || got[metricRevision] == 0 {
+	if got[metricPods] != 2 || got[metricPolicies] != 2 || got[metricSets] < 3 || got[metricPrefix+publish.MetricLatency] < 2 || got[metricPrefix+publish.MetricRevision] == 0 {
 		t.Errorf("metrics %v", got)
 	}
 }

@@ -1,13 +1,11 @@
 package policy
 
 import (
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/publish"
@@ -30,19 +28,14 @@ type observer struct{ *Frontend }
 
 // Sent implements publish.Observer.
 func (o *observer) Sent(s publish.Sent) {
-	result := resultFailed
-	var rejected *client.RejectedError
+	o.metrics.Sent(&s)
 	switch {
 	case s.Err == nil:
-		result = resultCommitted
 		o.content.Committed()
 		o.flows.notify()
-		o.metrics.duration.Observe(s.Wait.Seconds())
-	case errors.As(s.Err, &rejected):
-		result = resultRejected
+	case s.Rejected():
 		o.content.Rejected()
 	}
-	o.metrics.publishes.WithLabelValues(result).Inc()
 }
 
 // Committed implements publish.Observer.
@@ -97,7 +90,7 @@ func leftOut(id model.PolicyID) string {
 func (o *observer) Answered(since, committed time.Time) {
 	o.state.answered()
 	if !committed.IsZero() {
-		o.metrics.latency.Observe(committed.Sub(since).Seconds())
+		o.metrics.Latency.Observe(committed.Sub(since).Seconds())
 	}
 }
 

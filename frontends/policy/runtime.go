@@ -57,7 +57,7 @@ func (r *containerRuntime) awaitPods(ctx context.Context) {
 // it.
 func (r *containerRuntime) deliver(change func(*model.Model)) <-chan struct{} {
 	f := r.frontend
-	f.metrics.events.WithLabelValues("sandbox").Inc()
+	f.metrics.Events.WithLabelValues("sandbox").Inc()
 	committed, dirty := f.state.change(sandboxEvents, change)
 	if dirty {
 		f.publisher.Wake()

@@ -1,9 +1,11 @@
 package publish
 
 import (
+	"errors"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 )
 
 // Change is the change of one item. Old is the value in force, New the wanted one; nil
@@ -127,4 +129,10 @@ type Sent struct {
 	// Wait is the time from sending the update to its answer, Total the time from the start
 	// of rendering.
 	Wait, Total time.Duration
+}
+
+// Rejected reports whether the aggregator rejected the update.
+func (s *Sent) Rejected() bool {
+	_, rejected := errors.AsType[*client.RejectedError](s.Err)
+	return rejected
 }

@@ -132,7 +132,7 @@ func newRig(b testing.TB, events []any) *rig {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f.metrics.latency, r.frontend = r.seen, f
+	f.metrics.Latency, r.frontend = r.seen, f
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- runWithSource(ctx, f) }()

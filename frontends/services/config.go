@@ -2,7 +2,6 @@ package services
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -87,17 +86,6 @@ func (c *Config) setDefaults() {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-}
-
-func (c *Config) validate() error {
-	var errs []error
-	if c.Source == nil {
-		errs = append(errs, errors.New("no source of objects: give a kubeconfig or a directory of manifests"))
-	}
-	if c.NodeName == "" {
-		errs = append(errs, errors.New("no node name: give the node's name in Kubernetes"))
-	}
-	return errors.Join(errs...)
 }
 
 // warn logs the effects of the configuration that may surprise.

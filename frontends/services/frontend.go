@@ -71,7 +71,7 @@ func New(cfg Config) (*Frontend, error) {
 
 func newFrontend(cfg Config) (*Frontend, error) {
 	cfg.setDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := source.Check(cfg.Source, cfg.NodeName); err != nil {
 		return nil, err
 	}
 	have := publish.Families("/proc")

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/source"
@@ -100,7 +101,7 @@ func TestSteadyStateIsPatches(t *testing.T) {
 		# TYPE kubeproxy_sync_proxy_rules_endpoint_changes_total counter
 		kubeproxy_sync_proxy_rules_endpoint_changes_total 8
 	`
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricChanges, metricEvents, metricPublishes, metricServices, metricServiceTotal, metricEndpointTotal); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricChanges, metricPrefix+publish.MetricEvents, metricPrefix+publish.MetricPublishes, metricServices, metricServiceTotal, metricEndpointTotal); err != nil {
 		t.Error(err)
 	}
 	if s := frontend.Model(); len(s.Services) != 3 || s.Revision != 3 {

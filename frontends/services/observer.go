@@ -1,10 +1,8 @@
 package services
 
 import (
-	"errors"
 	"time"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -28,16 +26,7 @@ type observer struct {
 
 // Sent implements publish.Observer.
 func (o *observer) Sent(s publish.Sent) {
-	result := resultFailed
-	var rejected *client.RejectedError
-	switch {
-	case s.Err == nil:
-		result = resultCommitted
-		o.metrics.duration.Observe(s.Wait.Seconds())
-	case errors.As(s.Err, &rejected):
-		result = resultRejected
-	}
-	o.metrics.publishes.WithLabelValues(result).Inc()
+	o.metrics.Sent(&s)
 	if !s.Cleanup {
 		o.metrics.proxy.updated(s.Snapshot, s.Total, o.cfg.Now(), s.Err)
 	} else if s.Err != nil {
@@ -87,7 +76,7 @@ func (o *observer) Refused(keys []model.Key) {
 // Answered implements publish.Observer.
 func (o *observer) Answered(since, committed time.Time) {
 	if !committed.IsZero() {
-		o.metrics.latency.Observe(committed.Sub(since).Seconds())
+		o.metrics.Latency.Observe(committed.Sub(since).Seconds())
 		o.metrics.proxy.programmed(o.content.triggers, committed)
 	}
 	o.content.triggers = nil

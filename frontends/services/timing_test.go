@@ -73,7 +73,7 @@ func TestEventToCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.metrics.latency = seen
+	f.metrics.Latency = seen
 	start(t, f)
 	src.deliver(many(2)...)
 	await(t, "the events", func() bool { return !f.Status().Pending.IsZero() })

@@ -134,3 +134,15 @@ func (u *user) change(before, after Object) []Event {
 	}
 	return out
 }
+
+// Check returns an error if a frontend lacks its source of objects or the name of its node.
+func Check(s Source, node string) error {
+	var errs []error
+	if s == nil {
+		errs = append(errs, errors.New("no source of objects: give a kubeconfig or a directory of manifests"))
+	}
+	if node == "" {
+		errs = append(errs, errors.New("no node name: give the node's name in Kubernetes"))
+	}
+	return errors.Join(errs...)
+}
