@@ -35,8 +35,8 @@ var latencyBuckets = []float64{
 	1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1, .2, .5, 1, 2, 5, 10, 20, 50,
 }
 
-// NewMetrics returns metrics whose names begin with a prefix such as "weft_policy_"; outcomes is
-// the help of those that count items by State.
+// NewMetrics returns metrics whose names begin with a prefix such as "weft_policy_". The gauges that
+// count items by State have the help outcomes.
 func (p *Publisher[K, V]) NewMetrics(prefix, outcomes string) *Metrics {
 	publishes := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + MetricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
