@@ -35,7 +35,7 @@ const (
 	affinitySize = 65536
 )
 
-// affinity is the state of a port with session affinity in one family. Each list in use
+// affinity is the state of a port with session affinity in one family. Each list with endpoints
 // has a map from client to endpoint, which packets fill, and a set of its endpoints. All
 // listeners of a port use them, so they send a client to the same endpoint.
 type affinity struct {
@@ -179,7 +179,9 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patc
 		}
 	}
 	for _, a := range now.affinities {
-		r.keepSticky(old.affinity(a), a, &patches[a.family])
+		if a.used() {
+			r.keepSticky(old.affinity(a), a, &patches[a.family])
+		}
 	}
 }
 

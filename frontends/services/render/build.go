@@ -163,7 +163,8 @@ func (b *builder) pools() {
 				continue
 			}
 			if a := b.out.listeners[from].sticky; a != nil {
-				a.shape.lists[l], a.endpoints[l] = true, l.of(b.wants[from].backends)
+				a.endpoints[l] = l.of(b.wants[from].backends)
+				a.shape.lists[l] = a.endpoints[l].Len() > 0
 			}
 		}
 		for i := from; i < to; i++ {
