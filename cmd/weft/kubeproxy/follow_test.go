@@ -47,6 +47,7 @@ func testFollow(t *testing.T) {
 		case err := <-done:
 			t.Fatalf("%q ends weft: %v", text, err)
 		}
+		synctest.Wait()
 	}
 	see(header + "clusterCIDR: 10.0.0.0/16\n")
 	see("# A comment.\n" + header + "clusterCIDR: '10.0.0.0/16'\nmetricsBindAddress: 127.0.0.1\n")
