@@ -33,15 +33,15 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 	return maps.Clone(r.leftOut)
 }
 
-// affinityPortSize is the size of a port with session affinity without endpoints: the kernel takes as
-// long for its chains and maps as for that many elements.
-const affinityPortSize = 32
+// affinityPortSize is what a port with session affinity and endpoints adds to the size: the kernel takes as
+// long for its maps as for so many elements, and longer if the table has tens of thousands of them.
+const affinityPortSize = 64
 
 // Size implements publish.Renderer: the listeners of a Service, and their endpoints.
 func (r *Renderer) Size(s *model.Service) int {
 	n := 1
 	r.each(s, func(p *model.Port, f model.Family) {
-		n += index(s.Affinity > 0)*affinityPortSize + (1+len(p.External[f]))*(1+p.Backends[f].Cluster.Len())
+		n += index(s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0)*affinityPortSize + (1+len(p.External[f]))*(1+p.Backends[f].Cluster.Len())
 	})
 	return n
 }
