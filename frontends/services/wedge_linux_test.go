@@ -281,9 +281,10 @@ func TestWedge(t *testing.T) {
 	w.set(many...)
 	w.good(0)
 	key := model.Key{Namespace: "wild", Name: "ports"}
-	if o := w.f.publisher.Outcome(key); o.State != publish.LeftOut || !strings.Contains(o.Reason.Error(), "10001 ports") {
-		t.Errorf("a Service of 10,001 ports: %+v", o)
-	}
+	await(t, "the Service of 10,001 ports to be left out", func() bool {
+		o := w.f.publisher.Outcome(key)
+		return o.State == publish.LeftOut && strings.Contains(o.Reason.Error(), "10001 ports")
+	})
 	for i := range *wedgeObjects / 99 {
 		_, all := w.service(fmt.Sprint("hundred", i), address("10.97.254.0", i), 100, 0, true)
 		w.set(all...)
