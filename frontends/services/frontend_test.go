@@ -91,6 +91,8 @@ func TestSteadyStateIsPatches(t *testing.T) {
 		# HELP weft_services_publishes_total Updates sent to the aggregator, by result.
 		# TYPE weft_services_publishes_total counter
 		weft_services_publishes_total{result="committed"} 3
+		weft_services_publishes_total{result="failed"} 0
+		weft_services_publishes_total{result="rejected"} 0
 		# HELP weft_services_services Services that are rendered.
 		# TYPE weft_services_services gauge
 		weft_services_services 3
