@@ -44,6 +44,8 @@ type Config struct {
 	// DialTimeout is how long Dial keeps trying while nothing listens; 0
 	// means DefaultDialTimeout, negative a single attempt.
 	DialTimeout time.Duration
+	// Local, where it is set, carries the sessions' streams. Other calls use the socket.
+	Local grpc.ClientConnInterface
 	// Logger gets a line for each connection lost and regained; nil discards.
 	Logger *slog.Logger
 
@@ -64,7 +66,12 @@ type Client struct {
 	cfg  Config
 	conn *grpc.ClientConn
 
+	// ctx ends with the client: a Config.Local does not.
+	ctx    context.Context //nolint:containedctx // see above
+	cancel context.CancelFunc
+
 	publisher weftv1.PublisherClient
+	streams   weftv1.PublisherClient
 	inspect   weftv1.InspectClient
 	flows     weftv1.FlowsClient
 	history   weftv1.HistoryClient
@@ -101,10 +108,15 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", cfg.Socket, err)
 	}
-	return &Client{
+	c := &Client{
 		cfg: cfg, conn: conn,
 		publisher: weftv1.NewPublisherClient(conn), inspect: weftv1.NewInspectClient(conn), flows: weftv1.NewFlowsClient(conn), history: weftv1.NewHistoryClient(conn), admin: weftv1.NewAdminClient(conn),
-	}, nil
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	if c.streams = c.publisher; cfg.Local != nil {
+		c.streams = weftv1.NewPublisherClient(cfg.Local)
+	}
+	return c, nil
 }
 
 // await returns once something accepts connections on the socket. gRPC dials
@@ -154,7 +166,10 @@ func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 
 // Close ends the connection and all sessions on it: Session.Close is then not necessary.
 // Calls that are under way fail with ErrClosed.
-func (c *Client) Close() error { return c.conn.Close() }
+func (c *Client) Close() error {
+	c.cancel()
+	return c.conn.Close()
+}
 
 // outgoing adds the publisher's name to a call.
 func (c *Client) outgoing(ctx context.Context) context.Context {

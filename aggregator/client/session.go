@@ -80,7 +80,7 @@ type Session struct {
 
 // Session starts a session. Updates wait until there is an aggregator.
 func (c *Client) Session(cfg SessionConfig) *Session {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(c.ctx)
 	s := &Session{
 		client: c, cfg: cfg, cancel: cancel,
 		done: make(chan struct{}), wake: make(chan struct{}, 1),

@@ -29,7 +29,7 @@ var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 // calls opened when the aggregator has accepted the stream.
 func (s *Session) serve(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := s.client.publisher.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
+	stream, err := s.client.streams.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
 	if err != nil {
 		cancel()
 		return s.streamError(err)
@@ -226,19 +226,16 @@ func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) err
 	if err := checkSize(len(m)); err != nil {
 		return &unsendableError{err}
 	}
-	return stream.SendMsg(encoded(m))
+	return stream.SendMsg(mem.BufferSlice{mem.SliceBuffer(m)})
 }
 
-// encoded is a message that is encoded. encodedCodec passes it on, and encodes others as gRPC does.
-type (
-	encoded      []byte
-	encodedCodec struct{ encoding.CodecV2 }
-)
+// encodedCodec passes on what is encoded, and encodes the rest as gRPC does.
+type encodedCodec struct{ encoding.CodecV2 }
 
 // Marshal implements encoding.CodecV2.
 func (c encodedCodec) Marshal(v any) (mem.BufferSlice, error) {
-	if m, ok := v.(encoded); ok {
-		return mem.BufferSlice{mem.SliceBuffer(m)}, nil
+	if m, ok := v.(mem.BufferSlice); ok {
+		return m, nil
 	}
 	return c.CodecV2.Marshal(v)
 }

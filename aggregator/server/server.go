@@ -50,6 +50,8 @@ type Config struct {
 	Socket string
 	// Aggregator is required; its Run is somebody else's to call.
 	Aggregator *aggregator.Aggregator
+	// Local, where it is set, becomes the connection of publishers in the same process.
+	Local *Local
 	// Flows lists and deletes conntrack entries; nil means that the service Flows fails with
 	// UNIMPLEMENTED.
 	Flows FlowTable
@@ -170,6 +172,9 @@ func open(cfg Config) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
 	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	if cfg.Local != nil {
+		cfg.Local.in, cfg.Local.impl = in, impl
+	}
 	services := registrar{s.grpc, in}
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -37,6 +38,8 @@ type Config struct {
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
+	// Local carries the updates in place of the socket, to an aggregator in the same process.
+	Local grpc.ClientConnInterface
 	// RuntimeSocket is the path of the NRI socket of this node's container runtime, which
 	// reports pods before the API does; empty means that the API reports all pods.
 	RuntimeSocket string

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 )
@@ -25,6 +27,8 @@ const (
 type Config[K comparable, V any] struct {
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
+	// Local carries the updates in place of the socket, to an aggregator in the same process.
+	Local grpc.ClientConnInterface
 	// Publisher and Fragment are the names to publish under. Required.
 	Publisher, Fragment string
 	// Renderer has the content, and may be a Cleaner, Parts, Staged and Divisible. Required.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/frontends/services/health"
 	"github.com/weft-proxy/weft/frontends/services/model"
@@ -36,6 +37,8 @@ type Config struct {
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
+	// Local carries the updates in place of the socket, to an aggregator in the same process.
+	Local grpc.ClientConnInterface
 	// Detect is how flows from pods are recognized. The zero value recognizes none.
 	Detect render.Detect
 	// NodeAddresses override those of the Node object if they are valid (kube-proxy's

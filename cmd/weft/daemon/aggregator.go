@@ -145,7 +145,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		return err
 	}
 	listen := server.Config{
-		Socket: a.socket, Aggregator: agg, Flows: measureTable(flowTable, d.registry), Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
+		Socket: a.socket, Local: &d.local, Aggregator: agg, Flows: measureTable(flowTable, d.registry), Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
 		Register: d.registerLocalState,
 	}
 	run := func(srv *server.Server) error {

@@ -84,8 +84,9 @@ func (f *frontendFlags) localState(verb Verb) string {
 type cluster struct {
 	nodeName string
 	version  string
-	// socket is the aggregator's.
+	// socket is the aggregator's, and local what leads to it within the process.
 	socket string
+	local  grpc.ClientConnInterface
 	source source.Source
 	// api is a client of the API server, nil if the objects are in manifests.
 	api    kubernetes.Interface
@@ -114,7 +115,7 @@ func (d *daemon) newFrontends() error {
 func (d *daemon) newCluster() (*cluster, error) {
 	c := &cluster{nodeName: d.settings.NodeName, version: d.version, socket: d.frontend.socket}
 	if d.verb.hasAggregator() {
-		c.socket = d.aggregator.socket
+		c.socket, c.local = d.aggregator.socket, &d.local
 	}
 	if c.nodeName == "" {
 		name, err := os.Hostname()

@@ -176,6 +176,7 @@ type daemon struct {
 	tables *aggregator.Aggregator
 	// socket is the aggregator's server, nil without one and before serve.
 	socket *server.Server
+	local  server.Local
 	// releasePorts closes the HTTP ports and ends the successor. It is nil before serve.
 	releasePorts context.CancelFunc
 }

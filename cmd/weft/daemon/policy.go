@@ -78,7 +78,7 @@ func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enab
 // addPolicy makes the NetworkPolicy frontend.
 func (d *daemon) addPolicy() error {
 	cfg := policy.Config{
-		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Events: d.cluster.events,
+		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Local: d.cluster.local, Events: d.cluster.events,
 		DropLog: d.policy.dropLog, RecheckFor: d.policy.recheck, RuntimeSocket: d.policy.nri, Logger: d.log.With("component", "policy"), Registerer: d.registry,
 	}
 	if d.policy.start == startDeny {

@@ -30,7 +30,7 @@ func (s *serviceFlags) add(set *pflag.FlagSet) {
 // addServices makes the Service frontend.
 func (d *daemon) addServices() error {
 	cfg := d.settings.Config
-	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.events
+	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Local, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.local, d.cluster.events
 	cfg.Logger, cfg.Registerer = d.log.With("component", "services"), d.registry
 	var err error
 	if cfg.Counters, err = render.ParseCounters(d.services.counters); err != nil {
