@@ -14,15 +14,11 @@ func TestDecodeMalformed(t *testing.T) {
 		"tuple cut":          header + "\x08\x00\x01\x80\xff\x00\x01\x80",
 		"nested tuple cut":   header + "\x0c\x00\x01\x80\x08\x00\x01\x80\xff\x00\x02\x00",
 		"reply without ends": header + "\x04\x00\x02\x80",
+		"id alone":           header + "\x08\x00\x0c\x00\x01\x02\x03\x04",
 	} {
-		if f, ok := decodeUDP([]byte(msg)); ok {
-			t.Errorf("%s: decoded %+v", name, f)
+		var e Entry
+		if e.decode([]byte(msg), SelectAll()) {
+			t.Errorf("%s: decoded %+v", name, e)
 		}
-		if _, ok := deleteRequest([]byte(msg)); ok && name != "tuple cut" && name != "nested tuple cut" {
-			t.Errorf("%s: there is a request to delete it", name)
-		}
-	}
-	if addr, ok := decodeEnd(nil, ctaIPv4Src, ctaIPv6Src, ctaProtoSrcPort); ok {
-		t.Errorf("an empty tuple is %s", addr)
 	}
 }

@@ -34,56 +34,37 @@ func entry(t testing.TB, proto byte, orig, reply [2]string) []byte {
 	return msg.Data
 }
 
-func TestDecodeUDP(t *testing.T) {
-	orig := [2]string{"10.0.0.1:4000", "10.96.0.10:53"}
-	reply := [2]string{"10.1.0.1:5353", "10.0.0.1:4000"}
-	got, ok := decodeUDP(entry(t, 17, orig, reply))
-	if want := (flow{dst: ap("10.96.0.10:53"), reply: ap("10.1.0.1:5353")}); !ok || got != want {
-		t.Errorf("decodeUDP = %v, %v; want %v", got, ok, want)
-	}
-	got, ok = decodeUDP(entry(t, 17, [2]string{"[fd00::1]:1", "[fd00::2]:2"}, [2]string{"[fd00::3]:3", "[fd00::1]:1"}))
-	if want := (flow{dst: ap("[fd00::2]:2"), reply: ap("[fd00::3]:3")}); !ok || got != want {
-		t.Errorf("decodeUDP = %v, %v; want %v", got, ok, want)
-	}
-	if _, ok := decodeUDP(entry(t, 6, orig, reply)); ok {
-		t.Error("decodeUDP takes a TCP flow")
-	}
-}
-
-func TestDecodeUDPAllocates(t *testing.T) {
-	msg := entry(t, 17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
-	m := matchChanges([]Change{{Addr: ap("10.96.0.11:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")}})
-	if n := testing.AllocsPerRun(100, func() {
-		f, ok := decodeUDP(msg)
-		if !ok || m.remove(f) {
-			t.Fatal("flow not decoded, or taken for stale")
-		}
-	}); n != 0 {
-		t.Errorf("a flow of others costs %v allocations, want 0", n)
-	}
-}
-
-func FuzzDecodeUDP(f *testing.F) {
-	msg := entry(f, 17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
-	f.Add(msg)
-	f.Add(msg[:len(msg)-9])
-	f.Add([]byte{2, 0, 0, 0, 3, 0, 1, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		in := slices.Clone(b)
-		got, ok := decodeUDP(b)
-		if !slices.Equal(in, b) {
-			t.Fatal("input changed")
-		}
-		if ok != (got.dst.IsValid() && got.reply.IsValid()) || !ok && got != (flow{}) {
-			t.Fatalf("decodeUDP = %v, %v", got, ok)
-		}
+// TestDecodeFlow decodes entries of which a matcher selects the UDP flows to a removed backend.
+func TestDecodeFlow(t *testing.T) {
+	m := matchChanges([]Change{
+		{Addr: ap("10.96.0.10:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")},
+		{Addr: ap("[fd00::2]:2").Addr(), Port: 2, Removed: aps("[fd00::3]:3")},
 	})
+	for _, tt := range []struct {
+		proto       byte
+		orig, reply [2]string
+		want        bool
+	}{
+		{17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"}, true},
+		{17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.2:5353", "10.0.0.1:4000"}, false},
+		{17, [2]string{"[fd00::1]:1", "[fd00::2]:2"}, [2]string{"[fd00::3]:3", "[fd00::1]:1"}, true},
+		{6, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"}, false},
+	} {
+		var e Entry
+		if got := e.decode(entry(t, tt.proto, tt.orig, tt.reply), m); got != tt.want {
+			t.Errorf("protocol %d, %v, reply %v: selected = %v, want %v", tt.proto, tt.orig, tt.reply, got, tt.want)
+		}
+		if tt.want && (e.Destination != ap(tt.orig[1]) || e.ReplySource != ap(tt.reply[0]) || e.Zone != 7) {
+			t.Errorf("decoded %+v, want %v, reply %v", e, tt.orig, tt.reply)
+		}
+	}
 }
 
 func TestDecodeEntryAllocates(t *testing.T) {
-	msg := entry(t, 6, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
+	msg := entry(t, 17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
 	var e Entry
-	for s, want := range map[*Selection]bool{SelectAll(): true, Select(addresses("10.1.0.1")): true, Select(addresses("10.96.0.10 fd00::1")): false} {
+	other := matchChanges([]Change{{Addr: ap("10.96.0.11:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")}})
+	for s, want := range map[selector]bool{SelectAll(): true, Select(addresses("10.1.0.1")): true, Select(addresses("10.96.0.10 fd00::1")): false, other: false} {
 		if n := testing.AllocsPerRun(100, func() {
 			if got := e.decode(msg, s); got != want {
 				t.Fatalf("decode = %v, want %v", got, want)

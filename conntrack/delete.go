@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mdlayher/netlink"
-	"github.com/ti-mo/netfilter"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,41 +22,6 @@ const deleteBatch = 64
 // answerTimeout limits the wait for an answer, which the kernel can drop if it is short of
 // memory.
 const answerTimeout = 10 * time.Second
-
-// deleteRequest returns the request that removes the entry in a message of a dump. It has
-// the original tuple, zone and id as the kernel wrote them: an entry that a packet created
-// since has another id, unless it got the same memory. deleteRequest returns false if the
-// tuple is missing, because the kernel would then remove all entries.
-func deleteRequest(msg []byte) (netlink.Message, bool) {
-	if len(msg) < nfgenmsgLen {
-		return netlink.Message{}, false
-	}
-	found := false
-	data := append(make([]byte, 0, 128), msg[:nfgenmsgLen]...)
-	for attrs := msg[nfgenmsgLen:]; len(attrs) > 0; {
-		kind, value, rest, ok := nextAttr(attrs)
-		if !ok {
-			return netlink.Message{}, false
-		}
-		if kind == ctaTupleOrig || kind == ctaZone || kind == ctaID {
-			data = append(data, attrs[:len(attrs)-len(rest)]...)
-		}
-		found = found || kind == ctaTupleOrig && len(value) > 0
-		attrs = rest
-	}
-	return deletion(data), found
-}
-
-// deletion returns a request with its data, which begins with struct nfgenmsg.
-func deletion(data []byte) netlink.Message {
-	return netlink.Message{
-		Header: netlink.Header{
-			Type:  netlink.HeaderType(uint16(netfilter.NFSubsysCTNetlink)<<8 | msgDelete),
-			Flags: netlink.Request,
-		},
-		Data: data,
-	}
-}
 
 // ackRequest returns a message that the kernel only acknowledges. The kernel answers in the
 // order of requests, so the errors of all earlier requests precede the acknowledgement.
@@ -113,18 +77,12 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 // probe deletes a flow that cannot exist, to find out whether the process may delete
 // flows.
 func (c *Conn) probe() error {
-	none := netip.IPv4Unspecified().AsSlice()
-	port := netfilter.Uint16Bytes(0)
-	attrs, err := netfilter.MarshalAttributes([]netfilter.Attribute{{Type: ctaTupleOrig, Nested: true, Children: []netfilter.Attribute{
-		{Type: ctaTupleIP, Nested: true, Children: []netfilter.Attribute{{Type: ctaIPv4Src, Data: none}, {Type: ctaIPv4Dst, Data: none}}},
-		{Type: ctaTupleProto, Nested: true, Children: []netfilter.Attribute{
-			{Type: ctaProtoNum, Data: []byte{unix.IPPROTO_UDP}}, {Type: ctaProtoSrcPort, Data: port}, {Type: ctaProtoDstPort, Data: port},
-		}},
-	}}})
+	end := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	req, err := (&Entry{Protocol: unix.IPPROTO_UDP, Source: end, Destination: end}).deletion()
 	if err != nil {
 		return err
 	}
-	_, err = c.remove([]netlink.Message{deletion(append([]byte{byte(familyIPv4), 0, 0, 0}, attrs...))})
+	_, err = c.remove([]netlink.Message{req})
 	if errors.Is(err, unix.EINVAL) && !loaded() {
 		return nil
 	}

@@ -34,14 +34,7 @@ func TestDeleteOfWhatHasGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var reqs []netlink.Message
-	for _, msg := range n.dump(t) {
-		req, ok := deleteRequest(msg.Data)
-		if !ok {
-			t.Fatalf("no removal of %x", msg.Data)
-		}
-		reqs = append(reqs, req)
-	}
+	reqs := n.deletions(t)
 	for _, tt := range []struct {
 		reqs []netlink.Message
 		want int
@@ -59,10 +52,7 @@ func TestDeleteAfterALateAnswer(t *testing.T) {
 	if err := n.inject(17, 1, ap("10.96.0.10:53"), backend1[0]); err != nil {
 		t.Fatal(err)
 	}
-	var none netlink.Message
-	for _, msg := range n.dump(t) {
-		none, _ = deleteRequest(msg.Data)
-	}
+	none := n.deletions(t)[0]
 	if got, err := n.conn.remove([]netlink.Message{none}); got != 1 || err != nil {
 		t.Fatalf("remove = %d, %v", got, err)
 	}
@@ -80,36 +70,19 @@ func TestDeleteAfterALateAnswer(t *testing.T) {
 	}
 }
 
-// TestDeleteNeedsATuple has messages that name no entry: their removal would be that
-// of the whole table.
-func TestDeleteNeedsATuple(t *testing.T) {
-	for _, msg := range [][]byte{
-		nil,
-		{2, 0},
-		{2, 0, 0, 0},
-		{2, 0, 0, 0, 4, 0, ctaTupleOrig, 0x80},
-		{2, 0, 0, 0, 8, 0, ctaID, 0, 1, 2, 3, 4},
-		{2, 0, 0, 0, 200, 0, ctaTupleOrig, 0x80, 1, 2, 3, 4},
-	} {
-		if _, ok := deleteRequest(msg); ok {
-			t.Errorf("%x is taken for an entry", msg)
-		}
-	}
-}
-
-// dump returns the messages of the IPv4 flows.
-func (n *node) dump(t *testing.T) []netlink.Message {
+// deletions returns requests that delete the IPv4 flows.
+func (n *node) deletions(t *testing.T) (reqs []netlink.Message) {
 	t.Helper()
 	req, err := dumpRequest(filter{family: familyIPv4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.conn.dump.Send(req); err != nil {
+	if err := n.conn.pass(t.Context(), req, SelectAll(), func(e *Entry) error {
+		req, err := e.deletion()
+		reqs = append(reqs, req)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	msgs, err := n.conn.dump.Receive()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return msgs
+	return reqs
 }

@@ -3,8 +3,6 @@ package conntrack
 import (
 	"encoding/binary"
 	"net/netip"
-
-	"golang.org/x/sys/unix"
 )
 
 // Entry is an entry of the table. Of ICMP and ICMPv6, the port of a source is the
@@ -42,7 +40,7 @@ const (
 // decode reads the entry that a message of a dump describes. It returns false, and leaves e
 // undefined, for a message that is not an entry, and for an entry that s does not select. It
 // does not allocate.
-func (e *Entry) decode(msg []byte, s *Selection) bool {
+func (e *Entry) decode(msg []byte, s selector) bool {
 	*e = Entry{}
 	if len(msg) < nfgenmsgLen {
 		return false
@@ -186,20 +184,4 @@ func decodeBytes(counters []byte) (bytes uint64, ok bool) {
 		}
 	}
 	return bytes, true
-}
-
-// protoAttrs are the attributes of CTA_TUPLE_PROTO that identify a flow.
-type protoAttrs struct{ id, kind, code uint16 }
-
-// icmpAttrs returns the attributes of protocols that have an identifier, a type and a code in
-// place of ports.
-func icmpAttrs(protocol uint8) (protoAttrs, bool) {
-	switch protocol {
-	case unix.IPPROTO_ICMP:
-		return protoAttrs{ctaProtoICMPID, ctaProtoICMPType, ctaProtoICMPCode}, true
-	case unix.IPPROTO_ICMPV6:
-		return protoAttrs{ctaProtoICMPv6ID, ctaProtoICMPv6Type, ctaProtoICMPv6Code}, true
-	default:
-		return protoAttrs{}, false
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"github.com/ti-mo/netfilter"
+	"golang.org/x/sys/unix"
 )
 
 // ErrEntry means that an Entry does not identify an entry of the table.
@@ -53,29 +54,34 @@ func (e *Entry) deletion() (netlink.Message, error) {
 	if f == familyIPv6 {
 		srcAttr, dstAttr = ctaIPv6Src, ctaIPv6Dst
 	}
-	proto := []netfilter.Attribute{{Type: ctaProtoNum, Data: []byte{e.Protocol}}}
-	if icmp, ok := icmpAttrs(e.Protocol); ok {
-		port := e.Destination.Port()
-		proto = append(proto, netfilter.Attribute{Type: icmp.id, Data: netfilter.Uint16Bytes(e.Source.Port())},
-			netfilter.Attribute{Type: icmp.kind, Data: []byte{byte(port >> 8)}}, netfilter.Attribute{Type: icmp.code, Data: []byte{byte(port)}})
-	} else {
-		proto = append(proto, netfilter.Attribute{Type: ctaProtoSrcPort, Data: netfilter.Uint16Bytes(e.Source.Port())},
-			netfilter.Attribute{Type: ctaProtoDstPort, Data: netfilter.Uint16Bytes(e.Destination.Port())})
+	attr := func(kind uint16, data ...byte) netfilter.Attribute {
+		return netfilter.Attribute{Type: kind, Data: data}
+	}
+	first, second := netfilter.Uint16Bytes(e.Source.Port()), netfilter.Uint16Bytes(e.Destination.Port())
+	proto := []netfilter.Attribute{attr(ctaProtoNum, e.Protocol)}
+	switch e.Protocol {
+	case unix.IPPROTO_ICMP:
+		proto = append(proto, attr(ctaProtoICMPID, first...), attr(ctaProtoICMPType, second[0]), attr(ctaProtoICMPCode, second[1]))
+	case unix.IPPROTO_ICMPV6:
+		proto = append(proto, attr(ctaProtoICMPv6ID, first...), attr(ctaProtoICMPv6Type, second[0]), attr(ctaProtoICMPv6Code, second[1]))
+	default:
+		proto = append(proto, attr(ctaProtoSrcPort, first...), attr(ctaProtoDstPort, second...))
 	}
 	attrs := []netfilter.Attribute{
 		{Type: ctaTupleOrig, Nested: true, Children: []netfilter.Attribute{
-			{Type: ctaTupleIP, Nested: true, Children: []netfilter.Attribute{{Type: srcAttr, Data: src.AsSlice()}, {Type: dstAttr, Data: dst.AsSlice()}}},
+			{Type: ctaTupleIP, Nested: true, Children: []netfilter.Attribute{attr(srcAttr, src.AsSlice()...), attr(dstAttr, dst.AsSlice()...)}},
 			{Type: ctaTupleProto, Nested: true, Children: proto},
 		}},
-		{Type: ctaID, Data: binary.BigEndian.AppendUint32(nil, e.ID)},
+		attr(ctaID, binary.BigEndian.AppendUint32(nil, e.ID)...),
 	}
 	// Kernels without zones reject the attribute.
 	if e.Zone != 0 {
-		attrs = append(attrs, netfilter.Attribute{Type: ctaZone, Data: netfilter.Uint16Bytes(e.Zone)})
+		attrs = append(attrs, attr(ctaZone, netfilter.Uint16Bytes(e.Zone)...))
 	}
-	data, err := netfilter.MarshalAttributes(attrs)
-	if err != nil {
-		return netlink.Message{}, err
-	}
-	return deletion(append([]byte{byte(f), 0, 0, 0}, data...)), nil
+	return netfilter.MarshalNetlink(netfilter.Header{
+		SubsystemID: netfilter.NFSubsysCTNetlink,
+		MessageType: msgDelete,
+		Family:      netfilter.ProtoFamily(f),
+		Flags:       netlink.Request,
+	}, attrs)
 }

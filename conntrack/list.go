@@ -2,7 +2,6 @@ package conntrack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -120,61 +119,24 @@ func (p listPass) request() (netlink.Message, error) {
 // overwritten after f returns. If f returns an error, List reads no more and returns that
 // error. While f waits, other methods of the Conn that read the table wait too; those that
 // delete entries do not.
-func (c *Conn) List(ctx context.Context, s *Selection, f func(*Entry) error) (err error) {
+func (c *Conn) List(ctx context.Context, s *Selection, f func(*Entry) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range s.passes(c.reply) {
-		for range maxInterrupts {
-			if err = c.listPass(ctx, s, p, f); !errors.Is(err, unix.EINTR) {
-				break
-			}
-		}
-		// nfnetlink returns EINVAL if a subsystem is not loaded.
-		if errors.Is(err, unix.EINVAL) && !loaded() {
-			return nil
+		req, err := p.request()
+		if err == nil {
+			err = repeat(func() error {
+				return c.pass(ctx, req, s, func(e *Entry) error {
+					if !p.finds(s, e) {
+						return nil
+					}
+					return f(e)
+				})
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("list flows: %w", explain(err))
 		}
-	}
-	return nil
-}
-
-// listPass makes one pass. It returns an error that wraps EINTR if the table changed so that
-// the dump may have missed entries.
-func (c *Conn) listPass(ctx context.Context, s *Selection, p listPass, f func(*Entry) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	req, err := p.request()
-	if err != nil {
-		return err
-	}
-	c.passes.Add(1)
-	if _, err := c.dump.Send(req); err != nil {
-		return fmt.Errorf("dump: %w", err)
-	}
-	interrupted := false
-	var e Entry
-	for msg, err := range c.dump.ReceiveIter() {
-		if err != nil {
-			return fmt.Errorf("dump: %w", err)
-		}
-		// Leaving the loop discards the rest of the dump.
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.read.Add(1)
-		interrupted = interrupted || msg.Header.Flags&netlink.DumpInterrupted != 0
-		if !e.decode(msg.Data, s) || !p.finds(s, &e) {
-			continue
-		}
-		if err := f(&e); err != nil {
-			return err
-		}
-	}
-	if interrupted {
-		return fmt.Errorf("dump: table changed during the dump: %w", unix.EINTR)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package conntrack
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
 
 // family is the address family of a dump: AF_INET or AF_INET6.
 type family uint8
@@ -136,6 +140,11 @@ func ofFamily(backends []netip.AddrPort, f family) []netip.AddrPort {
 
 // normalize returns the address in the form that entries of the table have.
 func normalize(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+
+// selects reports whether an entry is a UDP flow that is removed.
+func (m *matcher) selects(e *Entry) bool {
+	return e.Protocol == unix.IPPROTO_UDP && m.remove(flow{dst: e.Destination, reply: e.ReplySource})
+}
 
 // remove reports whether a flow is removed. If the destination matches by its
 // address and by a local port, an address whose backends are known decides alone, as

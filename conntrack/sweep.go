@@ -36,39 +36,20 @@ func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int,
 		if !ok {
 			continue
 		}
-		n, err := c.sweepFamily(ctx, m, f)
-		deleted += n
-		if err != nil {
+		if err := repeat(func() error {
+			n, err := c.sweepFamily(ctx, m, f)
+			deleted += n
+			return err
+		}); err != nil {
 			return deleted, err
 		}
 	}
 	return deleted, nil
 }
 
-// sweepFamily makes the pass of one family, and repeats it if it was interrupted.
-func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
-	for range maxInterrupts {
-		var n int
-		n, err = c.pass(ctx, m, f)
-		deleted += n
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	// nfnetlink returns EINVAL if a subsystem is not loaded.
-	if errors.Is(err, unix.EINVAL) && !loaded() {
-		return deleted, nil
-	}
-	return deleted, err
-}
-
-// pass reads the flows of a family once and removes those that m selects.
-// It returns an error that wraps EINTR if the table changed so that the
+// sweepFamily makes the pass of one family. It returns an error that wraps EINTR if the
 // dump may have missed flows. If an entry cannot be removed, the pass continues.
-func (c *Conn) pass(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
+func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	if !c.reply {
 		f.from = end{}
 	}
@@ -76,46 +57,79 @@ func (c *Conn) pass(ctx context.Context, m *matcher, f filter) (deleted int, err
 	if err != nil {
 		return 0, err
 	}
-	c.passes.Add(1)
-	if _, err := c.dump.Send(req); err != nil {
-		return 0, fmt.Errorf("dump flows: %w", err)
-	}
 	var errs []error
 	var removals []netlink.Message
 	remove := func() {
 		n, err := c.remove(removals)
 		deleted, removals = deleted+n, removals[:0]
+		errs = append(errs, err)
+	}
+	err = c.pass(ctx, req, m, func(e *Entry) error {
+		removal, err := e.deletion()
 		if err != nil {
-			errs = append(errs, err)
+			return err
 		}
+		if removals = append(removals, removal); len(removals) == deleteBatch {
+			remove()
+		}
+		return nil
+	})
+	remove()
+	return deleted, errors.Join(append(errs, err)...)
+}
+
+// selector selects entries by their tuples.
+type selector interface{ selects(e *Entry) bool }
+
+// pass makes one pass over the table with a request for a dump, and calls f for each entry that
+// s selects. It returns an error that wraps EINTR if the table changed so that the dump may have
+// missed entries.
+func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func(*Entry) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.passes.Add(1)
+	if _, err := c.dump.Send(req); err != nil {
+		return fmt.Errorf("dump: %w", err)
 	}
 	interrupted := false
+	var e Entry
 	for msg, err := range c.dump.ReceiveIter() {
-		if err == nil {
-			// Leaving the loop discards the rest of the dump.
-			err = ctx.Err()
-		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("dump flows: %w", err))
-			break
+			return fmt.Errorf("dump: %w", err)
+		}
+		// Leaving the loop discards the rest of the dump.
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		c.read.Add(1)
 		interrupted = interrupted || msg.Header.Flags&netlink.DumpInterrupted != 0
-		if flow, ok := decodeUDP(msg.Data); !ok || !m.remove(flow) {
+		if !e.decode(msg.Data, s) {
 			continue
 		}
-		if req, ok := deleteRequest(msg.Data); ok {
-			removals = append(removals, req)
-		}
-		if len(removals) == deleteBatch {
-			remove()
+		if err := f(&e); err != nil {
+			return err
 		}
 	}
-	remove()
 	if interrupted {
-		errs = append(errs, fmt.Errorf("dump flows: table changed during the dump: %w", unix.EINTR))
+		return fmt.Errorf("dump: table changed during the dump: %w", unix.EINTR)
 	}
-	return deleted, errors.Join(errs...)
+	return nil
+}
+
+// repeat calls pass until it is not interrupted. A kernel that does not track connections has
+// no entries.
+func repeat(pass func() error) (err error) {
+	for range maxInterrupts {
+		if err = pass(); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	// nfnetlink returns EINVAL if a subsystem is not loaded.
+	if errors.Is(err, unix.EINVAL) && !loaded() {
+		return nil
+	}
+	return err
 }
 
 // loaded reports whether the kernel has loaded nf_conntrack.

@@ -81,7 +81,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%q is in\n%s", unwanted, got)
 		}
 	}
-	if _, err := load.Tables(tables); err != nil {
+	if _, err := load.Tables(load.Part{Tables: tables}); err != nil {
 		t.Errorf("it does not compile: %v", err)
 	}
 	_, err = counting.Tables([]nft.Table{{Family: nft.FamilyIP, Name: "t", Chains: []nft.Chain{{Name: "c", Rules: []nft.Rule{{Text: "drop"}, {Text: "ip saddr"}}}}}})

@@ -80,7 +80,7 @@ func newLab(t *testing.T) *lab {
 			if err != nil {
 				return err
 			}
-			*i = eval.Interface{Index: uint32(link.Index), Name: name, Type: unix.ARPHRD_ETHER}
+			*i = eval.Interface{Index: uint32(link.Index), Name: name}
 		}
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0); err != nil {
 			return err

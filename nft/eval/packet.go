@@ -16,8 +16,6 @@ import (
 type Interface struct {
 	Index uint32
 	Name  string
-	// Type is the hardware type (ARPHRD_*).
-	Type uint16
 }
 
 // Packet is a packet with what the kernel knows of it.

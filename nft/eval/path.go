@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/set"
@@ -151,7 +149,7 @@ func (m *machine) route() (local bool) {
 }
 
 // loopback is the device of packets that the node sends to itself. It is the first one of each network namespace.
-var loopback = Interface{Index: 1, Name: "lo", Type: unix.ARPHRD_LOOPBACK}
+var loopback = Interface{Index: 1, Name: "lo"}
 
 // decreaseTTL does what the kernel does before the forward hook.
 func (m *machine) decreaseTTL() {

@@ -8,8 +8,8 @@
 // not accept commands other than add.
 //
 // Read parse.go first, then reader.go (tables, chains and rules), set.go and
-// object.go. A statement or an expression is rewritten by a method of writer, in
-// stmt.go, expr.go or selector.go.
+// object.go. The statements and expressions whose words follow
+// each other are in the tables of phrase.go; the others are rewritten by a method of writer.
 //
 // JSON has less information than the text: sets declared with typeof lose their
 // selectors, and tables and chains lose their comments.

@@ -60,8 +60,7 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 		x.expr(ends[1], forms)
 	case "prefix":
 		x.expr(arg.get("addr"), forms)
-		x.str("/")
-		x.num(arg.get("len"))
+		x.phrase(arg, "/<len:number>")
 	case "&", "|", "^", "<<", ">>":
 		x.binary(name, arg)
 	case "map", "vmap":
@@ -139,16 +138,7 @@ func (x *writer) elem(n node, forms []form, value node) {
 			x.named(name, options.get(name))
 		}
 	}
-	for _, name := range []string{"timeout", "expires"} {
-		if options.has(name) {
-			x.option(options, name)
-			x.str("s")
-		}
-	}
-	if options.has("comment") {
-		x.str(" comment ")
-		x.quoted(options.get("comment"))
-	}
+	x.phrase(options, "[ timeout <timeout:number>s][ expires <expires:number>s][ comment <comment:string>]")
 	if value.path != nil {
 		x.str(" : ")
 		x.expr(value, nil)
@@ -164,8 +154,7 @@ func (x *writer) verdict(name string, arg node) bool {
 	case "accept", "drop", "continue", "return":
 		x.str(name)
 	case "jump", "goto":
-		x.str(name, " ")
-		x.name(arg.get("target"))
+		x.phrase(arg, name+" <target:name>")
 	default:
 		return false
 	}

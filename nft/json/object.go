@@ -22,40 +22,7 @@ func (r *reader) flowtable(o node, t *table) {
 func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 	x := &writer{}
 	name := r.name(o.get("name"))
-	switch kind {
-	case nft.ObjectCounter:
-		x.option(o, "packets")
-		x.option(o, "bytes")
-	case nft.ObjectQuota:
-		x.over(o)
-		x.num(o.get("bytes"))
-		x.str(" bytes")
-		if o.has("used") && o.get("used").number() != "0" {
-			x.option(o, "used")
-			x.str(" bytes")
-		}
-	case nft.ObjectLimit:
-		x.limit(o)
-	case nft.ObjectSecMark:
-		x.quoted(o.get("context"))
-	case nft.ObjectSynProxy:
-		x.str("mss ")
-		x.num(o.get("mss"))
-		x.str("; wscale ")
-		x.num(o.get("wscale"))
-		x.words(o.get("flags"), "; ", " ")
-	case nft.ObjectCTHelper:
-		x.str("type ")
-		x.quoted(o.get("type"))
-		x.phrase(" protocol", o, "protocol")
-	case nft.ObjectCTTimeout:
-		x.phrase("protocol", o, "protocol")
-	case nft.ObjectCTExpectation:
-		x.expectation(o)
-	}
-	if o.has("l3proto") {
-		x.phrase("; l3proto", o, "l3proto")
-	}
+	x.phrase(o, objects[kind])
 	if kind == nft.ObjectCTTimeout {
 		x.policy(o.get("policy"))
 	}
@@ -66,18 +33,6 @@ func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 	t.Objects = append(t.Objects, nft.Object{
 		Kind: kind, Name: name, Text: strings.TrimSpace(x.b.String()), Comment: o.get("comment").text(),
 	})
-}
-
-// expectation writes the attributes of a ct expectation.
-func (x *writer) expectation(o node) {
-	x.phrase("protocol", o, "protocol")
-	x.str("; dport ")
-	x.num(o.get("dport"))
-	x.str("; timeout ")
-	x.num(o.get("timeout"))
-	// This is the only time of nft's JSON that is in milliseconds.
-	x.str("ms; size ")
-	x.num(o.get("size"))
 }
 
 // policy writes the times of a ct timeout, ordered by the names of the states.

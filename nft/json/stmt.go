@@ -34,68 +34,26 @@ func (x *writer) named(name string, arg node) {
 	if !x.enter(arg) || x.verdict(name, arg) || x.reference(name, arg) {
 		return
 	}
+	if format, ok := statements[name]; ok {
+		x.phrase(arg, format)
+		return
+	}
 	switch name {
-	case "counter":
-		x.str("counter")
-		if arg.has("packets") {
-			x.option(arg, "packets")
-			x.option(arg, "bytes")
-		}
-	case "ct count":
-		x.str("ct count ")
-		x.over(arg)
-		x.num32(arg.get("val"))
 	case "dnat", "snat", "masquerade", "redirect":
 		x.nat(name, arg)
 	case "dup":
 		x.dup(arg)
-	case "flow":
-		x.phrase("flow", arg, "op")
-		x.str(" ")
-		x.name(arg.get("flowtable"))
-	case "fwd":
-		x.phrase("fwd", arg, "family?")
-		x.str(" to ")
-		if arg.has("addr") {
-			x.expr(arg.get("addr"), nil)
-			x.str(" device ")
-		}
-		x.expr(arg.get("dev"), []form{formQuoted})
-	case "limit":
-		x.str("limit ")
-		x.limit(arg)
-	case "log":
-		x.log(arg)
 	case "mangle":
 		x.expr(arg.get("key"), nil)
 		x.str(" set ")
 		x.expr(arg.get("value"), formsOf(arg.get("key")))
 	case "match":
 		x.match(arg)
-	case "meter":
-		x.meter(arg)
-	case "notrack":
-		x.str("notrack")
-	case "queue":
-		x.str("queue")
-		x.words(arg.get("flags"), " flags ", ",")
-		x.member(arg, " to ", "num", formPlain)
-	case "quota":
-		x.quota(arg)
-	case "reject":
-		x.reject(arg)
 	case "reset":
 		x.str("reset ")
 		x.selectorOf(arg, true)
-	case "set":
-		x.dynamic(arg)
-	case "synproxy":
-		x.str("synproxy")
-		x.option(arg, "mss")
-		x.option(arg, "wscale")
-		x.words(arg.get("flags"), " ", " ")
 	case "tproxy":
-		x.phrase("tproxy", arg, "family?")
+		x.phrase(arg, "tproxy[ <family>]")
 		x.target(arg)
 	case "vmap":
 		x.composite(name, arg, nil)
@@ -104,16 +62,6 @@ func (x *writer) named(name string, arg node) {
 	default:
 		x.fail(arg, "unknown statement %q", name)
 	}
-}
-
-// reject writes a reject statement, with or without a type.
-func (x *writer) reject(arg node) {
-	x.str("reject")
-	if !arg.has("type") {
-		return
-	}
-	x.phrase(" with", arg, "type")
-	x.member(arg, " ", "expr", formPlain)
 }
 
 // reference writes a statement whose argument is the name of an object, or a map to names.
@@ -164,79 +112,6 @@ func hasFlags(left node) bool {
 	return left.has("ct") || left.get("payload").get("field").text() == "flags"
 }
 
-// dynamic writes a statement that changes a set.
-func (x *writer) dynamic(n node) {
-	x.word(n.get("op"))
-	x.str(" ")
-	x.name(n.get("set"))
-	x.str(" { ")
-	x.elem(n.get("elem"), nil, node{})
-	for _, s := range n.get("stmt").list() {
-		x.str(" ")
-		x.stmt(s)
-	}
-	x.str(" }")
-}
-
-// meter writes a meter.
-func (x *writer) meter(n node) {
-	x.str("meter ")
-	x.name(n.get("name"))
-	x.option(n, "size")
-	x.str(" { ")
-	x.elem(n.get("key"), nil, node{})
-	x.str(" ")
-	x.stmt(n.get("stmt"))
-	x.str(" }")
-}
-
-// quota writes a quota.
-func (x *writer) quota(n node) {
-	x.str("quota ")
-	x.over(n)
-	x.num(n.get("val"))
-	x.phrase("", n, "val_unit")
-	if n.has("used") {
-		x.option(n, "used")
-		x.phrase("", n, "used_unit")
-	}
-}
-
-// limit writes "rate over 10 kbytes/second burst 5 kbytes".
-func (x *writer) limit(n node) {
-	x.str("rate ")
-	x.over(n)
-	x.num(n.get("rate"))
-	x.phrase("", n, "rate_unit?")
-	x.str("/")
-	x.word(n.get("per"))
-	if !n.has("burst") || n.get("burst").number() == "0" {
-		return
-	}
-	x.option(n, "burst")
-	if n.has("burst_unit") {
-		x.phrase("", n, "burst_unit")
-	} else {
-		x.str(" packets")
-	}
-}
-
-// log writes a log statement.
-func (x *writer) log(n node) {
-	x.str("log")
-	if n.has("prefix") {
-		x.str(" prefix ")
-		x.quoted(n.get("prefix"))
-	}
-	for _, key := range []string{"group", "snaplen", "queue-threshold"} {
-		x.option(n, key)
-	}
-	if n.has("level") {
-		x.phrase(" level", n, "level")
-	}
-	x.words(n.get("flags"), " flags ", " flags ")
-}
-
 // dup writes a dup statement. Without a device, a target that is a name is a device.
 func (x *writer) dup(n node) {
 	x.str("dup to ")
@@ -245,14 +120,14 @@ func (x *writer) dup(n node) {
 		f = formQuoted
 	}
 	x.expr(n.get("addr"), []form{f})
-	x.member(n, " device ", "dev", formQuoted)
+	x.phrase(n, "[ device <dev:quoted>]")
 }
 
 // nat writes dnat, snat, masquerade or redirect.
 func (x *writer) nat(name string, n node) {
 	x.str(name)
 	if n.has("addr") {
-		x.phrase("", n, "family?")
+		x.phrase(n, "[ <family>]")
 	}
 	if n.get("type_flags").text() == "prefix" {
 		x.str(" prefix")
@@ -278,7 +153,7 @@ func (x *writer) target(n node) {
 	if n.has("addr") {
 		x.address(n.get("addr"), n.has("port"))
 	}
-	x.member(n, ":", "port", formPlain)
+	x.phrase(n, "[:<port:expr>]")
 }
 
 // address writes an address. An IPv6 address before a port is in brackets.

@@ -63,37 +63,8 @@ func (x *writer) word(n node) {
 	x.str(s)
 }
 
-// phrase writes name and, with a blank before each, the words that are the given members
-// of n. A member with a "?" after its name may be missing.
-func (x *writer) phrase(name string, n node, members ...string) {
-	x.str(name)
-	for _, m := range members {
-		key, optional := strings.CutSuffix(m, "?")
-		if optional && n.get(key).v == nil {
-			continue
-		}
-		x.str(" ")
-		x.word(n.get(key))
-	}
-}
-
-// words writes words, which may be one or a list. Before precedes the first word, and sep
-// is between them.
-func (x *writer) words(n node, before, sep string) {
-	for i, w := range n.list() {
-		if i == 0 {
-			x.str(before)
-		}
-		x.separator(i, sep)
-		x.word(w)
-	}
-}
-
 // num writes a number.
 func (x *writer) num(n node) { x.digits(n, n.number()) }
-
-// num32 writes a number of 32 bits.
-func (x *writer) num32(n node) { x.digits(n, n.number32()) }
 
 func (x *writer) digits(n node, s string) {
 	if s == "" {
@@ -109,37 +80,6 @@ func (x *writer) name(n node) {
 		x.fail(n, "unexpected %s: want a name", n.describe())
 	}
 	x.str(s)
-}
-
-// option writes " KEY NUMBER" if n has the member key.
-func (x *writer) option(n node, key string) {
-	if n.has(key) {
-		x.str(" ", key, " ")
-		x.num(n.get(key))
-	}
-}
-
-// option32 is option for a number of 32 bits.
-func (x *writer) option32(n node, key string) {
-	if n.has(key) {
-		x.str(" ", key, " ")
-		x.num32(n.get(key))
-	}
-}
-
-// member writes before and the expression that is a member of n, if there is one.
-func (x *writer) member(n node, before, key string, f form) {
-	if n.has(key) {
-		x.str(before)
-		x.expr(n.get(key), []form{f})
-	}
-}
-
-// over writes "over " if the member inv is true.
-func (x *writer) over(n node) {
-	if inv, _ := n.get("inv").v.(bool); inv {
-		x.str("over ")
-	}
 }
 
 // enter limits the depth and the length. It returns false if nothing more is to be

@@ -20,7 +20,7 @@ func parse(t *testing.T, name, text string) *eval.Ruleset {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := load.Tables(tables)
+	rules, err := load.Tables(load.Part{Tables: tables})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,9 +32,6 @@ type hook struct {
 	types []string
 }
 
-// MaxDevice is the longest name of a device in bytes: IFNAMSIZ without its NUL.
-const MaxDevice = datatype.IfNameSize - 1
-
 // hooksOf returns the hooks of a family; nil for a family without tables.
 func hooksOf(family nft.Family) []hook {
 	filter, nat, all := []string{"filter"}, []string{"filter", "nat"}, []string{"filter", "nat", "route"}

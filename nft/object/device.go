@@ -11,7 +11,7 @@ import (
 )
 
 // MaxDevices is the greatest number of devices of a chain or flowtable
-// (NFT_NETDEVICE_MAX). For the length of a name see MaxDevice.
+// (NFT_NETDEVICE_MAX).
 const MaxDevices = 256
 
 // flagOffload is the flag of chains and flowtables that are handed to the hardware.

@@ -3,7 +3,6 @@ package explain
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -51,10 +50,7 @@ func (h *host) named(name string) (eval.Interface, error) {
 // remember keeps an interface.
 func (h *host) remember(l netlink.Link) eval.Interface {
 	a := l.Attrs()
-	i := eval.Interface{Index: uint32(a.Index), Name: a.Name, Type: unix.ARPHRD_ETHER} //nolint:gosec // small
-	if a.Flags&net.FlagLoopback != 0 {
-		i.Type = unix.ARPHRD_LOOPBACK
-	}
+	i := eval.Interface{Index: uint32(a.Index), Name: a.Name} //nolint:gosec // small
 	h.links[a.Index] = i
 	return i
 }

@@ -71,5 +71,5 @@ func readFile(name string) (*eval.Ruleset, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load.Tables(tables)
+	return load.Tables(load.Part{Tables: tables})
 }

@@ -67,7 +67,7 @@ func parse(t testing.TB, text string) *eval.Ruleset {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := load.Tables(tables)
+	r, err := load.Tables(load.Part{Tables: tables})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestWords(t *testing.T) {
 // TestRejectedRule evaluates a rule that weft does not compile: the outcome says so.
 func TestRejectedRule(t *testing.T) {
 	c := nft.Chain{Name: "c", Type: "filter", Hook: "forward", Priority: "filter", Rules: []nft.Rule{{Text: "counter"}, {Text: "ip daddr @none drop"}}}
-	r, err := load.Tables([]nft.Table{{Family: nft.FamilyIP, Name: "t", Chains: []nft.Chain{c}}})
+	r, err := load.Tables(load.Part{Tables: []nft.Table{{Family: nft.FamilyIP, Name: "t", Chains: []nft.Chain{c}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

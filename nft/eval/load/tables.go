@@ -12,106 +12,175 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Tables compiles declared tables. Its rules have the handles that the kernel would give
+// Part has the tables that one party declares.
+type Part struct {
+	// Owner is the party, as in eval.Rule.
+	Owner  string
+	Tables []nft.Table
+}
+
+// Tables compiles declared tables, and joins what several parts declare. Of different values
+// of an element the first counts. The rules have the handles that the kernel would give
 // them if it had created only them: they count up in each table.
-func Tables(tables []nft.Table) (*eval.Ruleset, error) {
-	out := &eval.Ruleset{}
-	for i := range tables {
-		t, err := compileTable(&tables[i])
-		if err != nil {
-			return nil, fmt.Errorf("table %s: %w", tables[i].ID(), err)
+func Tables(parts ...Part) (*eval.Ruleset, error) {
+	var tables []*table
+	of := make(map[nft.TableID]*table)
+	for _, p := range parts {
+		for i := range p.Tables {
+			id := p.Tables[i].ID()
+			if of[id] == nil {
+				of[id] = newTable(&p.Tables[i])
+				tables = append(tables, of[id])
+			}
+			if err := of[id].declare(&p.Tables[i], p.Owner); err != nil {
+				return nil, fmt.Errorf("table %s: %w", id, err)
+			}
 		}
-		out.Tables = append(out.Tables, t)
+	}
+	// Rules of the first part may refer to declarations of the last.
+	for _, p := range parts {
+		for i := range p.Tables {
+			of[p.Tables[i].ID()].compile(&p.Tables[i], p.Owner)
+		}
+	}
+	out := &eval.Ruleset{}
+	for _, t := range tables {
+		out.Tables = append(out.Tables, t.out)
 	}
 	return out, nil
 }
 
-// scope is a table for its rules.
-type scope struct {
-	table *nft.Table
-	sets  map[string]*set.Set
+// table is a table whose parts are compiled. It is the scope of its rules.
+type table struct {
+	out        eval.Table
+	elements   map[*set.Set][]set.Element
+	objects    map[object.Ref]bool
+	flowtables map[string]bool
+	// handle is that of the last rule.
+	handle uint64
 }
 
-func (s scope) Set(name string) (*set.Set, bool) { found, ok := s.sets[name]; return found, ok }
-
-func (s scope) Chain(name string) bool {
-	return slices.ContainsFunc(s.table.Chains, func(c nft.Chain) bool { return c.Name == name })
+func newTable(t *nft.Table) *table {
+	return &table{
+		out:      eval.Table{ID: t.ID(), Dormant: slices.Contains(t.Flags, "dormant")},
+		elements: map[*set.Set][]set.Element{}, objects: map[object.Ref]bool{}, flowtables: map[string]bool{},
+	}
 }
 
-func (s scope) Object(kind nft.ObjectKind, name string) bool {
-	return slices.ContainsFunc(s.table.Objects, func(o nft.Object) bool { return o.Kind == kind && o.Name == name })
+// chain returns a chain, or nil.
+func (t *table) chain(name string) *eval.Chain {
+	if i := slices.IndexFunc(t.out.Chains, func(c eval.Chain) bool { return c.Decl.Name == name }); i >= 0 {
+		return &t.out.Chains[i]
+	}
+	return nil
 }
 
-func (s scope) Flowtable(name string) bool {
-	return slices.ContainsFunc(s.table.Flowtables, func(f nft.Flowtable) bool { return f.Name == name })
+// set returns a set or map, or nil.
+func (t *table) set(name string) *eval.Set {
+	if i := slices.IndexFunc(t.out.Sets, func(s eval.Set) bool { return s.Decl.Name == name }); i >= 0 {
+		return &t.out.Sets[i]
+	}
+	return nil
 }
 
-// compileTable compiles a table.
-func compileTable(t *nft.Table) (eval.Table, error) {
-	out := eval.Table{ID: t.ID(), Dormant: slices.Contains(t.Flags, "dormant")}
-	s := scope{table: t, sets: map[string]*set.Set{}}
-	add := func(decl *set.Set, err error, elements []nft.Element) error {
+// Set implements compile.Scope, as the following methods do.
+func (t *table) Set(name string) (*set.Set, bool) {
+	s := t.set(name)
+	if s == nil {
+		return nil, false
+	}
+	return s.Decl, true
+}
+
+func (t *table) Chain(name string) bool { return t.chain(name) != nil }
+
+func (t *table) Object(kind nft.ObjectKind, name string) bool {
+	return t.objects[object.Ref{Kind: kind, Name: name}]
+}
+
+func (t *table) Flowtable(name string) bool { return t.flowtables[name] }
+
+// declare compiles the declarations of a part.
+func (t *table) declare(part *nft.Table, owner string) error {
+	for _, o := range part.Objects {
+		t.objects[object.Ref{Kind: o.Kind, Name: o.Name}] = true
+	}
+	for _, f := range part.Flowtables {
+		t.flowtables[f.Name] = true
+	}
+	for i := range part.Sets {
+		decl, err := set.Compile(part.Family, &part.Sets[i])
+		if err := t.add(decl, err, part.Sets[i].Elements, owner); err != nil {
+			return err
+		}
+	}
+	for i := range part.Maps {
+		decl, err := set.CompileMap(part.Family, &part.Maps[i])
+		if err := t.add(decl, err, part.Maps[i].Elements, owner); err != nil {
+			return err
+		}
+	}
+	for i := range part.Chains {
+		decl, err := object.CompileChain(part.Family, &part.Chains[i])
 		if err != nil {
 			return err
 		}
-		indexed, err := pack(decl, elements)
+		switch c := t.chain(decl.Name); {
+		case c == nil:
+			t.out.Chains = append(t.out.Chains, eval.Chain{Decl: decl, Owner: owner})
+		case c.Decl.Base == nil:
+			// The other part declared it without its hook.
+			c.Decl, c.Owner = decl, owner
+		}
+	}
+	return nil
+}
+
+// add adds a set, or the elements of one that is there.
+func (t *table) add(decl *set.Set, err error, elements []nft.Element, owner string) error {
+	if err != nil {
+		return err
+	}
+	s := t.set(decl.Name)
+	if s == nil {
+		t.out.Sets = append(t.out.Sets, eval.Set{Decl: decl, Owner: owner})
+		s = &t.out.Sets[len(t.out.Sets)-1]
+	}
+	all := t.elements[s.Decl]
+	there := make(map[[2]string]bool, len(all))
+	for _, e := range all {
+		there[[2]string{e.Key, e.KeyEnd}] = true
+	}
+	for i := range elements {
+		e, err := s.Decl.Pack(elements[i])
 		if err != nil {
 			return fmt.Errorf("set %s: %w", decl.Name, err)
 		}
-		s.sets[decl.Name], out.Sets = decl, append(out.Sets, indexed)
-		return nil
-	}
-	for i := range t.Sets {
-		decl, err := set.Compile(t.Family, &t.Sets[i])
-		if err := add(decl, err, t.Sets[i].Elements); err != nil {
-			return out, err
+		if !there[[2]string{e.Key, e.KeyEnd}] {
+			all = append(all, e)
 		}
 	}
-	for i := range t.Maps {
-		decl, err := set.CompileMap(t.Family, &t.Maps[i])
-		if err := add(decl, err, t.Maps[i].Elements); err != nil {
-			return out, err
-		}
+	if all, err = s.Decl.Normalize(all); err != nil {
+		return fmt.Errorf("set %s: %w", decl.Name, err)
 	}
-	handle := uint64(0)
-	for i := range t.Chains {
-		decl, err := object.CompileChain(t.Family, &t.Chains[i])
-		if err != nil {
-			return out, err
-		}
-		chain := eval.Chain{Decl: decl}
-		for _, r := range t.Chains[i].Rules {
-			handle++
-			chain.Rules = append(chain.Rules, compileRule(t.Family, handle, r, s))
-		}
-		out.Chains = append(out.Chains, chain)
-	}
-	return out, nil
+	t.elements[s.Decl], s.Elements = all, eval.NewSet(s.Decl, all).Elements
+	return nil
 }
 
-// pack packs the elements of a set.
-func pack(decl *set.Set, elements []nft.Element) (eval.Set, error) {
-	packed := make([]set.Element, len(elements))
-	for i := range elements {
-		e, err := decl.Pack(elements[i])
-		if err != nil {
-			return eval.Set{}, err
+// compile compiles the rules of a part. A rule that weft rejects has an unknown expression.
+func (t *table) compile(part *nft.Table, owner string) {
+	for i := range part.Chains {
+		c := t.chain(part.Chains[i].Name)
+		for _, r := range part.Chains[i].Rules {
+			t.handle++
+			out := eval.Rule{Handle: t.handle, Text: r.Text, Comment: r.Comment, Owner: owner}
+			if compiled, err := compile.CompileRule(part.Family, r, t); err != nil {
+				out.Exprs = []expr.Expr{&expr.Unknown{Name: err.Error()}}
+			} else {
+				out.Text, out.Comment, out.Exprs = compiled.Text, compiled.Comment, compiled.Exprs
+				out.Anonymous = eval.Anonymous(compiled.Anonymous)
+			}
+			c.Rules = append(c.Rules, out)
 		}
-		packed[i] = e
 	}
-	packed, err := decl.Normalize(packed)
-	return eval.NewSet(decl, packed), err
-}
-
-// compileRule compiles a rule. One that weft rejects has an unknown expression.
-func compileRule(family nft.Family, handle uint64, r nft.Rule, s scope) eval.Rule {
-	out := eval.Rule{Handle: handle, Text: r.Text, Comment: r.Comment}
-	compiled, err := compile.CompileRule(family, r, s)
-	if err != nil {
-		out.Exprs = []expr.Expr{&expr.Unknown{Name: err.Error()}}
-		return out
-	}
-	out.Text, out.Comment, out.Exprs = compiled.Text, compiled.Comment, compiled.Exprs
-	out.Anonymous = eval.Anonymous(compiled.Anonymous)
-	return out
 }
