@@ -149,7 +149,7 @@ type loop[K comparable, V any] struct {
 	parts     Parts[V]
 	cleaner   Cleaner
 	staged    Staged
-	divisible Divisible[V]
+	divisible Divisible[K, V]
 	// snapshot is true if the next update must be a snapshot: the first one, and the
 	// one after an update whose outcome is not known.
 	snapshot bool
@@ -185,7 +185,7 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
 	l.staged, _ = p.cfg.Renderer.(Staged)
-	l.divisible, _ = p.cfg.Renderer.(Divisible[V])
+	l.divisible, _ = p.cfg.Renderer.(Divisible[K, V])
 	return l
 }
 
@@ -230,19 +230,15 @@ func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items)
 // portion returns the changes of the next update.
 func (l *loop[K, V]) portion() []Change[K, V] {
 	most := l.cfg.Portion
-	if l.snapshot {
-		most = 0
+	if l.snapshot || most == 0 {
+		return l.pending.take(l.cfg.Compare)
 	}
-	out := l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) }, l.divisible)
-	if l.divisible == nil || most == 0 || len(out) != 1 || l.leftOut[out[0].Key] != nil {
-		return out
-	}
-	c := &out[0]
-	if next := l.divisible.Step(c.Old, c.New, most); next != c.New {
-		l.pending.add([]Change[K, V]{{Key: c.Key, Old: next, New: c.New}})
-		c.New = next
-	}
-	return out
+	return l.pending.takeSome(l.cfg.Compare, func(all []Change[K, V]) (now, later []Change[K, V]) {
+		if l.divisible != nil {
+			return l.divisible.Divide(all, most)
+		}
+		return smallest(all, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) })
+	})
 }
 
 // checkAnswered reports that everything known is in force, if that is so.

@@ -93,13 +93,11 @@ type Parts[V any] interface {
 
 // Divisible is implemented by a Renderer of items that take things over from each other, such as
 // an address, or that can be so large that one item needs several updates.
-type Divisible[V any] interface {
-	// Moves returns hashes of the things that only one of two values has. Items with a common move
-	// are in one update. A value may be nil.
-	Moves(old, now *V) map[uint64]struct{}
-	// Step returns now, or if now differs from old by more than a size, a value between them, which
-	// has what both have. A value may be nil.
-	Step(old, now *V, most int) *V
+type Divisible[K comparable, V any] interface {
+	// Divide returns the changes that the next update has, at least one, up to about a size, and
+	// those that follow it. An item may be in both: its New in now and Old in later is then a value
+	// between. What an item takes over from another changes in one update.
+	Divide(all []Change[K, V], most int) (now, later []Change[K, V])
 }
 
 // Observer is told what happens. It is called by the goroutine of Run, and must not

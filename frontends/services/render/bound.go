@@ -40,7 +40,14 @@ const affinityPortSize = 64
 // Size implements publish.Renderer: the listeners of a Service, and their endpoints.
 func (r *Renderer) Size(s *model.Service) int {
 	n := 1
-	r.each(s, func(p *model.Port, f model.Family) {
+	for i := range s.Ports {
+		n += r.portSize(s, &s.Ports[i])
+	}
+	return n
+}
+
+func (r *Renderer) portSize(s *model.Service, p *model.Port) (n int) {
+	r.eachFamily(s, p, func(p *model.Port, f model.Family) {
 		n += index(s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0)*affinityPortSize + (1+len(p.External[f]))*(1+p.Backends[f].Cluster.Len())
 	})
 	return n
