@@ -148,7 +148,7 @@ type loop[K comparable, V any] struct {
 	// parts, cleaner, staged and divisible are the Renderer, or nil if it is not one.
 	parts     Parts[V]
 	cleaner   Cleaner
-	staged    Staged
+	staged    Staged[K]
 	divisible Divisible[K, V]
 	// snapshot is true if the next update must be a snapshot: the first one, and the
 	// one after an update whose outcome is not known.
@@ -184,7 +184,7 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), partial: make(map[K]struct{}), frozen: make(map[string]time.Time)}
 	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
-	l.staged, _ = p.cfg.Renderer.(Staged)
+	l.staged, _ = p.cfg.Renderer.(Staged[K])
 	l.divisible, _ = p.cfg.Renderer.(Divisible[K, V])
 	return l
 }

@@ -61,19 +61,21 @@ type Renderer[K comparable, V any] interface {
 type Cleaner interface {
 	// Idle reports whether there are objects without a use.
 	Idle() bool
-	// Cleanup returns the patch that removes them, nil if there are none.
+	// Cleanup returns the patch that removes them, or some if there are very many, nil if there
+	// are none.
 	Cleanup() *weftv1.Patch
 }
 
 // Staged is implemented by a Renderer whose content needs several updates, one after the
 // other, because the kernel puts the parts of one update in force in an order of its own:
-// for example first a set with its elements, and then the rules that name it. What is
-// rendered counts as in force with the last of them.
-type Staged interface {
+// for example first a set with its elements, and then the rules that name it.
+type Staged[K comparable] interface {
 	// Pending reports whether Render without items has something to send, once the update
 	// before is committed. That update follows at once, together with what changed
 	// meanwhile, and Config.MinInterval does not apply.
 	Pending() bool
+	// Waits reports whether an item that is rendered needs another update to be in force.
+	Waits(key K) bool
 }
 
 // Parts is implemented by a Renderer whose fragment consists of parts that can be left as
