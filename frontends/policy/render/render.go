@@ -164,12 +164,7 @@ func (r *Renderer) Waits(id model.PolicyID) bool {
 	for uid := range r.users[id] {
 		for _, a := range r.pods[uid].Addresses {
 			for _, t := range r.tables {
-				_, waits := t.unsentPods[a]
-				for d := range model.NumDirections {
-					e := t.entries[d][a]
-					waits = waits || e != nil && e.wanted != nil && !e.wanted.full()
-				}
-				if waits {
+				if _, waits := t.unsentPods[a]; waits {
 					return true
 				}
 			}

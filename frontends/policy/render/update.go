@@ -387,7 +387,7 @@ func setMember(of map[netip.Addr]struct{}, a netip.Addr, member bool) {
 	}
 }
 
-// flushEntry changes the element of an address, and reports whether it is as wanted.
+// flushEntry changes the element of an address, and reports whether what it leads to is as wanted.
 func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 	e := t.entries[d][a]
 	switch {
@@ -401,7 +401,7 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 		delete(t.entries[d], a)
 		return true
 	case e.wanted == e.sent && e.pod == e.sentPod:
-		return true
+		return e.wanted.full()
 	case e.sent != nil && e.sent != e.wanted && !e.wanted.full():
 		return false
 	}
@@ -416,7 +416,7 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 		t.release(e.sent)
 	}
 	e.sent, e.sentPod = next, e.pod
-	return next == e.wanted
+	return next == e.wanted && next.full()
 }
 
 // flushPodCIDRs changes the addresses of pods of this node, for StartDeny.

@@ -19,11 +19,9 @@ type division struct {
 	// was and is are the forms that are rendered.
 	was, is *model.Service
 	// alike is true if ports of both can be in one Service. Otherwise those of was leave first.
-	alike bool
-	// cleared is true once bundle.add has added those.
-	cleared bool
-	pieces  []piece
-	size    int
+	alike  bool
+	pieces []piece
+	size   int
 }
 
 // piece is a port before a change, after it, or both if they replace each other.
@@ -40,13 +38,14 @@ type piece struct {
 type bundle struct {
 	pieces []*piece
 	// rank is the size of the smallest of the Services.
-	rank  int
-	added bool
+	rank, size int
 }
 
 // Divide implements publish.Divisible. It divides Services into ports: those that hand listeners
 // over to each other are in one update, and those of small Services come first.
 func (r *Renderer) Divide(all []change, most int) (now, later []change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	divisions, total := make([]*division, len(all)), 0
 	for i, c := range all {
 		divisions[i] = r.divide(c)
@@ -56,14 +55,10 @@ func (r *Renderer) Divide(all []change, most int) (now, later []change) {
 		return all, nil
 	}
 	for n, b := range r.bundles(divisions) {
-		pieces := b.add(nil)
-		for _, p := range pieces {
-			most -= p.size
-		}
-		if n > 0 && most < 0 {
+		if most -= b.size; n > 0 && most < 0 {
 			break
 		}
-		for _, p := range pieces {
+		for _, p := range b.pieces {
 			p.taken = true
 		}
 	}
@@ -100,11 +95,11 @@ func (r *Renderer) divide(c change) *division {
 		}
 		if order <= 0 {
 			p.was, was = &was[0], was[1:]
-			p.size += r.portSize(d.was, p.was)
+			p.size += r.portSize(d.was, p.was, true)
 		}
 		if order >= 0 {
 			p.is, is = &is[0], is[1:]
-			p.size += r.portSize(d.is, p.is)
+			p.size += r.portSize(d.is, p.is, true)
 		}
 		if p.taken = order == 0 && p.was.Equal(p.is); !p.taken {
 			d.size += p.size
@@ -134,7 +129,7 @@ func (r *Renderer) bundles(divisions []*division) []*bundle {
 			if p.taken {
 				continue
 			}
-			p.in = &bundle{pieces: []*piece{p}, rank: d.size}
+			p.in = &bundle{pieces: []*piece{p}, rank: d.size, size: p.size}
 			out = append(out, p.in)
 			claim := func(port *model.Port, f model.Family) {
 				listen(port, f, func(addr netip.Addr, number uint16, _ *model.External) {
@@ -149,7 +144,21 @@ func (r *Renderer) bundles(divisions []*division) []*bundle {
 			r.eachFamily(d.is, p.is, claim)
 		}
 	}
-	out = slices.DeleteFunc(out, func(b *bundle) bool { return b.pieces == nil })
+	// A Service whose form before leaves first must not take listeners over afterwards.
+	for _, d := range divisions {
+		if !d.alike && slices.ContainsFunc(d.pieces, func(p piece) bool { return p.is != nil && len(p.in.pieces) > 1 }) {
+			for i := range d.pieces {
+				d.pieces[i].in.join(d.pieces[0].in)
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(b *bundle) bool {
+		if b.pieces == nil {
+			return true
+		}
+		p := b.pieces[0]
+		return len(b.pieces) == 1 && p.was == nil && !p.of.alike && len(p.of.was.Ports) > 0
+	})
 	slices.SortStableFunc(out, func(a, b *bundle) int { return cmp.Compare(a.rank, b.rank) })
 	return out
 }
@@ -165,29 +174,8 @@ func (b *bundle) join(o *bundle) {
 	for _, p := range o.pieces {
 		p.in = b
 	}
-	b.pieces, b.rank = append(b.pieces, o.pieces...), min(b.rank, o.rank)
+	b.pieces, b.rank, b.size = append(b.pieces, o.pieces...), min(b.rank, o.rank), b.size+o.size
 	o.pieces = nil
-}
-
-// add adds the pieces of a bundle, and those that must leave before, unless they were added.
-func (b *bundle) add(to []*piece) []*piece {
-	if b.added {
-		return to
-	}
-	b.added = true
-	to = append(to, b.pieces...)
-	for _, p := range b.pieces {
-		if p.is == nil || p.of.alike || p.of.cleared {
-			continue
-		}
-		p.of.cleared = true
-		for i := range p.of.pieces {
-			if before := &p.of.pieces[i]; before.is == nil {
-				to = before.in.add(to)
-			}
-		}
-	}
-	return to
 }
 
 // next returns the value with the pieces that are taken.
