@@ -84,7 +84,7 @@ func (r *Renderer) divide(c change) *division {
 		return s
 	}
 	d := &division{change: c, was: form(c.Old), is: form(c.New), size: 1}
-	d.alike = d.is != r.none.service && alike(d.was, d.is)
+	d.alike = d.is != r.none.service && (len(d.was.Ports) == 0 || alike(d.was, d.is))
 	for was, is := d.was.Ports, d.is.Ports; len(was)+len(is) > 0; {
 		p := piece{of: d}
 		order := -1
@@ -153,11 +153,7 @@ func (r *Renderer) bundles(divisions []*division) []*bundle {
 		}
 	}
 	out = slices.DeleteFunc(out, func(b *bundle) bool {
-		if b.pieces == nil {
-			return true
-		}
-		p := b.pieces[0]
-		return len(b.pieces) == 1 && p.was == nil && !p.of.alike && len(p.of.was.Ports) > 0
+		return b.pieces == nil || len(b.pieces) == 1 && b.pieces[0].was == nil && !b.pieces[0].of.alike
 	})
 	slices.SortStableFunc(out, func(a, b *bundle) int { return cmp.Compare(a.rank, b.rank) })
 	return out
@@ -180,28 +176,24 @@ func (b *bundle) join(o *bundle) {
 
 // next returns the value with the pieces that are taken.
 func (d *division) next() *model.Service {
-	out, moved, left := *d.is, false, false
-	out.Ports = nil
-	for i := range d.pieces {
-		p := &d.pieces[i]
+	of, ports, moved, left := d.is, []model.Port(nil), false, false
+	for _, p := range d.pieces {
 		port := p.is
 		if p.taken {
 			moved = moved || p.in != nil
-		} else if port, left = p.was, true; !d.alike && p.is == nil {
-			ports := out.Ports
-			out = *d.was
-			out.Ports = ports
+		} else if port, left = p.was, true; !d.alike && port != nil {
+			of = d.was
 		}
 		if port != nil {
-			out.Ports = append(out.Ports, *port)
+			ports = append(ports, *port)
 		}
 	}
-	switch {
-	case !left:
+	if !left {
 		return d.New
-	case !moved:
+	} else if !moved {
 		return d.Old
-	default:
-		return &out
 	}
+	out := *of
+	out.Ports = ports
+	return &out
 }
