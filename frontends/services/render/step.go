@@ -190,7 +190,8 @@ func (d *division) next() *model.Service {
 	}
 	if !left {
 		return d.New
-	} else if !moved {
+	}
+	if !moved {
 		return d.Old
 	}
 	out := *of
