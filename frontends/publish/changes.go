@@ -1,10 +1,6 @@
 package publish
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
+import "slices"
 
 // keepRoom is the number of changes for which a set keeps its memory.
 const keepRoom = 256
@@ -37,63 +33,24 @@ func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	return out
 }
 
-// takeSome takes the smallest groups of changes, and at least one, up to a total size; 0 means
-// all. They are in order. Without a Divisible, each change is a group.
-func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, most int, size func(*Change[K, V]) int, d Divisible[V]) []Change[K, V] {
-	if most == 0 || len(s.items) < 2 {
-		return s.take(compare)
-	}
-	left := most
-	for _, c := range s.items {
-		left -= size(&c)
-	}
-	if left >= 0 {
-		return s.take(compare)
-	}
-	all := s.list(compare)
-	groups, sizes := join(all, d), make(map[int]int)
-	for i := range all {
-		sizes[groups[i]] += size(&all[i])
-	}
-	left = most
-	for n, g := range slices.SortedFunc(maps.Keys(sizes), func(a, b int) int { return cmp.Or(sizes[a]-sizes[b], a-b) }) {
-		if left -= sizes[g]; n > 0 && left < 0 {
-			delete(sizes, g)
-		}
-	}
-	s.items = make(map[K]Change[K, V])
-	taken := all[:0]
-	for i, c := range all {
-		if _, ok := sizes[groups[i]]; ok {
-			taken = append(taken, c)
-		} else {
-			s.items[c.Key] = c
-		}
-	}
-	return taken
+// takeSome takes some changes, at least one, and keeps the others. Both are in order.
+func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Change[K, V]) (now, later []Change[K, V])) []Change[K, V] {
+	now, later := divide(s.take(compare))
+	s.add(later)
+	slices.SortFunc(now, func(a, b Change[K, V]) int { return compare(a.Key, b.Key) })
+	return now
 }
 
-// join numbers the groups of changes: those with a common move are in one.
-func join[K comparable, V any](all []Change[K, V], d Divisible[V]) []int {
-	groups, last := make([]int, len(all)), make(map[uint64]int)
-	for i := range all {
-		groups[i] = i
-		if d == nil {
-			continue
-		}
-		for move := range d.Moves(all[i].Old, all[i].New) {
-			if j, ok := last[move]; ok && groups[j] != groups[i] {
-				from := groups[j]
-				for n := range i {
-					if groups[n] == from {
-						groups[n] = groups[i]
-					}
-				}
-			}
-			last[move] = i
+// smallest returns the smallest changes, at least one, up to a total size, and the others.
+func smallest[K comparable, V any](all []Change[K, V], most int, size func(*Change[K, V]) int) (now, later []Change[K, V]) {
+	slices.SortStableFunc(all, func(a, b Change[K, V]) int { return size(&a) - size(&b) })
+	n := 0
+	for ; n < len(all); n++ {
+		if most -= size(&all[n]); n > 0 && most < 0 {
+			break
 		}
 	}
-	return groups
+	return all[:n], all[n:]
 }
 
 // take returns the changes in order, and empties the set.

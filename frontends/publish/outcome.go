@@ -141,13 +141,14 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// setCommitted notes that everything rendered is in force, unless another update of it follows.
+// setCommitted notes that everything rendered is in force, except what another update of it follows for.
 func (l *loop[K, V]) setCommitted() {
-	if l.moreStages() {
-		return
-	}
-	status := l.Status()
+	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {
+		if more && (c.New == nil || l.staged.Waits(c.Key)) {
+			l.uncommitted.add([]Change[K, V]{c})
+			return true
+		}
 		_, held := l.held[c.Key]
 		return held
 	})

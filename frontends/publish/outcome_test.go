@@ -327,22 +327,3 @@ func TestDivided(t *testing.T) {
 		t.Errorf("an item that was removed in parts is %+v", o)
 	}
 }
-
-// TestJoined has two large items of which one takes over from the other: they are in one update.
-func TestJoined(t *testing.T) {
-	agg, n := publishtest.New(t), newNames()
-	n.portion, n.divides = 10, true
-	run(t, n, agg)
-	await(t, "the empty snapshot", func() bool { return n.p.Status().Published })
-	var updates []string
-	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
-		updates = append(updates, fmt.Sprint(len(elements)))
-		return nil
-	})
-	n.want(map[string]string{"a": strings.Repeat("x", 20), "b": "z", "c": strings.Repeat("x", 20), "d": strings.Repeat("y", 15)})
-	await(t, "all", func() bool { return len(agg.Elements()) == 4 && n.backlog.Oldest().IsZero() })
-	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "1 2 2 4" {
-		t.Errorf("the updates have %s items, want 1 2 2 4", got)
-	}
-}

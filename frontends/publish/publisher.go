@@ -152,8 +152,8 @@ type loop[K comparable, V any] struct {
 	// parts, cleaner, staged and divisible are the Renderer, or nil if it is not one.
 	parts     Parts[V]
 	cleaner   Cleaner
-	staged    Staged
-	divisible Divisible[V]
+	staged    Staged[K]
+	divisible Divisible[K, V]
 	// snapshot is true if the next update must be a snapshot: the first one, and the
 	// one after an update whose outcome is not known.
 	snapshot bool
@@ -188,8 +188,8 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined[V]), held: make(map[K]struct{}), partial: make(map[K]struct{}), frozen: make(map[string]time.Time)}
 	l.parts, _ = p.cfg.Renderer.(Parts[V])
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
-	l.staged, _ = p.cfg.Renderer.(Staged)
-	l.divisible, _ = p.cfg.Renderer.(Divisible[V])
+	l.staged, _ = p.cfg.Renderer.(Staged[K])
+	l.divisible, _ = p.cfg.Renderer.(Divisible[K, V])
 	return l
 }
 
@@ -234,19 +234,15 @@ func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items)
 // portion returns the changes of the next update.
 func (l *loop[K, V]) portion() []Change[K, V] {
 	most := l.cfg.Portion
-	if l.snapshot {
-		most = 0
+	if l.snapshot || most == 0 {
+		return l.pending.take(l.cfg.Compare)
 	}
-	out := l.pending.takeSome(l.cfg.Compare, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) }, l.divisible)
-	if l.divisible == nil || most == 0 || len(out) != 1 || l.leftOut[out[0].Key] != nil {
-		return out
-	}
-	c := &out[0]
-	if next := l.divisible.Step(c.Old, c.New, most); next != c.New {
-		l.pending.add([]Change[K, V]{{Key: c.Key, Old: next, New: c.New}})
-		c.New = next
-	}
-	return out
+	return l.pending.takeSome(l.cfg.Compare, func(all []Change[K, V]) (now, later []Change[K, V]) {
+		if l.divisible != nil {
+			return l.divisible.Divide(all, most)
+		}
+		return smallest(all, most, func(c *Change[K, V]) int { return 1 + l.size(c.Old) + l.size(c.New) })
+	})
 }
 
 // checkAnswered reports that everything known is in force, if that is so.

@@ -133,33 +133,30 @@ func (n *names) Committed(items []Change[string, string]) {
 
 func (n *names) Size(value *string) int { return len(*value) }
 
-// Moves has items with the same last letter take over from each other.
-func (n *names) Moves(old, now *string) map[uint64]struct{} {
-	out := make(map[uint64]struct{})
-	for _, v := range []*string{old, now} {
-		if n.divides && v != nil {
-			out[uint64((*v)[len(*v)-1])] = struct{}{}
+// Divide divides the smallest item by letters, if it is alone.
+func (n *names) Divide(all []Change[string, string], most int) (now, later []Change[string, string]) {
+	length := func(v *string) int {
+		if v == nil {
+			return 0
 		}
+		return len(*v)
 	}
-	return out
-}
-
-// Step divides items by letters.
-func (n *names) Step(old, now *string, most int) *string {
-	had := 0
-	if old != nil {
-		had = len(*old)
+	now, later = smallest(all, most, func(c *Change[string, string]) int { return 1 + length(c.Old) + length(c.New) })
+	if !n.divides || len(now) != 1 {
+		return now, later
 	}
-	var step string
-	switch {
-	case n.divides && now == nil && had > most:
-		step = (*old)[:had-most]
-	case n.divides && now != nil && len(*now) > had+most:
-		step = (*now)[:had+most]
+	c, step := &now[0], ""
+	switch had := length(c.Old); {
+	case c.New == nil && had > most:
+		step = (*c.Old)[:had-most]
+	case c.New != nil && len(*c.New) > had+most:
+		step = (*c.New)[:had+most]
 	default:
-		return now
+		return now, later
 	}
-	return &step
+	later = append(slices.Clone(later), Change[string, string]{Key: c.Key, Old: &step, New: c.New})
+	c.New = &step
+	return now, later
 }
 
 func (n *names) LeftOut() map[string]error { return nil }

@@ -61,19 +61,21 @@ type Renderer[K comparable, V any] interface {
 type Cleaner interface {
 	// Idle reports whether there are objects without a use.
 	Idle() bool
-	// Cleanup returns the patch that removes them, nil if there are none.
+	// Cleanup returns the patch that removes them, or some if there are very many, nil if there
+	// are none.
 	Cleanup() *weftv1.Patch
 }
 
 // Staged is implemented by a Renderer whose content needs several updates, one after the
 // other, because the kernel puts the parts of one update in force in an order of its own:
-// for example first a set with its elements, and then the rules that name it. What is
-// rendered counts as in force with the last of them.
-type Staged interface {
+// for example first a set with its elements, and then the rules that name it.
+type Staged[K comparable] interface {
 	// Pending reports whether Render without items has something to send, once the update
 	// before is committed. That update follows at once, together with what changed
 	// meanwhile, and Config.MinInterval does not apply.
 	Pending() bool
+	// Waits reports whether an item that is rendered needs another update to be in force.
+	Waits(key K) bool
 }
 
 // Parts is implemented by a Renderer whose fragment consists of parts that can be left as
@@ -93,13 +95,11 @@ type Parts[V any] interface {
 
 // Divisible is implemented by a Renderer of items that take things over from each other, such as
 // an address, or that can be so large that one item needs several updates.
-type Divisible[V any] interface {
-	// Moves returns hashes of the things that only one of two values has. Items with a common move
-	// are in one update. A value may be nil.
-	Moves(old, now *V) map[uint64]struct{}
-	// Step returns now, or if now differs from old by more than a size, a value between them, which
-	// has what both have. A value may be nil.
-	Step(old, now *V, most int) *V
+type Divisible[K comparable, V any] interface {
+	// Divide returns the changes that the next update has, at least one, up to about a size, and
+	// those that follow it. An item may be in both: its New in now and Old in later is then a value
+	// between. What an item takes over from another changes in one update.
+	Divide(all []Change[K, V], most int) (now, later []Change[K, V])
 }
 
 // Observer is told what happens. It is called by the goroutine of Run, and must not

@@ -14,7 +14,7 @@ import (
 type oneByOne struct {
 	*names
 	queue []Change[string, string]
-	// early is how many items were reported as committed while others were pending.
+	// early is how many items were reported as committed before their update.
 	early int
 }
 
@@ -33,15 +33,19 @@ func (o *oneByOne) Render(items []Change[string, string], patch bool) Update {
 
 func (o *oneByOne) Pending() bool { return len(o.queue) > 0 }
 
+func (o *oneByOne) Waits(key string) bool {
+	return slices.ContainsFunc(o.queue, func(c Change[string, string]) bool { return c.Key == key })
+}
+
 func (o *oneByOne) Committed(items []Change[string, string]) {
-	if o.Pending() {
-		o.early += len(items)
+	if len(items) > 1 {
+		o.early += len(items) - 1
 	}
 	o.names.Committed(items)
 }
 
 // TestStages sends the updates of a change at once, whatever the interval between two
-// changes is, and reports the items with the last of them.
+// changes is, and reports each item with its own.
 func TestStages(t *testing.T) {
 	agg, o := publishtest.New(t), &oneByOne{names: newNames()}
 	ready := make(chan struct{})
@@ -63,7 +67,7 @@ func TestStages(t *testing.T) {
 			t.Error(err)
 		}
 		if o.early > 0 || o.settled != 1 {
-			t.Errorf("%d items were reported before the last update, everything was in force %d times", o.early, o.settled)
+			t.Errorf("%d items were reported before their update, everything was in force %d times", o.early, o.settled)
 		}
 	}()
 	await(t, "the empty snapshot", func() bool { return p.Status().Published })

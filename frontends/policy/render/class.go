@@ -62,25 +62,31 @@ func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
 }
 
 // classChain returns the chain that judges the packets of pods with these policies, nil if
-// there are none. Such pods share it, and all packets that get there end there.
-func (t *table) classChain(ids []model.PolicyID, d model.Direction) *object {
+// there are none. Such pods share it, and all packets that get there end there. With isolate, it
+// has nothing of the policies, and drops.
+func (t *table) classChain(ids []model.PolicyID, d model.Direction, isolate bool) *object {
 	if len(ids) == 0 {
 		return nil
 	}
 	names := policyNames(ids)
 	memo := d.String() + " " + names
-	if o := t.classes[memo]; o != nil {
+	if o := t.classes[memo]; o != nil && !isolate {
 		return o
 	}
 	b := &chainBuilder{table: t, direction: d}
 	var none model.PolicyID
-	if admin := ofTier(ids, model.TierAdmin); len(admin) > 0 {
+	if admin := ofTier(ids, model.TierAdmin); len(admin) > 0 && !isolate {
 		b.jump(t.tierChain(admin, d))
 	}
 	b.add(none, "", match{text: t.family.source + separator + t.family.destination + " @" + setSelf}, match{text: b.accept()})
-	if isolating := ofTier(ids, model.TierNetworkPolicy); len(isolating) > 0 {
+	if isolating := ofTier(ids, model.TierNetworkPolicy); len(isolating) > 0 || isolate {
 		for _, id := range isolating {
-			b.jump(t.policyChain(id, d))
+			if !isolate {
+				b.jump(t.policyChain(id, d))
+			}
+		}
+		if len(isolating) == 0 {
+			isolating = ids
 		}
 		about := policyNames(isolating) + " " + d.String()
 		b.log(none, policyNames(isolating))
@@ -93,7 +99,9 @@ func (t *table) classChain(ids []model.PolicyID, d model.Direction) *object {
 		b.add(none, "", match{text: b.accept()})
 	}
 	o := b.chain(d.String(), "", names)
-	t.classes[memo] = o
+	if !isolate {
+		t.classes[memo] = o
+	}
 	return o
 }
 

@@ -65,7 +65,9 @@
 //
 // The rules of a NetworkPolicy with more than 100 rules that have the same ports are
 // joined. If there are still more than 100, a map from the port leads to the chain of the
-// rules for it. A policy with more than 20,000 rules after that is left out, and LeftOut
+// rules for it. Chains and sets are declared up to about 4,096 in a patch, those of the present
+// change first. Pods move to them with the last ones. A pod without a chain gets one that accepts
+// nothing until then. A policy with more than 20,000 rules after that is left out, and LeftOut
 // says so.
 //
 // # Fail closed

@@ -62,7 +62,9 @@ func TestLargePolicies(t *testing.T) {
 			}
 			f.policy("shop/large", nil, nil)
 			f.finish()
-			f.rules.patch(t, f.r.Cleanup())
+			for p := f.r.Cleanup(); p != nil; p = f.r.Cleanup() {
+				f.rules.patch(t, p)
+			}
 			f.compare()
 			if got := len(f.rules["ip"].chains); got != 3 {
 				t.Errorf("%d chains are left", got)
@@ -151,5 +153,43 @@ func TestPortSpans(t *testing.T) {
 	}
 	if _, ok := portSpans(wide, model.TCP); ok {
 		t.Error("1,000 overlapping rules are not too many")
+	}
+}
+
+// TestLargePolicyInPortions declares a large policy in several updates, between which a small one
+// is in force. A pod that had no chain is isolated meanwhile, and one that had keeps it.
+func TestLargePolicyInPortions(t *testing.T) {
+	const before, fresh = "10.0.0.1", "10.0.0.2"
+	f := newFixture(t)
+	f.policy("shop/large", manyBlocks(1, func(_ int, r *model.Rule) { r.AllPorts = true }), nil)
+	f.pod("shop/before", before, []string{"shop/large"}, nil)
+	f.finish()
+	was := f.target(mapIngress, before)
+	f.policy("shop/large", manyBlocks(10_000, func(i int, r *model.Rule) { r.Ports = ports(fmt.Sprintf("tcp %d", 1+i)) }), nil)
+	f.pod("shop/fresh", fresh, []string{"shop/large"}, nil)
+	f.update()
+	isolated := strings.TrimPrefix(f.target(mapIngress, fresh), "goto ")
+	rules := f.rules["ip"].chains[isolated].GetRules()
+	if len(rules) == 0 || rules[len(rules)-1].GetText() == "" || !strings.HasSuffix(rules[len(rules)-1].GetText(), "drop") {
+		t.Fatalf("the new pod leads to %q with the rules %v", isolated, rules)
+	}
+	large, small := policyID("shop/large"), policyID("shop/small")
+	portions := 0
+	for ; f.r.Pending(); portions++ {
+		if got := f.target(mapIngress, before); got != was || !f.r.Waits(large) {
+			t.Fatalf("after %d portions the pod leads to %q, want %q; the policy waits: %t", portions, got, was, f.r.Waits(large))
+		}
+		if portions == 1 {
+			f.policy("shop/small", manyBlocks(1, func(_ int, r *model.Rule) { r.AllPorts = true }), nil)
+			f.pod("shop/other", "10.0.0.3", []string{"shop/small"}, nil)
+		}
+		f.update()
+		if portions == 1 && (f.target(mapIngress, "10.0.0.3") == "" || f.policyRules("policy-") == 0 || f.r.Waits(small)) {
+			t.Error("a small policy waits for a large one")
+		}
+		f.compare()
+	}
+	if got := f.target(mapIngress, before); got == was || got != f.target(mapIngress, fresh) || f.r.Waits(large) || portions < 4 {
+		t.Errorf("after %d portions the pod leads to %q", portions, got)
 	}
 }

@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// manyMembers is how many new members a set gets in one patch at most.
+	// manyMembers is how many new members a set gets in one patch at most, manyObjects about how
+	// many objects, with their rules and elements, are declared in one.
 	manyMembers = 4096
+	manyObjects = 4096
 	// separator separates the parts of a key.
 	separator = " . "
 )

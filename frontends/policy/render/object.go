@@ -2,9 +2,11 @@ package render
 
 import (
 	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"google.golang.org/protobuf/proto"
 )
 
 // object is a chain, a set or a counter that exists while something uses it. Its content
@@ -15,7 +17,7 @@ type object struct {
 	name     string
 	identity identity
 	// uses counts the objects and elements of pods that need this one. It is declared in
-	// the kernel from its first use until Cleanup.
+	// the kernel soon after its first use, until Cleanup.
 	uses     int
 	declared bool
 	// rejected is true if the update that declares it was rejected, perhaps because of it.
@@ -33,9 +35,9 @@ type object struct {
 	owners []model.PolicyID
 }
 
-// full reports whether the sets that a chain leads to have all their members.
+// full reports whether a chain is declared, and the sets that it leads to have all their members.
 func (o *object) full() bool {
-	if o.members != nil && o.members.missing > 0 {
+	if !o.declared || o.members != nil && o.members.missing > 0 {
 		return false
 	}
 	for _, n := range o.needs {
@@ -51,9 +53,10 @@ type objects struct {
 	byName map[string]*object
 	// created are those that the present update has made: some turn out to be needless.
 	created []*object
-	// fresh are those that came into use and are not declared, idle those that are declared
-	// and have no use.
+	// fresh are those that came into use and are not declared, the first of them (later) before
+	// the present update; idle are those that are declared and have no use.
 	fresh []*object
+	later int
 	idle  map[*object]struct{}
 	// sent are those that no commit has yet.
 	sent []*object
@@ -140,27 +143,48 @@ func (s *objects) answered(rejected bool) {
 	}
 }
 
-// takeFresh returns the objects to declare, and forgets those that have lost their use
-// before they were declared.
-func (s *objects) takeFresh() []*object {
-	var out []*object
-	for _, o := range s.fresh {
+// size returns about how much the kernel has to do for an object: a rule or an element of a map
+// of verdicts needs another object or two.
+func (o *object) size() int { return 1 + len(o.needs) }
+
+// declareFresh declares objects that came into use, up to a size: those of the present update
+// before those that are left of earlier ones. It forgets those that have lost their use.
+func (t *table) declareFresh(p *patch, most int) {
+	fresh := slices.Concat(t.fresh[t.later:], t.fresh[:t.later])
+	t.fresh = nil
+	for _, o := range fresh {
 		switch {
-		case o.declared:
-		case o.uses > 0:
-			o.declared = true
-			out, s.sent = append(out, o), append(s.sent, o)
-		default:
-			s.forget(o)
+		case o.uses == 0 && !o.declared:
+			t.forgetUnused(o)
+		case most > 0:
+			most -= t.declare(p, o)
+		case !o.declared:
+			t.fresh = append(t.fresh, o)
 		}
 	}
-	for _, o := range s.created {
+	for _, o := range t.created {
 		if o.uses == 0 && !o.declared && o.members == nil {
-			s.forget(o)
+			t.forget(o)
 		}
 	}
-	s.fresh, s.created = nil, nil
-	return out
+	t.later, t.created = len(t.fresh), nil
+}
+
+// declare declares an object after those that it needs, and returns their size.
+func (t *table) declare(p *patch, o *object) int {
+	if o.declared {
+		return 0
+	}
+	size := o.size()
+	for _, n := range o.needs {
+		size += t.declare(p, n)
+	}
+	o.declared, t.sent = true, append(t.sent, o)
+	if !t.left.adopt(o) {
+		p.declare(o)
+	}
+	t.work++
+	return size
 }
 
 // forget removes an object without a use. A set of pods stays while the model has it.

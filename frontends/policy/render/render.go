@@ -150,11 +150,27 @@ func (r *Renderer) Pending() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.tables {
-		if len(t.unsent)+len(t.unsentPods)+len(t.recheck.changed) > 0 || t.hookReason() != t.reason {
+		if len(t.fresh)+len(t.unsent)+len(t.unsentPods)+len(t.recheck.changed) > 0 || t.hookReason() != t.reason {
 			return true
 		}
 	}
 	return !due.IsZero() && !r.cfg.Now().Before(due)
+}
+
+// Waits reports whether a pod that a policy applies to waits for another Update.
+func (r *Renderer) Waits(id model.PolicyID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid := range r.users[id] {
+		for _, a := range r.pods[uid].Addresses {
+			for _, t := range r.tables {
+				if _, waits := t.unsentPods[a]; waits {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // Due returns when Pending becomes true because an address need not be rechecked any

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func (r *Renderer) compareWithPrevious() {
 		if t.previous != nil {
 			t.compareWithPrevious(r.cfg.Now().Add(r.cfg.RecheckFor))
 			// What differs is in the snapshot that is made now.
-			t.flush(&patch{})
+			t.flush(&patch{}, math.MaxInt)
 		}
 	}
 }

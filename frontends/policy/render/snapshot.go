@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -111,7 +112,8 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// Cleanup returns the patch that removes objects without a use, nil if there are none.
+// Cleanup returns the patch that removes objects without a use, or some if there are very many,
+// nil if there are none.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,10 +136,16 @@ func (t *table) cleanup() *weftv1.TablePatch {
 		delete(t.hooks.declared, name)
 	}
 	t.hooks.idle = make(map[string]struct{})
-	idle := slices.SortedFunc(maps.Keys(t.objects.idle), func(a, b *object) int { return strings.Compare(a.name, b.name) })
-	idle = append(t.left.sorted(), idle...)
-	t.left = nil
+	idle := slices.AppendSeq(t.left.sorted(), maps.Keys(t.objects.idle))
+	slices.SortFunc(idle, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(a.removal(), b.removal()), strings.Compare(a.name, b.name))
+	})
+	most := manyObjects
 	for _, o := range idle {
+		if most <= 0 {
+			break
+		}
+		most -= o.size()
 		switch c := o.content.(type) {
 		case *weftv1.Chain:
 			out.DeleteChains = append(out.DeleteChains, o.name)
@@ -146,11 +154,23 @@ func (t *table) cleanup() *weftv1.TablePatch {
 		default:
 			out.DeleteSets = append(out.DeleteSets, o.name)
 		}
-		if o.members != nil && o.members.gone {
-			t.forgetSet(o)
+		if t.left[o.name] == o {
+			delete(t.left, o.name)
 		} else {
-			t.forget(o)
+			t.forgetUnused(o)
 		}
 	}
 	return out
+}
+
+// naming are the prefixes of the objects that name others, in an order in which they can be removed.
+var naming = []string{mapIngress, mapEgress, "admin", "baseline", "policy", "dispatch", "ports", "deny"}
+
+// removal returns the place of an object in an order in which objects can be removed.
+func (o *object) removal() int {
+	prefix, _, _ := strings.Cut(o.name, "-")
+	if n := slices.Index(naming, prefix); n >= 0 {
+		return n
+	}
+	return len(naming)
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.compareWithPrevious()
-	patches := r.update(&c)
+	patches := r.update(&c, manyObjects)
 	var out publish.Update
 	p := &weftv1.Patch{Fragment: Fragment}
 	for i, t := range r.tables {
@@ -49,10 +50,10 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 func (r *Renderer) Load(c model.Changes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.update(&c)
+	r.update(&c, math.MaxInt)
 }
 
-func (r *Renderer) update(c *model.Changes) []patch {
+func (r *Renderer) update(c *model.Changes, most int) []patch {
 	if c.Node != nil {
 		r.node = *c.Node
 	}
@@ -78,7 +79,7 @@ func (r *Renderer) update(c *model.Changes) []patch {
 	patches := make([]patch, len(r.tables))
 	for i, t := range r.tables {
 		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
-		t.flush(&patches[i])
+		t.flush(&patches[i], most)
 		if len(t.classes) > 0 {
 			t.classes = make(map[string]*object)
 		}
@@ -189,7 +190,7 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 			}
 			t.owners[a] = pod.UID
 			for d := range model.NumDirections {
-				t.want(d, a, t.classChain(pod.Policies[d], d), name)
+				t.want(d, a, t.classChain(pod.Policies[d], d, false), name)
 			}
 		}
 	}
@@ -221,7 +222,7 @@ func (t *table) changeSet(c *model.SetChange) {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {
 			o.members.remove()
-			if !o.declared {
+			if !o.declared && o.uses == 0 {
 				t.forgetSet(o)
 			}
 		}
@@ -256,6 +257,15 @@ func (t *table) newSet(s *model.Set) *object {
 	})
 	t.sets[s.ID] = o
 	return o
+}
+
+// forgetUnused removes an object that the kernel does not have.
+func (t *table) forgetUnused(o *object) {
+	if o.members != nil && o.members.gone {
+		t.forgetSet(o)
+	} else {
+		t.forget(o)
+	}
 }
 
 // forgetSet removes a set that the kernel and the model do not have.
@@ -293,14 +303,10 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	}
 }
 
-// flush fills the patch with what differs between the kernel and what is wanted.
-func (t *table) flush(p *patch) {
-	for _, o := range t.takeFresh() {
-		if !t.left.adopt(o) {
-			p.declare(o)
-		}
-		t.work++
-	}
+// flush fills the patch with what differs between the kernel and what is wanted. It declares
+// objects up to a size.
+func (t *table) flush(p *patch, most int) {
+	t.declareFresh(p, most)
 	t.flushMembers(p)
 	t.flushPods(p)
 	t.flushPodCIDRs(p)
@@ -318,6 +324,9 @@ func (t *table) flush(p *patch) {
 func (t *table) flushMembers(p *patch) {
 	sets := slices.SortedFunc(maps.Keys(t.unsent), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	for _, o := range sets {
+		if !o.declared {
+			continue
+		}
 		add, remove := o.members.flush()
 		for _, m := range remove {
 			p.remove(o.name, o.members.key(m))
@@ -333,7 +342,8 @@ func (t *table) flushMembers(p *patch) {
 }
 
 // flushPods changes the elements of pods. The chain of a pod that has one changes only
-// when the sets of the new chain are full; a pod that has none gets it at once.
+// when the sets of the new chain are full; a pod that has none gets it at once, or if it is not
+// declared yet, one that isolates the pod.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -377,7 +387,7 @@ func setMember(of map[netip.Addr]struct{}, a netip.Addr, member bool) {
 	}
 }
 
-// flushEntry changes the element of an address, and reports whether it is as wanted.
+// flushEntry changes the element of an address, and reports whether what it leads to is as wanted.
 func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 	e := t.entries[d][a]
 	switch {
@@ -391,17 +401,22 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 		delete(t.entries[d], a)
 		return true
 	case e.wanted == e.sent && e.pod == e.sentPod:
-		return true
+		return e.wanted.full()
 	case e.sent != nil && e.sent != e.wanted && !e.wanted.full():
 		return false
 	}
-	p.add(mapNames[d], &weftv1.Element{Key: a.String(), Value: "goto " + e.wanted.name, Comment: e.pod})
-	t.use(e.wanted)
+	next := e.wanted
+	if !next.declared {
+		next = t.classChain(t.pods[t.owners[a]].Policies[d], d, true)
+		t.declare(p, next)
+	}
+	p.add(mapNames[d], &weftv1.Element{Key: a.String(), Value: "goto " + next.name, Comment: e.pod})
+	t.use(next)
 	if e.sent != nil {
 		t.release(e.sent)
 	}
-	e.sent, e.sentPod = e.wanted, e.pod
-	return true
+	e.sent, e.sentPod = next, e.pod
+	return next == e.wanted && next.full()
 }
 
 // flushPodCIDRs changes the addresses of pods of this node, for StartDeny.

@@ -191,7 +191,9 @@ func (a *affinity) used() bool { return a.shape.lists != [numLists]bool{} }
 func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
 	t := r.tables[is.family]
 	for l := range numLists {
-		switch had, has := was.shape.lists[l], is.shape.lists[l]; {
+		had, has := was.shape.lists[l], is.shape.lists[l]
+		t.affinityMaps += index(has) - index(had)
+		switch {
 		case had && has:
 			r.work += p.members(is.setName(l), was.endpoints[l], is.endpoints[l])
 		case p.discard:

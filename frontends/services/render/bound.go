@@ -33,15 +33,31 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 	return maps.Clone(r.leftOut)
 }
 
-// affinityPortSize is what a port with session affinity and endpoints adds to the size: the kernel takes as
-// long for its maps as for so many elements, and longer if the table has tens of thousands of them.
-const affinityPortSize = 64
+const (
+	// affinityPortSize is what a port with session affinity and endpoints adds to the size: the
+	// kernel takes as long for its maps as for so many elements.
+	affinityPortSize = 64
+	// slowerMaps is how many maps in a table make one more cost an element more: the kernel
+	// compares the names of all to find one.
+	slowerMaps = 16
+)
 
 // Size implements publish.Renderer: the listeners of a Service, and their endpoints.
 func (r *Renderer) Size(s *model.Service) int {
 	n := 1
-	r.each(s, func(p *model.Port, f model.Family) {
-		n += index(s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0)*affinityPortSize + (1+len(p.External[f]))*(1+p.Backends[f].Cluster.Len())
+	for i := range s.Ports {
+		n += r.portSize(s, &s.Ports[i], false)
+	}
+	return n
+}
+
+// portSize returns the size of a port; present includes what depends on the other ports that there are.
+func (r *Renderer) portSize(s *model.Service, p *model.Port, present bool) (n int) {
+	r.eachFamily(s, p, func(p *model.Port, f model.Family) {
+		if s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0 {
+			n += affinityPortSize + index(present)*r.tables[f].affinityMaps/slowerMaps
+		}
+		n += (1 + len(p.External[f])) * (1 + p.Backends[f].Cluster.Len())
 	})
 	return n
 }

@@ -96,10 +96,15 @@ func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions)
 // each calls f for the ports of a Service in its families.
 func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	for i := range s.Ports {
-		for fam := range model.NumFamilies {
-			if r.cfg.Families[fam] && s.ClusterIPs[fam].IsValid() {
-				f(&s.Ports[i], fam)
-			}
+		r.eachFamily(s, &s.Ports[i], f)
+	}
+}
+
+// eachFamily calls f for a port in the families of its Service, unless it is nil.
+func (r *Renderer) eachFamily(s *model.Service, p *model.Port, f func(*model.Port, model.Family)) {
+	for fam := range model.NumFamilies {
+		if p != nil && r.cfg.Families[fam] && s.ClusterIPs[fam].IsValid() {
+			f(p, fam)
 		}
 	}
 }
@@ -107,9 +112,23 @@ func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 // size returns the number of listeners of a Service.
 func (r *Renderer) size(s *model.Service) (n int) {
 	r.each(s, func(p *model.Port, f model.Family) {
-		n += index(p.ClusterIPs[f].IsValid()) + len(p.External[f]) + index(p.NodePort != 0)
+		listen(p, f, func(netip.Addr, uint16, *model.External) { n++ })
 	})
 	return n
+}
+
+// listen calls f for the addresses and numbers of a port's listeners in one family; e is that of an
+// external address.
+func listen(p *model.Port, fam model.Family, f func(addr netip.Addr, number uint16, e *model.External)) {
+	if ip := p.ClusterIPs[fam]; ip.IsValid() {
+		f(ip, p.Number, nil)
+	}
+	for i := range p.External[fam] {
+		f(p.External[fam][i].Addr, p.Number, &p.External[fam][i])
+	}
+	if p.NodePort != 0 {
+		f(netip.Addr{}, p.NodePort, nil)
+	}
 }
 
 // port builds the listeners of a port in one family.
@@ -120,31 +139,23 @@ func (b *builder) port(p *model.Port, f model.Family) {
 		a = &affinity{family: f, protocol: p.Protocol, name: affinityName(s.Name, p), shape: shape{timeout: s.Affinity}}
 	}
 	from := len(b.out.listeners)
-	add := func(addr netip.Addr, number uint16, inside bool, sources []netip.Prefix) {
+	listen(p, f, func(addr netip.Addr, number uint16, e *model.External) {
+		inside := e == nil && addr.IsValid()
 		w := want{backends: &p.Backends[f], inside: inside, local: !inside && s.ExternalLocal}
 		if inside && s.InternalLocal {
 			w.main = byLocal
+		}
+		var sources []netip.Prefix
+		if ranges := s.SourceRanges[f]; e != nil && e.LoadBalancer && ranges != nil {
+			// An empty list allows no source, and no list allows all.
+			sources = append([]netip.Prefix{}, prefixes(ranges, f)...)
 		}
 		b.wants = append(b.wants, w)
 		b.out.listeners = append(b.out.listeners, listener{
 			key:  listenerKey{addr: addr, port: number, protocol: p.Protocol, family: f},
 			port: p.Name, list: w.main, sources: sources, sticky: a,
 		})
-	}
-	if ip := p.ClusterIPs[f]; ip.IsValid() {
-		add(ip, p.Number, true, nil)
-	}
-	for _, e := range p.External[f] {
-		var sources []netip.Prefix
-		if ranges := s.SourceRanges[f]; e.LoadBalancer && ranges != nil {
-			// An empty list allows no source, and no list allows all.
-			sources = append([]netip.Prefix{}, prefixes(ranges, f)...)
-		}
-		add(e.Addr, p.Number, false, sources)
-	}
-	if p.NodePort != 0 {
-		add(netip.Addr{}, p.NodePort, false, nil)
-	}
+	})
 	if a != nil && len(b.out.listeners) > from {
 		b.out.affinities = append(b.out.affinities, a)
 	}

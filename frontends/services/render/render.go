@@ -49,6 +49,8 @@ type table struct {
 	// are in use.
 	picks onDemand[verdict]
 	hooks onDemand[role]
+	// affinityMaps is the number of maps of session affinity.
+	affinityMaps int
 	// idleChains are the names of chains of session affinity without a use, which are
 	// empty.
 	idleChains map[string]struct{}

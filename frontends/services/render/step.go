@@ -2,66 +2,199 @@ package render
 
 import (
 	"cmp"
-	"hash/maphash"
+	"net/netip"
 	"slices"
+	"strings"
 
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Moves implements publish.Divisible: the listeners that only one of two forms of a Service has.
-func (r *Renderer) Moves(old, now *model.Service) map[uint64]struct{} {
-	out := make(map[uint64]struct{})
-	for _, s := range []*model.Service{old, now} {
-		b := builder{Renderer: r, service: cmp.Or(s, r.none.service), out: &rendered{}}
-		r.each(b.service, b.port)
-		for i := range b.out.listeners {
-			move := maphash.Comparable(r.owners.seed, b.out.listeners[i].key)
-			if _, both := out[move]; both {
-				delete(out, move)
-			} else {
-				out[move] = struct{}{}
-			}
-		}
-	}
-	return out
+// change is the change of a Service.
+type change = publish.Change[model.Key, model.Service]
+
+// division is a change in pieces.
+type division struct {
+	change
+	// was and is are the forms that are rendered.
+	was, is *model.Service
+	// alike is true if ports of both can be in one Service. Otherwise those of was leave first.
+	alike  bool
+	pieces []piece
+	size   int
 }
 
-// Step implements publish.Divisible: its first ports are those of now, and the others those of old.
-// If the Service as a whole differs, the ports of old leave first.
-func (r *Renderer) Step(old, now *model.Service, most int) *model.Service {
-	was, is := cmp.Or(old, r.none.service), cmp.Or(now, r.none.service)
-	size := r.Size(was) + r.Size(is)
-	if size <= most || check(now) != nil {
-		return now
+// piece is a port before a change, after it, or both if they replace each other.
+type piece struct {
+	of      *division
+	was, is *model.Port
+	size    int
+	// taken is true if it is in the next update, or nothing of it changes.
+	taken bool
+	in    *bundle
+}
+
+// bundle has the pieces that hand listeners over to each other.
+type bundle struct {
+	pieces []*piece
+	// rank is the size of the smallest of the Services.
+	rank, size int
+}
+
+// Divide implements publish.Divisible. It divides Services into ports: those that hand listeners
+// over to each other are in one update, and those of small Services come first.
+func (r *Renderer) Divide(all []change, most int) (now, later []change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	divisions, total := make([]*division, len(all)), 0
+	for i, c := range all {
+		divisions[i] = r.divide(c)
+		total += divisions[i].size
 	}
-	out := *is
-	if joint := alike(was, is); now == nil || !joint && r.Size(was) > most {
-		out, is = *was, r.none.service
-	} else if !joint {
-		was = r.none.service
+	if total <= most {
+		return all, nil
 	}
-	ports, n := max(len(was.Ports), len(is.Ports)), 0
-	for n < min(len(was.Ports), len(is.Ports)) && was.Ports[n].Equal(&is.Ports[n]) {
-		n++
-	}
-	// The ports of a Service are about as large as each other.
-	if n += max(1, ports*most/size); n >= ports {
-		return now
-	}
-	out.Ports = slices.Concat(is.Ports[:min(n, len(is.Ports))], was.Ports[min(n, len(was.Ports)):])
-	all := r.Moves(old, now)
-	for move := range r.Moves(old, &out) {
-		if _, ok := all[move]; !ok {
-			// A listener goes from port to port.
-			return now
+	for n, b := range r.bundles(divisions) {
+		if most -= b.size; n > 0 && most < 0 {
+			break
+		}
+		for _, p := range b.pieces {
+			p.taken = true
 		}
 	}
-	return &out
+	for _, d := range divisions {
+		switch next := d.next(); next {
+		case d.New:
+			now = append(now, d.change)
+		case d.Old:
+			later = append(later, d.change)
+		default:
+			now = append(now, change{Key: d.Key, Old: d.Old, New: next})
+			later = append(later, change{Key: d.Key, Old: next, New: d.New})
+		}
+	}
+	return now, later
+}
+
+func (r *Renderer) divide(c change) *division {
+	form := func(s *model.Service) *model.Service {
+		if s == nil || check(s) != nil {
+			return r.none.service
+		}
+		return s
+	}
+	d := &division{change: c, was: form(c.Old), is: form(c.New), size: 1}
+	d.alike = d.is != r.none.service && (len(d.was.Ports) == 0 || alike(d.was, d.is))
+	for was, is := d.was.Ports, d.is.Ports; len(was)+len(is) > 0; {
+		p := piece{of: d}
+		order := -1
+		if len(was) == 0 {
+			order = 1
+		} else if d.alike && len(is) > 0 {
+			order = cmp.Or(strings.Compare(was[0].Name, is[0].Name), cmp.Compare(was[0].Protocol, is[0].Protocol))
+		}
+		if order <= 0 {
+			p.was, was = &was[0], was[1:]
+			p.size += r.portSize(d.was, p.was, true)
+		}
+		if order >= 0 {
+			p.is, is = &is[0], is[1:]
+			p.size += r.portSize(d.is, p.is, true)
+		}
+		if p.taken = order == 0 && p.was.Equal(p.is); !p.taken {
+			d.size += p.size
+		}
+		d.pieces = append(d.pieces, p)
+	}
+	return d
 }
 
 // alike reports whether ports of both can be in one Service.
 func alike(a, b *model.Service) bool {
-	n := min(len(a.Ports), len(b.Ports))
-	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
-		slices.EqualFunc(a.Ports[:n], b.Ports[:n], func(a, b model.Port) bool { return a.Name == b.Name && a.Protocol == b.Protocol })
+	for f, ip := range a.ClusterIPs {
+		if ip.IsValid() != b.ClusterIPs[f].IsValid() {
+			return false
+		}
+	}
+	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
+}
+
+// bundles returns the pieces that change, those of the smallest Services first.
+func (r *Renderer) bundles(divisions []*division) []*bundle {
+	at := make(map[listenerKey]*piece)
+	var out []*bundle
+	for _, d := range divisions {
+		for i := range d.pieces {
+			p := &d.pieces[i]
+			if p.taken {
+				continue
+			}
+			p.in = &bundle{pieces: []*piece{p}, rank: d.size, size: p.size}
+			out = append(out, p.in)
+			claim := func(port *model.Port, f model.Family) {
+				listen(port, f, func(addr netip.Addr, number uint16, _ *model.External) {
+					k := listenerKey{addr: addr, port: number, protocol: port.Protocol, family: f}
+					if other := at[k]; other != nil {
+						other.in.join(p.in)
+					}
+					at[k] = p
+				})
+			}
+			r.eachFamily(d.was, p.was, claim)
+			r.eachFamily(d.is, p.is, claim)
+		}
+	}
+	// A Service whose form before leaves first must not take listeners over afterwards.
+	for _, d := range divisions {
+		if !d.alike && slices.ContainsFunc(d.pieces, func(p piece) bool { return p.is != nil && len(p.in.pieces) > 1 }) {
+			for i := range d.pieces {
+				d.pieces[i].in.join(d.pieces[0].in)
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(b *bundle) bool {
+		return b.pieces == nil || len(b.pieces) == 1 && b.pieces[0].was == nil && !b.pieces[0].of.alike
+	})
+	slices.SortStableFunc(out, func(a, b *bundle) int { return cmp.Compare(a.rank, b.rank) })
+	return out
+}
+
+// join moves the pieces of the smaller bundle to the larger one.
+func (b *bundle) join(o *bundle) {
+	if b == o {
+		return
+	}
+	if len(b.pieces) < len(o.pieces) {
+		b, o = o, b
+	}
+	for _, p := range o.pieces {
+		p.in = b
+	}
+	b.pieces, b.rank, b.size = append(b.pieces, o.pieces...), min(b.rank, o.rank), b.size+o.size
+	o.pieces = nil
+}
+
+// next returns the value with the pieces that are taken.
+func (d *division) next() *model.Service {
+	of, ports, moved, left := d.is, []model.Port(nil), false, false
+	for _, p := range d.pieces {
+		port := p.is
+		if p.taken {
+			moved = moved || p.in != nil
+		} else if port, left = p.was, true; !d.alike && port != nil {
+			of = d.was
+		}
+		if port != nil {
+			ports = append(ports, *port)
+		}
+	}
+	if !left {
+		return d.New
+	}
+	if !moved {
+		return d.Old
+	}
+	out := *of
+	out.Ports = ports
+	return &out
 }

@@ -118,7 +118,7 @@ func (r ruleset) have() map[string]bool {
 // in a random order, and each in steps: the result is that of one update, and the listeners
 // that are there before and after are always there.
 func TestPortionsLeadToSnapshot(t *testing.T) {
-	steps, joined := 0, 0
+	steps, portions := 0, 0
 	for seed := range uint64(8) {
 		w := &world{rng: rand.New(rand.NewPCG(seed, 5)), services: make(map[model.Key]*model.Service)}
 		r := mustNew(t, testConfig())
@@ -129,29 +129,31 @@ func TestPortionsLeadToSnapshot(t *testing.T) {
 			whole := mustNew(t, testConfig())
 			whole.Load(model.Changes{Services: w.all()})
 			after := load(t, whole.Snapshot()).have()
-			for len(changes) > 0 {
-				at := w.rng.IntN(len(changes))
-				portion := []model.Change{changes[at]}
-				changes = slices.Delete(changes, at, at+1)
-				for i := 0; i < len(changes); i++ {
-					if slices.ContainsFunc(portion, func(c model.Change) bool { return shareMove(r, &c, &changes[i]) }) {
-						portion, changes = append(portion, changes[i]), slices.Delete(changes, i, i+1)
-						joined++
-						i = -1
-					}
+			pending := make([]change, len(changes))
+			for i, c := range changes {
+				pending[i] = change{Key: c.Name, Old: c.Old, New: c.New}
+			}
+			for len(pending) > 0 {
+				w.rng.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
+				now, later := r.Divide(pending, 1+w.rng.IntN(200))
+				if len(now) == 0 {
+					t.Fatalf("seed %d round %d: of %d changes none is next", seed, round, len(pending))
 				}
-				if len(portion) == 1 {
-					c := &portion[0]
-					if step := r.Step(c.Old, c.New, 1+w.rng.IntN(60)); step != c.New {
-						changes = append(changes, model.Change{Name: c.Name, Old: step, New: c.New})
-						c.New = step
+				var portion []model.Change
+				for _, c := range now {
+					portion = append(portion, model.Change{Name: c.Key, Old: c.Old, New: c.New})
+					if slices.ContainsFunc(later, func(o change) bool { return o.Key == c.Key }) {
 						steps++
 					}
 				}
+				if len(later) > 0 {
+					portions++
+				}
+				pending = later
 				rules.patch(t, r.Update(model.Changes{Services: portion}).Patch)
-				now := rules.have()
+				has := rules.have()
 				for k := range before {
-					if after[k] && !now[k] {
+					if after[k] && !has[k] {
 						t.Errorf("seed %d round %d: %s is absent for a while", seed, round, k)
 					}
 				}
@@ -167,17 +169,7 @@ func TestPortionsLeadToSnapshot(t *testing.T) {
 			}
 		}
 	}
-	if steps < 100 || joined < 100 {
-		t.Errorf("%d steps and %d joined changes: the test is too small", steps, joined)
+	if steps < 100 || portions < 100 {
+		t.Errorf("%d steps in %d portions: the test is too small", steps, portions)
 	}
-}
-
-func shareMove(r *Renderer, a, b *model.Change) bool {
-	moves := r.Moves(a.Old, a.New)
-	for move := range r.Moves(b.Old, b.New) {
-		if _, ok := moves[move]; ok {
-			return true
-		}
-	}
-	return false
 }
