@@ -245,11 +245,14 @@ func (m *Model) setsOf(p *pod, f func(*set)) {
 	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
-// touchAddress marks the pods of this node that have an address.
+// touchAddress marks the pods of this node that have an address, or another one of its
+// interface.
 func (m *Model) touchAddress(a netip.Addr) {
-	for _, p := range m.claimants(a) {
-		if p.local {
-			m.dirtyPods[p.uid] = struct{}{}
+	for _, b := range append(slices.Clip(m.links.at[m.links.of[a]]), a) {
+		for _, p := range m.claimants(b) {
+			if p.local {
+				m.dirtyPods[p.uid] = struct{}{}
+			}
 		}
 	}
 }

@@ -111,6 +111,7 @@ const (
 	mapIngress  = "ingress"
 	mapEgress   = "egress"
 	setSelf     = "self"
+	setLinks    = "links"
 	setSelected = "selected"
 	setRecheck  = "recheck"
 	setPodCIDRs = "pod-cidrs"
@@ -118,6 +119,7 @@ const (
 
 	chainEgressAllowed = "egress-allowed"
 	chainForward       = "forward"
+	chainPrerouting    = "prerouting"
 	chainInput         = "input"
 )
 
@@ -130,6 +132,7 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	sets = []*weftv1.Set{
 		{Name: setSelf, Type: address + separator + address, Comment: "pods with policies, which may reach themselves through a Service"},
 		{Name: setSelected, Type: address, Comment: "pods with policies"},
+		{Name: setLinks, Type: "ifname", Comment: "interfaces of pods with policies"},
 		{Name: setRecheck, Type: address, Comment: "addresses whose established connections are judged again"},
 	}
 	if t.cfg.Start == StartDeny {
@@ -140,13 +143,16 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	for _, name := range mapNames {
 		verdicts = append(verdicts, &weftv1.Set{Name: name, Type: address + " : verdict", Comment: "pods of this node and the chains of their policies"})
 	}
+	for _, name := range mapNames {
+		verdicts = append(verdicts, &weftv1.Set{Name: name + linkSuffix, Type: "ifname : verdict", Comment: "interfaces of pods of this node and the chains of their policies"})
+	}
 	return sets, verdicts
 }
 
 // egressAllowed is where packets go that may leave a pod of this node: perhaps into
 // another one.
 func (t *table) egressAllowed() *weftv1.Chain {
-	return chain(chainEgressAllowed, t.family.destination+" vmap @"+mapIngress, "accept")
+	return chain(chainEgressAllowed, append(t.judged(model.Ingress), "accept")...)
 }
 
 // chain returns the message of a chain.

@@ -19,14 +19,14 @@ type hooks struct {
 
 // hookReason is all that the chains on hooks depend on.
 type hookReason struct {
-	ingress, egress, podCIDRs bool
+	ingress, egress, links, podCIDRs bool
 	// recheck and everything are true if some or all connections are judged again.
 	recheck, everything bool
 }
 
 func (t *table) hookReason() hookReason {
 	return hookReason{
-		ingress: len(t.entries[model.Ingress]) > 0, egress: len(t.entries[model.Egress]) > 0, podCIDRs: len(t.podCIDRs) > 0,
+		ingress: len(t.entries[model.Ingress]) > 0, egress: len(t.entries[model.Egress]) > 0, links: len(t.linked) > 0, podCIDRs: len(t.podCIDRs) > 0,
 		recheck: !t.recheck.empty(), everything: t.recheck.everything(),
 	}
 }
@@ -39,6 +39,9 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	}
 	if why.egress {
 		out = append(out, t.input())
+	}
+	if why.links {
+		out = append(out, t.prerouting())
 	}
 	return out
 }
@@ -53,16 +56,49 @@ func (t *table) forward() *weftv1.Chain {
 			rules = append(rules, end+" @"+setPodCIDRs+" "+end+" != @"+setKnown+" counter drop")
 		}
 	}
-	rules = append(rules, f.source+" vmap @"+mapEgress, f.destination+" vmap @"+mapIngress)
-	return baseChain(chainForward, rules)
+	rules = append(rules, t.judged(model.Egress)...)
+	return baseChain(chainForward, append(rules, t.judged(model.Ingress)...))
+}
+
+// judged leads to the chains of a direction: by the interface where that is known, whatever the
+// address, and by the address where not, and for packets of the other end.
+func (t *table) judged(d model.Direction) (rules []string) {
+	side, address := "oifname", t.family.destination
+	if d == model.Egress {
+		side, address = "iifname", t.family.source
+	}
+	if len(t.linked) > 0 || d == model.Ingress {
+		rules = append(rules, "ct direction original "+side+" vmap @"+mapNames[d]+linkSuffix)
+	}
+	return append(rules, address+" vmap @"+mapNames[d])
+}
+
+// prerouting drops what a pod with policies sends from an address that this node does not
+// reach through the pod's interface, and its router advertisements.
+func (t *table) prerouting() *weftv1.Chain {
+	from := "iifname @" + setLinks
+	rules := []string{from + " fib saddr . iif oif missing counter drop"}
+	if t.family.table == "ip6" {
+		rules = append(rules, from+" icmpv6 type nd-router-advert counter drop")
+	}
+	c := baseChain(chainPrerouting, rules)
+	c.Priority = "raw"
+	return c
 }
 
 // input judges packets from a pod of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	rules := t.established(t.family.source)
+	var rules []string
+	if len(t.linked) > 0 && t.family.table == "ip6" {
+		// No set of rechecked addresses has them, so each packet is judged.
+		for _, which := range []string{"ct direction original", "ct state invalid,untracked icmpv6 type != { " + discovery + " }"} {
+			rules = append(rules, "ip6 saddr fe80::/10 "+which+" iifname vmap @"+mapEgress+linkSuffix)
+		}
+	}
+	rules = append(rules, t.established(t.family.source)...)
 	rules = append(rules, "iif lo accept")
 	rules = append(rules, t.untracked(false)...)
-	return baseChain(chainInput, append(rules, t.family.source+" vmap @"+mapEgress))
+	return baseChain(chainInput, append(rules, t.judged(model.Egress)...))
 }
 
 // established accepts the packets of connections that need not be judged again, given
@@ -86,7 +122,8 @@ func (t *table) established(ends ...string) []string {
 func (t *table) untracked(forward bool) (rules []string) {
 	address := t.family.table
 	if address == "ip6" {
-		rules = append(rules, "icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert } accept")
+		// A packet of them that was forwarded, and not by a bridge, has another hop limit.
+		rules = append(rules, "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
 	rules = append(rules, "ct state invalid,untracked "+address+" saddr @"+setSelected+" counter drop")
 	if forward {
@@ -94,6 +131,9 @@ func (t *table) untracked(forward bool) (rules []string) {
 	}
 	return rules
 }
+
+// discovery are the messages of neighbour discovery (RFC 4861).
+const discovery = "nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert"
 
 // relatedOnly is the first rule of the chains on hooks if all connections are judged again.
 const relatedOnly = "ct state related accept"

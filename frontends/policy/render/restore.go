@@ -34,14 +34,14 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 	}
 	for d := range model.NumDirections {
 		now := ""
-		if e := t.entries[d][a]; e != nil && e.wanted != nil {
+		if e := t.entries[d][at(a)]; e != nil && e.wanted != nil {
 			now = e.wanted.name
 		}
 		if p.chains[d][a] != now {
 			return false
 		}
 	}
-	return t.owners[a] != ""
+	return t.owners[at(a)] != ""
 }
 
 // Restore adopts the fragment of an earlier process. The addresses whose connections were
@@ -136,9 +136,9 @@ func (t *table) compareWithPrevious(until time.Time) {
 		}
 	}
 	for d := range model.NumDirections {
-		for a := range t.entries[d] {
-			if !t.previous.same(t, a) {
-				t.recheck.add(a, until)
+		for e := range t.entries[d] {
+			if e.link == "" && !t.previous.same(t, e.addr) {
+				t.recheck.add(e.addr, until)
 			}
 		}
 	}

@@ -20,6 +20,9 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	for _, t := range r.tables {
 		out.Tables = append(out.Tables, t.message())
 	}
+	if r.bridge.declared {
+		out.Tables = append(out.Tables, r.bridge.message())
+	}
 	return out
 }
 
@@ -30,8 +33,8 @@ func (t *table) message() *weftv1.Table {
 	for _, s := range out.Sets {
 		s.Elements = t.elements(s.GetName())
 	}
-	for d, m := range out.Maps {
-		m.Elements = t.podElements(model.Direction(d))
+	for i, m := range out.Maps {
+		m.Elements = t.podElements(model.Direction(i%int(model.NumDirections)), m.GetName())
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.hooks.declared)) {
 		out.Chains = append(out.Chains, t.hooks.declared[name])
@@ -63,7 +66,7 @@ func (m *members) message() *weftv1.Set {
 
 // elements returns the elements of a set that always exists.
 func (t *table) elements(set string) (out []*weftv1.Element) {
-	var addresses map[netip.Addr]struct{}
+	var ends map[end]struct{}
 	switch set {
 	case setPodCIDRs:
 		for _, k := range t.podCIDRs {
@@ -71,16 +74,21 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 		}
 		return out
 	case setSelf, setSelected:
-		addresses = t.selected
+		ends = t.selected
+	case setLinks:
+		ends = t.linked
 	case setRecheck:
-		addresses = t.recheck.inKernel
+		for _, a := range slices.SortedFunc(maps.Keys(t.recheck.inKernel), netip.Addr.Compare) {
+			out = append(out, &weftv1.Element{Key: a.String()})
+		}
+		return out
 	case setKnown:
-		addresses = t.present
+		ends = t.present
 	default:
 		panic("render: set " + set + " is not known")
 	}
-	for _, a := range slices.SortedFunc(maps.Keys(addresses), netip.Addr.Compare) {
-		key := a.String()
+	for _, e := range slices.SortedFunc(maps.Keys(ends), compareEnds) {
+		key := e.key()
 		if set == setSelf {
 			key += separator + key
 		}
@@ -89,11 +97,11 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 	return out
 }
 
-// podElements returns the elements of pods for a direction.
-func (t *table) podElements(d model.Direction) (out []*weftv1.Element) {
-	for _, a := range slices.SortedFunc(maps.Keys(t.entries[d]), netip.Addr.Compare) {
-		if e := t.entries[d][a]; e.sent != nil {
-			out = append(out, &weftv1.Element{Key: a.String(), Value: "goto " + e.sent.name, Comment: e.sentPod})
+// podElements returns the elements of a map that leads to the chains of a direction.
+func (t *table) podElements(d model.Direction, name string) (out []*weftv1.Element) {
+	for _, at := range slices.SortedFunc(maps.Keys(t.entries[d]), compareEnds) {
+		if e := t.entries[d][at]; e.sent != nil && at.chains(d) == name {
+			out = append(out, &weftv1.Element{Key: at.key(), Value: "goto " + e.sent.name, Comment: e.sentPod})
 		}
 	}
 	return out
