@@ -248,11 +248,16 @@ func (m *Model) setsOf(p *pod, f func(*set)) {
 // touchAddress marks the pods of this node that have an address, or another one of its
 // interface.
 func (m *Model) touchAddress(a netip.Addr) {
-	for _, b := range append(slices.Clip(m.links.at[m.links.of[a]]), a) {
-		for _, p := range m.claimants(b) {
-			if p.local {
-				m.dirtyPods[p.uid] = struct{}{}
-			}
+	m.touchClaimants(a)
+	for _, b := range m.links.at[m.links.of[a]] {
+		m.touchClaimants(b)
+	}
+}
+
+func (m *Model) touchClaimants(a netip.Addr) {
+	for _, p := range m.claimants(a) {
+		if p.local {
+			m.dirtyPods[p.uid] = struct{}{}
 		}
 	}
 }
