@@ -27,11 +27,19 @@ func (e end) key() string {
 }
 
 // chains is the name of the map from such ends to the chains of a direction.
-func (e end) chains(d model.Direction) string {
+func (e end) chains(l lookup) string {
 	if e.link != "" {
-		return mapNames[d] + linkSuffix
+		return mapNames[l] + linkSuffix
 	}
-	return mapNames[d]
+	return mapNames[l]
+}
+
+// lookups is the number of maps that have such ends: those of interfaces are about connections.
+func (e end) lookups() lookup {
+	if e.link != "" {
+		return untracked
+	}
+	return numLookups
 }
 
 // linkSuffix ends the name of a map or set whose keys are interfaces.

@@ -54,7 +54,7 @@ func (e enforced) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, boo
 	if p == nil {
 		return nil, false
 	}
-	if _, refused := e.refused[policyDirection{id, d}]; refused {
+	if _, refused := e.refused[policyLookup{id, lookup(d)}]; refused {
 		return nil, false
 	}
 	return p.Rules[d], true

@@ -64,7 +64,7 @@ func TestLargePolicies(t *testing.T) {
 			f.finish()
 			f.rules.patch(t, f.r.Cleanup())
 			f.compare()
-			if got := len(f.rules["ip"].chains); got != 3 {
+			if got := len(f.rules["ip"].chains); got != 4 {
 				t.Errorf("%d chains are left", got)
 			}
 		})

@@ -40,16 +40,16 @@ type table struct {
 	sets map[model.SetID]*object
 	// policyChains has the chains of policies as they are now, classes those of lists of
 	// policies that the present update has looked up.
-	policyChains map[policyDirection]*object
+	policyChains map[policyLookup]*object
 	classes      map[string]*object
 	// refused has the policies that are left out because they are too large, and why.
-	refused map[policyDirection]error
+	refused map[policyLookup]error
 
 	// owners has the pod of each end: one that is new gets it before the old one loses it.
 	owners map[end]types.UID
 	// entries are the elements of the maps ingress and egress, and of those of interfaces;
 	// unsentPods are ends whose elements may differ from the kernel's.
-	entries    [model.NumDirections]map[end]*entry
+	entries    [numLookups]map[end]*entry
 	unsentPods map[end]struct{}
 	// selected are the elements of the sets self and selected, linked those of links, present
 	// those of known-pods.
@@ -93,8 +93,8 @@ func New(cfg Config) (*Renderer, error) {
 func newTable(r *Renderer, f int) *table {
 	t := &table{
 		objects: newObjects(), hooks: hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}, cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
-		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
-		refused: make(map[policyDirection]error),
+		sets: make(map[model.SetID]*object), policyChains: make(map[policyLookup]*object), classes: make(map[string]*object),
+		refused: make(map[policyLookup]error),
 		owners:  make(map[end]types.UID), unsentPods: make(map[end]struct{}), selected: make(map[end]struct{}),
 		linked: make(map[end]struct{}), present: make(map[end]struct{}), recheck: newRecheck(),
 	}

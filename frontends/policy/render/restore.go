@@ -6,7 +6,6 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 // previous is what an earlier process left in a table.
@@ -14,7 +13,7 @@ type previous struct {
 	// sets has the keys of the sets by their names.
 	sets map[string]map[string]struct{}
 	// chains has the verdicts of pods.
-	chains [model.NumDirections]map[netip.Addr]string
+	chains [numLookups]map[netip.Addr]string
 	// narrowed are the addresses that the model has reported since then.
 	narrowed []netip.Addr
 }
@@ -32,7 +31,7 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 	if p == nil {
 		return false
 	}
-	for d := range model.NumDirections {
+	for d := range numLookups {
 		now := ""
 		if e := t.entries[d][at(a)]; e != nil && e.wanted != nil {
 			now = e.wanted.name
@@ -135,7 +134,7 @@ func (t *table) compareWithPrevious(until time.Time) {
 			t.recheck.add(a, until)
 		}
 	}
-	for d := range model.NumDirections {
+	for d := range numLookups {
 		for e := range t.entries[d] {
 			if e.link == "" && !t.previous.same(t, e.addr) {
 				t.recheck.add(e.addr, until)

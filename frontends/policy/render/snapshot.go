@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 // Snapshot returns the whole fragment: what the snapshot before and the patches since then
@@ -28,13 +27,13 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 
 // message returns the table with its whole content.
 func (t *table) message() *weftv1.Table {
-	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed()}}
+	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle()}}
 	out.Sets, out.Maps = t.declarations()
 	for _, s := range out.Sets {
 		s.Elements = t.elements(s.GetName())
 	}
 	for i, m := range out.Maps {
-		m.Elements = t.podElements(model.Direction(i%int(model.NumDirections)), m.GetName())
+		m.Elements = t.podElements(lookup(i%len(mapNames)), m.GetName())
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.hooks.declared)) {
 		out.Chains = append(out.Chains, t.hooks.declared[name])
@@ -98,7 +97,7 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 }
 
 // podElements returns the elements of a map that leads to the chains of a direction.
-func (t *table) podElements(d model.Direction, name string) (out []*weftv1.Element) {
+func (t *table) podElements(d lookup, name string) (out []*weftv1.Element) {
 	for _, at := range slices.SortedFunc(maps.Keys(t.entries[d]), compareEnds) {
 		if e := t.entries[d][at]; e.sent != nil && at.chains(d) == name {
 			out = append(out, &weftv1.Element{Key: at.key(), Value: "goto " + e.sent.name, Comment: e.sentPod})

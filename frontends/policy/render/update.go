@@ -127,9 +127,9 @@ func (r *Renderer) changePolicies(all []model.PolicyChange) map[types.UID]struct
 			continue
 		}
 		for _, t := range r.tables {
-			for d := range model.NumDirections {
-				delete(t.policyChains, policyDirection{id, d})
-				delete(t.refused, policyDirection{id, d})
+			for d := range numLookups {
+				delete(t.policyChains, policyLookup{id, d})
+				delete(t.refused, policyLookup{id, d})
 			}
 		}
 		for uid := range r.users[id] {
@@ -185,7 +185,7 @@ func (t *table) removePod(old, now *model.Pod) {
 			continue
 		}
 		delete(t.owners, e)
-		for d := range model.NumDirections {
+		for d := range e.lookups() {
 			t.want(d, e, nil, "")
 		}
 	}
@@ -197,8 +197,8 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 	for _, t := range r.tables {
 		for _, e := range t.ends(pod) {
 			t.owners[e] = pod.UID
-			for d := range model.NumDirections {
-				t.want(d, e, t.classChain(pod.Policies[d], d), name)
+			for d := range e.lookups() {
+				t.want(d, e, t.classChain(pod.Policies[d.direction()], d), name)
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 }
 
 // want sets the chain of an end, nil for none.
-func (t *table) want(d model.Direction, at end, chain *object, pod string) {
+func (t *table) want(d lookup, at end, chain *object, pod string) {
 	t.work++
 	t.unsentPods[at] = struct{}{}
 	e := t.entries[d][at]
@@ -351,13 +351,13 @@ func (t *table) flushPods(p *patch) {
 	ends := slices.SortedFunc(maps.Keys(t.unsentPods), compareEnds)
 	t.unsentPods = make(map[end]struct{})
 	for _, e := range ends {
-		for d := range model.NumDirections {
+		for d := range numLookups {
 			if !t.flushEntry(p, d, e) {
 				t.unsentPods[e] = struct{}{}
 			}
 		}
 		key := e.key()
-		wanted := t.entries[model.Ingress][e] != nil || t.entries[model.Egress][e] != nil
+		wanted := t.entries[ingress][e] != nil || t.entries[egress][e] != nil
 		if e.link != "" {
 			toggle(p, t.linked, e, wanted, setLinks, key)
 			setMember(t.linked, e, wanted)
@@ -393,7 +393,7 @@ func setMember(of map[end]struct{}, e end, member bool) {
 }
 
 // flushEntry changes the element of an end, and reports whether it is as wanted.
-func (t *table) flushEntry(p *patch, d model.Direction, at end) bool {
+func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {
 	case e == nil:
