@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy/links"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/objects"
@@ -44,6 +46,8 @@ type Frontend struct {
 	// flows cuts connections that are not allowed any more.
 	flows *flows
 	start *start
+	// links follows the interfaces of the pods.
+	links *links.Tracker
 	// runtime reports the pods of the container runtime, if there is one.
 	runtime *containerRuntime
 	// status writes the conditions of ClusterNetworkPolicies, if that is configured.
@@ -92,6 +96,9 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if f.runtime, err = newContainerRuntime(f); err != nil {
 		return nil, err
 	}
+	if f.links, err = links.New(links.Config{Deliver: f.setLinks, Logger: cfg.Logger}); err != nil {
+		return nil, err
+	}
 	if f.publisher, err = publish.New(publish.Config[model.PolicyID, model.Policy]{
 		Socket: cfg.Socket, Local: cfg.Local, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f}, Compare: model.ComparePolicies,
@@ -134,6 +141,7 @@ func (f *Frontend) Run(ctx context.Context) error {
 	defer f.drops.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
+	g.Go(func() error { return f.links.Run(ctx) })
 	if f.runtime != nil {
 		g.Go(func() error { f.runtime.plugin.Run(ctx); return nil })
 	}
@@ -246,6 +254,18 @@ func (f *Frontend) deliver(events []source.Event) {
 	for resource, n := range counts {
 		f.metrics.Events.WithLabelValues(kindOf(resource)).Add(float64(n))
 	}
+	if dirty {
+		f.publisher.Wake()
+	}
+}
+
+// setLinks receives the interfaces of addresses that differ.
+func (f *Frontend) setLinks(changes map[netip.Addr]model.Link) {
+	_, dirty := f.state.change("links", func(m *model.Model) {
+		for a, l := range changes {
+			m.SetLink(a, l)
+		}
+	})
 	if dirty {
 		f.publisher.Wake()
 	}

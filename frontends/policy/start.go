@@ -50,6 +50,12 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	case <-f.start.synced:
 	}
 	f.awaitManifests(ctx)
+	// The first update would end what the process before enforced by interface.
+	select {
+	case <-ctx.Done():
+		return
+	case <-f.links.Synced():
+	}
 	f.runtime.awaitPods(ctx)
 	if ctx.Err() != nil {
 		return

@@ -44,9 +44,19 @@ var causes = []cause{
 		why: "the source is not in loadBalancerSourceRanges of {service}", remedy: "Add its CIDR there",
 	},
 	{
-		table: policy.Table, text: "ct state invalid,untracked",
+		table: policy.Table, text: "ct state invalid",
 		why:    "a policy selects a pod of it, and it belongs to no connection that conntrack knows (invalid or untracked)",
 		remedy: "Look for rules with notrack, and for a way back through another node",
+	},
+	{
+		table: policy.Table, chain: "middle",
+		why:    "it begins a TCP connection in the middle, which conntrack does not know, and a policy selects a pod of it: by its ports it is not of the client",
+		remedy: "Have the client speak, or connect again",
+	},
+	{
+		table: policy.Table, chain: "prerouting", text: "fib saddr",
+		why:    "a policy selects the pod that sent it, and this node does not reach its source through the pod's interface",
+		remedy: "Look for a route to the source: `ip route get`",
 	},
 	{
 		table: policy.Table, chain: "forward", text: "@known-pods",

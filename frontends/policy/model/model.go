@@ -39,6 +39,7 @@ type Model struct {
 	portLists  sharedLists[namedPort]
 	sandboxes  sandboxes
 	claims     claims
+	links      links
 	// locals are the pods of this node.
 	locals map[types.UID]*pod
 	// clusterPolicies are the ClusterNetworkPolicies, by the pods that they select.
@@ -106,6 +107,7 @@ func New(cfg Config) *Model {
 		portLists:     newSharedLists(writePort),
 		sandboxes:     newSandboxes(),
 		claims:        claims{one: make(map[netip.Addr]*pod), several: make(map[netip.Addr][]*pod)},
+		links:         links{of: make(map[netip.Addr]Link), at: make(map[Link][]netip.Addr)},
 		locals:        make(map[types.UID]*pod),
 		active:        make(map[PolicyID]*activePolicy),
 		sets:          make(map[SetID]*set),

@@ -245,8 +245,16 @@ func (m *Model) setsOf(p *pod, f func(*set)) {
 	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
-// touchAddress marks the pods of this node that have an address.
+// touchAddress marks the pods of this node that have an address, or another one of its
+// interface.
 func (m *Model) touchAddress(a netip.Addr) {
+	m.touchClaimants(a)
+	for _, b := range m.links.at[m.links.of[a]] {
+		m.touchClaimants(b)
+	}
+}
+
+func (m *Model) touchClaimants(a netip.Addr) {
 	for _, p := range m.claimants(a) {
 		if p.local {
 			m.dirtyPods[p.uid] = struct{}{}

@@ -103,6 +103,9 @@ func (m *Model) pod(p *pod) *Pod {
 	if len(out.Addresses) == 0 {
 		return nil
 	}
+	var more []netip.Addr
+	out.Link, more = m.linkOf(out.Addresses)
+	out.Addresses = append(out.Addresses, more...)
 	var policies []*PolicyObject
 	for _, o := range owners {
 		m.policiesOf(o, func(q *PolicyObject) { policies = append(policies, q) })
@@ -129,7 +132,7 @@ func equalPod(a, b *Pod) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.UID == b.UID && a.Name == b.Name && slices.Equal(a.Addresses, b.Addresses) &&
+	return a.UID == b.UID && a.Name == b.Name && slices.Equal(a.Addresses, b.Addresses) && a.Link == b.Link &&
 		slices.Equal(a.Policies[Ingress], b.Policies[Ingress]) && slices.Equal(a.Policies[Egress], b.Policies[Egress])
 }
 

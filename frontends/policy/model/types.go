@@ -142,8 +142,11 @@ type Pod struct {
 	UID  types.UID
 	Name types.NamespacedName
 	// Addresses are those that belong to this pod and to no older one of this node, sorted,
-	// at most one of each family.
+	// at most one of each family, and after them those that no pod has and this node routes
+	// to its interface.
 	Addresses []netip.Addr
+	// Link is the host's end of its interface.
+	Link Link
 	// Policies are those that apply, for each direction, in the order in which they
 	// decide: by tier, then priority, then namespace and name. The pod is isolated in a
 	// direction if one of them is of TierNetworkPolicy. Those of other pods of this node

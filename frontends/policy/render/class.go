@@ -9,8 +9,8 @@ import (
 
 // policyChain returns the chain of a policy for a direction, nil if it would be empty: if
 // it has no rules for the family, or if the policy is left out.
-func (t *table) policyChain(id model.PolicyID, d model.Direction) *object {
-	key := policyDirection{id, d}
+func (t *table) policyChain(id model.PolicyID, l lookup) *object {
+	key := policyLookup{id, l}
 	if o := t.policyChains[key]; t.known(o) {
 		return o
 	}
@@ -18,30 +18,31 @@ func (t *table) policyChain(id model.PolicyID, d model.Direction) *object {
 	if p == nil {
 		return nil
 	}
-	b := t.policyRules(p, d)
+	b := t.policyRules(p, l)
 	if b == nil || len(b.rules) == 0 {
 		return nil
 	}
 	name := policyName(id)
-	o := b.chain("policy", name+"-"+d.String(), name+" "+d.String())
+	d := l.direction().String()
+	o := b.chain("policy", name+"-"+d, name+" "+d)
 	t.policyChains[key] = o
 	return o
 }
 
-// policyDirection is a key of policyChains.
-type policyDirection struct {
-	id        model.PolicyID
-	direction model.Direction
+// policyLookup is a key of policyChains.
+type policyLookup struct {
+	id     model.PolicyID
+	lookup lookup
 }
 
 // tierChain returns the chain of the ClusterNetworkPolicies of a tier, whose rules are one
 // after the other, so that Pass can return from it. A policy that is left out drops: what
 // it would deny is not known.
-func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
-	b := &chainBuilder{table: t, direction: d}
+func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
+	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {
 		if p := t.policies[id]; p != nil {
-			if of := t.policyRules(p, d); of != nil {
+			if of := t.policyRules(p, l); of != nil {
 				b.append(of)
 				continue
 			}
@@ -64,25 +65,25 @@ func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
 // classChain returns the chain that judges the packets of pods with these policies, nil if
 // there are none. Such pods share it, and all packets that get there end there. With isolate, it
 // has nothing of the policies, and drops.
-func (t *table) classChain(ids []model.PolicyID, d model.Direction, isolate bool) *object {
+func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object {
 	if len(ids) == 0 {
 		return nil
 	}
-	names := policyNames(ids)
-	memo := d.String() + " " + names
+	names, d := policyNames(ids), l.direction()
+	memo := l.prefix() + " " + names
 	if o := t.classes[memo]; o != nil && !isolate {
 		return o
 	}
-	b := &chainBuilder{table: t, direction: d}
+	b := &chainBuilder{table: t, lookup: l}
 	var none model.PolicyID
 	if admin := ofTier(ids, model.TierAdmin); len(admin) > 0 && !isolate {
-		b.jump(t.tierChain(admin, d))
+		b.jump(t.tierChain(admin, l))
 	}
-	b.add(none, "", match{text: t.family.source + separator + t.family.destination + " @" + setSelf}, match{text: b.accept()})
+	b.add(none, "", match{text: t.source(l) + separator + t.destination(l) + " @" + setSelf}, match{text: b.accept()})
 	if isolating := ofTier(ids, model.TierNetworkPolicy); len(isolating) > 0 || isolate {
 		for _, id := range isolating {
 			if !isolate {
-				b.jump(t.policyChain(id, d))
+				b.jump(t.policyChain(id, l))
 			}
 		}
 		if len(isolating) == 0 {
@@ -94,11 +95,11 @@ func (t *table) classChain(ids []model.PolicyID, d model.Direction, isolate bool
 		b.add(none, comment(about), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
 	} else {
 		if baseline := ofTier(ids, model.TierBaseline); len(baseline) > 0 {
-			b.jump(t.tierChain(baseline, d))
+			b.jump(t.tierChain(baseline, l))
 		}
 		b.add(none, "", match{text: b.accept()})
 	}
-	o := b.chain(d.String(), "", names)
+	o := b.chain(l.prefix(), "", names)
 	if !isolate {
 		t.classes[memo] = o
 	}
@@ -116,9 +117,8 @@ func (b *chainBuilder) jump(to *object) {
 // The objects that always exist. Chains of policies have a hash in their names, so these
 // names are free.
 const (
-	mapIngress  = "ingress"
-	mapEgress   = "egress"
 	setSelf     = "self"
+	setLinks    = "links"
 	setSelected = "selected"
 	setRecheck  = "recheck"
 	setPodCIDRs = "pod-cidrs"
@@ -126,11 +126,10 @@ const (
 
 	chainEgressAllowed = "egress-allowed"
 	chainForward       = "forward"
+	chainPrerouting    = "prerouting"
+	chainMiddle        = "middle"
 	chainInput         = "input"
 )
-
-// mapNames are the names of the maps from a pod's address to its chain.
-var mapNames = [model.NumDirections]string{model.Ingress: mapIngress, model.Egress: mapEgress}
 
 // declarations returns the sets and maps that always exist, without elements.
 func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
@@ -138,6 +137,7 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	sets = []*weftv1.Set{
 		{Name: setSelf, Type: address + separator + address, Comment: "pods with policies, which may reach themselves through a Service"},
 		{Name: setSelected, Type: address, Comment: "pods with policies"},
+		{Name: setLinks, Type: "ifname", Comment: "interfaces of pods with policies"},
 		{Name: setRecheck, Type: address, Comment: "addresses whose established connections are judged again"},
 	}
 	if t.cfg.Start == StartDeny {
@@ -148,13 +148,16 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	for _, name := range mapNames {
 		verdicts = append(verdicts, &weftv1.Set{Name: name, Type: address + " : verdict", Comment: "pods of this node and the chains of their policies"})
 	}
+	for _, name := range mapNames[:untracked] {
+		verdicts = append(verdicts, &weftv1.Set{Name: name + linkSuffix, Type: "ifname : verdict", Comment: "interfaces of pods of this node and the chains of their policies"})
+	}
 	return sets, verdicts
 }
 
 // egressAllowed is where packets go that may leave a pod of this node: perhaps into
 // another one.
 func (t *table) egressAllowed() *weftv1.Chain {
-	return chain(chainEgressAllowed, t.family.destination+" vmap @"+mapIngress, "accept")
+	return chain(chainEgressAllowed, append(t.judged(ingress), "accept")...)
 }
 
 // chain returns the message of a chain.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
-
-	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 const (
@@ -88,12 +86,4 @@ type family struct {
 var families = [2]family{
 	{table: "ip", address: "ipv4_addr", source: "ct original ip saddr", destination: "ct reply ip saddr", bits: 32, all: netip.IPv4Unspecified()},
 	{table: "ip6", address: "ipv6_addr", source: "ct original ip6 saddr", destination: "ct reply ip6 saddr", bits: 128, all: netip.IPv6Unspecified()},
-}
-
-// peer matches the end of a connection that is not the pod of a rule.
-func (f *family) peer(d model.Direction) string {
-	if d == model.Ingress {
-		return f.source
-	}
-	return f.destination
 }

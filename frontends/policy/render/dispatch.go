@@ -110,7 +110,7 @@ func (b *chainBuilder) dispatch(of model.PolicyID, p model.Protocol, rules []mod
 	var elements []*weftv1.Element
 	texts := []string{"dispatch"}
 	for _, s := range spans {
-		sub := &chainBuilder{table: b.table, direction: b.direction}
+		sub := &chainBuilder{table: b.table, lookup: b.lookup}
 		matching := make([]model.Rule, len(s.rules))
 		for n, i := range s.rules {
 			matching[n] = rules[i]
@@ -138,5 +138,5 @@ func (b *chainBuilder) dispatch(of model.PolicyID, p model.Protocol, rules []mod
 			verdicts: true, needs: needs, owners: []model.PolicyID{of},
 		}
 	})
-	b.add(of, "", match{"meta l4proto " + p.String() + " " + destinationPort + " vmap @" + m.name, m})
+	b.add(of, "", match{"meta l4proto " + p.String() + " " + b.lookup.port() + " vmap @" + m.name, m})
 }

@@ -1,10 +1,11 @@
 package render
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 // hooks are the chains on hooks. They exist only while a packet may have to be dropped,
@@ -19,14 +20,14 @@ type hooks struct {
 
 // hookReason is all that the chains on hooks depend on.
 type hookReason struct {
-	ingress, egress, podCIDRs bool
+	ingress, egress, links, podCIDRs bool
 	// recheck and everything are true if some or all connections are judged again.
 	recheck, everything bool
 }
 
 func (t *table) hookReason() hookReason {
 	return hookReason{
-		ingress: len(t.entries[model.Ingress]) > 0, egress: len(t.entries[model.Egress]) > 0, podCIDRs: len(t.podCIDRs) > 0,
+		ingress: len(t.entries[ingress]) > 0, egress: len(t.entries[egress]) > 0, links: len(t.linked) > 0, podCIDRs: len(t.podCIDRs) > 0,
 		recheck: !t.recheck.empty(), everything: t.recheck.everything(),
 	}
 }
@@ -40,6 +41,9 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	if why.egress {
 		out = append(out, t.input())
 	}
+	if why.links {
+		out = append(out, t.prerouting())
+	}
 	return out
 }
 
@@ -47,22 +51,56 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 func (t *table) forward() *weftv1.Chain {
 	f := t.family
 	rules := t.established(f.source, f.destination)
-	rules = append(rules, t.untracked(true)...)
+	rules = append(rules, t.withoutConnection("invalid,untracked", "saddr", "daddr")...)
+	rules = append(rules, "ct state new tcp flags & syn == 0 jump "+chainMiddle)
 	if len(t.podCIDRs) > 0 {
 		for _, end := range []string{f.source, f.destination} {
 			rules = append(rules, end+" @"+setPodCIDRs+" "+end+" != @"+setKnown+" counter drop")
 		}
 	}
-	rules = append(rules, f.source+" vmap @"+mapEgress, f.destination+" vmap @"+mapIngress)
-	return baseChain(chainForward, rules)
+	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
+}
+
+// judged leads to the chains of a direction: by the interface where that is known, whatever the
+// address, and by the address where not, and for packets of the other end.
+func (t *table) judged(d lookup) (rules []string) {
+	side, address := "oifname", t.family.destination
+	if d == egress {
+		side, address = "iifname", t.family.source
+	}
+	if len(t.linked) > 0 || d == ingress {
+		rules = append(rules, "ct direction original "+side+" vmap @"+mapNames[d]+linkSuffix)
+	}
+	return append(rules, address+" vmap @"+mapNames[d])
+}
+
+// prerouting drops what a pod with policies sends from an address that this node does not
+// reach through the pod's interface, and its router advertisements.
+func (t *table) prerouting() *weftv1.Chain {
+	from := "iifname @" + setLinks
+	rules := []string{from + " fib saddr . iif oif missing counter drop"}
+	if t.family.table == "ip6" {
+		rules = append(rules, from+" icmpv6 type nd-router-advert counter drop")
+	}
+	c := baseChain(chainPrerouting, rules)
+	c.Priority = "raw"
+	return c
 }
 
 // input judges packets from a pod of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	rules := t.established(t.family.source)
+	var rules []string
+	if len(t.linked) > 0 && t.family.table == "ip6" {
+		// No set of rechecked addresses has them, so each packet is judged.
+		for _, which := range []string{"ct direction original", "ct state invalid,untracked icmpv6 type != { " + discovery + " }"} {
+			rules = append(rules, "ip6 saddr fe80::/10 "+which+" iifname vmap @"+mapNames[egress]+linkSuffix)
+		}
+	}
+	rules = append(rules, t.established(t.family.source)...)
 	rules = append(rules, "iif lo accept")
-	rules = append(rules, t.untracked(false)...)
-	return baseChain(chainInput, append(rules, t.family.source+" vmap @"+mapEgress))
+	rules = append(rules, t.withoutConnection("invalid", "saddr")...)
+	rules = append(rules, "ct state untracked "+t.source(untracked)+" vmap @"+mapNames[untracked])
+	return baseChain(chainInput, append(rules, t.judged(egress)...))
 }
 
 // established accepts the packets of connections that need not be judged again, given
@@ -81,19 +119,37 @@ func (t *table) established(ends ...string) []string {
 	return []string{match + " accept", relatedOnly}
 }
 
-// untracked drops packets of pods with policies that belong to no connection: no policy
-// can judge them. Neighbour discovery is never tracked.
-func (t *table) untracked(forward bool) (rules []string) {
-	address := t.family.table
-	if address == "ip6" {
-		rules = append(rules, "icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert } accept")
+// withoutConnection drops packets from or to pods with policies that belong to no connection: no
+// policy can judge them. Neighbour discovery is never tracked.
+func (t *table) withoutConnection(states string, sides ...string) (rules []string) {
+	if t.family.table == "ip6" {
+		// A packet of it that was forwarded, and not by a bridge, has another hop limit.
+		rules = append(rules, "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
-	rules = append(rules, "ct state invalid,untracked "+address+" saddr @"+setSelected+" counter drop")
-	if forward {
-		rules = append(rules, "ct state invalid,untracked "+address+" daddr @"+setSelected+" counter drop")
+	for _, side := range sides {
+		rules = append(rules, "ct state "+states+" "+t.family.table+" "+side+" @"+setSelected+" counter drop")
 	}
 	return rules
 }
+
+// firstClientPort is the least port of the clients of most systems (ip_local_port_range). Few
+// servers have one.
+const firstClientPort = "32768"
+
+// middle judges TCP packets with which a connection begins in the middle, because conntrack does
+// not know it: after `conntrack -F`, or at the first start. A packet of the server would open it in
+// the other direction. So of pods with policies only the packets go on to their policies that are
+// of a client, by their ports.
+func (t *table) middle() *weftv1.Chain {
+	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
+	for _, side := range []string{"saddr", "daddr"} {
+		out.Rules = append(out.Rules, &weftv1.Rule{Text: t.family.table + " " + side + " @" + setSelected + " counter drop"})
+	}
+	return out
+}
+
+// discovery are the messages of neighbour discovery (RFC 4861).
+const discovery = "nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert"
 
 // relatedOnly is the first rule of the chains on hooks if all connections are judged again.
 const relatedOnly = "ct state related accept"

@@ -38,7 +38,7 @@ func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Jud
 // unknown reports whether an address is in the range of the pods of this node, and no pod
 // is known there.
 func (t *table) unknown(a netip.Addr) bool {
-	return t.owners[a] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
+	return t.owners[at(a)] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }
 
 // enforced is what the rules of a table enforce once the last update is in force. It
@@ -46,7 +46,7 @@ func (t *table) unknown(a netip.Addr) bool {
 type enforced struct{ *table }
 
 // Pod implements judge.State.
-func (e enforced) Pod(a netip.Addr) *model.Pod { return e.pods[e.owners[a]] }
+func (e enforced) Pod(a netip.Addr) *model.Pod { return e.pods[e.owners[at(a)]] }
 
 // Rules implements judge.State. A policy with too many rules is left out.
 func (e enforced) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
@@ -54,7 +54,7 @@ func (e enforced) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, boo
 	if p == nil {
 		return nil, false
 	}
-	if _, refused := e.refused[policyDirection{id, d}]; refused {
+	if _, refused := e.refused[policyLookup{id, lookup(d)}]; refused {
 		return nil, false
 	}
 	return p.Rules[d], true

@@ -66,7 +66,7 @@ func TestLargePolicies(t *testing.T) {
 				f.rules.patch(t, p)
 			}
 			f.compare()
-			if got := len(f.rules["ip"].chains); got != 3 {
+			if got := len(f.rules["ip"].chains); got != 4 {
 				t.Errorf("%d chains are left", got)
 			}
 		})
@@ -164,11 +164,11 @@ func TestLargePolicyInPortions(t *testing.T) {
 	f.policy("shop/large", manyBlocks(1, func(_ int, r *model.Rule) { r.AllPorts = true }), nil)
 	f.pod("shop/before", before, []string{"shop/large"}, nil)
 	f.finish()
-	was := f.target(mapIngress, before)
+	was := f.target(mapNames[ingress], before)
 	f.policy("shop/large", manyBlocks(10_000, func(i int, r *model.Rule) { r.Ports = ports(fmt.Sprintf("tcp %d", 1+i)) }), nil)
 	f.pod("shop/fresh", fresh, []string{"shop/large"}, nil)
 	f.update()
-	isolated := strings.TrimPrefix(f.target(mapIngress, fresh), "goto ")
+	isolated := strings.TrimPrefix(f.target(mapNames[ingress], fresh), "goto ")
 	rules := f.rules["ip"].chains[isolated].GetRules()
 	if len(rules) == 0 || rules[len(rules)-1].GetText() == "" || !strings.HasSuffix(rules[len(rules)-1].GetText(), "drop") {
 		t.Fatalf("the new pod leads to %q with the rules %v", isolated, rules)
@@ -176,7 +176,7 @@ func TestLargePolicyInPortions(t *testing.T) {
 	large, small := policyID("shop/large"), policyID("shop/small")
 	portions := 0
 	for ; f.r.Pending(); portions++ {
-		if got := f.target(mapIngress, before); got != was || !f.r.Waits(large) {
+		if got := f.target(mapNames[ingress], before); got != was || !f.r.Waits(large) {
 			t.Fatalf("after %d portions the pod leads to %q, want %q; the policy waits: %t", portions, got, was, f.r.Waits(large))
 		}
 		if portions == 1 {
@@ -184,12 +184,12 @@ func TestLargePolicyInPortions(t *testing.T) {
 			f.pod("shop/other", "10.0.0.3", []string{"shop/small"}, nil)
 		}
 		f.update()
-		if portions == 1 && (f.target(mapIngress, "10.0.0.3") == "" || f.policyRules("policy-") == 0 || f.r.Waits(small)) {
+		if portions == 1 && (f.target(mapNames[ingress], "10.0.0.3") == "" || f.policyRules("policy-") == 0 || f.r.Waits(small)) {
 			t.Error("a small policy waits for a large one")
 		}
 		f.compare()
 	}
-	if got := f.target(mapIngress, before); got == was || got != f.target(mapIngress, fresh) || f.r.Waits(large) || portions < 4 {
+	if got := f.target(mapNames[ingress], before); got == was || got != f.target(mapNames[ingress], fresh) || f.r.Waits(large) || portions < 4 {
 		t.Errorf("after %d portions the pod leads to %q", portions, got)
 	}
 }

@@ -20,7 +20,7 @@ func leftTable() *weftv1.Table {
 		Family: "ip", Name: Table,
 		Chains:  []*weftv1.Chain{chain(chainEgressAllowed, "accept"), chain(hashed("policy")+"-shop/db", "accept"), chain("ingress-012345678", "accept"), chain("-0123456789")},
 		Sets:    []*weftv1.Set{{Name: setSelf, Type: address}, {Name: hashed("sel"), Type: address}, {Name: hashed("sel"), Type: address, Comment: "the second part"}},
-		Maps:    []*weftv1.Set{{Name: mapIngress, Type: address + " : verdict"}, {Name: hashed("dispatch"), Type: "inet_service : verdict"}},
+		Maps:    []*weftv1.Set{{Name: mapNames[ingress], Type: address + " : verdict"}, {Name: hashed("dispatch"), Type: "inet_service : verdict"}},
 		Objects: []*weftv1.Object{{Kind: "counter", Name: hashed("rule") + "-shop/db"}},
 	}
 }

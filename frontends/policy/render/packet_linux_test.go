@@ -14,6 +14,11 @@ import (
 // everyone is a rule that accepts everything.
 var everyone = []model.Rule{{Any: true, AllPorts: true}}
 
+// rulesTo is a rule that accepts the pods of a set, at some ports or at all.
+func rulesTo(set model.SetID, at ...string) []model.Rule {
+	return []model.Rule{{Pods: []model.SetID{set}, AllPorts: len(at) == 0, Ports: ports(at...)}}
+}
+
 // podsSet is a set with these pods of the lab.
 func (l *lab) podsSet(id string, members ...int) model.SetID {
 	var all []string
@@ -297,20 +302,60 @@ func TestErrorsOfConnections(t *testing.T) {
 	l.expect([]string{"pod1 pod2"}, []string{"pod2 pod1"})
 }
 
-// TestPacketsWithoutConnection are dropped if they are from or to a pod with policies.
-func TestPacketsWithoutConnection(t *testing.T) {
+// TestUntrackedPackets: to the node, which answers as NodeLocal DNSCache does, they are judged by
+// their headers; between pods with policies they are dropped.
+func TestUntrackedPackets(t *testing.T) {
 	l := newLab(t)
-	l.policy("lab/p", everyone, nil)
-	l.labPod(2, "lab/p", "")
-	l.apply()
 	l.node.Nft(t, `table inet raw {
 		chain pre {
 			type filter hook prerouting priority raw
-			udp dport 8080 notrack
-			udp sport 8080 notrack
+			th dport 8080 notrack
+			th sport 8080 notrack
+		}
+		chain out {
+			type filter hook output priority raw
+			th sport 8080 notrack
+			th dport 8080 notrack
 		}
 	}`)
-	l.expect([]string{"pod1 pod2 tcp", "pod1 pod3 udp"}, []string{"pod1 pod2 udp"})
+	toNode := []model.Rule{{Blocks: blocks("192.0.2.1/32", "2001:db8::1/128"), Ports: ports("tcp 8080", "udp 8080")}}
+	tests := []struct {
+		name            string
+		set             func()
+		allowed, denied []string
+	}{
+		{"ingress alone is isolated", func() {
+			l.policy("lab/p", nil, nil)
+			l.labPod(1, "lab/p", "")
+		}, []string{"pod1 node"}, []string{"pod2 pod1", "pod1 pod2", "pod1 ext"}},
+		{"egress to the node", func() {
+			l.policy("lab/p", nil, toNode)
+			l.labPod(1, "", "lab/p")
+		}, []string{"pod1 node"}, []string{"pod1 pod2", "pod1 ext"}},
+		{"egress to another port of the node", func() {
+			l.policy("lab/p", nil, []model.Rule{{Blocks: blocks("192.0.2.1/32", "2001:db8::1/128"), Ports: ports("tcp 53", "udp 53")}})
+			l.labPod(1, "", "lab/p")
+		}, []string{"pod2 node"}, []string{"pod1 node"}},
+		{"no egress", func() {
+			l.policy("lab/p", nil, nil)
+			l.labPod(1, "", "lab/p")
+		}, []string{"pod2 node", "pod2 pod3"}, []string{"pod1 node", "pod1 pod2", "pod2 pod1"}},
+		{"ingress from a pod that is not isolated", func() {
+			l.policy("lab/p", rulesTo(l.podsSet("s", 1), "tcp 8080", "udp 8080"), nil)
+			l.labPod(2, "lab/p", "")
+		}, []string{"node pod2"}, []string{"pod1 pod2", "pod3 pod2", "ext pod2"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			l.t = t
+			clear(l.fixture.pods)
+			clear(l.policies)
+			clear(l.sets)
+			test.set()
+			l.apply()
+			l.expect(test.allowed, test.denied)
+		})
+	}
 }
 
 // TestUnknownPods has addresses of the node's PodCIDRs that no pod is known for.

@@ -59,11 +59,11 @@ func (p *patch) remove(set, key string) {
 }
 
 // message returns the patch of a table, nil if it is empty.
-func (p *patch) message(t *table) *weftv1.TablePatch {
+func (p *patch) message(family string) *weftv1.TablePatch {
 	if len(p.chains)+len(p.sets)+len(p.maps)+len(p.counters)+len(p.elements) == 0 {
 		return nil
 	}
-	out := &weftv1.TablePatch{Family: t.family.table, Name: Table, PutChains: p.chains, PutSets: p.sets, PutMaps: p.maps, PutObjects: p.counters}
+	out := &weftv1.TablePatch{Family: family, Name: Table, PutChains: p.chains, PutSets: p.sets, PutMaps: p.maps, PutObjects: p.counters}
 	for _, name := range slices.Sorted(maps.Keys(p.elements)) {
 		out.Elements = append(out.Elements, p.elements[name])
 	}

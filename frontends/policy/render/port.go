@@ -13,12 +13,10 @@ import (
 // protocols are those of ports.
 var protocols = [...]model.Protocol{model.TCP, model.UDP, model.SCTP}
 
-// The port of a connection's tuple has a meaning for nft only after a match of the
-// protocol. So there is a rule for each protocol. nft 1.0.6 cannot list the elements of
-// an anonymous set of such ports, but it can list those of a set of protocols and ports.
+// nft 1.0.6 cannot list the elements of an anonymous set of ports of a tuple, but it can list
+// those of a set of protocols and ports.
 const (
-	destinationPort = "ct reply proto-src"
-	protocolAndPort = "meta l4proto . " + destinationPort
+	protocolAndPort = "meta l4proto . "
 	namedPortType   = " . inet_proto . inet_service"
 	portType        = "inet_service"
 	maxPort         = 65535
@@ -55,6 +53,9 @@ func (b *chainBuilder) ports(r *model.Rule) []match {
 func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
 	for _, id := range r.NamedPorts {
 		set := b.sets[id]
+		if b.lookup == untracked {
+			continue
+		}
 		if set == nil {
 			if r.Action == model.Deny {
 				// What cannot be told apart is denied.
@@ -64,7 +65,7 @@ func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
 		}
 		set.members.denied = set.members.denied || r.Action != model.Accept
 		for _, p := range protocols {
-			out = append(out, match{fmt.Sprintf("meta l4proto %s %s . %s @%s", p, b.family.destination, protocolAndPort, set.name), set})
+			out = append(out, match{fmt.Sprintf("meta l4proto %s %s . %s @%s", p, b.destination(b.lookup), protocolAndPort+b.lookup.port(), set.name), set})
 		}
 	}
 	return out
@@ -74,7 +75,7 @@ func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
 func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match {
 	protocol := "meta l4proto " + p.String() + " "
 	if len(ports) == 1 {
-		return match{text: protocol + destinationPort + " " + portText(ports[0])}
+		return match{text: protocol + b.lookup.port() + " " + portText(ports[0])}
 	}
 	keys := make([]string, len(ports))
 	single := true
@@ -86,13 +87,13 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 		for i, k := range keys {
 			keys[i] = p.String() + separator + k
 		}
-		return match{text: protocol + protocolAndPort + " { " + strings.Join(keys, ", ") + " }"}
+		return match{text: protocol + protocolAndPort + b.lookup.port() + " { " + strings.Join(keys, ", ") + " }"}
 	}
 	// Ranges are not in an anonymous set of protocols and ports: the kernel would fill it
 	// after it has switched to the chain.
 	id := identify(append([]string{"ports"}, keys...)...)
 	set := b.intern(id, "range", "", func(name string) *object { return &object{content: intervals(name, portType, keys)} })
-	return match{protocol + destinationPort + " @" + set.name, set}
+	return match{protocol + b.lookup.port() + " @" + set.name, set}
 }
 
 // portRanges returns the ranges of one protocol: sorted, disjoint and not adjacent.

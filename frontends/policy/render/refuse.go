@@ -11,11 +11,11 @@ import (
 const maxRules = 20_000
 
 // policyRules returns the rules of a policy for a direction, nil if the policy is refused.
-func (t *table) policyRules(p *model.Policy, d model.Direction) *chainBuilder {
-	b := &chainBuilder{table: t, direction: d}
+func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
+	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)
 	if len(b.rules) > maxRules {
-		t.refused[policyDirection{p.ID, d}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", d, len(b.rules), maxRules)
+		t.refused[policyLookup{p.ID, l}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", l.direction(), len(b.rules), maxRules)
 		return nil
 	}
 	return b

@@ -18,6 +18,7 @@ type Renderer struct {
 
 	mu     sync.Mutex
 	tables []*table
+	bridge bridge
 	pods   map[types.UID]*model.Pod
 	// users are the pods that a policy applies to.
 	users map[model.PolicyID]map[types.UID]struct{}
@@ -39,21 +40,20 @@ type table struct {
 	sets map[model.SetID]*object
 	// policyChains has the chains of policies as they are now, classes those of lists of
 	// policies that the present update has looked up.
-	policyChains map[policyDirection]*object
+	policyChains map[policyLookup]*object
 	classes      map[string]*object
 	// refused has the policies that are left out because they are too large, and why.
-	refused map[policyDirection]error
+	refused map[policyLookup]error
 
-	// owners has the pod of each address: one that is new gets it before the old one
-	// loses it.
-	owners map[netip.Addr]types.UID
-	// entries are the elements of the maps ingress and egress, unsentPods are addresses
-	// whose elements may differ from the kernel's.
-	entries    [model.NumDirections]map[netip.Addr]*entry
-	unsentPods map[netip.Addr]struct{}
-	// selected are the elements of the sets self and selected, present those of known-pods.
-	selected map[netip.Addr]struct{}
-	present  map[netip.Addr]struct{}
+	// owners has the pod of each end: one that is new gets it before the old one loses it.
+	owners map[end]types.UID
+	// entries are the elements of the maps ingress and egress, and of those of interfaces;
+	// unsentPods are ends whose elements may differ from the kernel's.
+	entries    [numLookups]map[end]*entry
+	unsentPods map[end]struct{}
+	// selected are the elements of the sets self and selected, linked those of links, present
+	// those of known-pods.
+	selected, linked, present map[end]struct{}
 	// podCIDRs are the elements of pod-cidrs, wantedCIDRs those that it gets, and cidrs the
 	// same as ranges.
 	podCIDRs, wantedCIDRs []string
@@ -65,7 +65,7 @@ type table struct {
 	work uint64
 }
 
-// entry is the element of an address in the map of a direction.
+// entry is the element of an end in the map of a direction.
 type entry struct {
 	// wanted is the chain of its policies, sent the one in the kernel. They differ until
 	// the sets of wanted are full, if there is one in the kernel already.
@@ -80,7 +80,7 @@ func New(cfg Config) (*Renderer, error) {
 	}
 	r := &Renderer{
 		cfg: cfg, pods: make(map[types.UID]*model.Pod), users: make(map[model.PolicyID]map[types.UID]struct{}),
-		policies: make(map[model.PolicyID]*model.Policy),
+		policies: make(map[model.PolicyID]*model.Policy), bridge: newBridge(),
 	}
 	for f := range families {
 		if cfg.Families[f] {
@@ -93,13 +93,13 @@ func New(cfg Config) (*Renderer, error) {
 func newTable(r *Renderer, f int) *table {
 	t := &table{
 		objects: newObjects(), hooks: hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}, cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
-		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
-		refused: make(map[policyDirection]error),
-		owners:  make(map[netip.Addr]types.UID), unsentPods: make(map[netip.Addr]struct{}), selected: make(map[netip.Addr]struct{}),
-		present: make(map[netip.Addr]struct{}), recheck: newRecheck(),
+		sets: make(map[model.SetID]*object), policyChains: make(map[policyLookup]*object), classes: make(map[string]*object),
+		refused: make(map[policyLookup]error),
+		owners:  make(map[end]types.UID), unsentPods: make(map[end]struct{}), selected: make(map[end]struct{}),
+		linked: make(map[end]struct{}), present: make(map[end]struct{}), recheck: newRecheck(),
 	}
 	for d := range t.entries {
-		t.entries[d] = make(map[netip.Addr]*entry)
+		t.entries[d] = make(map[end]*entry)
 	}
 	return t
 }
@@ -162,9 +162,9 @@ func (r *Renderer) Waits(id model.PolicyID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for uid := range r.users[id] {
-		for _, a := range r.pods[uid].Addresses {
-			for _, t := range r.tables {
-				if _, waits := t.unsentPods[a]; waits {
+		for _, t := range r.tables {
+			for _, e := range t.ends(r.pods[uid]) {
+				if _, waits := t.unsentPods[e]; waits {
 					return true
 				}
 			}

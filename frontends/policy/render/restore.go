@@ -7,7 +7,6 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 // previous is what an earlier process left in a table.
@@ -15,7 +14,7 @@ type previous struct {
 	// sets has the keys of the sets by their names.
 	sets map[string]map[string]struct{}
 	// chains has the verdicts of pods.
-	chains [model.NumDirections]map[netip.Addr]string
+	chains [numLookups]map[netip.Addr]string
 	// narrowed are the addresses that the model has reported since then.
 	narrowed []netip.Addr
 }
@@ -33,16 +32,16 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 	if p == nil {
 		return false
 	}
-	for d := range model.NumDirections {
+	for d := range numLookups {
 		now := ""
-		if e := t.entries[d][a]; e != nil && e.wanted != nil {
+		if e := t.entries[d][at(a)]; e != nil && e.wanted != nil {
 			now = e.wanted.name
 		}
 		if p.chains[d][a] != now {
 			return false
 		}
 	}
-	return t.owners[a] != ""
+	return t.owners[at(a)] != ""
 }
 
 // Restore adopts the fragment of an earlier process. The addresses whose connections were
@@ -136,10 +135,10 @@ func (t *table) compareWithPrevious(until time.Time) {
 			t.recheck.add(a, until)
 		}
 	}
-	for d := range model.NumDirections {
-		for a := range t.entries[d] {
-			if !t.previous.same(t, a) {
-				t.recheck.add(a, until)
+	for d := range numLookups {
+		for e := range t.entries[d] {
+			if e.link == "" && !t.previous.same(t, e.addr) {
+				t.recheck.add(e.addr, until)
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 // chainBuilder collects the rules of a chain, and the objects that these name.
 type chainBuilder struct {
 	*table
-	direction model.Direction
-	rules     []*weftv1.Rule
-	needs     []*object
+	lookup lookup
+	rules  []*weftv1.Rule
+	needs  []*object
 	// owners has the policy of each rule.
 	owners []model.PolicyID
 }
@@ -73,7 +73,7 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 // accept is the verdict that allows a packet: on its way out of a pod it may be on its
 // way into another one, so the verdict of that one is next.
 func (b *chainBuilder) accept() string {
-	if b.direction == model.Egress {
+	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
 	}
 	return "accept"
@@ -81,7 +81,7 @@ func (b *chainBuilder) accept() string {
 
 // policy adds the rules of a policy.
 func (b *chainBuilder) policy(p *model.Policy) {
-	rules := p.Rules[b.direction]
+	rules := p.Rules[b.lookup.direction()]
 	if len(rules) > manyRules && p.ID.Tier == model.TierNetworkPolicy {
 		b.large(p.ID, rules)
 	} else {
@@ -100,7 +100,7 @@ func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	end := b.verdict(of, r, about)
 	// A return in a chain of the ports would come back to the next rule.
 	if len(peers)*len(ports) > len(peers)+len(ports) && r.Action != model.Pass {
-		sub := &chainBuilder{table: b.table, direction: b.direction}
+		sub := &chainBuilder{table: b.table, lookup: b.lookup}
 		for _, p := range ports {
 			sub.add(of, about, append([]match{p}, end...)...)
 		}
@@ -131,7 +131,7 @@ func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) [
 		if b.cfg.DropLog == 0 {
 			return []match{count, {text: "drop"}}
 		}
-		sub := &chainBuilder{table: b.table, direction: b.direction}
+		sub := &chainBuilder{table: b.table, lookup: b.lookup}
 		sub.log(of, policyName(of))
 		sub.add(of, about, count, match{text: "drop"})
 		chain := sub.chain("deny", "", about)
@@ -150,7 +150,7 @@ func shortRule(name string) string {
 // log adds a rule that logs dropped packets at a limited rate.
 func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	if b.cfg.DropLog > 0 {
-		before, after := "weft drop ", " "+b.direction.String()+" "
+		before, after := "weft drop ", " "+b.lookup.direction().String()+" "
 		prefix := before + shorten(printable(policies), maxPrefix-len(before)-len(after)) + after
 		b.add(of, "", match{text: fmt.Sprintf("limit rate %d/second log prefix %q", b.cfg.DropLog, prefix)})
 	}
@@ -163,7 +163,7 @@ const DropCounter = "drop"
 // counter returns a counter. It belongs to what its comment names, and so it goes on when
 // the rules that count with it change.
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
-	id := identify(prefix, readable, about, b.direction.String())
+	id := identify(prefix, readable, about, b.lookup.direction().String())
 	return b.intern(id, prefix, readable, func(name string) *object {
 		return &object{content: &weftv1.Object{Kind: "counter", Name: name, Comment: comment(about)}, owners: []model.PolicyID{of}}
 	})
@@ -174,10 +174,11 @@ func (b *chainBuilder) peers(r *model.Rule) []match {
 	if r.Any {
 		return everything
 	}
-	field := b.family.peer(b.direction)
+	field := b.peer(b.lookup)
 	var out []match
 	for _, id := range r.Pods {
 		switch set := b.sets[id]; {
+		case b.lookup == untracked:
 		case set != nil:
 			set.members.denied = set.members.denied || r.Action != model.Accept
 			out = append(out, match{field + " @" + set.name, set})

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 // Snapshot returns the whole fragment: what the snapshot before and the patches since then
@@ -21,18 +20,21 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	for _, t := range r.tables {
 		out.Tables = append(out.Tables, t.message())
 	}
+	if r.bridge.declared {
+		out.Tables = append(out.Tables, r.bridge.message())
+	}
 	return out
 }
 
 // message returns the table with its whole content.
 func (t *table) message() *weftv1.Table {
-	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed()}}
+	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle()}}
 	out.Sets, out.Maps = t.declarations()
 	for _, s := range out.Sets {
 		s.Elements = t.elements(s.GetName())
 	}
-	for d, m := range out.Maps {
-		m.Elements = t.podElements(model.Direction(d))
+	for i, m := range out.Maps {
+		m.Elements = t.podElements(lookup(i%len(mapNames)), m.GetName())
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.hooks.declared)) {
 		out.Chains = append(out.Chains, t.hooks.declared[name])
@@ -64,7 +66,7 @@ func (m *members) message() *weftv1.Set {
 
 // elements returns the elements of a set that always exists.
 func (t *table) elements(set string) (out []*weftv1.Element) {
-	var addresses map[netip.Addr]struct{}
+	var ends map[end]struct{}
 	switch set {
 	case setPodCIDRs:
 		for _, k := range t.podCIDRs {
@@ -72,16 +74,21 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 		}
 		return out
 	case setSelf, setSelected:
-		addresses = t.selected
+		ends = t.selected
+	case setLinks:
+		ends = t.linked
 	case setRecheck:
-		addresses = t.recheck.inKernel
+		for _, a := range slices.SortedFunc(maps.Keys(t.recheck.inKernel), netip.Addr.Compare) {
+			out = append(out, &weftv1.Element{Key: a.String()})
+		}
+		return out
 	case setKnown:
-		addresses = t.present
+		ends = t.present
 	default:
 		panic("render: set " + set + " is not known")
 	}
-	for _, a := range slices.SortedFunc(maps.Keys(addresses), netip.Addr.Compare) {
-		key := a.String()
+	for _, e := range slices.SortedFunc(maps.Keys(ends), compareEnds) {
+		key := e.key()
 		if set == setSelf {
 			key += separator + key
 		}
@@ -90,11 +97,11 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 	return out
 }
 
-// podElements returns the elements of pods for a direction.
-func (t *table) podElements(d model.Direction) (out []*weftv1.Element) {
-	for _, a := range slices.SortedFunc(maps.Keys(t.entries[d]), netip.Addr.Compare) {
-		if e := t.entries[d][a]; e.sent != nil {
-			out = append(out, &weftv1.Element{Key: a.String(), Value: "goto " + e.sent.name, Comment: e.sentPod})
+// podElements returns the elements of a map that leads to the chains of a direction.
+func (t *table) podElements(d lookup, name string) (out []*weftv1.Element) {
+	for _, at := range slices.SortedFunc(maps.Keys(t.entries[d]), compareEnds) {
+		if e := t.entries[d][at]; e.sent != nil && at.chains(d) == name {
+			out = append(out, &weftv1.Element{Key: at.key(), Value: "goto " + e.sent.name, Comment: e.sentPod})
 		}
 	}
 	return out
@@ -164,7 +171,7 @@ func (t *table) cleanup() *weftv1.TablePatch {
 }
 
 // naming are the prefixes of the objects that name others, in an order in which they can be removed.
-var naming = []string{mapIngress, mapEgress, "admin", "baseline", "policy", "dispatch", "ports", "deny"}
+var naming = []string{mapNames[ingress], mapNames[egress], mapNames[untracked], "admin", "baseline", "policy", "dispatch", "ports", "deny"}
 
 // removal returns the place of an object in an order in which objects can be removed.
 func (o *object) removal() int {

@@ -73,7 +73,7 @@ func verdict(text string) bool {
 
 // match consumes the first match or statement of a rule. What a map leads to is the rest.
 func (t *traversal) match(text string) (rest string, ok bool) {
-	for _, never := range []string{"ct state ", "iif lo ", "icmpv6 type ", "limit rate "} {
+	for _, never := range []string{"ct state ", "ct direction ", "iif lo ", "ip6 hoplimit ", "limit rate "} {
 		if strings.HasPrefix(text, never) {
 			return "", false
 		}

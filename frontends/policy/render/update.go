@@ -28,12 +28,12 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	patches := r.update(&c, manyObjects)
 	var out publish.Update
 	p := &weftv1.Patch{Fragment: Fragment}
-	for i, t := range r.tables {
+	for i := range patches {
 		for _, e := range patches[i].elements {
 			out.Added += len(e.GetAdd())
 			out.Removed += len(e.GetRemove())
 		}
-		if m := patches[i].message(t); m != nil {
+		if m := patches[i].message(r.familyOf(i)); m != nil {
 			p.Tables = append(p.Tables, m)
 		}
 	}
@@ -44,6 +44,14 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 		r.committed()
 	}
 	return out
+}
+
+// familyOf returns the family of a patch of update.
+func (r *Renderer) familyOf(i int) string {
+	if i < len(r.tables) {
+		return r.tables[i].family.table
+	}
+	return "bridge"
 }
 
 // Load applies changes without making a patch, for a caller that sends a snapshot.
@@ -76,7 +84,9 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 			r.renderPod(pod)
 		}
 	}
-	patches := make([]patch, len(r.tables))
+	// The table of bridges is the last one.
+	patches := make([]patch, len(r.tables)+1)
+	r.bridge.flush(&patches[len(r.tables)])
 	for i, t := range r.tables {
 		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
 		t.flush(&patches[i], most)
@@ -118,9 +128,9 @@ func (r *Renderer) changePolicies(all []model.PolicyChange) map[types.UID]struct
 			continue
 		}
 		for _, t := range r.tables {
-			for d := range model.NumDirections {
-				delete(t.policyChains, policyDirection{id, d})
-				delete(t.refused, policyDirection{id, d})
+			for d := range numLookups {
+				delete(t.policyChains, policyLookup{id, d})
+				delete(t.refused, policyLookup{id, d})
 			}
 		}
 		for uid := range r.users[id] {
@@ -151,6 +161,7 @@ func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}
 		}
 	}
 	r.work++
+	r.bridge.set(uid, nil)
 	if c.New == nil {
 		delete(r.pods, uid)
 		return
@@ -167,46 +178,45 @@ func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}
 	}
 }
 
-// removePod removes the addresses that a pod no longer has.
+// removePod removes the ends that a pod no longer has.
 func (t *table) removePod(old, now *model.Pod) {
-	for _, a := range old.Addresses {
-		if !t.has(a) || t.owners[a] != old.UID || now != nil && slices.Contains(now.Addresses, a) {
+	keep := t.ends(now)
+	for _, e := range t.ends(old) {
+		if t.owners[e] != old.UID || slices.Contains(keep, e) {
 			continue
 		}
-		delete(t.owners, a)
-		for d := range model.NumDirections {
-			t.want(d, a, nil, "")
+		delete(t.owners, e)
+		for d := range e.lookups() {
+			t.want(d, e, nil, "")
 		}
 	}
 }
 
-// renderPod sets the elements of a pod's addresses.
+// renderPod sets the elements of a pod.
 func (r *Renderer) renderPod(pod *model.Pod) {
 	name := comment(pod.Name.String())
-	for _, a := range pod.Addresses {
-		for _, t := range r.tables {
-			if !t.has(a) {
-				continue
-			}
-			t.owners[a] = pod.UID
-			for d := range model.NumDirections {
-				t.want(d, a, t.classChain(pod.Policies[d], d, false), name)
+	for _, t := range r.tables {
+		for _, e := range t.ends(pod) {
+			t.owners[e] = pod.UID
+			for d := range e.lookups() {
+				t.want(d, e, t.classChain(pod.Policies[d.direction()], d, false), name)
 			}
 		}
 	}
+	r.bridge.set(pod.UID, pod)
 }
 
-// want sets the chain of an address, nil for none.
-func (t *table) want(d model.Direction, a netip.Addr, chain *object, pod string) {
+// want sets the chain of an end, nil for none.
+func (t *table) want(d lookup, at end, chain *object, pod string) {
 	t.work++
-	t.unsentPods[a] = struct{}{}
-	e := t.entries[d][a]
+	t.unsentPods[at] = struct{}{}
+	e := t.entries[d][at]
 	if e == nil {
 		if chain == nil {
 			return
 		}
 		e = &entry{}
-		t.entries[d][a] = e
+		t.entries[d][at] = e
 	}
 	if chain != nil {
 		t.use(chain)
@@ -348,30 +358,35 @@ func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
 	}
-	addresses := slices.SortedFunc(maps.Keys(t.unsentPods), netip.Addr.Compare)
-	t.unsentPods = make(map[netip.Addr]struct{})
-	for _, a := range addresses {
-		for d := range model.NumDirections {
-			if !t.flushEntry(p, d, a) {
-				t.unsentPods[a] = struct{}{}
+	ends := slices.SortedFunc(maps.Keys(t.unsentPods), compareEnds)
+	t.unsentPods = make(map[end]struct{})
+	for _, e := range ends {
+		for d := range numLookups {
+			if !t.flushEntry(p, d, e) {
+				t.unsentPods[e] = struct{}{}
 			}
 		}
-		key := a.String()
-		wanted := t.entries[model.Ingress][a] != nil || t.entries[model.Egress][a] != nil
-		toggle(p, t.selected, a, wanted, setSelf, key+separator+key)
-		toggle(p, t.selected, a, wanted, setSelected, key)
-		setMember(t.selected, a, wanted)
+		key := e.key()
+		wanted := t.entries[ingress][e] != nil || t.entries[egress][e] != nil
+		if e.link != "" {
+			toggle(p, t.linked, e, wanted, setLinks, key)
+			setMember(t.linked, e, wanted)
+			continue
+		}
+		toggle(p, t.selected, e, wanted, setSelf, key+separator+key)
+		toggle(p, t.selected, e, wanted, setSelected, key)
+		setMember(t.selected, e, wanted)
 		if t.cfg.Start == StartDeny {
-			_, wanted := t.owners[a]
-			toggle(p, t.present, a, wanted, setKnown, key)
-			setMember(t.present, a, wanted)
+			_, wanted := t.owners[e]
+			toggle(p, t.present, e, wanted, setKnown, key)
+			setMember(t.present, e, wanted)
 		}
 	}
 }
 
-// toggle adds or removes an element of an address, given those that are in the kernel.
-func toggle(p *patch, inKernel map[netip.Addr]struct{}, a netip.Addr, wanted bool, set, key string) {
-	switch _, has := inKernel[a]; {
+// toggle adds or removes an element of an end, given those that are in the kernel.
+func toggle(p *patch, inKernel map[end]struct{}, e end, wanted bool, set, key string) {
+	switch _, has := inKernel[e]; {
 	case wanted && !has:
 		p.add(set, &weftv1.Element{Key: key})
 	case has && !wanted:
@@ -379,26 +394,26 @@ func toggle(p *patch, inKernel map[netip.Addr]struct{}, a netip.Addr, wanted boo
 	}
 }
 
-func setMember(of map[netip.Addr]struct{}, a netip.Addr, member bool) {
+func setMember(of map[end]struct{}, e end, member bool) {
 	if member {
-		of[a] = struct{}{}
+		of[e] = struct{}{}
 	} else {
-		delete(of, a)
+		delete(of, e)
 	}
 }
 
-// flushEntry changes the element of an address, and reports whether what it leads to is as wanted.
-func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
-	e := t.entries[d][a]
+// flushEntry changes the element of an end, and reports whether what it leads to is as wanted.
+func (t *table) flushEntry(p *patch, d lookup, at end) bool {
+	e := t.entries[d][at]
 	switch {
 	case e == nil:
 		return true
 	case e.wanted == nil:
 		if e.sent != nil {
-			p.remove(mapNames[d], a.String())
+			p.remove(at.chains(d), at.key())
 			t.release(e.sent)
 		}
-		delete(t.entries[d], a)
+		delete(t.entries[d], at)
 		return true
 	case e.wanted == e.sent && e.pod == e.sentPod:
 		return e.wanted.full()
@@ -407,10 +422,10 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 	}
 	next := e.wanted
 	if !next.declared {
-		next = t.classChain(t.pods[t.owners[a]].Policies[d], d, true)
+		next = t.classChain(t.pods[t.owners[at]].Policies[d.direction()], d, true)
 		t.declare(p, next)
 	}
-	p.add(mapNames[d], &weftv1.Element{Key: a.String(), Value: "goto " + next.name, Comment: e.pod})
+	p.add(at.chains(d), &weftv1.Element{Key: at.key(), Value: "goto " + next.name, Comment: e.pod})
 	t.use(next)
 	if e.sent != nil {
 		t.release(e.sent)

@@ -35,16 +35,16 @@ func TestLargeSetIsFilledInPieces(t *testing.T) {
 	f.policy("a/old", []model.Rule{{Pods: []model.SetID{"few"}, AllPorts: true}}, nil)
 	f.pod("a/isolated", "10.0.0.1", []string{"a/old"}, nil)
 	f.finish()
-	before := f.target(mapIngress, "10.0.0.1")
+	before := f.target(mapNames[ingress], "10.0.0.1")
 	f.policy("a/old", []model.Rule{{Pods: []model.SetID{"all"}, AllPorts: true}}, nil)
 	f.pod("a/open", "10.0.0.2", []string{"a/old"}, nil)
 	f.update()
-	after := f.target(mapIngress, "10.0.0.2")
+	after := f.target(mapNames[ingress], "10.0.0.2")
 	if after == "" || after == before {
 		t.Fatalf("the new pod leads to %q", after)
 	}
 	for n := range 2 {
-		if got := f.target(mapIngress, "10.0.0.1"); got != before {
+		if got := f.target(mapNames[ingress], "10.0.0.1"); got != before {
 			t.Fatalf("after %d pieces the isolated pod leads to %q, want %q", n, got, before)
 		}
 		if !f.r.Pending() {
@@ -53,7 +53,7 @@ func TestLargeSetIsFilledInPieces(t *testing.T) {
 		f.compare()
 		f.step(model.Changes{})
 	}
-	if got := f.target(mapIngress, "10.0.0.1"); got != after || f.r.Pending() {
+	if got := f.target(mapNames[ingress], "10.0.0.1"); got != after || f.r.Pending() {
 		t.Errorf("in the end it leads to %q, want %q; pending %v", got, after, f.r.Pending())
 	}
 }
@@ -243,7 +243,7 @@ func TestOwner(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{chainForward, mapIngress, "what-is-this"} {
+	for _, name := range []string{chainForward, mapNames[ingress], "what-is-this"} {
 		if got := owner("chain", name, 0); got != "none" {
 			t.Errorf("%s belongs to %s", name, got)
 		}

@@ -1,0 +1,148 @@
+package links
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+const (
+	// retry is the wait before a new socket.
+	retry = 500 * time.Millisecond
+	// Changes are delivered once no message came for pause, and after maxBatch.
+	pause    = time.Millisecond
+	maxBatch = 50 * time.Millisecond
+)
+
+// Config describes a Tracker.
+type Config struct {
+	// Deliver receives the addresses whose Link differs, with the zero Link for those that
+	// are not known any more. Required. It is called by Run's goroutine.
+	Deliver func(map[netip.Addr]model.Link)
+	// Logger; nil discards.
+	Logger *slog.Logger
+}
+
+// Tracker follows the links of the pods in a network namespace.
+type Tracker struct {
+	deliver   func(map[netip.Addr]model.Link)
+	table     *table
+	delivered map[netip.Addr]model.Link
+	// synced is closed by syncOnce.
+	synced   chan struct{}
+	syncOnce sync.Once
+	// buffer is the size of the socket's buffer in bytes.
+	buffer int
+}
+
+// New returns a tracker. It does no I/O. An error means that a required field is missing.
+func New(cfg Config) (*Tracker, error) {
+	if cfg.Deliver == nil {
+		return nil, errors.New("configure link tracker: Deliver is required")
+	}
+	log, logged := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), make(map[string]bool)
+	warn := func(message string, err error) {
+		if reason := message + err.Error(); !logged[reason] {
+			logged[reason] = true
+			log.Warn(message, "error", err)
+		}
+	}
+	return &Tracker{deliver: cfg.Deliver, table: newTable(warn), delivered: make(map[netip.Addr]model.Link), synced: make(chan struct{}), buffer: 4 << 20}, nil
+}
+
+// Synced returns a channel that is closed once everything that existed at the start was
+// delivered.
+func (t *Tracker) Synced() <-chan struct{} { return t.synced }
+
+// Run follows the network namespace of its thread until ctx ends, and returns nil then.
+func (t *Tracker) Run(ctx context.Context) error {
+	for {
+		err := t.follow(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		t.table.warn("interfaces of pods: asking the kernel again for everything", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retry):
+		}
+	}
+}
+
+// follow delivers what exists and then the changes, until the socket fails.
+func (t *Tracker) follow(ctx context.Context) error {
+	s, err := subscribe(t.buffer)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	defer context.AfterFunc(ctx, s.Close)()
+	if err := t.load(); err != nil {
+		return err
+	}
+	t.difference()
+	t.syncOnce.Do(func() { close(t.synced) })
+	for {
+		messages, err := receive(s, 0)
+		for end := time.Now().Add(maxBatch); err == nil; messages, err = receive(s, pause) {
+			for _, m := range messages {
+				t.table.apply(m.Header.Type, m.Header.Flags, m.Data)
+			}
+			if time.Now().After(end) {
+				break
+			}
+		}
+		if err != nil && !errors.Is(err, unix.EAGAIN) {
+			return err
+		}
+		t.difference()
+	}
+}
+
+// load replaces the table by what the kernel has now. The ports of addresses stay.
+func (t *Tracker) load() error {
+	now := newTable(t.table.warn)
+	for _, d := range dumps {
+		messages, err := ask(d.request, unix.NLM_F_DUMP, d.data...)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			now.apply(d.answer, 0, m)
+		}
+		if d.answer == unix.RTM_NEWLINK {
+			now.keepPorts(t.table)
+		}
+	}
+	for addr := range t.delivered {
+		now.changed[addr] = struct{}{}
+	}
+	t.table = now
+	return nil
+}
+
+// difference delivers the changed addresses whose link is not the one delivered before.
+func (t *Tracker) difference() {
+	changes := make(map[netip.Addr]model.Link)
+	for addr := range t.table.changed {
+		if link := t.table.link(addr); link != t.delivered[addr] {
+			changes[addr], t.delivered[addr] = link, link
+			if link == (model.Link{}) {
+				delete(t.delivered, addr)
+			}
+		}
+	}
+	t.table.changed = make(set)
+	if len(changes) > 0 {
+		t.deliver(changes)
+	}
+}

@@ -1,0 +1,131 @@
+package links
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// skipStatistics is RTEXT_FILTER_SKIP_STATS: the kernel leaves out the counters of interfaces.
+	skipStatistics = 1 << 3
+	// attributeType masks the flags of the type of an attribute.
+	attributeType = 1<<14 - 1
+)
+
+// dumps ask for everything. Interfaces come first: the rest is about them.
+var dumps = []struct {
+	request, answer uint16
+	data            []nl.NetlinkRequestData
+}{
+	{unix.RTM_GETLINK, unix.RTM_NEWLINK, []nl.NetlinkRequestData{nl.NewIfInfomsg(unix.AF_UNSPEC), nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStatistics))}},
+	{unix.RTM_GETROUTE, unix.RTM_NEWROUTE, []nl.NetlinkRequestData{&nl.RtMsg{}}},
+	{unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH, []nl.NetlinkRequestData{&netlink.Ndmsg{}}},
+}
+
+// subscribe opens a socket for the events that a table follows.
+func subscribe(buffer int) (*nl.NetlinkSocket, error) {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to rtnetlink: %w", err)
+	}
+	if s.SetReceiveBufferSize(buffer, true) != nil {
+		// Without CAP_NET_ADMIN, net.core.rmem_max is the limit.
+		_ = s.SetReceiveBufferSize(buffer, false)
+	}
+	return s, nil
+}
+
+// receive returns the next events. It waits for at most a time, 0 means without end. Possible
+// errors: EAGAIN, if none came; ENOBUFS, if some were lost.
+func receive(s *nl.NetlinkSocket, wait time.Duration) ([]syscall.NetlinkMessage, error) {
+	limit := unix.NsecToTimeval(int64(wait))
+	_ = s.SetReceiveTimeout(&limit)
+	messages, from, err := s.Receive()
+	if err != nil {
+		return nil, fmt.Errorf("receive from rtnetlink: %w", err)
+	}
+	if from.Pid != nl.PidKernel {
+		return nil, nil
+	}
+	return messages, nil
+}
+
+// ask returns the answers to a request.
+func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error) {
+	r := nl.NewNetlinkRequest(int(kind), flags)
+	for _, d := range data {
+		r.AddData(d)
+	}
+	answers, err := r.Execute(unix.NETLINK_ROUTE, 0)
+	if err != nil {
+		return nil, fmt.Errorf("ask rtnetlink, request %d: %w", kind, err)
+	}
+	return answers, nil
+}
+
+// portOf asks a bridge for the port of a station. Possible errors: ENOENT, if it has none.
+func portOf(s station) (port int32, err error) {
+	data := []nl.NetlinkRequestData{&netlink.Ndmsg{Family: unix.AF_BRIDGE}, nl.NewRtAttr(unix.NDA_MASTER, nl.Uint32Attr(uint32(s.device))), nl.NewRtAttr(unix.NDA_LLADDR, s.mac[:])}
+	answers, err := ask(unix.RTM_GETNEIGH, 0, data...)
+	if errors.Is(err, unix.ENOENT) {
+		// A bridge that filters VLANs has it in that of its own packets.
+		vlan := binary.NativeEndian.AppendUint16(nil, 1)
+		answers, err = ask(unix.RTM_GETNEIGH, 0, append(data, nl.NewRtAttr(unix.NDA_VLAN, vlan))...)
+	}
+	for _, b := range answers {
+		if h, _ := split(b, unix.SizeofNdMsg); h != nil && forwards(h) {
+			port = device(h)
+		}
+	}
+	return port, err
+}
+
+// attributes are the attributes of a message, by type.
+type attributes [64][]byte
+
+// split returns the header of a message, nil if that is cut off, and the attributes before the
+// first that is cut off.
+func split(b []byte, length int) (header []byte, a attributes) {
+	if len(b) < length {
+		return nil, a
+	}
+	header, b = b[:length], b[length:]
+	for len(b) >= unix.SizeofRtAttr {
+		n := int(binary.NativeEndian.Uint16(b))
+		if n < unix.SizeofRtAttr || n > len(b) {
+			break
+		}
+		if kind := binary.NativeEndian.Uint16(b[2:]) & attributeType; int(kind) < len(a) {
+			a[kind] = b[unix.SizeofRtAttr:n]
+		}
+		b = b[min((n+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(b)):]
+	}
+	return header, a
+}
+
+// number returns the value of an attribute, 0 if it is not a number of 32 bits.
+func (a *attributes) number(kind int) uint32 {
+	if len(a[kind]) != 4 {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(a[kind])
+}
+
+// device returns the interface in the header of an interface or a neighbour.
+func device(header []byte) int32 { return int32(binary.NativeEndian.Uint32(header[4:])) }
+
+// state returns the NUD state in the header of a neighbour.
+func state(header []byte) uint16 { return binary.NativeEndian.Uint16(header[8:]) }
+
+// forwards reports whether an entry of a bridge's forwarding table, by its header, is of
+// something behind a port. Those of the bridge and of its ports themselves are permanent.
+func forwards(header []byte) bool {
+	return header[0] == unix.AF_BRIDGE && state(header)&unix.NUD_PERMANENT == 0
+}

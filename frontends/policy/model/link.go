@@ -1,0 +1,10 @@
+package model
+
+// Link is the host's end of the interface of a pod. It is comparable. The zero Link is not
+// known.
+type Link struct {
+	// Name is the interface on the host.
+	Name string
+	// Bridged is true if the interface is a port of a bridge.
+	Bridged bool
+}

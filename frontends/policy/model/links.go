@@ -1,0 +1,57 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// links are what the kernel knows of the interfaces of pods.
+type links struct {
+	// of has the interface of each address, at the addresses of each interface, sorted.
+	of map[netip.Addr]Link
+	at map[Link][]netip.Addr
+}
+
+// SetLink stores the interface to which this node sends the packets of an address. The zero
+// Link removes it.
+func (m *Model) SetLink(a netip.Addr, l Link) {
+	was := m.links.of[a]
+	if was == l {
+		return
+	}
+	m.touchAddress(a)
+	delete(m.links.of, a)
+	if rest := slices.DeleteFunc(m.links.at[was], func(b netip.Addr) bool { return b == a }); len(rest) > 0 {
+		m.links.at[was] = rest
+	} else {
+		delete(m.links.at, was)
+	}
+	if l != (Link{}) {
+		m.links.of[a] = l
+		at, _ := slices.BinarySearchFunc(m.links.at[l], a, netip.Addr.Compare)
+		m.links.at[l] = slices.Insert(m.links.at[l], at, a)
+	}
+	m.touchAddress(a)
+}
+
+// linkOf returns the interface of a pod with these addresses, and those addresses to which this
+// node routes through it and that no pod has: they are the pod's, too. On a bridge the pods
+// themselves say which addresses they have, so they get none. An interface that several pods
+// share is that of none.
+func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
+	for _, a := range addresses {
+		if l = m.links.of[a]; l != (Link{}) {
+			break
+		}
+	}
+	for _, a := range m.links.at[l] {
+		switch {
+		case slices.Contains(addresses, a):
+		case len(m.claimants(a)) > 0:
+			return Link{}, nil
+		case !l.Bridged:
+			more = append(more, a)
+		}
+	}
+	return l, more
+}

@@ -1,0 +1,136 @@
+package render
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// bridge is the table bridge weft-policy. It lets the ports of pods with policies carry only
+// packets from and to the addresses of their pods, and what finds neighbours. The tables of
+// the IP families judge these packets, if the bridge passes them on.
+type bridge struct {
+	// pods has the elements of each pod, elements how many pods need each.
+	pods     map[types.UID][]binding
+	elements map[binding]int
+	// sent are those in the kernel, changed those that may not be, or may be still.
+	sent, changed map[binding]struct{}
+	// declared is true once the table is.
+	declared bool
+}
+
+// binding is an element of a set of the table.
+type binding struct{ set, key string }
+
+// The sets of the table. Both sets of addresses have ports beside them.
+const (
+	setEgressPorts  = "egress-ports"
+	setIngressPorts = "ingress-ports"
+	setAddresses4   = "addresses4"
+	setAddresses6   = "addresses6"
+
+	chainFromPod = "from-pod"
+	chainToPod   = "to-pod"
+)
+
+func newBridge() bridge {
+	return bridge{pods: make(map[types.UID][]binding), elements: make(map[binding]int), sent: make(map[binding]struct{}), changed: make(map[binding]struct{})}
+}
+
+// set sets the elements of a pod; nil means that it has none.
+func (b *bridge) set(uid types.UID, pod *model.Pod) {
+	for _, e := range b.pods[uid] {
+		b.count(e, -1)
+	}
+	delete(b.pods, uid)
+	if pod == nil || !pod.Link.Bridged || len(pod.Policies[model.Ingress])+len(pod.Policies[model.Egress]) == 0 {
+		return
+	}
+	port := end{link: pod.Link.Name}.key()
+	var all []binding
+	for d, set := range [model.NumDirections]string{model.Ingress: setIngressPorts, model.Egress: setEgressPorts} {
+		if len(pod.Policies[d]) > 0 {
+			all = append(all, binding{set, port})
+		}
+	}
+	for _, a := range pod.Addresses {
+		set := setAddresses4
+		if a.Is6() {
+			set = setAddresses6
+		}
+		all = append(all, binding{set, port + separator + a.String()})
+	}
+	for _, e := range all {
+		b.count(e, 1)
+	}
+	b.pods[uid] = all
+}
+
+func (b *bridge) count(e binding, n int) {
+	if b.elements[e] += n; b.elements[e] == 0 {
+		delete(b.elements, e)
+	}
+	b.changed[e] = struct{}{}
+}
+
+// flush fills the patch with what differs. The table stays once it is declared.
+func (b *bridge) flush(p *patch) {
+	if !b.declared && len(b.elements) > 0 {
+		b.declared = true
+		m := b.message()
+		p.sets, p.chains = m.GetSets(), m.GetChains()
+	}
+	for _, e := range slices.SortedFunc(maps.Keys(b.changed), compareBindings) {
+		switch _, has := b.sent[e]; {
+		case b.elements[e] > 0 && !has:
+			b.sent[e] = struct{}{}
+			p.add(e.set, &weftv1.Element{Key: e.key})
+		case b.elements[e] == 0 && has:
+			delete(b.sent, e)
+			p.remove(e.set, e.key)
+		}
+	}
+	clear(b.changed)
+}
+
+func compareBindings(a, b binding) int {
+	return cmp.Or(strings.Compare(a.set, b.set), strings.Compare(a.key, b.key))
+}
+
+// message returns the table with its whole content.
+func (b *bridge) message() *weftv1.Table {
+	out := &weftv1.Table{Family: "bridge", Name: Table}
+	for _, set := range []struct{ name, kind, comment string }{
+		{setEgressPorts, "ifname", "ports of pods with policies for egress"},
+		{setIngressPorts, "ifname", "ports of pods with policies for ingress"},
+		{setAddresses4, "ifname . ipv4_addr", "ports of pods with policies, and their addresses"},
+		{setAddresses6, "ifname . ipv6_addr", "ports of pods with policies, and their addresses"},
+	} {
+		s := &weftv1.Set{Name: set.name, Type: set.kind, Comment: set.comment}
+		for _, e := range slices.SortedFunc(maps.Keys(b.sent), compareBindings) {
+			if e.set == set.name {
+				s.Elements = append(s.Elements, &weftv1.Element{Key: e.key})
+			}
+		}
+		out.Sets = append(out.Sets, s)
+	}
+	for _, c := range []struct{ name, port, side, advert string }{{chainFromPod, "iifname", "saddr", ""}, {chainToPod, "oifname", "daddr", ", nd-router-advert"}} {
+		out.Chains = append(out.Chains, chain(c.name, "ether type arp return",
+			"ip6 hoplimit 255 icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert"+c.advert+" } return",
+			c.port+" . ip "+c.side+" @"+setAddresses4+" return", c.port+" . ip6 "+c.side+" @"+setAddresses6+" return", "counter drop"))
+	}
+	from, to := "iifname @"+setEgressPorts+" jump "+chainFromPod, "oifname @"+setIngressPorts+" jump "+chainToPod
+	for name, rules := range map[string][]string{chainForward: {from, to}, chainInput: {from}} {
+		c := baseChain(name, rules)
+		c.Priority = "filter"
+		out.Chains = append(out.Chains, c)
+	}
+	slices.SortFunc(out.Chains, func(a, b *weftv1.Chain) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out
+}
