@@ -17,6 +17,8 @@ type Pod struct {
 
 	node *Node
 	link string // the node's end
+	// toward is the node's interface that has the routes to the pod: its link, or its bridge.
+	toward string
 
 	mu sync.Mutex
 	// open are the servers' sockets; nil after Quit.
@@ -30,6 +32,53 @@ const gateway = 1
 // NewPod makes a pod behind the node: a point-to-point link, as the ptp CNI
 // plugin makes it, so that all of the pod's traffic is routed by the node.
 func (n *Node) NewPod(name string) (*Pod, error) {
+	p, err := n.newPod(name)
+	if err != nil {
+		return nil, err
+	}
+	p.toward = p.link
+	var errs []error
+	gw := n.lab.podAddresses(n.number, gateway)
+	for i, addr := range p.Addresses.All() {
+		via := gw.All()[i]
+		errs = append(errs,
+			n.addAddress(p.link, host(via)), n.addRoute(p.link, host(addr), netip.Addr{}),
+			p.addAddress(uplink, host(addr)), p.addRoute(uplink, everything(via), via))
+	}
+	return p, errors.Join(errs...)
+}
+
+// Bridge is the node's bridge, if it has pods of NewBridgedPod.
+const Bridge = "cni0"
+
+// NewBridgedPod makes a pod behind the node: a port of a bridge, as the bridge CNI plugin makes
+// it, so that pods of one node reach each other without a route. A node has pods of one kind only.
+func (n *Node) NewBridgedPod(name string) (*Pod, error) {
+	gw := n.lab.podAddresses(n.number, gateway)
+	if n.pods == 0 {
+		errs := []error{n.bridge(Bridge)}
+		for i, prefix := range n.PodCIDRs {
+			errs = append(errs, n.addAddress(Bridge, netip.PrefixFrom(gw.All()[i], prefix.Bits())))
+		}
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+	}
+	p, err := n.newPod(name)
+	if err != nil {
+		return nil, err
+	}
+	p.toward = Bridge
+	errs := []error{n.enslave(p.link, Bridge)}
+	for i, addr := range p.Addresses.All() {
+		via := gw.All()[i]
+		errs = append(errs, p.addAddress(uplink, netip.PrefixFrom(addr, n.PodCIDRs[i].Bits())), p.addRoute(uplink, everything(via), via))
+	}
+	return p, errors.Join(errs...)
+}
+
+// newPod makes a pod and its link, without addresses.
+func (n *Node) newPod(name string) (*Pod, error) {
 	n.pods++
 	number := gateway + n.pods
 	if number > 254 {
@@ -42,18 +91,7 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 	link := "pod" + strconv.Itoa(number)
 	p := &Pod{Namespace: ns, Addresses: n.lab.podAddresses(n.number, number), node: n, link: link, open: map[io.Closer]struct{}{}}
 	n.lab.pods = append(n.lab.pods, p)
-	errs := []error{veth(n.Namespace, link, ns, uplink)}
-	gw := n.lab.podAddresses(n.number, gateway)
-	for i, addr := range p.Addresses.All() {
-		via := gw.All()[i]
-		errs = append(errs,
-			n.addAddress(link, host(via)), n.addRoute(link, host(addr), netip.Addr{}),
-			ns.addAddress(uplink, host(addr)), ns.addRoute(uplink, everything(via), via))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, veth(n.Namespace, link, ns, uplink)
 }
 
 // Node is the node that the pod is behind.
@@ -66,7 +104,7 @@ func (p *Pod) Link() string { return p.link }
 // from every node and from outside, as a network does with the address of a
 // machine in it. Withdraw takes it back.
 func (p *Pod) Announce(addr netip.Addr) error {
-	errs := []error{p.addAddress(uplink, host(addr)), p.node.addRoute(p.link, host(addr), netip.Addr{})}
+	errs := []error{p.addAddress(uplink, host(addr)), p.node.addRoute(p.toward, host(addr), netip.Addr{})}
 	for _, h := range p.others() {
 		errs = append(errs, h.addRoute(uplink, host(addr), p.node.Addresses.of(host(addr))))
 	}
@@ -75,7 +113,7 @@ func (p *Pod) Announce(addr netip.Addr) error {
 
 // Withdraw undoes Announce.
 func (p *Pod) Withdraw(addr netip.Addr) error {
-	errs := []error{p.delAddress(uplink, host(addr)), p.node.delRoute(p.link, host(addr))}
+	errs := []error{p.delAddress(uplink, host(addr)), p.node.delRoute(p.toward, host(addr))}
 	for _, h := range p.others() {
 		errs = append(errs, h.delRoute(uplink, host(addr)))
 	}

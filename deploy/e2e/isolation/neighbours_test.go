@@ -1,0 +1,69 @@
+package isolation
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// checkNeighbours: ARP and neighbour discovery go on, in both directions.
+func (w *world) checkNeighbours(t *testing.T, r *result) {
+	for _, s := range w.sites {
+		for f, row := range []string{rowARP, rowDiscovery} {
+			gateway := w.lab.Nodes[0].PodCIDRs[f].Addr().Next()
+			if s.plugin == "bridged" {
+				gateway = w.lab.Nodes[1].PodCIDRs[f].Addr().Next()
+			}
+			asks := []struct {
+				direction string
+				from      *end
+				dev       string
+				to        netip.Addr
+			}{{"from", s.isolated, s.isolated.device.Name, gateway}, {"to", s.node, s.toward(s.isolated), s.isolated.own[f]}}
+			if s.plugin == "bridged" {
+				asks = append(asks, asks[0], asks[0])
+				asks[2].to = s.free.own[f]
+				asks[3].direction, asks[3].from, asks[3].to = "to", s.free, s.isolated.own[f]
+			}
+			for _, a := range asks {
+				o := r.cell(row, a.direction, s.plugin)
+				o.reached, o.seen = true, true
+				if err := a.from.resolve(t, a.dev, a.to); err != "" {
+					o.fails(f, false, fmt.Sprintf("%s: %s looks for %s on %s: %s", s.plugin, a.from.name, a.to, a.dev, err))
+				}
+			}
+		}
+	}
+}
+
+// resolve forgets a neighbour, sends it a packet, and waits until it has been found. It returns the
+// kernel's entry if that does not happen.
+func (e *end) resolve(t *testing.T, dev string, to netip.Addr) string {
+	t.Helper()
+	e.ip(t, "neigh", "flush", "to", to.String(), "dev", dev)
+	err := e.Do(func() error {
+		c, err := net.Dial("udp", netip.AddrPortFrom(to, 9).String())
+		if err == nil {
+			_, err = c.Write([]byte{1})
+			c.Close()
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); ; <-tick.C {
+		entry := e.ip(t, "neigh", "show", "to", to.String(), "dev", dev)
+		if strings.Contains(entry, "REACHABLE") {
+			return ""
+		}
+		if time.Now().After(deadline) {
+			return "no answer: " + entry
+		}
+	}
+}
