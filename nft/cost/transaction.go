@@ -126,7 +126,8 @@ func (c *Content) Removal(d *set.Set) time.Duration {
 	t := baseTime(d)
 	switch backendOf(d) {
 	case bitmap:
-		t += c.search(d)
+		// As measured: the list is searched more than once.
+		t += 4 * c.search(d)
 	case pipapo:
 		// The first one moves all rules after it, the last one is found after all before it.
 		buckets, _ := tableOf(int(d.Key.Fields[0]), c.rulesOf(0))
