@@ -155,7 +155,7 @@ func (b *planParts) addCosts() {
 		return
 	}
 	for _, path := range b.p.preview.Paths {
-		m := &weftv1.PathCost{Chain: admission.PlaceName(path.Chain), Rules: uint64(path.ChainVisits), Path: path.Chains()} //nolint:gosec // a count
+		m := &weftv1.PathCost{Chain: admission.PlaceName(path.Chain), Nanoseconds: uint64(path.ChainTime), Path: path.Chains()} //nolint:gosec // a count
 		b.fit(m)
 		b.part.Costs = append(b.part.Costs, m)
 	}

@@ -48,6 +48,10 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		return nil, nil
 	}
 	plan := w.state.Plan()
+	if err := w.bound(accepted, plan); err != nil {
+		w.state.Rollback()
+		return w.refused(accepted, plan, err)
+	}
 	w.save()
 	built := w.cfg.Now()
 	stats, err := w.carryOut(plan)
@@ -177,6 +181,9 @@ func (w *writer) apply(batch []*submission) []*submission {
 			s.expired = f.Expires
 		}
 		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && (s.update.Lifetime == desired.LifetimeDurable || w.isOrphan(s.key()))
+		if w.refusable(s) {
+			s.leaveTime, _ = w.state.LeaveTime(s.key())
+		}
 		if err := w.applyUpdate(s); err != nil {
 			w.refuse(s, err)
 			continue
@@ -302,7 +309,11 @@ func rejection(r *desired.Rejection) *RejectedError {
 // state has been rolled back.
 func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
 	var be *kernel.BatchError
+	var long *longError
 	switch {
+	case errors.As(err, &long) && len(batch) == 1:
+		w.refuse(batch[0], long.rejection(batch[0].key()))
+		return nil, nil
 	case errors.As(err, &be):
 		if !w.suspected && w.suspects(be) {
 			w.suspected, w.drift = true, be.Error()
@@ -313,7 +324,7 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 			w.refuse(batch[i], admission.KernelRejection(batch[i].key(), err))
 			return [][]*submission{slices.Delete(batch, i, i+1)}, nil
 		}
-	case errors.Is(err, kernel.ErrTooLarge):
+	case errors.Is(err, kernel.ErrTooLarge), long != nil:
 	default:
 		w.failures++
 		w.drift = err.Error()

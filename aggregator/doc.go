@@ -47,7 +47,7 @@
 // The kernel carries out a transaction without interruption, and every other writer of
 // nftables waits. So the new sets and maps of a large update are staged (staging.go):
 // they are brought to the kernel in transactions of at most 16,384 elements, each of
-// which is made to take about 40 ms, and other updates are committed in between. Nothing
+// which takes about 40 ms as predicted (package nft/cost), and other updates are committed in between. Nothing
 // refers to them until the last transaction, so packets see all of the update or nothing.
 // If the update is refused, or its sender is gone, what was staged is removed. After a
 // crash the next start removes it, if the state directory has the record: a staged set is
@@ -56,10 +56,12 @@
 // set that could be taken off later. Then it stays, as all content that no publisher claims, until
 // its publisher sends the fragment again and so claims it, or until weft cleanup.
 //
-// Sets in force cannot be staged: a change of theirs is one transaction, whatever its
-// size, because a part of it must not be seen, and a set cannot be replaced by another of
-// its name while rules refer to it. The same is true of rules with anonymous sets, and of maps that
-// lead to chains or objects. The processor's time of each commit that is not small, or
+// Sets in force cannot be staged: a change of theirs is one transaction, because a part of it must
+// not be seen, and a set cannot be replaced by another of its name while rules refer to it. The same
+// is true of rules with anonymous sets, and of maps that lead to chains or objects. If the kernel
+// would take more than 100 ms for the transaction, its updates are committed one by one, and one
+// that takes as long itself is refused if its publisher has limits (bounded.go). So is one after
+// which it would take as long to withdraw the fragment. The processor's time of each commit that is not small, or
 // that follows a long one, is measured. If one took more than 20 ms, its publisher pauses
 // for four times as long while others are active, so that it uses at most a fifth of the
 // time, whatever its updates look like. A comparison with the kernel that a refused update has caused

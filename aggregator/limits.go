@@ -10,7 +10,7 @@ import (
 // publisher without limits.
 func limitStatuses(p *access.Publisher, u publisherUsage, streams int) []*weftv1.LimitStatus {
 	held := admission.Held(u.Usage)
-	held[access.LimitStreams], held[access.LimitVisits] = streams, u.visits
+	held[access.LimitStreams], held[access.LimitPacket], held[access.LimitEveryPacket] = streams, u.worst, u.every
 	var all []*weftv1.LimitStatus
 	for _, l := range access.Counted() {
 		s := &weftv1.LimitStatus{Name: string(l), Used: uint64(max(held[l], 0))} //nolint:gosec // a count

@@ -134,11 +134,12 @@ func (w *writer) plan(p *planning) error {
 			return nil
 		}
 		var be *kernel.BatchError
+		var long *longError
 		switch blame := errors.As(err, &be); {
 		case blame && suspicious(be) && !repaired && !w.OwnsTables():
 			// As in a commit: perhaps the kernel does not hold what it should.
 			w.drift, repaired = be.Error(), true
-		case blame || errors.Is(err, kernel.ErrTooLarge):
+		case blame || errors.Is(err, kernel.ErrTooLarge) || errors.As(err, &long):
 			i := -1
 			if blame {
 				i = culprit(preview.Plan, be.Index, len(steps))
@@ -146,7 +147,11 @@ func (w *writer) plan(p *planning) error {
 			if i < 0 {
 				i = w.planCulprit(steps)
 			}
-			p.refuse(admission.KernelRejection(steps[i].key(), err))
+			if long != nil {
+				p.refuse(long.rejection(steps[i].key()))
+			} else {
+				p.refuse(admission.KernelRejection(steps[i].key(), err))
+			}
 			steps = slices.Concat(steps[:i], steps[i+1:])
 		case repaired:
 			return fmt.Errorf("%w: %w", ErrKernel, err)
@@ -194,7 +199,9 @@ func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, er
 	}
 	var err error
 	if len(preview.Ops) > 0 {
-		err = w.cfg.Kernel.Check(preview.Ops)
+		if err = w.boundPlan(steps, preview.Plan); err == nil {
+			err = w.cfg.Kernel.Check(preview.Ops)
+		}
 	}
 	w.state.Rollback()
 	return preview, err

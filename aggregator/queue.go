@@ -63,6 +63,10 @@ type submission struct {
 	// staging brings a part of the update to the kernel before its commit. It is nil if
 	// that has not begun.
 	staging *staging
+	// weight is what writer.cost has computed of an admitted update; 0 if it has not.
+	weight int
+	// leaveTime is State.LeaveTime before the update.
+	leaveTime time.Duration
 	// queued is when the update began to wait.
 	queued time.Time
 	// result gets exactly one answer; it has room for it.
@@ -88,6 +92,9 @@ func (s *submission) withdraws() bool { return s.update.Snapshot && len(s.update
 // publisher in a commit while others wait too. The kernel adds as many elements
 // in about 10 ms (BenchmarkFairness: the kernel's time for 100,000).
 const quantum = 4096
+
+// quantumTime is the kernel's time for a quantum of elements without ranges.
+const quantumTime = 10 * time.Millisecond
 
 // alone is the share of a publisher while no other waits, in quanta.
 const alone = 16

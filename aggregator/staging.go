@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// stagedFrom is the number of elements from which the new sets of an update are
-	// staged. The kernel adds fewer in less than maxStep.
-	stagedFrom = 4 * quantum
+	// mostStep is the number of elements of the largest transaction of a staging.
+	mostStep = 4 * quantum
 	// firstStep and minStep are the elements of the first and of the smallest transaction
 	// of a staging.
 	firstStep = quantum
 	minStep   = 16
 	// stepTime is the kernel's time that a transaction of a staging should take. It is
-	// less than half of the 100 ms that none should exceed, because the time of the
-	// next one is estimated from that of the last.
+	// less than half of the 100 ms that none should exceed, because it is predicted, and
+	// estimated from that of the last one. New sets are staged if all of them take longer.
 	stepTime = 40 * time.Millisecond
 	// maxStagings is how often the staging of an update begins again after a commit with
 	// an unknown outcome.
@@ -51,21 +50,21 @@ type staging struct {
 // stage begins the staging of an update that was taken from the queue, and reports
 // whether it did. The update is back in the queue then.
 func (w *writer) stage(s *submission) bool {
-	if s.ends || s.admitted == nil || s.admitted.Cost() < stagedFrom || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
+	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
 		return false
 	}
 	f, ok := w.state.Fragment(s.key())
 	if done, err := w.checkOwner(s, f, ok); done || err != nil {
 		return false
 	}
-	if w.state.Unstaged(s.update) < stagedFrom {
+	if !w.state.Unstaged(s.update) {
 		return false
 	}
 	if w.applyUpdate(s) != nil {
 		w.state.Rollback()
 		return false
 	}
-	sets := w.state.Stage(s.update, stagedFrom)
+	sets := w.state.Stage(s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {
 		return false
 	}
@@ -115,7 +114,7 @@ func (w *writer) stageSome() error {
 		w.nextStep(0)
 		return nil
 	}
-	ops := w.state.StageOps(st.sets, st.step)
+	ops := w.state.StageOps(st.sets, st.step, stepTime)
 	if len(ops) == 0 {
 		w.staged(st)
 		return nil
@@ -139,7 +138,7 @@ func (st *staging) count(stats kernel.Stats) {
 	st.kernel += stats.Kernel
 	st.longest = max(st.longest, stats.Kernel)
 	fit := int(int64(st.step) * int64(stepTime) / int64(max(stats.Kernel, time.Microsecond)))
-	st.step = max(minStep, min(fit, 2*st.step, stagedFrom))
+	st.step = max(minStep, min(fit, 2*st.step, mostStep))
 }
 
 // staged ends a staging that is complete: the update is committed in its turn.

@@ -33,8 +33,8 @@ type statuses struct {
 // publisherUsage is what a publisher holds.
 type publisherUsage struct {
 	desired.Usage
-	// visits is State.Visits.
-	visits int
+	// worst and every are State.PacketTime.
+	worst, every int
 }
 
 func newStatuses() *statuses {
@@ -71,16 +71,15 @@ func (s *statuses) adopt(state *desired.State, revision uint64, now time.Time) {
 	}
 }
 
-// measure updates what a publisher holds. The number of rules that packets visit is only
-// computed again with visits.
-func (s *statuses) measure(state *desired.State, publisher string, visits bool) {
+// measure updates what a publisher holds. What packets pay is only computed again with paths.
+func (s *statuses) measure(state *desired.State, publisher string, paths bool) {
 	u := s.usage[publisher]
 	if u.Usage = state.Usage(publisher); u.Usage == (desired.Usage{}) {
 		delete(s.usage, publisher)
 		return
 	}
-	if visits {
-		u.visits = state.Visits(publisher)
+	if paths {
+		u.worst, u.every = state.PacketTime(publisher)
 	}
 	s.usage[publisher] = u
 }

@@ -253,16 +253,19 @@ func (w *writer) count() {
 	w.counted = now
 }
 
-// cost returns the number of elements and rules that an update adds or
-// replaces.
+// cost returns the number of elements and rules that an update adds or replaces, or of elements of a
+// set without ranges for which the kernel takes as long.
 func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
-		n += s.admitted.Cost()
+		if s.weight == 0 {
+			s.weight = 1 + max(s.admitted.Cost(), int(w.state.UpdateTime(s.update)*quantum/quantumTime))
+		}
+		n = s.weight
 	}
 	if s.staging != nil && s.staging.over {
-		// The kernel has these elements.
-		n = max(1, n-s.staging.elements)
+		// The kernel has the elements.
+		n = max(1, 1+s.admitted.Cost()-s.staging.elements)
 	}
 	var gone []desired.Key
 	switch {

@@ -100,11 +100,20 @@
 //	                   need 9Mi, and each port with session affinity 5Mi, because
 //	                   its map declares room for 65,536 clients: so a publisher of
 //	                   Services needs system, or a greater limit
-//	  rulesPerPacket   number of rules that one packet visits at one hook in the
-//	                   worst case, with the chains that rules and verdict maps send
-//	                   it to; long rules count several times, and a chain counts
-//	                   once for each way to it: 200 jumps to chains of 100 rules
-//	                   reach the default of 20,000. 10,000 Services need 10 to 12
+//	  packetNanoseconds  what one packet pays at one hook in the worst case, an
+//	                   estimate (package nft/cost): all rules that it can come to, with
+//	                   what they look up and the chains that rules and verdict maps send
+//	                   it to; a chain counts once for each way to it. "ct count" takes
+//	                   as long as the connections that it has seen: those of "ct count
+//	                   over N ... drop" are N, others are not bounded. 200 jumps to
+//	                   chains of 100 short rules reach the default of half a
+//	                   millisecond; 10,000 Services need 3,000 to 4,000
+//	  everyPacketNanoseconds  the part that no packet is spared: of each rule up to its
+//	                   first condition, with the chains that rules without a condition
+//	                   jump to. About 1,000 rules in a base chain reach the default of
+//	                   20 microseconds
+//	  rulesPerPacket   as many times 25 for both of these: the name of a limit that
+//	                   counted rules instead of their time. It excludes them
 //
 // For reading there are limits that cannot be configured: a publisher may have 8 calls open
 // that read, and gets 2 MiB of answers a second (see aggregator/server/reads.go).
@@ -113,11 +122,13 @@
 //
 // A limit that is not set, here or in defaults.limits, is not there, with these
 // exceptions: fragments 1,000, chains 200,000 or 1,000 more than rules, baseChains 64, sets
-// 10,000 or 1,000 more than elements, memory 256Mi and rulesPerPacket 20,000.
+// 10,000 or 1,000 more than elements, memory 256Mi, packetNanoseconds 500,000 and
+// everyPacketNanoseconds 20,000.
 // Administrators and publishers with system have no limits but those that are set for them.
 // Publishers that have the exceptions also cannot have a gc-interval below one second, a
 // timeout of more than ten years, or a base chain at a hook of a family where there are 512:
-// the kernel allows 1,024. The limits of package admission on a single update hold in any
+// the kernel allows 1,024. No update of theirs may take the kernel longer than 100 ms in one
+// transaction, as predicted (aggregator/bounded.go). The limits of package admission on a single update hold in any
 // case.
 //
 // Globs have *, ? and [a-z]; in paths these stay within one component, and a

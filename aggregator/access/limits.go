@@ -28,10 +28,15 @@ const (
 	// DefaultMemory is the memory of the kernel in bytes. 100,000 endpoints take less than
 	// half of it.
 	DefaultMemory = 256 << 20
-	// DefaultVisits is the number of rules that a packet visits at one hook. A rule takes
-	// about 25 ns, so all of them take half a millisecond. 200 jumps to chains of 100 rules
-	// reach it; 10,000 Services need 10 to 12.
-	DefaultVisits = 20_000
+	// DefaultPacket is what a packet pays at one hook in the worst case, in nanoseconds, and
+	// DefaultEveryPacket what no packet is spared. 200 jumps to chains of 100 rules reach the
+	// first, and 500 rules of a base chain the second.
+	DefaultPacket      = 500_000
+	DefaultEveryPacket = 20_000
+	// rulesPerPacket is the name of a limit that counted rules, before their time was known. A
+	// rule of it is ruleTime nanoseconds of the two limits in its place.
+	rulesPerPacket = "rulesPerPacket"
+	ruleTime       = 25
 )
 
 // The limits that no configuration changes. They hold for publishers that are not
@@ -53,7 +58,7 @@ const (
 func defaultLimits() map[Limit]int {
 	return map[Limit]int{
 		LimitFragments: DefaultFragments, LimitChains: DefaultChains, LimitBaseChains: DefaultBaseChains,
-		LimitSets: DefaultSets, LimitMemory: DefaultMemory, LimitVisits: DefaultVisits, LimitRules: DefaultRules, LimitElements: DefaultElements,
+		LimitSets: DefaultSets, LimitMemory: DefaultMemory, LimitPacket: DefaultPacket, LimitEveryPacket: DefaultEveryPacket, LimitRules: DefaultRules, LimitElements: DefaultElements,
 	}
 }
 
@@ -91,14 +96,19 @@ func contentOf(l Limit) Limit {
 	}
 }
 
-// Visits returns a Refusal if an update makes packets visit more rules than they may, else
-// nil. The path says where: it is called for the message.
-func (p *Publisher) Visits(n int, hook string, path func() string) *Refusal {
-	if !p.exceeds(LimitVisits, n) {
+// Packet returns a Refusal if an update makes packets pay more nanoseconds than limit allows,
+// which is LimitPacket or LimitEveryPacket, else nil. The path says where: it is called for the
+// message.
+func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) *Refusal {
+	if !p.exceeds(limit, n) {
 		return nil
 	}
-	return p.tooMany(LimitVisits, fmt.Sprintf("makes a packet visit up to %d rules at hook %s (%s)", n, hook, path()),
-		": use sets and verdict maps, or fewer jumps")
+	asked, advice := "makes a packet take up to %v at hook %s (%s)", "use sets and verdict maps, smaller sets with concatenated ranges, fewer jumps, or ct count over a small number with drop"
+	if limit == LimitEveryPacket {
+		asked, advice = "makes every packet take %v at hook %s (%s)", "use sets and verdict maps, or jump to the rules only with the packets that they are for"
+	}
+	return p.refuse(limit, "limits."+string(limit), fmt.Sprintf(asked, time.Duration(n), hook, path()),
+		fmt.Sprintf("at most %v are allowed: %s", time.Duration(p.Limits.Most[limit]), advice))
 }
 
 // HookChains returns a Refusal if a publisher adds the base chain with number n to a hook

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// TestFixedLimits has limits that are not configured, and that of the rules which a packet
-// visits.
+// TestFixedLimits has limits that are not configured, and those of what packets pay.
 func TestFixedLimits(t *testing.T) {
 	p := mustParse(t, `publishers:
-- {name: cni, match: {uid: 1}, limits: {rulesPerPacket: 100}}
+- {name: cni, match: {uid: 1}, limits: {packetNanoseconds: 2500, everyPacketNanoseconds: 100}}
 - {name: boss, match: {uid: 2}, admin: true}
 - {name: services, match: {uid: 3}, system: true}
 `)
@@ -23,9 +22,11 @@ func TestFixedLimits(t *testing.T) {
 		limit Limit
 		want  string
 	}{
-		{"visits at the limit", cni.Visits(100, "input", path), "", ""},
-		{"visits", cni.Visits(101, "input", path), LimitVisits,
-			"publisher cni makes a packet visit up to 101 rules at hook input (90 of them in chain a, then chain b): at most 100 are allowed: use sets and verdict maps, or fewer jumps (limits.rulesPerPacket at weft.yaml:4)"},
+		{"packet at the limit", cni.Packet(LimitPacket, 2500, "input", path), "", ""},
+		{"packet", cni.Packet(LimitPacket, 2501, "input", path), LimitPacket,
+			"publisher cni makes a packet take up to 2.501µs at hook input (90 of them in chain a, then chain b): at most 2.5µs are allowed: use sets and verdict maps, smaller sets with concatenated ranges, fewer jumps, or ct count over a small number with drop (limits.packetNanoseconds at weft.yaml:4)"},
+		{"every packet", cni.Packet(LimitEveryPacket, 101, "input", path), LimitEveryPacket,
+			"publisher cni makes every packet take 101ns at hook input (90 of them in chain a, then chain b): at most 100ns are allowed: use sets and verdict maps, or jump to the rules only with the packets that they are for (limits.everyPacketNanoseconds at weft.yaml:4)"},
 		{"last base chain", cni.HookChains("ip input", MaxHookChains), "", ""},
 		{"base chain", cni.HookChains("ip input", MaxHookChains+1), LimitHookChains,
 			"publisher cni would add base chain 513 to hook ip input: 512 are allowed, the others are reserved for the system: use the base chains that there are, or set system for the publisher at weft.yaml:4"},
@@ -50,11 +51,29 @@ func TestFixedLimits(t *testing.T) {
 		if pub == nil {
 			continue
 		}
-		for _, r := range []*Refusal{pub.Visits(1<<30, "input", path), pub.HookChains("ip input", 2000), pub.Times(2*MaxTimeout, 1)} {
+		for _, r := range []*Refusal{pub.Packet(LimitPacket, 1<<30, "input", path), pub.HookChains("ip input", 2000), pub.Times(2*MaxTimeout, 1)} {
 			if r != nil {
 				t.Errorf("publisher %s: refused: %v", pub.Name, r)
 			}
 		}
+	}
+}
+
+// TestRulesPerPacket reads the limit that was a number of rules.
+func TestRulesPerPacket(t *testing.T) {
+	p := mustParse(t, `defaults: {limits: {rulesPerPacket: 100}}
+publishers:
+- {name: cni, match: {uid: 1}}
+- {name: big, match: {uid: 2}, limits: {packetNanoseconds: 7}}
+`)
+	for name, want := range map[string][2]int{"cni": {2500, 2500}, "big": {7, 2500}} {
+		if most := p.Publisher(name).Limits.Most; most[LimitPacket] != want[0] || most[LimitEveryPacket] != want[1] {
+			t.Errorf("publisher %s: %d and %d ns, want %v", name, most[LimitPacket], most[LimitEveryPacket], want)
+		}
+	}
+	_, err := Parse("weft.yaml", []byte(head+"publishers: [{name: cni, match: {uid: 1}, limits: {rulesPerPacket: 100, packetNanoseconds: 7}}]"), names)
+	if want := "packetNanoseconds is there too, and takes its place: remove rulesPerPacket"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -92,7 +92,7 @@ defaults:
 		},
 	}
 	for _, pub := range want[1:] {
-		for limit, most := range map[Limit]int{LimitFragments: 1000, LimitChains: 200_000, LimitBaseChains: 64, LimitSets: min(10_000, pub.Limits.Most[LimitElements]+1000), LimitMemory: 256 << 20, LimitVisits: 20_000, LimitRules: 400_000} {
+		for limit, most := range map[Limit]int{LimitFragments: 1000, LimitChains: 200_000, LimitBaseChains: 64, LimitSets: min(10_000, pub.Limits.Most[LimitElements]+1000), LimitMemory: 256 << 20, LimitPacket: 500_000, LimitEveryPacket: 20_000, LimitRules: 400_000} {
 			pub.Limits.Most[limit] = most
 		}
 	}

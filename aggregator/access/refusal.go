@@ -53,7 +53,10 @@ const (
 	LimitBaseChains Limit = "baseChains"
 	LimitSets       Limit = "sets"
 	LimitMemory     Limit = "memory"
-	LimitVisits     Limit = "rulesPerPacket"
+	// LimitPacket is what a packet may pay at most at a hook, LimitEveryPacket what no packet is
+	// spared there, both in nanoseconds.
+	LimitPacket      Limit = "packetNanoseconds"
+	LimitEveryPacket Limit = "everyPacketNanoseconds"
 	// LimitHookChains and LimitTimes are not configured: see [Publisher.Limited].
 	LimitHookChains Limit = "hookChains"
 	LimitTimes      Limit = "times"
@@ -66,7 +69,7 @@ func LimitOf(c nft.Class) Limit { return Limit(c.String()) }
 func Counted() []Limit {
 	return []Limit{
 		LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams,
-		LimitChains, LimitBaseChains, LimitSets, LimitMemory, LimitVisits,
+		LimitChains, LimitBaseChains, LimitSets, LimitMemory, LimitPacket, LimitEveryPacket,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -160,11 +161,15 @@ func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 		}
 		bad.refused(nil, p.Logs(before.LogRate, after.LogRate))
 		bad.refused(nil, p.HookChains(effect.Hook, effect.HookChains))
-		if path := &effect.Path; path.Visits > 0 {
-			bad.refused(PlaceName(path.Chain), p.Visits(path.Visits, path.Hook, func() string {
-				return fmt.Sprintf("%d of them in %s", path.ChainVisits, strings.Join(path.Chains(), ", then "))
-			}))
+		packet := func(limit access.Limit, path *desired.Path) {
+			if path.Time > 0 {
+				bad.refused(PlaceName(path.Chain), p.Packet(limit, path.Time, path.Hook, func() string {
+					return fmt.Sprintf("%v of it in %s", time.Duration(path.ChainTime), strings.Join(path.Chains(), ", then "))
+				}))
+			}
 		}
+		packet(access.LimitPacket, &effect.Path)
+		packet(access.LimitEveryPacket, &effect.Every)
 		return bad.err(key)
 	}
 }

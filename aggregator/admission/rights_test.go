@@ -130,6 +130,15 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// ranges are n elements with ranges of ports.
+func ranges(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("10.0.%d.%d . 1001-4007", i>>8, i&255)
+	}
+	return strings.Join(all, ", ")
+}
+
 // TestOverLimit has limits of what all fragments hold, and what exceeds each.
 func TestOverLimit(t *testing.T) {
 	for _, tt := range []struct{ name, limits, nft, want string }{
@@ -143,8 +152,16 @@ func TestOverLimit(t *testing.T) {
 		{"sets", "sets: 1", "set t { type ipv4_addr; };", "publisher p would hold 2 sets, and holds 1: at most 1 are allowed (limits.sets at weft.yaml:4)"},
 		{"memory", "memory: 1Mi", "set t { type ipv4_addr; size 65536; };", "bytes of kernel memory, and holds"},
 		{"log", "", "chain c { limit rate 5/second burst 1 packets log; };", "publisher p would log up to 10.1 packets a second, and logs 5.1: at most 6 are allowed"},
-		{"visits", "rulesPerPacket: 2", "chain c { type filter hook input priority 0; accept; jump d; }; chain d { accept; };",
-			"chain ip p c: publisher p makes a packet visit up to 3 rules at hook input (3 of them in c, then d): at most 2 are allowed: use sets and verdict maps, or fewer jumps (limits.rulesPerPacket at weft.yaml:4)"},
+		{"packet", "packetNanoseconds: 20", "chain c { type filter hook input priority 0; tcp dport 1 accept; jump d; }; chain d { accept; };",
+			"publisher p makes a packet take up to "},
+		{"way of a packet", "packetNanoseconds: 20", "chain c { type filter hook input priority 0; tcp dport 1 accept; jump d; }; chain d { accept; };",
+			" of it in c, then d): at most 20ns are allowed: use sets"},
+		{"every packet", "everyPacketNanoseconds: 20", "chain c { type filter hook input priority 0; tcp dport 1 accept; tcp dport 2 accept; };",
+			"publisher p makes every packet take "},
+		{"connections of an element", "", "set r { type ipv4_addr; flags dynamic; ct count over 100000; }; chain c { type filter hook input priority 0; ip saddr @r drop; };", "at most 500µs are allowed: "},
+		{"connections", "", "chain c { type filter hook input priority 0; ct count over 5; };", "at most 500µs are allowed: "},
+		{"lookups", "packetNanoseconds: 300", "set r { type ipv4_addr . inet_service; flags interval; elements = { " + ranges(500) + " }; }; chain c { type filter hook input priority 0; ip saddr . tcp dport @r drop; };",
+			"at most 300ns are allowed: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			control := configured(t, "allow: {log: 6}, limits: {"+tt.limits+"}")

@@ -18,8 +18,8 @@ type chain struct {
 	// origins has the last update of each owner that changed its share since
 	// the last Accept.
 	origins map[string]int
-	// visits is how many rules a packet visits in the worst case from here on: see reach.go.
-	visits int
+	// price is what a packet pays from here on: see reach.go.
+	price price
 }
 
 // chainShare is one fragment's share of a chain.
@@ -41,10 +41,11 @@ type ruleList struct {
 	serial uint64
 	// total is the usage of the rules.
 	total Usage
-	// calls are where the rules send packets, in the order of the rules. visits is as how
-	// many rules all of them count for a packet, without those of other chains.
-	calls  []call
-	visits int
+	// calls are what the rules look up and where they send packets, in the order of the rules.
+	// price is that of the rules alone. ends is true if no packet gets to the end.
+	calls []call
+	price price
+	ends  bool
 }
 
 // slot is one rule in its place.

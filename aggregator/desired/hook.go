@@ -74,8 +74,11 @@ type Effect struct {
 	Hook       string
 	HookChains int
 	// Path is the most expensive way of a packet that the update makes more expensive.
-	// Path.Visits is 0 if there is none.
+	// Path.Time is 0 if there is none.
 	Path Path
+	// Every is the base chain that takes most of the time of every packet at a hook where the
+	// update makes that longer. Its Time is 0 if there is none.
+	Every Path
 }
 
 // Path is the most expensive way of a packet through the base chains of one hook.
@@ -88,9 +91,9 @@ type Path struct {
 	// packet to. It must be called before the state changes, and looks at all elements of
 	// verdict maps: it is for messages.
 	Chains func() []string
-	// Visits is the number of rules that the packet visits at most in all base chains of
-	// the publisher at the hook, ChainVisits the part of it that Chain has.
-	Visits, ChainVisits int
+	// Time is what the packet pays in nanoseconds in all base chains of the publisher at the
+	// hook, ChainTime the part of it that Chain has.
+	Time, ChainTime int
 }
 
 // effect returns the effect of the running change of a publisher.
@@ -111,30 +114,37 @@ func (s *State) effect(publisher string) Effect {
 			continue
 		}
 		for _, h := range hooksOf(o.table.id.Family, o.decl().Base) {
-			if visits, most := s.visitsAt(h, publisher, o); visits > e.Path.Visits {
-				e.Path = Path{Visits: visits, Chain: most.at()}
+			sum, worst, every := s.pricesAt(h, publisher, o)
+			if sum.worst > e.Path.Time {
+				e.Path = Path{Time: sum.worst, Chain: worst.at(), Hook: worst.hookName(), ChainTime: worst.price.worst, Chains: worst.path}
+			}
+			if sum.every > e.Every.Time {
+				e.Every = Path{Time: sum.every, Chain: every.at(), Hook: every.hookName(), ChainTime: every.price.every, Chains: every.path}
 			}
 		}
-	}
-	if o, ok := find[*chain](s, e.Path.Chain.Table, chainID(e.Path.Chain.Name)); ok && e.Path.Visits > 0 {
-		e.Path.Hook, e.Path.ChainVisits, e.Path.Chains = o.hookName(), o.visits, o.path
 	}
 	return e
 }
 
-// visitsAt returns how many rules a packet visits at a hook in the base chains of a
-// publisher and in also, and the most expensive of these chains. It is 0 if there are none.
-func (s *State) visitsAt(h hook, publisher string, also *chain) (sum int, most *chain) {
+// pricesAt returns what a packet pays at a hook in the base chains of a publisher and in also, and
+// the chain that takes most of it in the worst case, and of every packet.
+func (s *State) pricesAt(h hook, publisher string, also *chain) (sum price, worst, every *chain) {
+	dearer := func(o, most *chain, of func(price) int) bool {
+		return most == nil || of(o.price) > of(most.price) || of(o.price) == of(most.price) && compareParts(o, most) < 0
+	}
 	for o := range s.hooks[h] {
 		if o != also && !o.sharedBy(publisher) {
 			continue
 		}
-		sum = min(sum+o.visits, unbounded)
-		if most == nil || o.visits > most.visits || o.visits == most.visits && compareParts(o, most) < 0 {
-			most = o
+		sum = sum.add(o.price)
+		if dearer(o, worst, func(p price) int { return p.worst }) {
+			worst = o
+		}
+		if dearer(o, every, func(p price) int { return p.every }) {
+			every = o
 		}
 	}
-	return sum, most
+	return sum, worst, every
 }
 
 // sharedBy reports whether a fragment of a publisher has a share of the chain.
@@ -153,16 +163,15 @@ func (o *chain) kernelBase() bool {
 // hookName returns the name of the hook of a base chain.
 func (o *chain) hookName() string { return o.decl().Declaration(o.table.id.Family).Hook }
 
-// Visits returns how many rules a packet visits at most at one hook in the base chains of
-// a publisher. It looks at all base chains.
-func (s *State) Visits(publisher string) int {
-	most := 0
+// PacketTime returns what a packet pays in nanoseconds at one hook in the base chains of a
+// publisher: in the worst case, and what no packet is spared. It looks at all base chains.
+func (s *State) PacketTime(publisher string) (worst, every int) {
 	for h := range s.hooks {
-		n, _ := s.visitsAt(h, publisher, nil)
-		most = max(most, n)
+		sum, _, _ := s.pricesAt(h, publisher, nil)
+		worst, every = max(worst, sum.worst), max(every, sum.every)
 	}
-	return most
+	return worst, every
 }
 
-// PathsVersion returns a number that changes with the result of Visits.
+// PathsVersion returns a number that changes with the result of PacketTime.
 func (s *State) PathsVersion() uint64 { return s.paths }

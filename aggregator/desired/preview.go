@@ -20,7 +20,7 @@ type Preview struct {
 	// previewed fragment's, in no order.
 	Shadows []Shadow
 	// Paths has the base chains of the tables of the previewed fragments, the most
-	// expensive first. Of each ChainVisits is set, and Visits is not.
+	// expensive first. Of each ChainTime is set, and Time is not.
 	Paths []Path
 }
 
@@ -86,11 +86,11 @@ func (fs fragmentSet) paths() []Path {
 			}
 		}
 	}
-	slices.SortFunc(chains, func(a, b *chain) int { return cmp.Or(cmp.Compare(b.visits, a.visits), compareParts(a, b)) })
+	slices.SortFunc(chains, func(a, b *chain) int { return cmp.Or(cmp.Compare(b.price.worst, a.price.worst), compareParts(a, b)) })
 	paths := make([]Path, 0, len(chains))
 	for _, o := range chains[:min(len(chains), maxPaths)] {
 		names := o.path()
-		paths = append(paths, Path{Chain: o.at(), Hook: o.hookName(), ChainVisits: o.visits, Chains: func() []string { return names }})
+		paths = append(paths, Path{Chain: o.at(), Hook: o.hookName(), ChainTime: o.price.worst, Chains: func() []string { return names }})
 	}
 	return paths
 }

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/cost"
@@ -8,29 +9,41 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// The state knows of every chain how many rules a packet visits there in the worst case,
-// with the chains that it is sent to from there. It counts all rules of a chain, and for a
-// rule that jumps the most expensive target: a packet takes one, and comes back. From a
-// goto it does not come back.
+// The state knows of every chain what a packet pays there, in nanoseconds (package cost), with
+// the chains that it is sent to from there: in the worst case, and what no packet is spared. The
+// worst case has all rules of a chain, and for a rule that jumps the most expensive target: a
+// packet takes one, and comes back. From a goto it does not come back.
 //
-// The number of a chain changes only if its rules change or the number of a chain that it
-// leads to. Each change marks what it touches as outdated; evaluate computes those
-// again, and then what leads to them as long as numbers change. It goes up from the
+// The price of a chain changes only if its rules change, the price of a chain that it leads to, or
+// the size of a set that it looks into. Each change marks what it touches as outdated; evaluate
+// computes those again, and then what leads to them as long as prices change. It goes up from the
 // targets, so that each chain is computed once.
 
-// unbounded is the number of a chain that leads back to itself. The kernel refuses such
-// chains if packets can get there.
-const unbounded = 1 << 40
+// price is what a packet pays for a chain, in nanoseconds: in the worst case, and at least.
+type price struct{ worst, every int }
+
+// add returns the sum of two prices.
+func (p price) add(o price) price {
+	return price{min(p.worst+o.worst, unbounded), min(p.every+o.every, unbounded)}
+}
+
+const (
+	// unbounded is the price of a chain that leads back to itself. The kernel refuses such
+	// chains if packets can get there.
+	unbounded = 1 << 40
+	// adoptedTime is what an adopted rule counts: those of real rulesets take about as long.
+	adoptedTime = 25
+)
 
 // call is one target of a rule.
 type call struct {
-	// at is as how many rules those up to this one count, this one included. Calls of one
+	// at is the worst price of the rules up to this one, this one included. Calls of one
 	// rule have the same.
 	at int
-	// id is a chain or a verdict map.
+	// id is a chain, a set or a map.
 	id objectID
-	// leaves is true for a goto.
-	leaves bool
+	// leaves is true for a goto, and every if no packet is spared the call.
+	leaves, every bool
 }
 
 // caller is what leads to a part: a chain whose rules name it, or a verdict map whose
@@ -41,10 +54,10 @@ type caller struct {
 	leaves bool
 }
 
-// routes counts the elements of a verdict map by the number of the chain that they lead to.
+// routes counts the elements of a verdict map by the worst price of the chain that they lead to.
 type routes struct {
 	jumps, gotos map[int]int
-	// jump and leave are the greatest numbers that the callers know.
+	// jump and leave are the greatest prices that the callers know.
 	jump, leave int
 }
 
@@ -67,24 +80,29 @@ func greatest(counts map[int]int) (most int) {
 // trace finds where the rules of a list send packets.
 func (l *ruleList) trace() {
 	for _, r := range l.rules {
-		l.visits += cost.Visit(r.rule)
+		v := cost.Packet(r.rule)
+		l.price.worst += v.Worst
+		if !l.ends {
+			l.price.every += v.Every
+		}
 		for c := range cost.Calls(r.rule) {
 			id := chainID(c.Chain)
-			if c.Map != "" {
-				id = setID(c.Map)
+			if c.Set != "" {
+				id = setID(c.Set)
 			}
-			l.calls = append(l.calls, call{at: l.visits, id: id, leaves: c.Goto})
+			l.calls = append(l.calls, call{at: l.price.worst, id: id, leaves: c.Goto, every: c.Every && !l.ends})
 		}
+		l.ends = l.ends || v.Ends
 	}
 }
 
 // traceAdopted is trace for adopted rules, of which only is known where all of them
 // together lead to.
 func (l *ruleList) traceAdopted() {
-	l.visits = len(l.rules)
+	l.price.worst = adoptedTime * len(l.rules)
 	for i, id := range l.refs {
 		if id.Kind == kindChain || id.Kind == kindSet {
-			l.calls = append(l.calls, call{at: min(i+1, l.visits), id: id})
+			l.calls = append(l.calls, call{at: min(adoptedTime*(i+1), l.price.worst), id: id})
 		}
 	}
 }
@@ -101,11 +119,30 @@ func (s *State) lead(o *set, data string, target part, by int) {
 	if o.routes == nil {
 		o.routes = &routes{}
 	}
-	addTo(o.routes.of(leaves), to.visits, by)
+	addTo(o.routes.of(leaves), to.price.worst, by)
 	s.outdate(o)
 }
 
-// outdate marks a part whose number must be computed again.
+// resize marks a set whose elements change, so that lookups in it may take longer.
+func (s *State) resize(o *set) {
+	if !o.resized {
+		o.resized = true
+		s.resized = append(s.resized, o)
+	}
+}
+
+// lookupTime returns the time of a lookup in nanoseconds. It is rounded up to three binary
+// digits, so that it seldom changes.
+func (o *set) lookupTime() int {
+	if !o.exists() {
+		return 0
+	}
+	n := o.content().Lookup(o.decl())
+	unit := 1 << max(bits.Len(uint(n))-3, 0)
+	return (n + unit - 1) &^ (unit - 1)
+}
+
+// outdate marks a part whose price must be computed again.
 func (s *State) outdate(o part) {
 	if n := o.base(); !n.outdated {
 		n.outdated = true
@@ -113,8 +150,15 @@ func (s *State) outdate(o part) {
 	}
 }
 
-// evaluate computes the numbers of everything that is outdated, and of what leads there.
+// evaluate computes the prices of everything that is outdated, and of what leads there.
 func (s *State) evaluate() {
+	for _, o := range s.resized {
+		if o.resized = false; o.lookupTime() != o.lookup {
+			s.outdate(o)
+		}
+	}
+	clear(s.resized)
+	s.resized = s.resized[:0]
 	if len(s.outdated) == 0 {
 		return
 	}
@@ -181,47 +225,50 @@ func (s *State) arrange() {
 }
 
 func (s *State) evaluateChain(o *chain) {
-	was, now := o.visits, o.worst()
-	if o.loops {
-		now = unbounded
+	was, now := o.price, price{o.worst(), o.every()}
+	if o.loops || now.worst == unbounded {
+		now = price{unbounded, unbounded}
 	}
 	if was == now {
 		return
 	}
-	o.visits = now
+	o.price = now
 	if o.exists() && o.decl().Base != nil {
 		s.paths++
-		if now > was {
+		if now.worst > was.worst || now.every > was.every {
 			s.grown = append(s.grown, o)
 		}
 	}
 	for c, n := range o.callers {
 		if m, ok := c.from.(*set); ok {
-			addTo(m.routes.of(c.leaves), was, -n)
-			addTo(m.routes.of(c.leaves), now, n)
+			addTo(m.routes.of(c.leaves), was.worst, -n)
+			addTo(m.routes.of(c.leaves), now.worst, n)
 		}
 		c.from.base().outdated = true
 	}
 }
 
 func (o *set) evaluate() {
-	if o.routes == nil {
+	lookup := o.lookupTime()
+	changed := lookup != o.lookup
+	o.lookup = lookup
+	if o.routes != nil {
+		jump, leave := greatest(o.routes.jumps), greatest(o.routes.gotos)
+		if o.loops {
+			jump, leave = unbounded, unbounded
+		}
+		changed = changed || jump != o.routes.jump || leave != o.routes.leave
+		o.routes.jump, o.routes.leave = jump, leave
+	}
+	if !changed {
 		return
 	}
-	jump, leave := greatest(o.routes.jumps), greatest(o.routes.gotos)
-	if o.loops {
-		jump, leave = unbounded, unbounded
-	}
-	if jump == o.routes.jump && leave == o.routes.leave {
-		return
-	}
-	o.routes.jump, o.routes.leave = jump, leave
 	for c := range o.callers {
 		c.from.base().outdated = true
 	}
 }
 
-// worst returns how many rules a packet visits at most from the start of a chain.
+// worst returns what a packet pays at most from the start of a chain.
 func (o *chain) worst() int {
 	run, most := 0, 0
 	for _, sh := range o.shares {
@@ -231,31 +278,55 @@ func (o *chain) worst() int {
 			run += rule - at
 			at = rule
 			for ; i < len(sh.calls) && sh.calls[i].at == rule; i++ {
-				j, leave := o.target(sh.calls[i])
+				lookup, j, leave := o.target(sh.calls[i])
+				run += lookup
 				jump, most = max(jump, j), max(most, run+leave)
 			}
 			run += jump
 		}
-		run += sh.ruleList.visits - at
+		run += sh.ruleList.price.worst - at
 	}
 	return min(max(run, most), unbounded)
 }
 
-// target returns how many rules a packet visits after a call and comes back, and how many
-// if it does not.
-func (o *chain) target(c call) (jump, leave int) {
+// every returns what no packet is spared from the start of a chain.
+func (o *chain) every() (run int) {
+	for _, sh := range o.shares {
+		run += sh.ruleList.price.every
+		for _, c := range sh.calls {
+			if !c.every {
+				continue
+			}
+			switch t := o.table.parts[c.id].(type) {
+			case *chain:
+				run += t.price.every
+			case *set:
+				run += t.lookup
+			}
+		}
+		if sh.ends {
+			break
+		}
+	}
+	return min(run, unbounded)
+}
+
+// target returns what a packet pays for a lookup, what for the chain that a call leads to if it
+// comes back, and what if it does not.
+func (o *chain) target(c call) (lookup, jump, leave int) {
 	switch t := o.table.parts[c.id].(type) {
 	case *chain:
 		if c.leaves {
-			return 0, t.visits
+			return 0, 0, t.price.worst
 		}
-		return t.visits, 0
+		return 0, t.price.worst, 0
 	case *set:
 		if t.routes != nil {
-			return t.routes.jump, t.routes.leave
+			jump, leave = t.routes.jump, t.routes.leave
 		}
+		return t.lookup, jump, leave
 	}
-	return 0, 0
+	return 0, 0, 0
 }
 
 // longestPath is the number of chains that a path names: the kernel allows 16.
@@ -267,7 +338,7 @@ func (o *chain) path() []string {
 	for len(names) < longestPath {
 		var next *chain
 		consider := func(c *chain) {
-			if next == nil || c.visits > next.visits || c.visits == next.visits && c.id.Name < next.id.Name {
+			if next == nil || c.price.worst > next.price.worst || c.price.worst == next.price.worst && c.id.Name < next.id.Name {
 				next = c
 			}
 		}
@@ -301,7 +372,7 @@ func (o *set) dearest() *chain {
 			continue
 		}
 		for _, e := range sh.elements.all() {
-			if c, ok := o.table.parts[leadsTo(sh.decl, e.Data)].(*chain); ok && (most == nil || c.visits > most.visits) {
+			if c, ok := o.table.parts[leadsTo(sh.decl, e.Data)].(*chain); ok && (most == nil || c.price.worst > most.price.worst) {
 				most = c
 			}
 		}

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/cost"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// checkVisits computes again, from scratch, how many rules packets visit.
-func checkVisits(t tester, s *State) {
+// checkPrices computes again, from scratch, what packets pay.
+func checkPrices(t tester, s *State) {
 	t.Helper()
 	s.evaluate()
 	hooks := map[hook]int{}
@@ -20,10 +21,10 @@ func checkVisits(t tester, s *State) {
 			// It is not known which of the rules lead where.
 			continue
 		}
-		known := map[*chain]int{}
+		known := map[*chain]price{}
 		for _, o := range partsOf[*chain](tb) {
-			if want := visitsFrom(o, known); o.visits != want {
-				t.Errorf("%s: a packet visits %d rules, want %d", o.at(), o.visits, want)
+			if want := pricesFrom(o, known); o.price != want {
+				t.Errorf("%s: a packet pays %v ns, want %v", o.at(), o.price, want)
 			}
 			if o.exists() {
 				for _, h := range hooksOf(tb.id.Family, o.decl().Base) {
@@ -50,29 +51,49 @@ func hasAdopted(tb *table) bool {
 	})
 }
 
-// visitsFrom follows every way from a chain. known has the chains that were visited; those
+// pricesFrom follows every way from a chain. known has the chains that were visited; those
 // that are being visited are unbounded.
-func visitsFrom(o *chain, known map[*chain]int) int {
+func pricesFrom(o *chain, known map[*chain]price) price {
 	if n, ok := known[o]; ok {
 		return n
 	}
-	known[o] = unbounded
-	run, most := 0, 0
+	known[o] = price{unbounded, unbounded}
+	run, most, every, ends := 0, 0, 0, false
 	for _, sh := range o.shares {
 		for _, r := range sh.rules {
-			run += cost.Visit(r.rule)
+			v := cost.Packet(r.rule)
+			run += v.Worst
+			if !ends {
+				every += v.Every
+			}
 			jump := 0
+			for c := range cost.Calls(r.rule) {
+				if c.Set == "" {
+					if c.Every && !ends {
+						every += pricesFrom(o.table.chain(c.Chain), known).every
+					}
+					continue
+				}
+				run += o.table.set(c.Set).lookupTime()
+				if c.Every && !ends {
+					every += o.table.set(c.Set).lookupTime()
+				}
+			}
 			for _, c := range targetsOf(o.table, r) {
-				if n := visitsFrom(c.chain, known); c.leaves {
+				if n := pricesFrom(c.chain, known).worst; c.leaves {
 					most = max(most, run+n)
 				} else {
 					jump = max(jump, n)
 				}
 			}
 			run += jump
+			ends = ends || v.Ends
 		}
 	}
-	known[o] = min(max(run, most), unbounded)
+	known[o] = price{min(max(run, most), unbounded), min(every, unbounded)}
+	if known[o].worst == unbounded {
+		known[o] = price{unbounded, unbounded}
+	}
 	return known[o]
 }
 
@@ -87,7 +108,7 @@ func targetsOf(tb *table, r *slot) (all []target) {
 			all = append(all, target{tb.chain(c.Chain), c.Goto})
 			continue
 		}
-		for _, sh := range tb.set(c.Map).shares {
+		for _, sh := range tb.set(c.Set).shares {
 			for _, e := range sh.elements.all() {
 				if id := leadsTo(sh.decl, e.Data); id.Kind == kindChain {
 					v, _ := nftset.ParseVerdictData(e.Data)
@@ -124,7 +145,10 @@ func pathOf(e *Effect) Limit {
 	}
 }
 
-func TestVisitsFollowJumps(t *testing.T) {
+// plain is the price of a rule without expressions.
+var plain = cost.Packet(&compile.Rule{}).Worst
+
+func TestPricesFollowJumps(t *testing.T) {
 	h := newHarness(t)
 	var e Effect
 	if err := h.ApplyWithin(snapshot(policy, 0, in(ipWeft, ladder(3, 14)...)), pathOf(&e), nil); err != nil {
@@ -135,10 +159,10 @@ func TestVisitsFollowJumps(t *testing.T) {
 	for range 14 {
 		want = 3 + 3*want
 	}
-	want++
+	want = plain * (want + 1)
 	path := strings.Join(e.Path.Chains(), " ")
-	if e.Path.Visits != want || e.Path.ChainVisits != want || !strings.HasPrefix(path, "in l0 l1 l2") || e.Path.Hook != "input" {
-		t.Errorf("a packet visits %d rules (%s at %s), want %d", e.Path.Visits, path, e.Path.Hook, want)
+	if e.Path.Time != want || e.Path.ChainTime != want || !strings.HasPrefix(path, "in l0 l1 l2") || e.Path.Hook != "input" {
+		t.Errorf("a packet pays %d ns (%s at %s), want %d", e.Path.Time, path, e.Path.Hook, want)
 	}
 	if e.HookChains != 1 || e.Hook != "input" {
 		t.Errorf("%d base chains at %s", e.HookChains, e.Hook)
@@ -147,27 +171,31 @@ func TestVisitsFollowJumps(t *testing.T) {
 	if err := h.ApplyWithin(patch(policy, in(ipWeft, regular("l14", rule("accept"), rule("drop")))), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := 4782969; e.Path.Visits != want+n {
-		t.Errorf("a packet visits %d rules after the patch, want %d", e.Path.Visits, want+n)
+	if n := 4782969 * plain; e.Path.Time != want+n {
+		t.Errorf("a packet pays %d ns after the patch, want %d", e.Path.Time, want+n)
 	}
-	checkVisits(t, h.State)
+	checkPrices(t, h.State)
 	h.Rollback()
-	checkVisits(t, h.State)
+	checkPrices(t, h.State)
 }
 
-func TestVisitsFollowVerdictMaps(t *testing.T) {
+func TestPricesFollowVerdictMaps(t *testing.T) {
 	h := newHarness(t)
 	var e Effect
 	dispatch := snapshot(services, 0, in(ipWeft, verdictMap("to"), base("in", 0, rule("vmap", "@to"), rule("drop"))))
-	apply := func(u *Update, visits int) {
+	apply := func(u *Update, rules int) {
 		t.Helper()
 		e = Effect{}
 		if err := h.ApplyWithin(u, pathOf(&e), nil); err != nil {
 			t.Fatal(err)
 		}
-		checkVisits(t, h.State)
-		if e.Path.Visits != visits {
-			t.Errorf("a packet visits %d rules, want %d", e.Path.Visits, visits)
+		checkPrices(t, h.State)
+		lookup := 0
+		if rules > 0 {
+			lookup = h.tables[ipWeft].set("to").lookup
+		}
+		if want := rules*plain + lookup; e.Path.Time != want {
+			t.Errorf("a packet pays %d ns, want %d", e.Path.Time, want)
 		}
 	}
 	apply(dispatch, 2)
@@ -180,7 +208,7 @@ func TestVisitsFollowVerdictMaps(t *testing.T) {
 	apply(patch(services, in(ipWeft, Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.3", 6, 80), "two")}})), 5)
 }
 
-func TestVisitsOfLoopsAreUnbounded(t *testing.T) {
+func TestPricesOfLoopsAreUnbounded(t *testing.T) {
 	h := newHarness(t)
 	loop := func(last ...string) TableUpdate {
 		return in(ipWeft, base("in", 0, rule("x", "a")), regular("a", rule("x", "b")), regular("b", rule("x", last...)))
@@ -189,17 +217,17 @@ func TestVisitsOfLoopsAreUnbounded(t *testing.T) {
 	if err := h.ApplyWithin(snapshot(policy, 0, loop("a")), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
-	if e.Path.Visits != unbounded {
-		t.Errorf("a packet visits %d rules in a loop", e.Path.Visits)
+	if e.Path.Time != unbounded {
+		t.Errorf("a packet pays %d ns in a loop", e.Path.Time)
 	}
 	if err := h.Apply(snapshot(policy, 0, loop())); err != nil {
 		t.Fatal(err)
 	}
-	checkVisits(t, h.State)
+	checkPrices(t, h.State)
 }
 
-// TestVisitsCostWhatChanges changes one of 2,000 chains that a map leads to.
-func TestVisitsCostWhatChanges(t *testing.T) {
+// TestPricesCostWhatChanges changes one of 2,000 chains that a map leads to.
+func TestPricesCostWhatChanges(t *testing.T) {
 	h := newHarness(t)
 	parts := []any{base("in", 0, rule("vmap", "@to"))}
 	m := verdictMap("to")
@@ -214,7 +242,7 @@ func TestVisitsCostWhatChanges(t *testing.T) {
 	if n := h.Work().Objects - before.Objects; n > 10 {
 		t.Errorf("the change of one chain looks at %d objects", n)
 	}
-	if n := h.Visits(services.Publisher); n != 4 {
-		t.Errorf("a packet visits %d rules, want 4", n)
+	if n, _ := h.PacketTime(services.Publisher); n != 4*plain+h.tables[ipWeft].set("to").lookup {
+		t.Errorf("a packet pays %d ns", n)
 	}
 }

@@ -40,6 +40,9 @@ type set struct {
 	values map[*set]int
 	// routes has where a verdict map sends packets; nil if nowhere.
 	routes *routes
+	// lookup is the time of a lookup as of the last evaluate; resized that it may have changed.
+	lookup  int
+	resized bool
 }
 
 // touch is the kernel's element of a key, and the last update that changed the
@@ -288,6 +291,7 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 		sh.elements.remove(id)
 	}
 	s.chargeElement(sh, id, old, had, e, has)
+	s.resize(o)
 	if several {
 		c.after, c.to, c.has = o.decided(id)
 		o.union += count(c.has) - count(c.had)
@@ -344,6 +348,7 @@ func (o *set) link(s *State, linked share, in, journal bool) {
 		}
 	}
 	o.place(s, sh, in)
+	s.resize(o)
 	if others {
 		for id := range sh.elements.all() {
 			if sh.decl.Map {
@@ -425,6 +430,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 // redeclareSet changes a share's declaration.
 func (s *State) redeclareSet(o *set, sh *setShare, d *nftset.Set) {
 	redeclare(s, o, sh, &sh.decl, d, func(old, d *nftset.Set) {
+		s.resize(o)
 		if old.Verdict != d.Verdict || old.Object != d.Object {
 			for _, e := range sh.elements.all() {
 				s.referTarget(o, old, e.Data, -1)

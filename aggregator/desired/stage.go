@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -21,9 +22,11 @@ type Staged struct {
 	// elements are those of the update, and packed are the same for its share.
 	elements []nftset.Element
 	packed   *elements
-	// begun is true if the kernel has the set; sent counts the elements that it has.
-	begun bool
-	sent  int
+	// begun is true if the kernel has the set; sent counts the elements that it has, and content
+	// is theirs.
+	begun   bool
+	sent    int
+	content cost.Content
 }
 
 // stagedID names a staged set.
@@ -39,11 +42,14 @@ const (
 	minStagedTimeout = time.Minute
 	// stagedSetCost is what the addition of a set costs, in elements.
 	stagedSetCost = 8
+	// fewElements are added in no time to any set.
+	fewElements = 128
 )
 
-// Unstaged returns how many elements an update has in sets and maps that do not exist, of
-// which Stage may stage those that can be.
-func (s *State) Unstaged(u *Update) (n int) {
+// Unstaged reports whether Stage can return something for an update: it has sets and maps with
+// many elements that do not exist.
+func (s *State) Unstaged(u *Update) bool {
+	n := 0
 	for i := range u.Tables {
 		t := s.tables[u.Tables[i].Table]
 		for j := range u.Tables[i].PutSets {
@@ -53,20 +59,20 @@ func (s *State) Unstaged(u *Update) (n int) {
 			}
 		}
 	}
-	return n
+	return n >= fewElements
 }
 
 // Stage undoes the only change since the last Accept, the Apply of u, and returns its new
-// sets and maps that can be staged. It returns none if they have fewer elements than
-// least together.
+// sets and maps that can be staged. It returns none if the kernel takes less than least to add
+// them, or longer than most for the last element of one.
 //
 // Bring them to the kernel with StageOps and StageSent. Then apply and commit u: the plan
 // has no ops for sets that are complete. Other updates may be committed in between; if one
 // declares or deletes a staged set, it is forgotten, and a later plan adds it as usual.
-func (s *State) Stage(u *Update, least int) []*Staged {
+func (s *State) Stage(u *Update, least, most time.Duration) []*Staged {
 	defer s.Rollback()
 	var sets []*Staged
-	total := 0
+	var total time.Duration
 	for i := range u.Tables {
 		tu := &u.Tables[i]
 		t, ok := s.tables[tu.Table]
@@ -80,7 +86,10 @@ func (s *State) Stage(u *Update, least int) []*Staged {
 			}
 			sh := o.shares[0]
 			sets = append(sets, &Staged{id: stagedID{t.id, o.id.Name}, comment: t.comment(), decl: sh.decl, elements: sh.fresh, packed: sh.elements})
-			total += len(sh.fresh)
+			if sh.content.Change(sh.decl) > most {
+				return nil
+			}
+			total += sh.content.Whole(sh.decl)
 		}
 	}
 	if total < least {
@@ -106,10 +115,10 @@ func (s *State) stageable(o *set) bool {
 	return !slices.ContainsFunc(o.shares[0].fresh, func(e nftset.Element) bool { return brief(e.Timeout) })
 }
 
-// StageOps returns the ops that bring about n more elements of staged sets to the kernel.
-// It returns none if they are complete or forgotten. If the ops are committed, call
-// StageSent, and otherwise Unstage.
-func (s *State) StageOps(sets []*Staged, n int) (ops []kernel.Op) {
+// StageOps returns the ops that bring about n more elements of staged sets to the kernel, or as many
+// as it probably adds within a time. It returns none if they are complete or forgotten. If the ops
+// are committed, call StageSent, and otherwise Unstage.
+func (s *State) StageOps(sets []*Staged, n int, within time.Duration) (ops []kernel.Op) {
 	for _, st := range sets {
 		if n <= 0 {
 			break
@@ -125,7 +134,11 @@ func (s *State) StageOps(sets []*Staged, n int) (ops []kernel.Op) {
 			ops = append(ops, kernel.AddSet{Table: st.id.table, Set: st.decl})
 		}
 		if next := st.elements[st.sent:min(st.sent+max(n, 1), len(st.elements))]; len(next) > 0 {
-			n -= len(next)
+			// What a transaction takes for what is there already is worth as much again.
+			fit := st.content.Fit(st.decl, next, max(within, 2*st.content.Change(st.decl)))
+			if n -= len(next); fit < len(next) {
+				n, next = 0, next[:fit]
+			}
 			ops = append(ops, kernel.AddElements{Table: st.id.table, Set: st.decl, Elements: next})
 		}
 	}
@@ -139,7 +152,11 @@ func (s *State) StageSent(ops []kernel.Op) {
 		case kernel.AddSet:
 			s.staged[stagedID{op.Table, op.Set.Name}].begun = true
 		case kernel.AddElements:
-			s.staged[stagedID{op.Table, op.Set.Name}].sent += len(op.Elements)
+			st := s.staged[stagedID{op.Table, op.Set.Name}]
+			for i := range op.Elements {
+				st.content.Add(st.decl, &op.Elements[i], 1)
+			}
+			st.sent += len(op.Elements)
 		}
 	}
 }

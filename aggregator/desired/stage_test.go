@@ -26,13 +26,13 @@ func large() *Update {
 func (h *harness) stage(u *Update) []*Staged {
 	h.t.Helper()
 	h.apply(u)
-	return h.Stage(u, 1)
+	return h.Stage(u, 1, time.Hour)
 }
 
 // step brings n elements to the kernel and reports whether there were any.
 func (h *harness) step(sets []*Staged, n int) bool {
 	h.t.Helper()
-	ops := h.StageOps(sets, n)
+	ops := h.StageOps(sets, n, time.Hour)
 	if err := h.k.commit(ops); err != nil {
 		h.t.Fatalf("stage: %v", err)
 	}
@@ -88,7 +88,7 @@ func TestUnstage(t *testing.T) {
 		if err := h.k.commit(h.Unstage(sets)); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.k.text(); got != want || len(h.StageOps(sets, 1)) > 0 {
+		if got := h.k.text(); got != want || len(h.StageOps(sets, 1, time.Hour)) > 0 {
 			t.Errorf("kernel has\n%swant\n%s", got, want)
 		}
 	}
@@ -180,8 +180,8 @@ func TestNotStaged(t *testing.T) {
 	h := newHarness(t)
 	u := large()
 	h.apply(u)
-	if sets := h.Stage(u, 10); sets != nil || len(h.staged) > 0 {
-		t.Errorf("%d sets with 9 elements are staged from 10", len(sets))
+	if sets := h.Stage(u, time.Minute, time.Hour); sets != nil || len(h.staged) > 0 {
+		t.Errorf("%d small sets are staged", len(sets))
 	}
 }
 

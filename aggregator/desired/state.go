@@ -56,9 +56,10 @@ type State struct {
 	outdated, order []part
 	steps           []step
 	round           uint64
-	// grown are the base chains whose number of visited rules has grown in the running
-	// change, attached those that it has added to a hook. paths changes with every number
-	// and hook of a base chain.
+	// resized are the sets in which lookups may take another time.
+	resized []*set
+	// grown are the base chains whose price has grown in the running change, attached those that
+	// it has added to a hook. paths changes with every price and hook of a base chain.
 	grown, attached []*chain
 	paths           uint64
 	// hooks has the base chains of each hook.

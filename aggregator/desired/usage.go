@@ -144,11 +144,11 @@ func (sh *setShare) measure() {
 		sh.content.Elements = sh.elements.len()
 		for _, page := range sh.elements.extras.pages {
 			for _, x := range page {
-				sh.content.Extra += len(x.comment) + len(x.state)
+				sh.content.Options(x.comment, x.state, 1)
 			}
 		}
 		for _, e := range sh.elements.odd {
-			sh.content.Extra += len(e.Comment) + len(e.State)
+			sh.content.Options(e.Comment, e.State, 1)
 		}
 		return
 	}

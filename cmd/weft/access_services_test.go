@@ -98,11 +98,12 @@ publishers:
 			t.Errorf("%s: refused: %.2000v", tt.name, err)
 			continue
 		}
-		usage, visits := state.Usage("services"), state.Visits("services")
-		t.Logf("%s: %d chains, %d rules, %d sets, %d elements, memory %d MiB of %d, %d of %d rules for a packet", tt.name,
-			usage.Chains, usage.Rules, usage.Sets, usage.Elements, usage.Memory>>20, access.DefaultMemory>>20, visits, access.DefaultVisits)
-		if usage.Memory > access.DefaultMemory/100*tt.memory || visits > access.DefaultVisits/20 {
-			t.Errorf("%s: %d bytes of memory are more than %d%% of the default limit, or %d rules for a packet more than 5%%", tt.name, usage.Memory, tt.memory, visits)
+		usage := state.Usage("services")
+		worst, every := state.PacketTime("services")
+		t.Logf("%s: %d chains, %d rules, %d sets, %d elements, memory %d MiB of %d, %d of %d ns for a packet, %d of %d for every packet", tt.name,
+			usage.Chains, usage.Rules, usage.Sets, usage.Elements, usage.Memory>>20, access.DefaultMemory>>20, worst, access.DefaultPacket, every, access.DefaultEveryPacket)
+		if usage.Memory > access.DefaultMemory/100*tt.memory || worst > access.DefaultPacket/20 || every > access.DefaultEveryPacket/5 {
+			t.Errorf("%s: %d bytes of memory are more than %d%% of the default limit, or %d ns for a packet more than 5%%, or %d for every packet more than 20%%", tt.name, usage.Memory, tt.memory, worst, every)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -160,9 +161,9 @@ func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	return err
 }
 
-// costLine returns how many rules a packet visits in a base chain.
+// costLine returns how long a packet takes in a base chain.
 func costLine(c *weftv1.PathCost) string {
-	line := fmt.Sprintf("cost: a packet visits at most %d rules in %s", c.GetRules(), c.GetChain().Text())
+	line := fmt.Sprintf("cost: a packet takes at most %v in %s", time.Duration(c.GetNanoseconds()), c.GetChain().Text()) //nolint:gosec // at most 2^40
 	if path := c.GetPath(); len(path) > 1 {
 		line += ", then " + strings.Join(path[1:], ", then ")
 	}

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"cmp"
+	"iter"
 	"math/bits"
 	"runtime"
 
@@ -53,14 +55,6 @@ const (
 	// dynamicSize is how many elements packets can put into a set that does not say
 	// how many (nft_dynset_init in net/netfilter/nft_dynset.c).
 	dynamicSize = 0xffff
-
-	// lookupLarge is the size of the lookup table of a field from which the kernel uses
-	// groups of four bits (NFT_PIPAPO_LT_SIZE_HIGH in net/netfilter/nft_set_pipapo.h).
-	lookupLarge = 1 << 21
-	// lookupSmallRule and lookupLargeRule are what one rule takes in that table for each
-	// byte of the field: 256 bits in groups of eight, 2*16 bits in groups of four.
-	lookupSmallRule = 256 / 8
-	lookupLargeRule = 2 * 16 / 8
 )
 
 // Chain returns the memory of a chain without its rules.
@@ -105,9 +99,13 @@ type Content struct {
 	// Elements is the number of elements, Extra the bytes of their comments and
 	// statements.
 	Elements, Extra int
-	// lookup is the sum, over the rules of all fields of a concatenation of ranges, of
-	// the lengths of the fields in bytes.
-	lookup int
+	// rules are, for each field of a concatenation of ranges, the prefixes of all elements.
+	// overlaps are those of elements that were added, joined what those of joined contents match.
+	rules    []int
+	overlaps overlaps
+	joined   int
+	// states is how many connections an element with "ct count" has seen at most.
+	states int
 }
 
 // Plain reports whether the elements of a set without comments and statements all take
@@ -116,25 +114,59 @@ func Plain(d *set.Set) bool { return backendOf(d) != pipapo }
 
 // Add adds the element e by times to what is counted.
 func (c *Content) Add(d *set.Set, e *set.Element, by int) {
-	c.Elements += by
-	if e.Comment != "" || e.State != "" {
-		c.Extra += by * (len(e.Comment) + len(e.State))
-	}
-	if backendOf(d) == pipapo {
-		c.lookup += by * lookupOf(d, e)
+	c.Grow(d, e, by)
+	if first := d.Key.Fields; backendOf(d) == pipapo && len(e.Key) >= int(first[0]) {
+		c.overlaps.add(e.Key[:first[0]], cmp.Or(e.KeyEnd, e.Key)[:first[0]], by)
 	}
 }
 
-// Memory returns the memory of a set or map with a content.
-func (c Content) Memory(d *set.Set) int {
-	n, most := setSize+len(d.Name)+len(d.UserData), c.Elements
-	dynamic := d.Flags&set.FlagEval != 0
-	if dynamic {
-		most = max(most, int(d.Size))
-		if d.Size == 0 {
-			most = max(most, dynamicSize)
-		}
+// Grow is Add without what one packet matches of several concatenated ranges.
+func (c *Content) Grow(d *set.Set, e *set.Element, by int) {
+	c.Elements += by
+	c.Options(e.Comment, e.State, by)
+	if backendOf(d) != pipapo {
+		return
 	}
+	if c.rules == nil {
+		c.rules = make([]int, len(d.Key.Fields))
+	}
+	for i, n := range prefixes(d, e) {
+		c.rules[i] += by * n
+	}
+}
+
+// Options adds the comment and the statements of an element by times, without the element.
+func (c *Content) Options(comment, state string, by int) {
+	if comment != "" || state != "" {
+		c.Extra += by * (len(comment) + len(state))
+		c.states = max(c.states, connectionsOf(state))
+	}
+}
+
+// Join adds the content of o, which is of the same declaration.
+func (c *Content) Join(o *Content) {
+	c.Elements += o.Elements
+	c.Extra += o.Extra
+	c.states = max(c.states, o.states)
+	if o.rules == nil {
+		return
+	}
+	if c.rules == nil {
+		c.rules = make([]int, len(o.rules))
+	}
+	for i, n := range o.rules {
+		c.rules[i] += n
+	}
+	c.joined += o.matches()
+}
+
+// matches returns how many elements the first field of one packet matches at most.
+func (c *Content) matches() int { return c.joined + c.overlaps.most() }
+
+// Memory returns the memory of a set or map with a content.
+func (c *Content) Memory(d *set.Set) int {
+	n, most := setSize+len(d.Name)+len(d.UserData), c.Elements
+	most = max(most, dynamicElements(d))
 	n += most*elementSize(d) + c.Extra
 	switch backendOf(d) {
 	case bitmap:
@@ -147,15 +179,26 @@ func (c Content) Memory(d *set.Set) int {
 		// rounded_hashtable_size.
 		n += bucketSize * roundUp(max(most, int(d.Size))*4/3)
 	case pipapo:
-		small := min(lookupSmallRule*c.lookup, lookupLarge*len(d.Key.Fields))
 		// The copy that a transaction changes (pipapo_clone) is not counted: since Linux
 		// 6.10 it goes with the transaction.
-		n += small + lookupLargeRule*c.lookup
+		n += c.tables(d)
 	case rbtree:
 	default:
 		panic("cost: unknown backend")
 	}
 	return n
+}
+
+// dynamicElements returns how many elements packets can put into a set.
+func dynamicElements(d *set.Set) int {
+	switch {
+	case d.Flags&set.FlagEval == 0:
+		return 0
+	case d.Size == 0:
+		return dynamicSize
+	default:
+		return int(d.Size)
+	}
 }
 
 // backend is the implementation that the kernel selects for a set.
@@ -219,24 +262,22 @@ func elementSize(d *set.Set) int {
 	return copies*allocated(n) + state
 }
 
-// lookupOf returns what an element adds to Content.lookup.
-func lookupOf(d *set.Set, e *set.Element) int {
-	if e.Key == "" {
-		return 0 // the catch-all element has no rule
-	}
-	end, sum, at := e.KeyEnd, 0, 0
-	if end == "" {
-		end = e.Key
-	}
-	for _, length := range d.Key.Fields {
-		to := at + int(length)
-		if to > len(e.Key) || to > len(end) {
-			break
+// prefixes yields for each field of a concatenation of ranges into how many rules the kernel
+// divides an element.
+func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		end, at := cmp.Or(e.KeyEnd, e.Key), 0
+		for i, length := range d.Key.Fields {
+			to := at + int(length)
+			if to > len(e.Key) || to > len(end) {
+				return // the catch-all element has no rule
+			}
+			if !yield(i, Prefixes(e.Key[at:to], end[at:to])) {
+				return
+			}
+			at += (int(length) + 3) &^ 3
 		}
-		sum += int(length) * Prefixes(e.Key[at:to], end[at:to])
-		at += (int(length) + 3) &^ 3
 	}
-	return sum
 }
 
 // Prefixes returns into how many prefixes the kernel divides the range from low to high,

@@ -12,26 +12,21 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// exprsPerVisit is how many expressions a rule may have to count as one. Common rules have
-// four to ten; the kernel allows 128 (NFT_RULE_MAXEXPRS).
-const exprsPerVisit = 16
-
-// Visit returns as how many rules a rule counts for a packet that runs it. It is 1 for
-// all but very long rules.
-func Visit(r *compile.Rule) int { return max(1, (len(r.Exprs)+exprsPerVisit-1)/exprsPerVisit) }
-
-// Call is a chain, or a verdict map whose elements lead to chains, to which a rule sends
-// packets.
+// Call is a named set or map in which a rule looks something up, or a chain to which it sends
+// packets. The elements of a verdict map lead to chains too.
 type Call struct {
-	// Chain is the target; empty for a map.
+	// Chain is the target; empty for a set.
 	Chain string
-	// Map is the name of the verdict map; empty for a chain.
-	Map string
+	// Set is the name of the set or map; empty for a chain.
+	Set string
 	// Goto is true if the packet does not come back from the chain.
 	Goto bool
+	// Every is true if no packet that runs the rule is spared the call.
+	Every bool
 }
 
-// Calls returns where a rule sends packets. One packet takes one of them at most.
+// Calls returns what a rule looks up, and where it sends packets. One packet goes to one chain at
+// most.
 func Calls(r *compile.Rule) iter.Seq[Call] {
 	return func(yield func(Call) bool) {
 		if len(r.Chains) == 0 && len(r.Sets) == 0 {
@@ -41,17 +36,23 @@ func Calls(r *compile.Rule) iter.Seq[Call] {
 			byName(r, yield)
 			return
 		}
+		every := true
 		for _, e := range r.Exprs {
+			more := true
 			switch x := expr.Unwrap(e).(type) {
 			case *google.Verdict:
-				if x.Chain != "" && !yield(Call{Chain: x.Chain, Goto: x.Kind == google.VerdictGoto}) {
-					return
-				}
+				more = x.Chain == "" || yield(Call{Chain: x.Chain, Goto: x.Kind == google.VerdictGoto, Every: every})
 			case *google.Lookup:
-				if x.IsDestRegSet && x.DestRegister == unix.NFT_REG_VERDICT && !lookups(r, x, yield) {
-					return
-				}
+				more = lookups(r, x, every, yield)
+			case *expr.Dynset:
+				more = x.SetID != 0 || yield(Call{Set: x.SetName, Every: every})
+			case *expr.ObjrefMap:
+				more = x.SetID != 0 || yield(Call{Set: x.SetName, Every: every})
 			}
+			if !more {
+				return
+			}
+			every = every && !decides(expr.Unwrap(e))
 		}
 	}
 }
@@ -64,16 +65,19 @@ func byName(r *compile.Rule, yield func(Call) bool) {
 		}
 	}
 	for _, name := range r.Sets {
-		if !yield(Call{Map: name}) {
+		if !yield(Call{Set: name}) {
 			return
 		}
 	}
 }
 
-// lookups yields the targets of a lookup in a verdict map.
-func lookups(r *compile.Rule, x *google.Lookup, yield func(Call) bool) bool {
+// lookups yields a named set, or the targets of an anonymous verdict map.
+func lookups(r *compile.Rule, x *google.Lookup, every bool, yield func(Call) bool) bool {
 	if x.SetID == 0 {
-		return yield(Call{Map: x.SetName})
+		return yield(Call{Set: x.SetName, Every: every})
+	}
+	if !x.IsDestRegSet || x.DestRegister != unix.NFT_REG_VERDICT {
+		return true
 	}
 	for _, e := range r.Anonymous[x.SetID-1].Elements {
 		v, err := set.ParseVerdictData(e.Data)

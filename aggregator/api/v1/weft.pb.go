@@ -2746,9 +2746,8 @@ func (x *PlanResponse) GetFindings() []*Finding {
 type PathCost struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Chain *ObjectName            `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
-	// How many rules the packet visits, with those of the chains that it is sent to. Very
-	// long rules count several times.
-	Rules uint64 `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
+	// How long the packet takes, with the chains that it is sent to: an estimate.
+	Nanoseconds uint64 `protobuf:"varint,4,opt,name=nanoseconds,proto3" json:"nanoseconds,omitempty"`
 	// The chain, and of the chains that each of these sends the packet to the most
 	// expensive.
 	Path          []string `protobuf:"bytes,3,rep,name=path,proto3" json:"path,omitempty"`
@@ -2793,9 +2792,9 @@ func (x *PathCost) GetChain() *ObjectName {
 	return nil
 }
 
-func (x *PathCost) GetRules() uint64 {
+func (x *PathCost) GetNanoseconds() uint64 {
 	if x != nil {
-		return x.Rules
+		return x.Nanoseconds
 	}
 	return 0
 }
@@ -6869,11 +6868,11 @@ const file_weft_proto_rawDesc = "" +
 	"rejections\x12)\n" +
 	"\ashadows\x18\x05 \x03(\v2\x0f.weft.v1.ShadowR\ashadows\x12'\n" +
 	"\x05costs\x18\x06 \x03(\v2\x11.weft.v1.PathCostR\x05costs\x12,\n" +
-	"\bfindings\x18\a \x03(\v2\x10.weft.v1.FindingR\bfindings\"_\n" +
+	"\bfindings\x18\a \x03(\v2\x10.weft.v1.FindingR\bfindings\"x\n" +
 	"\bPathCost\x12)\n" +
-	"\x05chain\x18\x01 \x01(\v2\x13.weft.v1.ObjectNameR\x05chain\x12\x14\n" +
-	"\x05rules\x18\x02 \x01(\x04R\x05rules\x12\x12\n" +
-	"\x04path\x18\x03 \x03(\tR\x04path\"\x9b\x02\n" +
+	"\x05chain\x18\x01 \x01(\v2\x13.weft.v1.ObjectNameR\x05chain\x12 \n" +
+	"\vnanoseconds\x18\x04 \x01(\x04R\vnanoseconds\x12\x12\n" +
+	"\x04path\x18\x03 \x03(\tR\x04pathJ\x04\b\x02\x10\x03R\x05rules\"\x9b\x02\n" +
 	"\x06Change\x127\n" +
 	"\toperation\x18\x01 \x01(\x0e2\x19.weft.v1.Change.OperationR\toperation\x12+\n" +
 	"\x06object\x18\x02 \x01(\v2\x13.weft.v1.ObjectNameR\x06object\x12\x12\n" +

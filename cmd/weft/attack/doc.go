@@ -10,6 +10,9 @@
 //   - nft can load what "nft list ruleset" prints,
 //   - what the attack wanted did not happen.
 //
+// An attack on what the kernel pays measures that: how long another writer waits for the lock of
+// nftables, and how long the most expensive packet takes that is admitted.
+//
 // "make attack" runs all of them and prints a line for each. Read host_linux_test.go first;
 // the attacks are in the other files, by what they aim at.
 package attack

@@ -302,3 +302,6 @@ func (h *host) objects() string {
 	h.Helper()
 	return moved.ReplaceAllString(h.ns.Run(h.T, "nft", "-s", "list", "table", "inet", "victim"), "10.9.1.N")
 }
+
+// strict reports whether an attack fails because something took long.
+func strict() bool { return os.Getenv(strictEnv) != "" }

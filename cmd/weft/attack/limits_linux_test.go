@@ -158,7 +158,7 @@ func (h *host) roundTrip() time.Duration {
 	return least
 }
 
-// TestFanOut makes each packet visit millions of rules by jumps, by verdict maps, and in
+// TestFanOut sends each packet through millions of rules by jumps, by verdict maps, and in
 // two fragments of which each is harmless. What is accepted in the end costs a packet
 // less than 5 ms.
 func TestFanOut(t *testing.T) {
@@ -170,7 +170,7 @@ func TestFanOut(t *testing.T) {
 		h.attack(func(h *host) {
 			err := h.applyFile(uidCNI, "fan", fanOut("cni", 3, 14, verdict))
 			h.observe("%s that fan out, k=3, depth 14: %.90s; a packet takes %v", name, status.Convert(err).Message(), h.roundTrip())
-			h.refused(err, "makes a packet visit up to")
+			h.refused(err, "packet take")
 			if took := h.roundTrip(); took > 5*time.Millisecond {
 				h.Errorf("a packet takes %v", took)
 			}
@@ -202,7 +202,7 @@ func TestFanOutInParts(t *testing.T) {
 	})
 }
 
-// TestManyHooks spreads the rules that a packet visits over many base chains.
+// TestManyHooks spreads the rules of a packet over many base chains.
 func TestManyHooks(t *testing.T) {
 	h := newHost(t, options{})
 	h.ns.Run(t, "ip", "link", "set", "lo", "up")
@@ -214,7 +214,7 @@ func TestManyHooks(t *testing.T) {
 				repeat(n, "chain in%d { type filter hook input priority 1; jump l0; }\n")+"}\n")
 		}
 		h.observe("%d base chains of 9,000 rules each: %.90s; a packet takes %v", n, status.Convert(err).Message(), h.roundTrip())
-		h.refused(err, "makes a packet visit up to")
+		h.refused(err, "packet take")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestLongRules(t *testing.T) {
 		text := "table ip big {\nchain in { type filter hook input priority 0;\n" + strings.Repeat(rule, 300) + "}\n}\n"
 		err := h.applyFile(uidBig, "long", text)
 		h.observe("300 rules of 120 expressions: %.90s", status.Convert(err).Message())
-		h.refused(err, "makes a packet visit up to")
+		h.refused(err, "packet take")
 	})
 }
 

@@ -121,9 +121,18 @@ func (b *bridge) message() *weftv1.Table {
 		out.Sets = append(out.Sets, s)
 	}
 	for _, c := range []struct{ name, port, side, advert string }{{chainFromPod, "iifname", "saddr", ""}, {chainToPod, "oifname", "daddr", ", nd-router-advert"}} {
-		out.Chains = append(out.Chains, chain(c.name, "ether type arp return",
-			"ip6 hoplimit 255 icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert"+c.advert+" } return",
-			c.port+" . ip "+c.side+" @"+setAddresses4+" return", c.port+" . ip6 "+c.side+" @"+setAddresses6+" return", "counter drop"))
+		rules := []string{
+			// br_netfilter passes them by, and the receiver ignores the tag of VLAN 0.
+			"ether type { 8021q, 8021ad } counter drop",
+			"ether type arp return",
+			"ip6 hoplimit 255 icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert" + c.advert + " } return",
+			"icmpv6 type { " + discovery + ", nd-redirect } counter drop",
+		}
+		if c.name == chainToPod {
+			// What a pod sends to itself through a Service is masqueraded.
+			rules = append(rules, "oifname . ip saddr @"+setAddresses4+" counter drop", "oifname . ip6 saddr @"+setAddresses6+" counter drop")
+		}
+		out.Chains = append(out.Chains, chain(c.name, append(rules, c.port+" . ip "+c.side+" @"+setAddresses4+" return", c.port+" . ip6 "+c.side+" @"+setAddresses6+" return", "counter drop")...))
 	}
 	from, to := "iifname @"+setEgressPorts+" jump "+chainFromPod, "oifname @"+setIngressPorts+" jump "+chainToPod
 	for name, rules := range map[string][]string{chainForward: {from, to}, chainInput: {from}} {

@@ -75,12 +75,16 @@ func (t *table) judged(d lookup) (rules []string) {
 }
 
 // prerouting drops what a pod with policies sends from an address that this node does not
-// reach through the pod's interface, and its router advertisements.
+// reach through the pod's interface, what others send from an address of the pod, and the pod's
+// router advertisements and redirects.
 func (t *table) prerouting() *weftv1.Chain {
 	from := "iifname @" + setLinks
-	rules := []string{from + " fib saddr . iif oif missing counter drop"}
+	var rules []string
 	if t.family.table == "ip6" {
-		rules = append(rules, from+" icmpv6 type nd-router-advert counter drop")
+		rules = append(rules, from+" icmpv6 type { nd-router-advert, nd-redirect } counter drop", from+" ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
+	}
+	for _, end := range []string{from, t.family.table + " saddr @" + setSelected} {
+		rules = append(rules, end+" fib saddr . iif oif missing counter drop")
 	}
 	c := baseChain(chainPrerouting, rules)
 	c.Priority = "raw"
@@ -92,9 +96,7 @@ func (t *table) input() *weftv1.Chain {
 	var rules []string
 	if len(t.linked) > 0 && t.family.table == "ip6" {
 		// No set of rechecked addresses has them, so each packet is judged.
-		for _, which := range []string{"ct direction original", "ct state invalid,untracked icmpv6 type != { " + discovery + " }"} {
-			rules = append(rules, "ip6 saddr fe80::/10 "+which+" iifname vmap @"+mapNames[egress]+linkSuffix)
-		}
+		rules = append(rules, "ip6 saddr fe80::/10 ct direction original iifname vmap @"+mapNames[egress]+linkSuffix)
 	}
 	rules = append(rules, t.established(t.family.source)...)
 	rules = append(rules, "iif lo accept")

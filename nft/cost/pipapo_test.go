@@ -1,0 +1,113 @@
+package cost
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// ranged returns a set of concatenated ranges with n elements.
+func ranged(t *testing.T, n int, element func(i int) string) (*set.Set, []set.Element) {
+	t.Helper()
+	d, err := set.Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: "ipv4_addr . inet_service", Flags: []string{"interval"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]set.Element, n)
+	for i := range all {
+		if all[i], err = d.Pack(nft.Element{Key: element(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d, all
+}
+
+// TestMatches counts the elements whose first field one packet matches, and takes them out again.
+func TestMatches(t *testing.T) {
+	const n = 200
+	for name, tt := range map[string]struct {
+		element func(i int) string
+		want    int
+	}{
+		"addresses":        {func(i int) string { return fmt.Sprintf("10.0.0.%d . 80", i) }, 1},
+		"one address":      {func(i int) string { return fmt.Sprintf("10.0.0.1 . %d", i) }, n},
+		"disjoint ranges":  {func(i int) string { return fmt.Sprintf("10.0.%d.0-10.0.%d.7 . 80", i, i) }, 1},
+		"nested ranges":    {func(i int) string { return fmt.Sprintf("10.0.0.%d-10.255.255.%d . %d", i, i, i) }, n},
+		"both of them":     {func(i int) string { return fmt.Sprintf("10.%d.0.%d-10.%d.0.255 . %d", i%2*8, i, i%2*8, i) }, 0},
+		"shares of prefix": {func(i int) string { return fmt.Sprintf("10.0.%d.0-10.0.%d.255 . %d", i/2, i/2, i) }, 2},
+	} {
+		d, all := ranged(t, n, tt.element)
+		var c Content
+		for i := range all {
+			c.Add(d, &all[i], 1)
+		}
+		if got := c.matches(); got != tt.want && tt.want > 0 || got < 1 {
+			t.Errorf("%s: one packet matches %d elements, want %d", name, got, tt.want)
+		}
+		for i := range all {
+			c.Add(d, &all[i], -1)
+		}
+		if got := c.matches(); got != 0 || len(c.overlaps.byPrefix) > 0 || len(c.overlaps.tally) > 0 {
+			t.Errorf("%s: %d matches are left", name, got)
+		}
+	}
+}
+
+// TestFit divides elements, each time as many as fit into a transaction.
+func TestFit(t *testing.T) {
+	d, all := ranged(t, 4000, func(i int) string { return fmt.Sprintf("10.0.%d.%d . 1001-4007", i>>8, i&255) })
+	var c Content
+	steps := 0
+	for left := all; len(left) > 0; steps++ {
+		n := c.Fit(d, left, 20*time.Millisecond)
+		took := c.Change(d)
+		for i := range left[:n] {
+			took += c.Addition(d, &left[i])
+			c.Add(d, &left[i], 1)
+		}
+		if n == 0 || took > 21*time.Millisecond {
+			t.Fatalf("%d elements are said to take %v", n, took)
+		}
+		left = left[n:]
+	}
+	if whole := c.Whole(d); steps < 3 || whole < 20*time.Millisecond*time.Duration(steps-1)/2 {
+		t.Errorf("%d steps, and %v for all", steps, whole)
+	}
+	if n := c.Fit(d, all, 0); n != 1 {
+		t.Errorf("%d elements fit into no time", n)
+	}
+}
+
+// TestPacket has what a packet pays: for each condition, for those before it, and for connections.
+func TestPacket(t *testing.T) {
+	visit := func(text string) Visit {
+		t.Helper()
+		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Packet(r)
+	}
+	for _, tt := range []struct{ cheap, dear string }{
+		{"ip saddr 10.0.0.1", "ip saddr 10.0.0.1 ip daddr 10.0.0.1"},
+		{"counter", "limit rate 5/second"},
+		{"ip saddr { 10.0.0.1, 10.0.0.2 }", "ip saddr . udp dport { 10.0.0.1-10.0.0.9 . 1-50 }"},
+		{"ct count over 5 drop", "ct count over 500 drop"},
+		{"ct count over 500 drop", "ct count over 500 accept"},
+		{"ct count over 500 drop", "ct count 500 drop"},
+	} {
+		if cheap, dear := visit(tt.cheap), visit(tt.dear); cheap.Worst >= dear.Worst {
+			t.Errorf("%q takes %d ns, and %q %d ns", tt.cheap, cheap.Worst, tt.dear, dear.Worst)
+		}
+	}
+	if a, b := visit("ip saddr 10.0.0.1 drop"), visit("ip saddr 10.0.0.1 ip daddr 10.0.0.1 counter drop"); a.Every != b.Every || a.Ends || b.Ends {
+		t.Errorf("up to the first condition packets pay %+v and %+v", a, b)
+	}
+	if v := visit("counter accept"); v.Every != v.Worst || !v.Ends {
+		t.Errorf("a rule without a condition: %+v", v)
+	}
+}

@@ -1,0 +1,175 @@
+package cost
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Times of the kernel for a transaction: fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM). "make attack"
+// measures them again, beside what is predicted (BenchmarkTransaction).
+const (
+	// elementTime is the addition or the removal of an element of any set: its message, its
+	// memory and its place in the transaction. statefulTime and intervalTime come in addition.
+	elementTime  = 2000 * time.Nanosecond
+	statefulTime = 1000 * time.Nanosecond
+	intervalTime = 5000 * time.Nanosecond
+	// scanTime is for each element that an interval set has, once for a transaction that
+	// changes it (nft_rbtree_commit).
+	scanTime = 200 * time.Nanosecond
+	// listTime is for each element that a bitmap has, and each that is added or removed
+	// (nft_bitmap_elem_find).
+	listTime = 14 * time.Nanosecond
+	// copyTime is for a KiB of tables of concatenated ranges that are copied: all of them once for a
+	// transaction, and that of a field for each word of rules in it (pipapo_clone, pipapo_resize).
+	copyTime = 150 * time.Nanosecond
+	// bitTime is for each bucket in which a rule is entered, or looked for (pipapo_insert,
+	// pipapo_get_boundaries). cutTime is for each word of a table from which a rule is cut
+	// (pipapo_drop).
+	bitTime = 5 * time.Nanosecond
+	cutTime = 3 * time.Nanosecond
+
+	// newRuleTime and newExprTime are for a rule and each of its expressions, oldRuleTime for
+	// each rule of a chain that changes (nf_tables_commit_chain_prepare), and objectTime for a
+	// chain, set or object.
+	newRuleTime = 4 * time.Microsecond
+	newExprTime = 300 * time.Nanosecond
+	oldRuleTime = 60 * time.Nanosecond
+	objectTime  = 10 * time.Microsecond
+)
+
+// Change returns the time of a transaction that changes a set or map with a content, in addition
+// to that of each element.
+func (c *Content) Change(d *set.Set) time.Duration {
+	switch backendOf(d) {
+	case rbtree:
+		return time.Duration(c.Elements) * scanTime
+	case pipapo:
+		return 2 * copies(c.tables(d))
+	default:
+		return 0
+	}
+}
+
+// copies returns the time to copy bytes.
+func copies(bytes int) time.Duration { return time.Duration(bytes) * copyTime >> 10 }
+
+// baseTime returns the part of an element's time that does not depend on the others.
+func baseTime(d *set.Set) time.Duration {
+	t := elementTime + time.Duration(len(d.Stateful))*statefulTime
+	if backendOf(d) == rbtree {
+		t += intervalTime
+	}
+	return t
+}
+
+// Addition returns the time to add an element to a set or map with a content.
+func (c *Content) Addition(d *set.Set, e *set.Element) time.Duration {
+	t := baseTime(d) + c.search(d)
+	if backendOf(d) == pipapo {
+		for i, n := range prefixes(d, e) {
+			t += time.Duration(n) * ruleEntry(d.Key.Fields[i], c.rulesOf(i))
+		}
+	}
+	return t
+}
+
+// search returns the time to look for an element that is added.
+func (c *Content) search(d *set.Set) time.Duration {
+	switch backendOf(d) {
+	case bitmap:
+		return time.Duration(c.Elements) * listTime
+	case pipapo:
+		// Both ends.
+		return 2 * time.Duration(c.matches()*len(d.Key.Fields)) * pipapoMatch
+	default:
+		return 0
+	}
+}
+
+// ruleEntry returns the time to enter a rule into the table of a field that has rules.
+func ruleEntry(length uint32, rules int) time.Duration {
+	buckets, bytes := tableOf(int(length), rules)
+	return copies(bytes/wordRules) + time.Duration(buckets/2)*bitTime
+}
+
+// Whole returns the time to add all elements of a content to an empty set in one transaction.
+func (c *Content) Whole(d *set.Set) time.Duration {
+	t := time.Duration(c.Elements)*(baseTime(d)+c.search(d)/2) + c.Change(d)
+	if backendOf(d) == pipapo {
+		for i, length := range d.Key.Fields {
+			t += time.Duration(c.rulesOf(i)) * ruleEntry(length, c.rulesOf(i)/2)
+		}
+	}
+	return t
+}
+
+// Fit returns how many of some elements can be added to a set with a content in one transaction of
+// a duration, but at least one.
+func (c *Content) Fit(d *set.Set, elements []set.Element, within time.Duration) (n int) {
+	run := Content{Elements: c.Elements, rules: slices.Clone(c.rules), joined: c.matches()}
+	t := run.Change(d)
+	for ; n < len(elements); n++ {
+		if t += run.Addition(d, &elements[n]); t > within && n > 0 {
+			break
+		}
+		run.Grow(d, &elements[n], 1)
+	}
+	return n
+}
+
+// Removal returns the time to remove an element, wherever the kernel finds it, from a set or map
+// with a content.
+func (c *Content) Removal(d *set.Set) time.Duration {
+	t := baseTime(d)
+	switch backendOf(d) {
+	case bitmap:
+		// As measured: the list is searched more than once.
+		t += 4 * c.search(d)
+	case pipapo:
+		// The first one moves all rules after it, the last one is found after all before it.
+		buckets, _ := tableOf(int(d.Key.Fields[0]), c.rulesOf(0))
+		t += max(c.cut(d), time.Duration(c.Elements*buckets)*bitTime)
+	}
+	return t
+}
+
+// cut returns the time to cut the rules of one element from the tables of concatenated ranges.
+func (c *Content) cut(d *set.Set) (t time.Duration) {
+	for i, length := range d.Key.Fields {
+		_, bytes := tableOf(int(length), c.rulesOf(i))
+		t += time.Duration(c.rulesOf(i)/max(c.Elements, 1)*bytes/bucketBytes) * cutTime
+	}
+	return t
+}
+
+// Flush returns the time to remove all elements.
+func (c *Content) Flush(d *set.Set) time.Duration {
+	t := c.Removal(d)
+	if backendOf(d) == pipapo {
+		// Each one is the first.
+		t = elementTime + c.cut(d)/2
+	}
+	return time.Duration(c.Elements) * t
+}
+
+// NewRule returns the time to add or remove a rule with its anonymous sets.
+func NewRule(r *compile.Rule) time.Duration {
+	t := newRuleTime + time.Duration(len(r.Exprs))*newExprTime
+	for i := range r.Anonymous {
+		a, c := &r.Anonymous[i], Content{}
+		for j := range a.Elements {
+			c.Grow(a.Set, &a.Elements[j], 1)
+		}
+		t += objectTime + c.Whole(a.Set)
+	}
+	return t
+}
+
+// OldRules returns the time for the n rules of a chain in which rules change.
+func OldRules(n int) time.Duration { return time.Duration(n) * oldRuleTime }
+
+// NewObject returns the time to add or remove a chain, set, table or object without its content.
+func NewObject() time.Duration { return objectTime }

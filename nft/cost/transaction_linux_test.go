@@ -1,0 +1,102 @@
+package cost_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/cost"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// wide is element i of a set of three fields that each are divided into many rules.
+func wide(i int) string {
+	return fmt.Sprintf("%d.%d.0.1-%d.%d.255.254 . 1.0.0.1-9.255.255.254 . 1-65534", 1+i>>8, i&255, 1+i>>8, i&255)
+}
+
+// exact is element i of a set of three fields of which one is a range.
+func exact(i int) string { return fmt.Sprintf("10.%d.%d.%d . tcp . 1001-4007", i>>16, i>>8&255, i&255) }
+
+// BenchmarkTransaction prints what transactions take, and what was predicted.
+func BenchmarkTransaction(b *testing.B) {
+	nfttest.Require(b, nfttest.Namespaces)
+	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
+	for _, tt := range []struct {
+		typ, flags string
+		sizes      []int
+		element    func(i int) string
+	}{
+		{"ipv4_addr", "", []int{1000, 50_000}, func(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }},
+		{"inet_service", "", []int{1000, 8000}, func(i int) string { return fmt.Sprint(i) }},
+		{"ipv4_addr", "interval", []int{1000, 40_000}, func(i int) string { return fmt.Sprintf("10.%d.%d.0-10.%d.%d.9", i>>8, i&255, i>>8, i&255) }},
+		{"ipv4_addr . inet_proto . inet_service", "interval", []int{500, 4000, 16_000}, exact},
+		{"ipv4_addr . ipv4_addr . inet_service", "interval", []int{250, 2000, 6000}, wide},
+	} {
+		ns := nfttest.New(b)
+		k, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		decl := nft.Set{Name: "s", Type: tt.typ}
+		if tt.flags != "" {
+			decl.Flags = []string{tt.flags}
+		}
+		d, err := set.Compile(id.Family, &decl)
+		if err != nil {
+			b.Fatal(err)
+		}
+		took := func(ops ...kernel.Op) time.Duration {
+			stats, err := k.Commit(ops)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return stats.Kernel
+		}
+		pack := func(from, to int) (all []set.Element) {
+			for i := from; i < to; i++ {
+				e, err := d.Pack(nft.Element{Key: tt.element(i)})
+				if err != nil {
+					b.Fatal(err)
+				}
+				all = append(all, e)
+			}
+			return all
+		}
+		took(kernel.AddTable{Table: id}, kernel.AddSet{Table: id, Set: d})
+		var c cost.Content
+		have, gone := 0, 0
+		for _, n := range tt.sizes {
+			// Nearly all that is missing, then some, which are measured.
+			const some = 64
+			first, next := pack(have, n-some), pack(n-some, n)
+			took(kernel.AddElements{Table: id, Set: d, Elements: first})
+			for i := range first {
+				c.Add(d, &first[i], 1)
+			}
+			predicted := c.Change(d)
+			for i := range next {
+				predicted += c.Addition(d, &next[i])
+				c.Add(d, &next[i], 1)
+			}
+			adding := took(kernel.AddElements{Table: id, Set: d, Elements: next})
+			report(b, fmt.Sprintf("add %d to %d %s %s", some, n-some, tt.typ, tt.flags), predicted, func() time.Duration { return adding })
+			predicted = c.Change(d) + 2*c.Removal(d)
+			// Which end takes longer depends on the ranges.
+			old := pack(gone, gone+2)
+			removing := max(took(kernel.DeleteElements{Table: id, Set: d, Elements: next[some-2:]}), took(kernel.DeleteElements{Table: id, Set: d, Elements: old}))
+			gone += 2
+			report(b, fmt.Sprintf("remove 2 of %d %s %s", n, tt.typ, tt.flags), predicted, func() time.Duration { return removing })
+			for i := range 2 {
+				c.Add(d, &next[some-2+i], -1)
+				c.Add(d, &old[i], -1)
+			}
+			have = n
+		}
+		if err := k.Close(); err != nil {
+			b.Error(err)
+		}
+	}
+}
