@@ -8,6 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -40,7 +41,7 @@ func (w *writer) start(ctx context.Context) error {
 	w.metrics.revision.Set(float64(w.revision))
 	w.log.Info("adopted tables", "tables", len(dump), "fragments", w.state.Len(), "revision", w.revision)
 	if len(dump) > 0 && !stored.Trusted {
-		w.log.Warn("tables of an earlier run are there, but no record of their fragments: what its publishers do not claim stays until weft cleanup")
+		w.log.Warn("tables of an earlier run are there, but no record of their fragments: content that no publisher claims goes from weft's own tables, and stays in others until weft cleanup")
 	}
 	w.dropStaged()
 	if err := w.restore(stored.Fragments); err != nil {
@@ -90,17 +91,27 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 // and there are watched flows, all flows are compared with their backends: changes during a
 // restart are not known, and before the first start another proxy may have led flows to
 // backends that have gone since. When all are back and the record was complete, content
-// without a fragment was left by a crash and is removed.
+// without a fragment was left by a crash and is removed; from the tables of a frontend when it is
+// back, because the rules there show all other publishers.
 func (w *writer) returned() {
 	flows := false
 	if w.returning {
 		w.returning, flows = w.state.Awaited()
-		w.sweep = w.sweep || !w.returning && w.intact
 	}
+	w.sweep = w.state.HasUnclaimed(w.settled)
 	if !w.reconciled && !flows && w.state.WatchesFlows() {
 		w.reconciled = true
 		w.flows.Reconcile(w.state.Live())
 	}
+}
+
+// settled reports whether content without a fragment is to be removed from a table.
+func (w *writer) settled(t nft.TableID) bool {
+	if w.unswept {
+		return false
+	}
+	publisher, own := w.cfg.OwnTables[t.Name]
+	return !w.returning && w.intact || own && w.state.Returned(publisher, t)
 }
 
 // countsOf converts the counts of a plan.
@@ -136,8 +147,9 @@ func (w *writer) dropStaged() {
 // left.
 func (w *writer) dropUnclaimed() error {
 	w.sweep = false
-	if err := w.state.DropUnclaimed(); err != nil {
+	if err := w.state.DropUnclaimed(w.settled); err != nil {
 		w.log.Warn("content without a fragment stays", "error", err)
+		w.unswept = true
 		return nil
 	}
 	plan := w.state.Plan()

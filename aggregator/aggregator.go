@@ -91,6 +91,10 @@ type Config struct {
 	// StateDir has the record of fragments and the durable fragments. If it is
 	// empty, no state is kept, and elements that are adopted have no owner.
 	StateDir string
+	// OwnTables has the publishers of tables that a frontend has for itself, by the names of
+	// the tables: content that no fragment claims goes when the frontend is back, even without a
+	// record.
+	OwnTables map[string]string
 	// HistoryEntries and HistoryBytes bound the history of commits in StateDir. If one is 0,
 	// none is recorded.
 	HistoryEntries int

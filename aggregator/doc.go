@@ -54,7 +54,8 @@
 // one that is in no record. Without a record (and so without a state directory) it cannot be
 // told from a set whose publisher will return, because the kernel keeps no mark of a
 // set that could be taken off later. Then it stays, as all content that no publisher claims, until
-// its publisher sends the fragment again and so claims it, or until weft cleanup.
+// its publisher sends the fragment again and so claims it, or until weft cleanup. From
+// Config.OwnTables it goes when their publisher is back.
 //
 // Sets in force cannot be staged: a change of theirs is one transaction, because a part of it must
 // not be seen, and a set cannot be replaced by another of its name while rules refer to it. The same

@@ -65,8 +65,8 @@ type writer struct {
 	expirations *expirations
 	// cleanedUp is true after all tables were removed on request.
 	cleanedUp bool
-	// sweep is true if content without a fragment is to be removed.
-	sweep bool
+	// sweep is true if content without a fragment is to be removed, unswept if that failed.
+	sweep, unswept bool
 	// stagings are the updates that are being staged, in the order of their turns; stageDue
 	// fires when the first one makes a step. commitDue is the time of the next commit, in
 	// the past if none waits.
@@ -338,7 +338,7 @@ func (w *writer) save() {
 	if w.saved == version {
 		err = w.dir.ReserveRevision(next)
 	} else {
-		partial := !w.intact && w.state.HasUnclaimed()
+		partial := !w.intact && w.state.HasUnclaimed(func(nft.TableID) bool { return true })
 		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err == nil {
 			w.metrics.work.WithLabelValues(workRecords).Inc()
 			w.saved = version

@@ -173,7 +173,7 @@ func TestAdoptWithoutRecord(t *testing.T) {
 	if planText(p) != "delete elements s 1\n" {
 		t.Errorf("plan of a removal:\n%s", planText(p))
 	}
-	if err := h.DropUnclaimed(); err != nil {
+	if err := h.DropUnclaimed(allTables); err != nil {
 		t.Fatal(err)
 	}
 	if p := h.commit(); planText(p) != "delete set old\n" {
@@ -213,7 +213,7 @@ func TestUnclaimedRulesOfForeignHands(t *testing.T) {
 		t.Errorf("unclaimed %v, want %v", h.Unclaimed(), want)
 	}
 	h.commit(mine)
-	if err := h.DropUnclaimed(); err != nil {
+	if err := h.DropUnclaimed(allTables); err != nil {
 		t.Fatal(err)
 	}
 	if p := h.commit(); planText(p) != "delete rule input\n" {
@@ -226,11 +226,11 @@ func TestDropUnclaimedInUse(t *testing.T) {
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
 	h.restart(Record{})
 	h.commit(snapshot(policy, 0, in(ipWeft, regular("c", rule("saddr @s", "@s")))))
-	if err := h.DropUnclaimed(); err == nil {
+	if err := h.DropUnclaimed(allTables); err == nil {
 		t.Error("an unclaimed set was dropped while a rule uses it")
 	}
 	h.commit(snapshot(policy, 0))
-	if err := h.DropUnclaimed(); err != nil {
+	if err := h.DropUnclaimed(allTables); err != nil {
 		t.Fatal(err)
 	}
 	if p := h.commit(); planText(p) != "delete table weft\n" {
@@ -264,7 +264,7 @@ func TestAdoptDynamicSet(t *testing.T) {
 		t.Errorf("%d elements, want that of the packet", n)
 	}
 	h.restart(Record{})
-	if err := h.DropUnclaimed(); err != nil {
+	if err := h.DropUnclaimed(allTables); err != nil {
 		t.Fatal(err)
 	}
 	if p := h.commit(); planText(p) != "delete table weft\n" {

@@ -10,6 +10,9 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
+// allTables selects every table.
+func allTables(nft.TableID) bool { return true }
+
 var errNotAdopted = errors.New("fragment is not waiting for its publisher")
 
 // DropAdopted withdraws an adopted fragment. It counts as a change like an

@@ -118,7 +118,7 @@ func checkInvariants(t tester, s *State) {
 	}
 	checkUsage(t, s)
 	checkPrices(t, s)
-	if has := s.HasUnclaimed(); has != (len(s.Unclaimed()) > 0) {
+	if has := s.HasUnclaimed(allTables); has != (len(s.Unclaimed()) > 0) {
 		t.Errorf("there is unclaimed content: %t, want %v", has, s.Unclaimed())
 	}
 }

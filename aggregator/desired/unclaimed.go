@@ -1,9 +1,14 @@
 package desired
 
-// HasUnclaimed reports whether DropUnclaimed would remove anything: an object, or a part
-// of one, that was in the kernel at Adopt and that no fragment is known for.
-func (s *State) HasUnclaimed() bool {
-	for _, h := range s.unclaimed.tables {
+import "github.com/weft-proxy/weft/nft"
+
+// HasUnclaimed reports whether DropUnclaimed would remove anything from a table: an object, or a
+// part of one, that was in the kernel at Adopt and that no fragment is known for.
+func (s *State) HasUnclaimed(of func(nft.TableID) bool) bool {
+	for id, h := range s.unclaimed.tables {
+		if !of(id) {
+			continue
+		}
 		if len(h.shares) == 0 {
 			return true
 		}
@@ -45,14 +50,30 @@ func (s *State) DropUnclaimedSet(at Place) error {
 	}, nil)
 }
 
-// DropUnclaimed gives up all content without a fragment. It counts as a
+// Returned reports whether all fragments of a publisher have sent their snapshots since Adopt, at
+// least one, and all fragments in a table too.
+func (s *State) Returned(publisher string, table nft.TableID) (returned bool) {
+	for _, f := range s.fragments {
+		of := f.key.Publisher == publisher
+		if f.adopted && (of || f.tables[table] != nil) {
+			return false
+		}
+		returned = returned || of
+	}
+	return returned
+}
+
+// DropUnclaimed gives up the content without a fragment in tables. It counts as a
 // change like an Apply.
 //
 // Possible errors: *[Rejection], when a fragment refers to some of it.
-func (s *State) DropUnclaimed() error {
+func (s *State) DropUnclaimed(of func(nft.TableID) bool) error {
 	return s.change(Key{}, func(a *apply) {
 		a.f = s.unclaimed
 		for _, h := range s.unclaimed.holdings() {
+			if !of(h.table.id) {
+				continue
+			}
 			for id, sh := range h.shares {
 				if sh, ok := sh.(*setShare); !ok || !sh.waiting {
 					a.giveUp(h, id)

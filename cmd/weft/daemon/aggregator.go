@@ -20,11 +20,18 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/frontends/policy"
+	policytables "github.com/weft-proxy/weft/frontends/policy/render"
+	"github.com/weft-proxy/weft/frontends/services"
+	servicetables "github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // defaultStateDir survives a reboot, as durable fragments must.
 const defaultStateDir = "/var/lib/weft"
+
+// ownTables are the tables of the frontends, with their publishers.
+var ownTables = map[string]string{servicetables.Table: services.Publisher, policytables.Table: policy.Publisher}
 
 // aggregatorFlags are the flags of the aggregator.
 type aggregatorFlags struct {
@@ -132,7 +139,9 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
-		Kernel:  conn, ReadAll: explain.ReadKernel, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
+		Kernel:  conn, ReadAll: explain.ReadKernel, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control,
+		OwnTables: ownTables,
+		Rate:      a.limit(), Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: d.registry,
