@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -26,6 +29,7 @@ func newCleanupCmd() *cobra.Command {
 of other programs are not touched.
 
 A running weft that answers on the socket removes its tables itself, and ends.
+Without --socket it must be one of this network namespace.
 Durable fragments stay in its state directory and are published again when weft
 starts: delete them first if you do not want that.
 
@@ -47,6 +51,11 @@ then run this. It refuses to run while weft's own rules are missing.`,
 			if force {
 				return cli.Usagef("--force: it goes with --kube-proxy")
 			}
+			if !cmd.Flags().Changed("socket") {
+				if err := checkNetwork(socket); err != nil {
+					return err
+				}
+			}
 			done := cli.Progress(cmd.ErrOrStderr(), "remove the tables of weft")
 			tables, daemon, err := cleanUp(cmd.Context(), socket)
 			done()
@@ -61,6 +70,45 @@ then run this. It refuses to run while weft's own rules are missing.`,
 	cmd.Flags().BoolVar(&kubeProxy, "kube-proxy", false, "remove the rules of kube-proxy, and not those of weft")
 	cmd.Flags().BoolVar(&force, "force", false, "with --kube-proxy: even if weft's own rules for Services are missing")
 	return cmd
+}
+
+// checkNetwork returns an error if a weft listens on a socket that is not in the network namespace of
+// this process: a path leads to the weft of the host from all of them.
+func checkNetwork(socket string) error {
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return nil //nolint:nilerr // no weft listens, or whoever asks it says why it does not answer
+	}
+	defer func() { _ = conn.Close() }()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var asked error
+	err = raw.Control(func(fd uintptr) { cred, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) //nolint:gosec // a descriptor
+	if err = errors.Join(err, asked); err != nil {
+		return fmt.Errorf("ask who listens at %s: %w", socket, err)
+	}
+	if err := sameNetwork(cred.Pid); err != nil {
+		return fmt.Errorf("the weft at %s: %w: name the socket of the weft that is to end with --socket; if none runs here, name a path without one", socket, err)
+	}
+	return nil
+}
+
+// sameNetwork returns an error unless a process is in the network namespace of this one.
+func sameNetwork(pid int32) error {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return err
+	}
+	switch of, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)); {
+	case err != nil:
+		return fmt.Errorf("it is not known whether it is of this network namespace: %w", err)
+	case of != own:
+		return fmt.Errorf("its process %d is of another network namespace", pid)
+	}
+	return nil
 }
 
 // cleanUp makes a running weft remove its tables, and removes them itself if none runs.

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// TestCleanupElsewhere: a socket leads to the weft of another network namespace, whose tables are not
+// those that are to go.
+func TestCleanupElsewhere(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces)
+	socket := filepath.Join(t.TempDir(), "weft.sock")
+	if err := checkNetwork(socket); err != nil {
+		t.Errorf("without a weft: %v", err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := checkNetwork(socket); err != nil {
+		t.Errorf("in the same network namespace: %v", err)
+	}
+	elsewhere := exec.Command("sleep", "60")
+	if err := nfttest.New(t).Do(elsewhere.Start); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = elsewhere.Process.Kill(); _ = elsewhere.Wait() }()
+	if err := sameNetwork(int32(elsewhere.Process.Pid)); err == nil || !strings.Contains(err.Error(), "is of another network namespace") { //nolint:gosec // a process
+		t.Errorf("in another network namespace: %v", err)
+	}
+}
