@@ -180,17 +180,18 @@ func (f *Frontend) Status() Status {
 func (f *Frontend) Name() string { return "network-policies" }
 
 // Ready returns nil once this process has committed its rules, and before, the reason why it
-// has not. It also returns an error while a manifest has not been valid since the start.
+// has not. It also returns an error while a manifest has not been valid since the start, and
+// if Config.Start cannot be enforced.
 func (f *Frontend) Ready() error {
 	status := f.publisher.Status()
-	incomplete := f.start.complete()
+	thing, unknown := f.unknown()
 	switch {
-	case status.Published && incomplete == nil:
-		return nil
+	case status.Published && thing != unknownManifests:
+		return f.startDenies()
 	case status.Err != nil:
 		return fmt.Errorf("network policies: not published: %w", status.Err)
-	case incomplete != nil:
-		return incomplete
+	case unknown != nil:
+		return unknown
 	case !f.isSynced():
 		return errors.New("network policies: not published: the policies and pods of the cluster are not known yet")
 	default:
@@ -209,14 +210,16 @@ func (f *Frontend) Healthy() error {
 	}
 	pending := f.state.backlog.Oldest()
 	if wait := f.cfg.Now().Sub(pending); f.isSynced() && !pending.IsZero() && wait > 2*f.cfg.MaxRetry {
-		why := cmp.Or(status.Err, f.start.complete(), errUnanswered)
+		_, unknown := f.unknown()
+		why := cmp.Or(status.Err, unknown, errUnanswered)
 		return fmt.Errorf("network policies: a change waits for %s: %w", wait.Round(time.Second), why)
 	}
 	return nil
 }
 
 // Degraded returns what is not as it should be although rules are in force: the aggregator
-// is away or does not commit, a change waits for long, or policies are refused.
+// is away or does not commit, a change waits for long, policies are refused, or the frontend does
+// not know everything.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -229,7 +232,8 @@ func (f *Frontend) Degraded() error {
 		first := status.Rejected[0]
 		return fmt.Errorf("network policies: %d refused, the first is %s %s: %w", n, first.Kind(), strings.TrimPrefix(first.Namespace+"/"+first.Name, "/"), cmp.Or(f.publisher.Outcome(first).Reason, errUnanswered))
 	}
-	return nil
+	_, err := f.unknown()
+	return err
 }
 
 // publishing returns why changes are not committed, nil if they are.

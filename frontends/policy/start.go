@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weft-proxy/weft/frontends/policy/objects"
+	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
 // startInterval is how often a start that waits looks again.
@@ -20,26 +23,55 @@ type start struct {
 	ready chan struct{}
 
 	mu sync.Mutex
-	// unread are manifests that have not been valid since the start.
+	// unread are manifests that have not been valid since the start, or the resource of
+	// ClusterNetworkPolicies if the API server does not list them.
 	unread []string
 }
 
-// setUnread receives the manifests that have not been valid since the start.
-func (s *start) setUnread(files []string) {
+// setUnread receives what could not be read since the start.
+func (s *start) setUnread(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unread = slices.Clone(files)
+	s.unread = slices.Clone(names)
 }
 
-// complete returns an error that names the manifests that have not been valid since the
-// start, nil if there are none.
-func (s *start) complete() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.unread) == 0 {
+// unknownThing is what the frontend does not know, and cannot do without.
+type unknownThing int
+
+const (
+	unknownManifests unknownThing = iota + 1
+	unknownClusterPolicies
+	unknownNode
+)
+
+// unknown returns what the frontend does not know, 0 and nil if it knows everything.
+func (f *Frontend) unknown() (unknownThing, error) {
+	f.start.mu.Lock()
+	unread := strings.Join(f.start.unread, ", ")
+	f.start.mu.Unlock()
+	switch {
+	case strings.HasPrefix(unread, objects.ClusterPolicies):
+		return unknownClusterPolicies, fmt.Errorf("network policies: the API server does not list %s", unread)
+	case unread != "":
+		return unknownManifests, fmt.Errorf("network policies: manifests are not valid, so what is in them is not known: %s", unread)
+	case f.isSynced():
+		if err := f.state.located(); err != nil {
+			return unknownNode, fmt.Errorf("network policies: %w", err)
+		}
+	}
+	return 0, nil
+}
+
+// startDenies returns why --policy-start=deny does not isolate all pods that are not known yet, nil
+// if it does or need not.
+func (f *Frontend) startDenies() error {
+	if f.cfg.Start != render.StartDeny || !f.isSynced() {
 		return nil
 	}
-	return fmt.Errorf("network policies: manifests are not valid, so what is in them is not known: %s", strings.Join(s.unread, ", "))
+	if err := f.state.outside(); err != nil {
+		return fmt.Errorf("network policies: --policy-start=deny does not isolate new pods: %w", err)
+	}
+	return nil
 }
 
 // awaitStart closes ready once everything that exists is known.
@@ -49,7 +81,7 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 		return
 	case <-f.start.synced:
 	}
-	f.awaitManifests(ctx)
+	f.awaitKnown(ctx)
 	// The first update would end what the process before enforced by interface.
 	select {
 	case <-ctx.Done():
@@ -64,22 +96,24 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	close(f.start.ready)
 }
 
-// awaitManifests waits until the manifests of the start are valid. An update without the
-// policies in one that is not would end what they isolate: the rules of the process before
-// stay in force meanwhile. If there are none, the policies that are known are better than
-// nothing.
-func (f *Frontend) awaitManifests(ctx context.Context) {
-	err := f.start.complete()
-	if err == nil {
-		return
-	}
-	f.cfg.Logger.Error("not ready: the rules of the process before stay in force until all manifests are valid", "error", err)
+// awaitKnown waits until everything is known that may isolate. An update without it would end what the
+// rules of the process before isolate: they stay in force meanwhile. If there are none, the
+// policies that are known are better than nothing.
+func (f *Frontend) awaitKnown(ctx context.Context) {
 	tick := time.NewTicker(startInterval)
 	defer tick.Stop()
-	for f.start.complete() != nil {
-		if status := f.publisher.Status(); status.Connected && !status.Restored {
-			f.cfg.Logger.Error("no rules of a process before are in force: enforcing only the policies of valid manifests", "error", err)
+	for logged := false; ; {
+		thing, err := f.unknown()
+		status := f.publisher.Status()
+		switch {
+		case err == nil || status.Restored && (thing == unknownClusterPolicies && !f.content.Had().ClusterPolicies || thing == unknownNode && !f.content.Had().Pods):
 			return
+		case status.Connected && !status.Restored:
+			f.cfg.Logger.Error("no rules of a process before are in force: enforcing only the policies that are known", "error", err)
+			return
+		case status.Connected && !logged:
+			f.cfg.Logger.Error("not ready: the rules of the process before stay in force until everything is known", "error", err)
+			logged = true
 		}
 		select {
 		case <-ctx.Done():

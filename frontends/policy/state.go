@@ -69,6 +69,20 @@ func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan 
 	return s.commits.wait(), dirty
 }
 
+// located is model.Model.Located.
+func (s *state) located() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Located()
+}
+
+// outside is model.Model.Outside.
+func (s *state) outside() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Outside()
+}
+
 // answered notes that a commit has everything that the last refresh found.
 func (s *state) answered() {
 	s.mu.Lock()

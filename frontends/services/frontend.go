@@ -196,8 +196,12 @@ const maxNamed = 5
 // Services do not work or pods are not recognized; nil if it does.
 func (f *Frontend) Node() error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.node
+	err := f.node
+	f.mu.Unlock()
+	if err == nil && f.isSynced() && !f.state.located() {
+		err = fmt.Errorf("no Node and no endpoint has the name of this node, %q: Services with the traffic policy Local have no endpoints here: compare it with `kubectl get nodes`, and give the right one (--hostname-override)", f.cfg.NodeName)
+	}
+	return err
 }
 
 // inForce returns nil if rules of this process or of an earlier one are in force.

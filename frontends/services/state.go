@@ -57,6 +57,13 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty, elig
 	return counts, dirty, s.model.NodeEligible()
 }
 
+// located is model.Model.Located.
+func (s *state) located() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Located()
+}
+
 // refresh returns what changed, which the backlog then counts as taken.
 func (s *state) refresh() model.Changes {
 	s.mu.Lock()

@@ -152,7 +152,12 @@ func (k *Kube) Run(ctx context.Context) error {
 	for _, u := range k.users {
 		all.Go(func() {
 			if k.awaitLists(ctx, u) {
+				unread := u.unlisted()
+				if len(unread) > 0 {
+					u.reportUnread(unread)
+				}
 				u.synced()
+				u.followUnlisted(ctx, unread)
 			}
 		})
 	}

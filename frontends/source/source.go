@@ -33,10 +33,11 @@ type Subscription struct {
 	// Synced is called once: everything that existed at the start has been
 	// delivered.
 	Synced func()
-	// Unread receives the files of a directory of manifests that existed at the start and
-	// have not been valid since: what is in them is not known. It is called before Synced
-	// if there are such files, and when they change. It may be nil.
-	Unread func(files []string)
+	// Unread receives what could not be read since the start, so that what is in it is not known:
+	// files of a directory of manifests that existed then and have not been valid, and Custom
+	// resources that the API server has and does not list. It is called before Synced if there
+	// are such, and when they change. It may be nil.
+	Unread func(names []string)
 }
 
 // Event is one change: an object of a kind exists in a new form, or no longer.
@@ -110,14 +111,14 @@ func (u *user) synced() {
 	u.Synced()
 }
 
-// reportUnread tells the user which files are not known.
-func (u *user) reportUnread(files []string) {
+// reportUnread tells the user what is not known.
+func (u *user) reportUnread(names []string) {
 	if u.Unread == nil {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.Unread(files)
+	u.Unread(names)
 }
 
 // change returns the events of a change, without a server that applies the selectors. The

@@ -94,6 +94,9 @@ func (w *resourceWatch) run(ctx context.Context) {
 			logged = err.Error()
 			w.log.Warn("cannot list a resource: continuing without it", "resource", w.key.resource.Resource, "error", err)
 		}
+		if w.failing.Store(&err); !apierrors.IsForbidden(err) {
+			w.store.settle()
+		}
 		if w.presence == Custom && apierrors.IsNotFound(err) {
 			w.store.deleteAll()
 		}

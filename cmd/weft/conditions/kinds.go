@@ -45,9 +45,9 @@ var Kinds = []Kind{
 	{Publishers, "Publishers of before the restart are not back, or the session of one ended 20 s ago or more (and had lasted for 30 s, once). Their fragments are in force as they were", "Start the publishers that the message names, or withdraw what they left with `weft delete PUBLISHER/NAME`"},
 	{Fragments, "The last update of a fragment was rejected, and the fragment is in force as it was before; or a stored fragment is not in force, because the configuration does not have its publisher",
 		"Correct what the message names (`weft get fragment PUBLISHER/NAME` has all of it), or withdraw the fragment with `weft delete PUBLISHER/NAME`"},
-	{Node, "The Node object has no podCIDRs, or some outside of the cluster CIDR, or only an address of a family that the node does not have", "Correct `--cluster-cidr`, or the Node"},
+	{Node, "No Node has the name of this node, or the Node object has no podCIDRs, or some outside of the cluster CIDR, or only an address of a family that the node does not have", "Correct `--hostname-override`, `--cluster-cidr`, or the Node"},
 	{"services", frontendMeaning, "Correct the Service or stop the program that the message names (another program's table of the name `weft`); if the aggregator does not answer, look at its log. weft tries again by itself"},
-	{"network-policies", frontendMeaning, "Correct the policy or stop the program that the message names; if the aggregator does not answer, look at its log. weft tries again by itself"},
+	{"network-policies", frontendMeaning + ". Either: the API server does not list ClusterNetworkPolicies, no Node and no pod has the name of this node, or `--policy-start=deny` has no effect. After a restart the rules of before stay meanwhile", "Correct what the message names: a policy, a right in the API, `--hostname-override`, or another program's table; if the aggregator does not answer, look at its log. weft tries again by itself"},
 	{HTTP, "A server for health or metrics does not run, such as beside a kube-proxy that has the port", "Free the port, or give another address (`--healthz-bind-address`, `--metrics-bind-address`)"},
 	{Takeover, "With `--takeover`: kube-proxy's rules are still there, or there again", "Take kube-proxy off this node, or wait for what the message names"},
 }

@@ -35,6 +35,9 @@ type policyLookup struct {
 	lookup lookup
 }
 
+// tierPrefixes begin the names of the chains of ClusterNetworkPolicies.
+var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
+
 // tierChain returns the chain of the ClusterNetworkPolicies of a tier, whose rules are one
 // after the other, so that Pass can return from it. A policy that is left out drops: what
 // it would deny is not known.
@@ -55,11 +58,7 @@ func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	if len(b.rules) == 0 {
 		return nil
 	}
-	prefix := "admin"
-	if ids[0].Tier == model.TierBaseline {
-		prefix = "baseline"
-	}
-	return b.chain(prefix, d.String(), policyNames(ids)+" "+d.String())
+	return b.chain(tierPrefixes[ids[0].Tier], d.String(), policyNames(ids)+" "+d.String())
 }
 
 // classChain returns the chain that judges the packets of pods with these policies, nil if

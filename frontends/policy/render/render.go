@@ -60,6 +60,8 @@ type table struct {
 	cidrs                 []model.Range
 	recheck               recheck
 	previous              *previous
+	// had says what the earlier process left.
+	had Had
 	// left are objects of an earlier process.
 	left leftovers
 	work uint64

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
 // previous is what an earlier process left in a table.
@@ -64,6 +65,11 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 	t.left = newLeftovers(of)
 	t.previous = &previous{sets: make(map[string]map[string]struct{})}
 	for _, s := range of.GetSets() {
+		if s.GetName() == setPodCIDRs && t.cfg.Start == StartDeny {
+			for _, e := range s.GetElements() {
+				t.keepPodCIDR(e.GetKey())
+			}
+		}
 		if s.GetName() == setRecheck {
 			for _, e := range s.GetElements() {
 				t.recheckKey(e.GetKey(), until)
@@ -92,6 +98,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 			if t.previous.chains[d] == nil {
 				t.previous.chains[d] = make(map[netip.Addr]string, len(m.GetElements()))
 			}
+			t.had.Pods = t.had.Pods || len(m.GetElements()) > 0
 			for _, e := range m.GetElements() {
 				if a, err := netip.ParseAddr(e.GetKey()); err == nil {
 					t.previous.chains[d][a] = strings.TrimPrefix(e.GetValue(), "goto ")
@@ -100,11 +107,47 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 		}
 	}
 	for _, c := range of.GetChains() {
+		for _, prefix := range tierPrefixes {
+			t.had.ClusterPolicies = t.had.ClusterPolicies || strings.HasPrefix(c.GetName(), prefix+"-")
+		}
 		// An earlier process may have given up to look at single addresses.
 		if c.GetName() == chainForward && len(c.GetRules()) > 0 && c.GetRules()[0].GetText() == relatedOnly {
 			t.recheck.all = &deadline{until: until}
 			t.recheck.next = until
 		}
+	}
+}
+
+// Had says what the fragment of the earlier process does.
+type Had struct {
+	// Pods is true if policies apply to pods, ClusterPolicies if ClusterNetworkPolicies do.
+	Pods, ClusterPolicies bool
+}
+
+// Had returns what the fragment of the earlier process does: nothing if there is none.
+func (r *Renderer) Had() (out Had) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		out.Pods, out.ClusterPolicies = out.Pods || t.had.Pods, out.ClusterPolicies || t.had.ClusterPolicies
+	}
+	return out
+}
+
+// keepPodCIDR adopts addresses of pods, which stay until the Node says which they are.
+func (t *table) keepPodCIDR(key string) {
+	first, last, ok := strings.Cut(key, "-")
+	var r model.Range
+	p, err := netip.ParsePrefix(first)
+	if err == nil {
+		r = model.RangeOf(p)
+	} else if r.First, err = netip.ParseAddr(first); err == nil {
+		if r.Last = r.First; ok {
+			r.Last, err = netip.ParseAddr(last)
+		}
+	}
+	if err == nil {
+		t.cidrs, t.wantedCIDRs = append(t.cidrs, r), append(t.wantedCIDRs, key)
 	}
 }
 

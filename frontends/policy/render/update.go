@@ -296,7 +296,8 @@ func (t *table) ofTable(all []model.Member) []model.Member {
 	return all[:from]
 }
 
-// setPodCIDRs sets the addresses of the pods of this node, for StartDeny.
+// setPodCIDRs sets the addresses of the pods of this node, for StartDeny. A Node without any keeps
+// those of before.
 func (t *table) setPodCIDRs(all []netip.Prefix) {
 	if t.cfg.Start != StartDeny {
 		return
@@ -306,6 +307,9 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 		if t.has(p.Addr()) {
 			ranges = append(ranges, model.RangeOf(p.Masked()))
 		}
+	}
+	if len(all) == 0 {
+		return
 	}
 	t.cidrs, t.wantedCIDRs = model.MergeRanges(ranges), nil
 	for _, r := range t.cidrs {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,8 @@ type Model struct {
 	noExtras *extras
 	dirty    map[Key]struct{}
 	triggers triggers
+	// named says whether endpoints have had the name of this node, and of another one.
+	named struct{ here, elsewhere atomic.Bool }
 	// this is the node according to the last event.
 	this         Node
 	nodeFindings findings

@@ -43,6 +43,12 @@ func (m *Model) DeleteNode(name string) {
 // object exists, and it is not about to be removed. It does not wait for Refresh.
 func (m *Model) NodeEligible() bool { return m.this.Known && !m.this.Leaving }
 
+// Located reports whether the name of this node is that of a Node or of an endpoint, or no endpoint has
+// had the name of any node.
+func (m *Model) Located() bool {
+	return m.this.Known || m.named.here.Load() || !m.named.elsewhere.Load()
+}
+
 // setNode marks the Services whose outcome depends on the change: those with hints if
 // the zone changes, those with source ranges if an address changes.
 func (m *Model) setNode(n Node) {
