@@ -131,13 +131,14 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-const badPolicy = `apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: bad, namespace: shop}
+const badPolicy = `apiVersion: policy.networking.k8s.io/v1alpha2
+kind: ClusterNetworkPolicy
+metadata: {name: bad}
 spec:
-  podSelector: {matchLabels: {app: db}}
-  policyTypes: [Egress]
-  egress: [{to: [{ipBlock: {cidr: 10.0.0.0/33}}]}]
+  tier: Admin
+  priority: 1
+  subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: db}}}}
+  egress: [{action: Accept, to: [{domainNames: [example.com]}]}]
 `
 
 // TestFrontend publishes the policies of a directory, and follows changes.
@@ -165,12 +166,12 @@ func TestFrontend(t *testing.T) {
 	}
 	l.write(t, "bad.yaml", badPolicy)
 	await(t, "the isolation by a policy that is not valid", func() bool { return l.has("egress", "10.244.1.5") })
-	bad := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "bad"}
+	bad := model.PolicyID{Tier: model.TierAdmin, Name: "bad"}
 	s = l.state.State(func() *localstate.Names { return &localstate.Names{Policies: []model.PolicyID{bad}} }, false)
 	if len(s.Policies) != 1 || len(s.Policies[0].Problems) != 1 || len(s.Pods)+len(s.Sets) > 0 {
 		t.Errorf("state of one policy: %+v", s)
 	}
-	if got := l.events.text(); !strings.Contains(got, "networking.k8s.io/v1 NetworkPolicy/bad InvalidPolicy") {
+	if got := l.events.text(); !strings.Contains(got, "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/bad InvalidPolicy") {
 		t.Errorf("events %s", got)
 	}
 	await(t, "the end of the backlog", func() bool { return l.Status().Pending.IsZero() })
@@ -282,7 +283,7 @@ func TestTooLarge(t *testing.T) {
 	}
 	await(t, "the isolation of its pod", func() bool { return l.has("egress", "10.244.1.5") })
 	l.write(t, "bad.yaml", badPolicy)
-	await(t, "the Event of another policy", func() bool { return strings.Contains(l.events.text(), "NetworkPolicy/bad InvalidPolicy") })
+	await(t, "the Event of another policy", func() bool { return strings.Contains(l.events.text(), "ClusterNetworkPolicy/bad InvalidPolicy") })
 	if got := strings.Count(l.events.text(), "NetworkPolicy/new PolicyTooLarge"); got != 1 {
 		t.Errorf("%d events of the policy: %s", got, l.events.text())
 	}

@@ -8,14 +8,18 @@ import (
 	"io"
 	"iter"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
@@ -160,6 +164,9 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	}
 	kinds := d.kinds[gvk]
 	if len(kinds) == 0 {
+		if now, ok := d.removed(gvk); ok {
+			return &FileError{File: d.file, Line: d.lineOf(before, node, "apiVersion"), Err: fmt.Errorf("no API server has %s of %s any more: use %s", gvk.Kind, meta.APIVersion, now)}
+		}
 		if d.unknown(gvk) {
 			return &FileError{File: d.file, Line: d.lineOf(before, node, "kind"), Err: fmt.Errorf("unknown kind %s of %s", gvk.Kind, meta.APIVersion)}
 		}
@@ -169,6 +176,10 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	types := kinds[0].scheme
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, types, types, json.SerializerOptions{Strict: true})
 	decoded, _, err := strict.Decode(text, nil, nil)
+	if s, ok := runtime.AsStrictDecodingError(err); ok && decoded != nil && !slices.ContainsFunc(s.Errors(), func(e error) bool { return e.Error() != `unknown field "status"` }) {
+		// Older servers have printed one for kinds that have none now.
+		err = nil
+	}
 	if err != nil {
 		return d.decodeErrors(before, node, err)
 	}
@@ -190,6 +201,20 @@ func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 		inGroup = inGroup || known.Group == gvk.Group
 	}
 	return inGroup && !scheme.Scheme.Recognizes(gvk)
+}
+
+// removed reports whether a kind is an earlier version of one that is followed, and returns the group
+// and version of that.
+func (d *decoder) removed(gvk schema.GroupVersionKind) (now string, ok bool) {
+	if !scheme.Scheme.Recognizes(gvk) {
+		return "", false
+	}
+	for known := range d.kinds {
+		if (known.Kind == gvk.Kind || known.Kind+"List" == gvk.Kind) && (known.Group == gvk.Group || gvk.Group == extensionsv1beta1.GroupName) {
+			return known.GroupVersion().String(), true
+		}
+	}
+	return "", false
 }
 
 // list decodes the items of a list.
@@ -234,6 +259,18 @@ func (d *decoder) add(o object) error {
 	}
 	if first, twice := d.seen[o.id]; twice {
 		return &FileError{File: d.file, Line: o.line, Err: fmt.Errorf("%s is already in line %d of this file", o.id, first)}
+	}
+	var refused []string
+	for _, k := range d.kinds[o.gvk] {
+		if k.validate != nil {
+			refused = append(refused, k.validate(o.object)...)
+		}
+	}
+	for _, e := range apivalidation.ValidateObjectMetaAccessor(o.object, o.object.GetNamespace() != "", apivalidation.NameIsDNSSubdomain, fieldpath.NewPath("metadata")) {
+		refused = append(refused, e.Error())
+	}
+	if len(refused) > 0 {
+		return &FileError{File: d.file, Line: o.line, Err: fmt.Errorf("%s: an API server would refuse it: %s", o.id, strings.Join(refused, "; "))}
 	}
 	d.seen[o.id] = o.line
 	d.objects = append(d.objects, o)

@@ -40,6 +40,14 @@ func TestDecodeErrorsNameTheLine(t *testing.T) {
 		{"a scalar", "hello\n", []string{"f.yaml:1: not a Kubernetes object"}},
 		{"kind with a typo", strings.Replace(goodService, "Service", "Servce", 1), []string{"f.yaml:2: unknown kind Servce of v1"}},
 		{"old version", "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlices\n", []string{"f.yaml:2: unknown kind"}},
+		{"version that no server has", "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: a}\n",
+			[]string{"f.yaml:1: no API server has EndpointSlice of discovery.k8s.io/v1beta1 any more: use discovery.k8s.io/v1"}},
+		{"list of a version that no server has", "kind: EndpointSliceList\napiVersion: discovery.k8s.io/v1beta1\nitems: []\n",
+			[]string{"f.yaml:2: no API server has EndpointSliceList of discovery.k8s.io/v1beta1 any more: use discovery.k8s.io/v1"}},
+		{"name that the API refuses", strings.Replace(goodService, "name: web", "name: Web_1", 1),
+			[]string{"f.yaml:1: Service default/Web_1: an API server would refuse it: metadata.name: Invalid value"}},
+		{"label that the API refuses", strings.Replace(goodService, "name: web", "name: web\n  labels: {app: not valid}", 1),
+			[]string{"f.yaml:1: Service default/web: an API server would refuse it: metadata.labels: Invalid value"}},
 		{"kind of the network with a typo", "apiVersion: networking.k8s.io/v1\nkind: ServiceCidr\n", []string{"f.yaml:2: unknown kind ServiceCidr"}},
 		{"ranges missing", "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: a}\n", []string{"f.yaml:1: ServiceCIDR a: spec.cidrs is missing"}},
 		{"cut in the middle", goodService[:strings.Index(goodService, "  ports")], []string{"f.yaml:1: Service default/web: spec.ports is missing"}},
@@ -82,7 +90,8 @@ func TestDecode(t *testing.T) {
 		"---\napiVersion: v1\nkind: NodeList\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1}}\n"+
 		"---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n2\"}}\n"+
 		"---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}\nspec: {cidrs: [10.96.0.0/16, fd00:96::/112]}\n"+
-		"---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {}\n"), compiled(t))
+		"---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {}\n"+
+		"---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s}, addressType: IPv4, endpoints: [], status: {}}\n"), compiled(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +99,7 @@ func TestDecode(t *testing.T) {
 	for _, o := range objects {
 		got = append(got, fmt.Sprintf("%s@%d", o.id, o.line))
 	}
-	if want := "Service default/web@4 Node n1@24 Node n2@26 ServiceCIDR kubernetes@28"; strings.Join(got, " ") != want {
+	if want := "Service default/web@4 Node n1@24 Node n2@26 ServiceCIDR kubernetes@28 EndpointSlice default/s@41"; strings.Join(got, " ") != want {
 		t.Errorf("objects %v, want %s", got, want)
 	}
 	if len(other) != 3 || other[0].kind != "apps/v1 Deployment" {

@@ -59,6 +59,9 @@ type Kind[O Object, V any] struct {
 	// Default sets the defaults of the API server in an object from a manifest. It
 	// returns the name of a required field that is not set, or an empty string.
 	Default func(O) (missing string)
+	// Validate returns what the API server would refuse in an object from a manifest: a line for
+	// each field. nil means that it is not known.
+	Validate func(O) []string
 	// Owner returns the object without which this one has no effect, which need not be
 	// an owner reference. A directory of manifests warns if no file has it.
 	Owner func(O) Owner
@@ -110,6 +113,7 @@ type kind struct {
 	delete     func(types.NamespacedName)
 	fieldsOf   func(Object) fields.Set
 	complete   func(Object) (missing string)
+	validate   func(Object) []string
 	owner      func(Object) Owner
 	isOfGoType func(any) bool
 }
@@ -145,7 +149,7 @@ func (k Kind[O, V]) compile() (*kind, error) {
 		v := k.Decode(o.(O)) //nolint:forcetypeassert // kind.accepts is asked before
 		return func() { k.Set(name, v) }
 	}
-	out.fieldsOf, out.complete, out.owner = untyped(k.Fields), untyped(k.Default), untyped(k.Owner)
+	out.fieldsOf, out.complete, out.owner, out.validate = untyped(k.Fields), untyped(k.Default), untyped(k.Owner), untyped(k.Validate)
 	known := out.fieldSet(k.Object)
 	for _, r := range out.fields.Requirements() {
 		if !known.Has(r.Field) {

@@ -29,6 +29,9 @@ const (
 		phaseField + "!=" + string(corev1.PodSucceeded) + "," + phaseField + "!=" + string(corev1.PodFailed)
 )
 
+// ClusterPolicies is the resource of ClusterNetworkPolicies.
+const ClusterPolicies = "clusternetworkpolicies"
+
 // Kinds returns the kinds that the frontend of a node follows. Their events change m. The
 // Node and the ServiceCIDRs are selected as by the Service frontend, so that both share a
 // watch.
@@ -36,7 +39,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 	return []source.AnyKind{
 		source.Kind[*networkingv1.NetworkPolicy, *model.PolicyObject]{
 			Resource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), Object: &networkingv1.NetworkPolicy{}, Namespaced: true,
-			Decode: model.ParsePolicy,
+			Decode: model.ParsePolicy, Validate: model.ValidatePolicy,
 			Set:    func(_ types.NamespacedName, p *model.PolicyObject) { m.SetPolicy(p) },
 			Delete: m.DeletePolicy,
 		},
@@ -67,7 +70,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 			Delete: func(n types.NamespacedName) { m.DeleteServiceCIDR(n.Name) },
 		},
 		source.Kind[*v1alpha2.ClusterNetworkPolicy, *model.PolicyObject]{
-			Resource: schema.GroupVersion(v1alpha2.GroupVersion).WithResource("clusternetworkpolicies"), Object: &v1alpha2.ClusterNetworkPolicy{}, Scheme: NewScheme(),
+			Resource: schema.GroupVersion(v1alpha2.GroupVersion).WithResource(ClusterPolicies), Object: &v1alpha2.ClusterNetworkPolicy{}, Scheme: NewScheme(),
 			Presence: source.Custom,
 			Decode:   model.ParseClusterPolicy,
 			Set:      func(_ types.NamespacedName, p *model.PolicyObject) { m.SetClusterPolicy(p) },
