@@ -24,10 +24,10 @@ type store struct {
 	// ready is closed once it is known what exists.
 	ready    chan struct{}
 	readySet sync.Once
-	// settled is closed once the API server has listed the objects, or has answered that it does not
+	// resolved is closed once the API server has listed the objects, or has answered that it does not
 	// have the resource.
-	settled    chan struct{}
-	settledSet sync.Once
+	resolved    chan struct{}
+	resolvedSet sync.Once
 	// arrived are the items of a first list that wait to be delivered, and delivery is done
 	// when the items before them are. At most one delivery is under way.
 	arrived  []*item
@@ -54,7 +54,7 @@ type item struct {
 var _ cache.TransformingStore = (*store)(nil)
 
 func newStore() *store {
-	return &store{versions: make(map[types.NamespacedName]string), ready: make(chan struct{}), settled: make(chan struct{})}
+	return &store{versions: make(map[types.NamespacedName]string), ready: make(chan struct{}), resolved: make(chan struct{})}
 }
 
 // Transformer implements cache.TransformingStore: a streamed list is decoded while
@@ -131,14 +131,14 @@ func (s *store) Replace(objects []any, _ string) error {
 	// The versions before an error are noted, so they have to be delivered.
 	s.deliver(items)
 	if err == nil {
-		s.settle()
+		s.resolve()
 		s.setReady()
 	}
 	return err
 }
 
-// settle notes that the API server has said what exists.
-func (s *store) settle() { s.settledSet.Do(func() { close(s.settled) }) }
+// resolve notes that the API server has said what exists.
+func (s *store) resolve() { s.resolvedSet.Do(func() { close(s.resolved) }) }
 
 // Resync implements cache.ReflectorStore. It does nothing: users have all objects.
 func (s *store) Resync() error { return nil }

@@ -7,7 +7,7 @@ import "context"
 func (u *user) unlisted() (names []string) {
 	for _, w := range u.watches {
 		select {
-		case <-w.store.settled:
+		case <-w.store.resolved:
 			continue
 		default:
 		}
@@ -31,7 +31,7 @@ func (u *user) followUnlisted(ctx context.Context, unread []string) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.store.settled:
+		case <-w.store.resolved:
 			unread = u.unlisted()
 			u.reportUnread(unread)
 		}

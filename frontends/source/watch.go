@@ -95,7 +95,7 @@ func (w *resourceWatch) run(ctx context.Context) {
 			w.log.Warn("cannot list a resource: continuing without it", "resource", w.key.resource.Resource, "error", err)
 		}
 		if w.failing.Store(&err); !apierrors.IsForbidden(err) {
-			w.store.settle()
+			w.store.resolve()
 		}
 		if w.presence == Custom && apierrors.IsNotFound(err) {
 			w.store.deleteAll()
