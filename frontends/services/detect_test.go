@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
@@ -91,4 +93,16 @@ func TestUnknownPods(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("a node with podCIDRs is worth %q", &log)
 	}
+}
+
+// TestStrangeName: the name of this node is not that of a Node or an endpoint.
+func TestStrangeName(t *testing.T) {
+	src := newScript(setService("a", 0, "10.96.0.1"), setSlice("a", discoveryv1.AddressTypeIPv4, "10.244.2.1"))
+	frontend, _ := run(t, Config{Source: src, Socket: newFake(t).Socket})
+	await(t, "the reason", func() bool {
+		err := frontend.Node()
+		return err != nil && strings.Contains(err.Error(), `no Node and no endpoint has the name of this node, "node-1"`)
+	})
+	src.deliver(setSlice("a", discoveryv1.AddressTypeIPv4, "10.244.2.1", "10.244.1.1*"))
+	await(t, "an endpoint of this node", func() bool { return frontend.Node() == nil })
 }
