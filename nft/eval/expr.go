@@ -51,6 +51,8 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 		m.random(r, "numgen", x.Register, x.Modulus, x.Offset)
 	case *expr.Hash:
 		m.random(r, "hash", x.Dest, x.Mod, x.Offset)
+	case *google.Notrack:
+		m.untrack()
 	case *google.Limit:
 		m.breakIf(m.exceeds(e) != x.Over)
 	case *google.Quota:

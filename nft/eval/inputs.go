@@ -179,6 +179,13 @@ func (m *machine) beforeTracking() bool {
 	return priority < conntrackPriority
 }
 
+// untrack makes the packet one without a connection, unless it has one already.
+func (m *machine) untrack() {
+	if conn := m.out.Packet.Conn; conn != nil && m.beforeTracking() {
+		conn.State = StateUntracked
+	}
+}
+
 // ct loads or sets what connection tracking knows.
 func (m *machine) ct(e *expr.CT) {
 	conn := m.out.Packet.Conn

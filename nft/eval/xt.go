@@ -189,6 +189,8 @@ func (m *machine) matchesMultiport(x *extension) bool {
 func (m *machine) target(x *extension) {
 	switch {
 	case x.name == "LOG" || x.name == "NFLOG" || x.name == "TRACE":
+	case x.name == "NOTRACK" || x.name == "CT" && x.u16(0)&1 != 0: // XT_CT_NOTRACK
+		m.untrack()
 	case x.name == "REJECT":
 		m.verdict = set.Verdict{Code: datatype.VerdictDrop}
 	case x.name == "MARK" && x.rev == 2: // mark, mask
