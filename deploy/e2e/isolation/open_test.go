@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -77,11 +78,13 @@ func (s *site) planned(t *testing.T, w *world, f int) []plan {
 	for _, pair := range [][2]*end{{s.isolated, s.free}, {s.isolated, s.node}, {s.isolated, w.outside}, {s.free, s.isolated}, {w.outside, s.isolated}, {s.free, s.peer}, {s.node, s.isolated}} {
 		out = append(out, between(pair[0], pair[1])...)
 	}
-	out = append(out, link(s.isolated, s.node), link(s.free, s.node), link(s.node, s.isolated))
+	out = append(out, link(s.isolated, s.node), link(s.free, s.node))
 	if s.plugin == "bridged" {
 		out = append(out, link(s.isolated, s.free), link(s.free, s.isolated), link(s.free, s.peer))
+		// A port carries only the addresses in the status of its pod, also for its node.
+		return slices.DeleteFunc(out, func(p plan) bool { return p.from == s.node && p.to == s.isolated && p.dst != s.isolated.own[f] })
 	}
-	return out
+	return append(out, link(s.node, s.isolated))
 }
 
 // checkOpen: those that the policy denies are cut, and the others go on.

@@ -35,6 +35,7 @@ const (
 	setAddresses4   = "addresses4"
 	setAddresses6   = "addresses6"
 
+	chainOutput  = "output"
 	chainFromPod = "from-pod"
 	chainToPod   = "to-pod"
 )
@@ -135,7 +136,9 @@ func (b *bridge) message() *weftv1.Table {
 		out.Chains = append(out.Chains, chain(c.name, append(rules, c.port+" . ip "+c.side+" @"+setAddresses4+" return", c.port+" . ip6 "+c.side+" @"+setAddresses6+" return", "counter drop")...))
 	}
 	from, to := "iifname @"+setEgressPorts+" jump "+chainFromPod, "oifname @"+setIngressPorts+" jump "+chainToPod
-	for name, rules := range map[string][]string{chainForward: {from, to}, chainInput: {from}} {
+	// What a socket of the node sends passes. What the node forwards has none.
+	output := []string{"meta skuid 0-4294967295 accept", to}
+	for name, rules := range map[string][]string{chainForward: {from, to}, chainInput: {from}, chainOutput: output} {
 		c := baseChain(name, rules)
 		c.Priority = "filter"
 		out.Chains = append(out.Chains, c)

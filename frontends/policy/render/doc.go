@@ -17,6 +17,10 @@
 // opened it and of the end that it leads to after destination NAT. So they judge packets of
 // both directions, replies included.
 //
+// The maps egress-links and ingress-links do the same for the host's end of a pod's interface
+// (end.go), and the table bridge weft-policy binds the ports of bridges to addresses (bridge.go).
+// The map untracked leads to chains for packets without a connection (lookup.go).
+//
 // # A chain never changes
 //
 // The name of a chain or set has a hash of its content. Another content is another object
