@@ -52,6 +52,9 @@ func (t *table) forward() *weftv1.Chain {
 	f := t.family
 	rules := t.established(f.source, f.destination)
 	rules = append(rules, t.withoutConnection("invalid,untracked", "saddr", "daddr")...)
+	if len(t.linked) > 0 {
+		rules = append(rules, "ct state invalid,untracked iifname @"+setLinks+" counter drop")
+	}
 	rules = append(rules, "ct state new tcp flags & syn == 0 jump "+chainMiddle)
 	if len(t.podCIDRs) > 0 {
 		for _, end := range []string{f.source, f.destination} {
@@ -93,7 +96,9 @@ func (t *table) prerouting() *weftv1.Chain {
 
 // input judges packets from a pod of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	var rules []string
+	// No chain sees what the node sends. So a connection that conntrack has forgotten may begin with
+	// a packet of the node, although the pod opened it, and what the pod sends is a reply.
+	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
 		// No set of rechecked addresses has them, so each packet is judged.
 		rules = append(rules, "ip6 saddr fe80::/10 ct direction original iifname vmap @"+mapNames[egress]+linkSuffix)
@@ -102,6 +107,9 @@ func (t *table) input() *weftv1.Chain {
 	rules = append(rules, "iif lo accept")
 	rules = append(rules, t.withoutConnection("invalid", "saddr")...)
 	rules = append(rules, "ct state untracked "+t.source(untracked)+" vmap @"+mapNames[untracked])
+	if len(t.linked) > 0 {
+		rules = append(rules, "ct state untracked iifname vmap @"+mapNames[egress]+linkSuffix)
+	}
 	return baseChain(chainInput, append(rules, t.judged(egress)...))
 }
 
