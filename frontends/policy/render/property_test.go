@@ -214,6 +214,10 @@ func (c *changer) empty() {
 	clear(c.pods)
 	clear(c.policies)
 	c.node = &model.Node{}
+	// A Node that loses its podCIDRs keeps them.
+	for _, t := range c.r.tables {
+		t.cidrs, t.wantedCIDRs = nil, nil
+	}
 }
 
 // checkEmpty checks that nothing is left but what always exists.
