@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
@@ -143,9 +144,17 @@ func (s *objects) answered(rejected bool) {
 	}
 }
 
-// size returns about how much the kernel has to do for an object: a rule or an element of a map
-// of verdicts needs another object or two.
-func (o *object) size() int { return 1 + len(o.needs) }
+// size returns about how much the kernel has to do for an object.
+func (o *object) size() int {
+	n := 1 + len(o.needs)
+	switch c := o.content.(type) {
+	case *weftv1.Chain:
+		n += len(c.GetRules())
+	case *weftv1.Set:
+		n += len(c.GetElements())
+	}
+	return n
+}
 
 // declareFresh declares objects that came into use, up to a size: those of the present update
 // before those that are left of earlier ones. It forgets those that have lost their use.
