@@ -62,6 +62,33 @@ func (o owners) note(c policytest.Change) (reused int) {
 	return reused
 }
 
+// interfaces has, for each address, the other one of its interface.
+type interfaces map[netip.Addr]netip.Addr
+
+// others finds the addresses of flows that are of one interface.
+func others(all []flow) interfaces {
+	of, out := map[string]netip.Addr{}, interfaces{}
+	for _, f := range all {
+		for key, a := range map[string]netip.Addr{f.from: f.From, f.to: f.To} {
+			switch b, ok := of[key]; {
+			case !ok:
+				of[key] = a
+			case b != a:
+				out[a], out[b] = b, a
+			}
+		}
+	}
+	return out
+}
+
+// second reports whether an address is of no pod, and the other one of its interface is: then the
+// policies of that pod hold for it, which the evaluator does not know.
+func (i interfaces) second(e *policytest.Evaluator, a netip.Addr) bool {
+	_, owned := e.Owner(a)
+	_, other := e.Owner(i[a])
+	return !owned && other
+}
+
 // states are the states of each kind of object, in order. They share what has not changed.
 type states struct {
 	nodes           map[string]*corev1.Node
@@ -192,6 +219,13 @@ func (s *states) constant(candidates []flow) (allowed, denied []flow) {
 			for _, a := range policytest.Addresses(pod) {
 				s.stricter[a] = s.stricter[a] || s.unsure[pod.Namespace]
 			}
+		}
+	}
+	others := others(candidates)
+	for _, pods := range s.pods {
+		e := (&policytest.Cluster{Pods: pods}).Evaluator()
+		for a := range others {
+			s.stricter[a] = s.stricter[a] || others.second(e, a)
 		}
 	}
 	for _, c := range all {
