@@ -68,7 +68,7 @@ func TestLocalPublishes(t *testing.T) {
 	wantCode(t, err, codes.Unimplemented, "Watch")
 }
 
-// TestLocalIsChecked: a stream within the process passes the checks of those of the socket.
+// TestLocalIsChecked: a stream within the process passes the checks of a stream of the socket.
 func TestLocalIsChecked(t *testing.T) {
 	_, c, _ := startLocal(t, &aggregatortest.Kernel{}, "Own")
 	_, err := c.Session(client.SessionConfig{}).Put(aggregatortest.Context(t), table())

@@ -47,12 +47,12 @@ type table struct {
 
 	// owners has the pod of each end: one that is new gets it before the old one loses it.
 	owners map[end]types.UID
-	// entries are the elements of the maps ingress and egress, and of those of interfaces;
+	// entries are the elements of the maps from ends to chains;
 	// unsentPods are ends whose elements may differ from the kernel's.
 	entries    [numLookups]map[end]*entry
 	unsentPods map[end]struct{}
-	// selected are the elements of the sets self and selected, linked those of links, present
-	// those of known-pods.
+	// selected are the elements of the sets self and selected, linked are in links, present
+	// in known-pods.
 	selected, linked, present map[end]struct{}
 	// podCIDRs are the elements of pod-cidrs, wantedCIDRs those that it gets, and cidrs the
 	// same as ranges.
