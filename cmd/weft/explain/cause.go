@@ -54,6 +54,11 @@ var causes = []cause{
 		remedy: "Have the client speak, or connect again",
 	},
 	{
+		table: policy.Table, chain: "prerouting", text: "nd-redirect",
+		why:    "a policy selects the pod that sent it, and such a pod announces no routes",
+		remedy: "Have a router announce them",
+	},
+	{
 		table: policy.Table, chain: "prerouting", text: "fib saddr",
 		why:    "a policy selects the pod that sent it, and this node does not reach its source through the pod's interface",
 		remedy: "Look for a route to the source: `ip route get`",

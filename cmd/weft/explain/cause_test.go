@@ -1,12 +1,15 @@
 package explain
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
 	policy "github.com/weft-proxy/weft/frontends/policy/render"
 	services "github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft/ruleset"
@@ -19,6 +22,24 @@ func TestCauses(t *testing.T) {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
 	used := map[string]int{}
+	check := func(f, table, chain, rule, comment string) {
+		if words := strings.Fields(rule); words[len(words)-1] != "drop" && !slices.Contains(words, "reject") {
+			return
+		}
+		w := Way{Verdict: wordDrop, Steps: []Step{{Table: table, Chain: chain, Handle: 1, Rule: rule, Comment: comment, Owner: "a/b"}}}
+		why, remedy := w.why(nil)
+		if remedy == "" || strings.HasPrefix(why, "fragment ") {
+			t.Errorf("%s: rule %q of chain %s: %s. %s.", f, rule, chain, why, remedy)
+		}
+		used[remedy]++
+	}
+	for _, table := range everyPolicyRule(t).GetTables() {
+		for _, c := range table.GetChains() {
+			for _, r := range c.GetRules() {
+				check("policies", table.GetFamily()+" "+table.GetName(), c.GetName(), r.GetText(), r.GetComment())
+			}
+		}
+	}
 	for _, f := range append(files, "../../../nft/eval/testdata/stock/weft.nft") {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -31,23 +52,35 @@ func TestCauses(t *testing.T) {
 		for _, table := range tables {
 			for _, c := range table.Chains {
 				for _, r := range c.Rules {
-					if words := strings.Fields(r.Text); table.Name != services.Table && table.Name != policy.Table || words[len(words)-1] != "drop" && !slices.Contains(words, "reject") {
-						continue
+					if table.Name == services.Table || table.Name == policy.Table {
+						check(f, table.ID().String(), c.Name, r.Text, r.Comment)
 					}
-					w := Way{Verdict: wordDrop, Steps: []Step{{Table: table.ID().String(), Chain: c.Name, Handle: 1, Rule: r.Text, Comment: r.Comment, Owner: "a/b"}}}
-					why, remedy := w.why(nil)
-					if remedy == "" || strings.HasPrefix(why, "fragment ") {
-						t.Errorf("%s: rule %q of chain %s: %s. %s.", f, r.Text, c.Name, why, remedy)
-					}
-					used[remedy]++
 				}
 			}
 		}
 	}
 	for _, c := range causes {
-		// The golden files have no --policy-start=deny.
-		if used[c.remedy] == 0 && c.text != "@known-pods" {
+		if used[c.remedy] == 0 {
 			t.Errorf("no rule has the cause %q", c.why)
 		}
 	}
+}
+
+// everyPolicyRule returns the rules for a pod with a policy whose interface is known.
+func everyPolicyRule(t *testing.T) *weftv1.Fragment {
+	t.Helper()
+	r, err := policy.New(policy.Config{Families: [2]bool{true, true}, Start: policy.StartDeny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
+	r.Load(model.Changes{
+		Node:     &model.Node{PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
+		Policies: []model.PolicyChange{{New: &model.Policy{ID: id}}},
+		Pods: []model.PodChange{{New: &model.Pod{
+			UID: "db-0", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, Link: model.Link{Name: "veth0"},
+			Policies: [model.NumDirections][]model.PolicyID{{id}, {id}},
+		}}},
+	})
+	return r.Snapshot()
 }

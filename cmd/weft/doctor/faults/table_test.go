@@ -159,7 +159,7 @@ var faults = []fault{
 		"squat", "stop; nft delete table ip weft; start",
 	},
 	{
-		"the cluster CIDR does not fit the Node", "conditions", "node is degraded: the node's podCIDR 10.99.1.0/24 is not in the cluster CIDR", "Correct `--cluster-cidr`",
+		"the cluster CIDR does not fit the Node", "conditions", "node is degraded: the node's podCIDR 10.99.1.0/24 is not in the cluster CIDR", "`--cluster-cidr`, or the Node",
 		"sed -i s,10.244.1.0/24,10.99.1.0/24,g $W/manifests/service.yaml", "sed -i s,10.99.1.0/24,10.244.1.0/24,g $W/manifests/service.yaml",
 	},
 	{
