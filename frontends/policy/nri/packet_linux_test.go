@@ -291,7 +291,8 @@ func TestPacketsDuringRestarts(t *testing.T) {
 	l.rt.start(t, other)
 	l.await(t, "+2>1")
 	l.expect(t, "after the end of the pod", "-2>3", "-1>3")
-	// Without the runtime, weft does not keep its pods.
+	// Without the runtime, weft does not keep its pods. It would if no object had the node's name.
+	l.write(t, "node.yaml", "{apiVersion: v1, kind: Node, metadata: {name: node-a}}\n")
 	kill()
 	l.expect(t, "after the last kill", "+2>1", "-2>3")
 	l.weft.Runtime = ""
