@@ -153,6 +153,19 @@ func policyOf(namespace, name string, pod, rules int, port func(i int) int32) *n
 	return p
 }
 
+// matching changes the selectors of pods of a policy to ones that all pods of the namespace match, and
+// that no other policy has.
+func matching(p *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicy {
+	for _, r := range p.Spec.Ingress {
+		for i := range r.From {
+			if s := r.From[i].PodSelector; s != nil && s.MatchLabels != nil {
+				r.From[i].PodSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "from", Operator: metav1.LabelSelectorOpNotIn, Values: []string{s.MatchLabels["from"]}}}}
+			}
+		}
+	}
+	return p
+}
+
 // wild makes a random policy: at and over limits, valid and not.
 func (w *wedge) wild(i int) *networkingv1.NetworkPolicy {
 	rules := []int{0, 1, 1, 2, 5, 99, 100, 101}[w.IntN(8)]
@@ -184,6 +197,9 @@ func (w *wedge) wild(i int) *networkingv1.NetworkPolicy {
 		change[w.IntN(len(change))]()
 	}
 	if w.IntN(4) == 0 {
+		matching(p)
+	}
+	if w.IntN(4) == 0 {
 		p.Spec.PolicyTypes = []networkingv1.PolicyType{"Ingress", "Egress"}
 	}
 	return p
@@ -204,7 +220,7 @@ func (w *wedge) good(n int) {
 	if w.down {
 		w.src = nil
 	}
-	w.set(policyOf("good", id.Name, n, 1, func(int) int32 { return int32(port) }))
+	w.set(matching(policyOf("good", id.Name, n, 1, func(int) int32 { return int32(port) })))
 	if w.down {
 		w.down = false
 		w.start()
@@ -312,8 +328,9 @@ func (w *wedge) check() {
 			in = in || strings.HasPrefix(chain, "policy-") && strings.HasSuffix(chain, "wilder/"+p.ID.Name+"-ingress")
 		}
 		accepts := slices.ContainsFunc(p.Rules[model.Ingress], func(r model.Rule) bool {
-			peer := r.Any || len(r.Pods) > 0 || len(r.Blocks) > 0
-			return peer && (r.AllPorts || len(r.Ports)+len(r.NamedPorts) > 0)
+			// No pod has the label or a port with a name.
+			peer := r.Any || len(r.Blocks) > 0 || slices.ContainsFunc(r.Pods, func(id model.SetID) bool { return !strings.Contains(string(id), "from=") })
+			return peer && (r.AllPorts || len(r.Ports) > 0)
 		})
 		if want := o.State == publish.InForce && accepts; in != want {
 			w.t.Errorf("policy %s with %+v is %+v, and in the kernel: %t", p.ID.Name, p.Rules[model.Ingress][:min(len(p.Rules[model.Ingress]), 3)], o, in)
@@ -368,9 +385,9 @@ func TestWedge(t *testing.T) {
 	}
 	// The objects that stopped everything once.
 	one := func(i int) int32 { return int32(i + 1) }
-	w.set(policyOf("wilder", "large", 0, 10_050, one))
+	w.set(matching(policyOf("wilder", "large", 0, 10_050, one)))
 	for i := range 105 {
-		w.set(policyOf("wilder", fmt.Sprint("hundred", i), i%wildPods, 100, one))
+		w.set(matching(policyOf("wilder", fmt.Sprint("hundred", i), i%wildPods, 100, one)))
 	}
 	w.good(0)
 	w.check()

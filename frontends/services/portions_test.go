@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -29,8 +28,7 @@ func withPorts(name, ip string, created int64, n int, external ...string) *corev
 // listeners counts the ports of an address that are in force.
 func listeners(elements map[string]string, addr string) (n int) {
 	for k := range elements {
-		name := nametest.Parse(k)
-		if strings.HasSuffix(name.GetName(), "services") && strings.HasPrefix(name.GetKey(), addr+" . ") {
+		if strings.Contains(k, "services { "+addr+" . ") {
 			n++
 		}
 	}

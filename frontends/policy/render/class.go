@@ -53,7 +53,7 @@ func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 		name := policyName(id)
 		about := name + " " + d.String() + " is left out"
 		c := b.counter(DropCounter, name+"-"+d.String(), about, id)
-		b.add(id, comment(about), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
+		b.add(id, comment(about), match{text: fmt.Sprintf("counter name %q", c.name), need: c}, match{text: "drop"})
 	}
 	if len(b.rules) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 		about := policyNames(isolating) + " " + d.String()
 		b.log(none, policyNames(isolating))
 		c := b.counter(DropCounter, d.String(), about, isolating[0])
-		b.add(none, comment(about), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
+		b.add(none, comment(about), match{text: fmt.Sprintf("counter name %q", c.name), need: c}, match{text: "drop"})
 	} else {
 		if baseline := ofTier(ids, model.TierBaseline); len(baseline) > 0 {
 			b.jump(t.tierChain(baseline, l))
@@ -109,7 +109,7 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 // without rules.
 func (b *chainBuilder) jump(to *object) {
 	if to != nil {
-		b.add(to.owners[0], "", match{"jump " + to.name, to})
+		b.add(to.owners[0], "", match{text: "jump " + to.name, need: to})
 	}
 }
 

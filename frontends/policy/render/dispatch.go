@@ -138,5 +138,5 @@ func (b *chainBuilder) dispatch(of model.PolicyID, p model.Protocol, rules []mod
 			verdicts: true, needs: needs, owners: []model.PolicyID{of},
 		}
 	})
-	b.add(of, "", match{"meta l4proto " + p.String() + " " + b.lookup.port() + " vmap @" + m.name, m})
+	b.add(of, "", match{text: "meta l4proto " + p.String() + " " + b.lookup.port() + " vmap @" + m.name, need: m})
 }

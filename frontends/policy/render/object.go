@@ -63,6 +63,8 @@ type objects struct {
 	sent []*object
 	// unsent are sets of pods in use whose members may differ from those in the kernel.
 	unsent map[*object]struct{}
+	// declaredSets is the number of sets and maps that are declared.
+	declaredSets int
 }
 
 func newObjects() objects {
@@ -144,16 +146,35 @@ func (s *objects) answered(rejected bool) {
 	}
 }
 
-// size returns about how much the kernel has to do for an object.
-func (o *object) size() int {
-	n := 1 + len(o.needs)
+// setsInStep is how many sets of a table the kernel compares with a name in the time that it takes
+// for a rule. They are a list, which it walks for each set that is declared or named
+// (nft_set_lookup in net/netfilter/nf_tables_api.c).
+const setsInStep = 256
+
+// size returns about how much the kernel has to do for an object, in rules.
+func (s *objects) size(o *object) int {
+	n, names := 1+len(o.needs), 0
 	switch c := o.content.(type) {
 	case *weftv1.Chain:
 		n += len(c.GetRules())
 	case *weftv1.Set:
 		n += len(c.GetElements())
 	}
-	return n
+	for _, of := range o.needs {
+		if of.isSet() {
+			names++
+		}
+	}
+	if o.isSet() {
+		names++
+	}
+	return n + names*s.declaredSets/setsInStep
+}
+
+// isSet reports whether an object is a set or a map.
+func (o *object) isSet() bool {
+	_, is := o.content.(*weftv1.Set)
+	return is || o.members != nil
 }
 
 // declareFresh declares objects that came into use, up to a size: those of the present update
@@ -184,11 +205,14 @@ func (t *table) declare(p *patch, o *object) int {
 	if o.declared {
 		return 0
 	}
-	size := o.size()
+	size := t.size(o)
 	for _, n := range o.needs {
 		size += t.declare(p, n)
 	}
 	o.declared, t.sent = true, append(t.sent, o)
+	if o.isSet() {
+		t.declaredSets++
+	}
 	if !t.left.adopt(o) {
 		p.declare(o)
 	}
@@ -198,6 +222,9 @@ func (t *table) declare(p *patch, o *object) int {
 
 // forget removes an object without a use. A set of pods stays while the model has it.
 func (s *objects) forget(o *object) {
+	if o.declared && o.isSet() {
+		s.declaredSets--
+	}
 	o.declared, o.rejected = false, false
 	delete(s.idle, o)
 	if o.members != nil {

@@ -23,20 +23,20 @@ const (
 )
 
 // ports returns matches of the destination's port, of which one must match.
-func (b *chainBuilder) ports(r *model.Rule) []match {
+func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	if r.AllPorts {
 		return everything
 	}
 	var out []match
 	var whole []string
 	for _, p := range protocols {
-		of := portRanges(r.Ports, p)
+		in := portRanges(r.Ports, p)
 		switch {
-		case len(of) == 0:
-		case of[0].First == 0 && of[0].Last == maxPort:
+		case len(in) == 0:
+		case in[0].First == 0 && in[0].Last == maxPort:
 			whole = append(whole, p.String())
 		default:
-			out = append(out, b.portsOf(p, of))
+			out = append(out, b.portsOf(p, in))
 		}
 	}
 	switch len(whole) {
@@ -46,11 +46,11 @@ func (b *chainBuilder) ports(r *model.Rule) []match {
 	default:
 		out = append(out, match{text: "meta l4proto { " + strings.Join(whole, ", ") + " }"})
 	}
-	return append(out, b.namedPorts(r)...)
+	return append(out, b.namedPorts(of, r)...)
 }
 
 // namedPorts matches destinations that have a named port.
-func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
+func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match) {
 	for _, id := range r.NamedPorts {
 		set := b.sets[id]
 		if b.lookup == untracked {
@@ -63,9 +63,8 @@ func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
 			}
 			continue
 		}
-		set.members.denied = set.members.denied || r.Action != model.Accept
 		for _, p := range protocols {
-			out = append(out, match{fmt.Sprintf("meta l4proto %s %s . %s @%s", p, b.destination(b.lookup), protocolAndPort+b.lookup.port(), set.name), set})
+			out = append(out, set.named(fmt.Sprintf("meta l4proto %s %s . %s @%s", p, b.destination(b.lookup), protocolAndPort+b.lookup.port(), set.name), r.Action, of))
 		}
 	}
 	return out
@@ -93,7 +92,7 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 	// after it has switched to the chain.
 	id := identify(append([]string{"ports"}, keys...)...)
 	set := b.intern(id, "range", "", func(name string) *object { return &object{content: intervals(name, portType, keys)} })
-	return match{protocol + b.lookup.port() + " @" + set.name, set}
+	return match{text: protocol + b.lookup.port() + " @" + set.name, need: set}
 }
 
 // portRanges returns the ranges of one protocol: sorted, disjoint and not adjacent.

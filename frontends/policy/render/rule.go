@@ -18,12 +18,16 @@ type chainBuilder struct {
 	needs  []*object
 	// owners has the policy of each rule.
 	owners []model.PolicyID
+	// absent is the number of rules that are left out because a set that they name has no members.
+	absent int
 }
 
 // match is a part of a rule, with the object that it names if there is one.
 type match struct {
 	text string
 	need *object
+	// absent is true if no packet matches, because a set has no members yet.
+	absent bool
 }
 
 // everything matches all packets.
@@ -47,7 +51,7 @@ func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
 
 // append adds the rules of another builder.
 func (b *chainBuilder) append(of *chainBuilder) {
-	b.rules, b.owners = append(b.rules, of.rules...), append(b.owners, of.owners...)
+	b.rules, b.owners, b.absent = append(b.rules, of.rules...), append(b.owners, of.owners...), b.absent+of.absent
 	for _, n := range of.needs {
 		if !slices.Contains(b.needs, n) {
 			b.needs = append(b.needs, n)
@@ -90,22 +94,30 @@ func (b *chainBuilder) policy(p *model.Policy) {
 }
 
 // rule adds a rule of a policy: one for each pair of a peer and a port, or, if that is
-// fewer, one for each peer that leads to a chain of the ports.
+// fewer, one for each peer that leads to a chain of the ports. Pairs that no packet matches are
+// left out.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
-	peers, ports := b.peers(r), b.ports(r)
+	peers, ports := b.peers(of, r), b.ports(of, r)
+	if len(peers) == 0 || len(ports) == 0 {
+		return
+	}
+	all := len(peers) * len(ports)
+	together := all > len(peers)+len(ports)
+	peers, ports = present(peers), present(ports)
+	b.absent += all - len(peers)*len(ports)
 	if len(peers) == 0 || len(ports) == 0 {
 		return
 	}
 	about := comment(policyName(of) + " " + r.Name)
 	end := b.verdict(of, r, about)
 	// A return in a chain of the ports would come back to the next rule.
-	if len(peers)*len(ports) > len(peers)+len(ports) && r.Action != model.Pass {
+	if together && r.Action != model.Pass {
 		sub := &chainBuilder{table: b.table, lookup: b.lookup}
 		for _, p := range ports {
 			sub.add(of, about, append([]match{p}, end...)...)
 		}
 		chain := sub.chain("ports", "", policyName(of)+" "+r.Name)
-		end, ports = []match{{"jump " + chain.name, chain}}, everything
+		end, ports = []match{{text: "jump " + chain.name, need: chain}}, everything
 	}
 	for _, peer := range peers {
 		for _, port := range ports {
@@ -121,7 +133,7 @@ func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) [
 		kind = DropCounter
 	}
 	c := b.counter(kind, policyName(of)+"-"+shortRule(r.Name), about, of)
-	count := match{fmt.Sprintf("counter name %q", c.name), c}
+	count := match{text: fmt.Sprintf("counter name %q", c.name), need: c}
 	switch r.Action {
 	case model.Accept:
 		return []match{count, {text: b.accept()}}
@@ -135,7 +147,7 @@ func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) [
 		sub.log(of, policyName(of))
 		sub.add(of, about, count, match{text: "drop"})
 		chain := sub.chain("deny", "", about)
-		return []match{{"goto " + chain.name, chain}}
+		return []match{{text: "goto " + chain.name, need: chain}}
 	default:
 		panic(fmt.Sprintf("render: action %d", r.Action))
 	}
@@ -170,7 +182,7 @@ func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID
 }
 
 // peers returns matches of the other end, of which one must match.
-func (b *chainBuilder) peers(r *model.Rule) []match {
+func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	if r.Any {
 		return everything
 	}
@@ -180,8 +192,7 @@ func (b *chainBuilder) peers(r *model.Rule) []match {
 		switch set := b.sets[id]; {
 		case b.lookup == untracked:
 		case set != nil:
-			set.members.denied = set.members.denied || r.Action != model.Accept
-			out = append(out, match{field + " @" + set.name, set})
+			out = append(out, set.named(field+" @"+set.name, r.Action, of))
 		case r.Action == model.Deny:
 			// What cannot be told apart is denied.
 			return everything
@@ -195,9 +206,25 @@ func (b *chainBuilder) peers(r *model.Rule) []match {
 		out = append(out, match{text: field + " " + rangeText(blocks[0])})
 	default:
 		set := b.blocks(blocks)
-		out = append(out, match{field + " @" + set.name, set})
+		out = append(out, match{text: field + " @" + set.name, need: set})
 	}
 	return out
+}
+
+// named is a match of a set of pods in a rule of a policy. Until the set has members, the rule is
+// left out, so that selectors of nothing cost the kernel nothing.
+func (o *object) named(text string, a model.Action, of model.PolicyID) match {
+	m := o.members
+	m.denied = m.denied || a != model.Accept
+	if !m.filled {
+		m.waiting[of] = struct{}{}
+	}
+	return match{text: text, need: o, absent: !m.filled}
+}
+
+// present returns the matches that packets can have.
+func present(all []match) []match {
+	return slices.DeleteFunc(slices.Clone(all), func(m match) bool { return m.absent })
 }
 
 // ofFamily returns the ranges of the table's family, which are adjacent.

@@ -152,7 +152,7 @@ func (t *table) cleanup() *weftv1.TablePatch {
 		if most <= 0 {
 			break
 		}
-		most -= o.size()
+		most -= t.size(o)
 		switch c := o.content.(type) {
 		case *weftv1.Chain:
 			out.DeleteChains = append(out.DeleteChains, o.name)

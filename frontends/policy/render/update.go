@@ -65,17 +65,19 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 	if c.Node != nil {
 		r.node = *c.Node
 	}
-	now := r.cfg.Now()
+	now, affected := r.cfg.Now(), make(map[types.UID]struct{})
 	for _, t := range r.tables {
 		if c.Node != nil {
 			t.setPodCIDRs(r.node.PodCIDRs)
 		}
 		t.recheck.expire(now)
 		for i := range c.Sets {
-			t.changeSet(&c.Sets[i])
+			for id := range t.changeSet(&c.Sets[i]) {
+				r.touch(id, affected)
+			}
 		}
 	}
-	affected := r.changePolicies(c.Policies)
+	r.changePolicies(c.Policies, affected)
 	for i := range c.Pods {
 		r.changePod(&c.Pods[i], affected)
 	}
@@ -112,33 +114,55 @@ func (t *table) narrow(all []netip.Addr, until time.Time) {
 	}
 }
 
-// changePolicies replaces policies, and returns the pods that they apply to.
-func (r *Renderer) changePolicies(all []model.PolicyChange) map[types.UID]struct{} {
-	affected := make(map[types.UID]struct{})
+// changePolicies replaces policies, and adds the pods that they apply to to affected.
+func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.UID]struct{}) {
 	for _, c := range all {
 		var id model.PolicyID
 		switch {
 		case c.New != nil:
 			id = c.New.ID
+			r.forgetWaiting(id)
 			r.policies[id] = c.New
 		case c.Old != nil:
 			id = c.Old.ID
+			r.forgetWaiting(id)
 			delete(r.policies, id)
 		default:
 			continue
 		}
-		for _, t := range r.tables {
-			for d := range numLookups {
-				delete(t.policyChains, policyLookup{id, d})
-				delete(t.refused, policyLookup{id, d})
+		r.touch(id, affected)
+	}
+}
+
+// forgetWaiting forgets that sets without members would have rules of a policy.
+func (r *Renderer) forgetWaiting(id model.PolicyID) {
+	p := r.policies[id]
+	if p == nil {
+		return
+	}
+	for _, rule := range slices.Concat(p.Rules[:]...) {
+		for _, set := range slices.Concat(rule.Pods, rule.NamedPorts) {
+			for _, t := range r.tables {
+				if o := t.sets[set]; o != nil {
+					delete(o.members.waiting, id)
+				}
 			}
 		}
-		for uid := range r.users[id] {
-			affected[uid] = struct{}{}
-		}
-		r.work++
 	}
-	return affected
+}
+
+// touch forgets what a policy was rendered as, and adds the pods that it applies to to affected.
+func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
+	for _, t := range r.tables {
+		for d := range numLookups {
+			delete(t.policyChains, policyLookup{id, d})
+			delete(t.refused, policyLookup{id, d})
+		}
+	}
+	for uid := range r.users[id] {
+		affected[uid] = struct{}{}
+	}
+	r.work++
 }
 
 // changePod replaces a pod, and adds it to those that are rendered.
@@ -227,8 +251,9 @@ func (t *table) want(d lookup, at end, chain *object, pod string) {
 	e.wanted, e.pod = chain, pod
 }
 
-// changeSet changes a set of the model and its members.
-func (t *table) changeSet(c *model.SetChange) {
+// changeSet changes a set of the model and its members. It returns the policies that have new rules
+// if these are the first ones.
+func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {
 			o.members.remove()
@@ -236,7 +261,7 @@ func (t *table) changeSet(c *model.SetChange) {
 				t.forgetSet(o)
 			}
 		}
-		return
+		return nil
 	}
 	o := t.sets[c.New.ID]
 	switch {
@@ -251,6 +276,12 @@ func (t *table) changeSet(c *model.SetChange) {
 	if o.uses > 0 {
 		t.unsent[o] = struct{}{}
 	}
+	if o.members.filled || len(added) == 0 {
+		return nil
+	}
+	waiting := o.members.waiting
+	o.members.filled, o.members.waiting = true, nil
+	return waiting
 }
 
 // newSet makes the object of a set. It is declared when a chain names it.
@@ -260,8 +291,9 @@ func (t *table) newSet(s *model.Set) *object {
 		prefix, kind = "port", kind+namedPortType
 	}
 	o := t.intern(identify(prefix, string(s.ID)), prefix, "", func(name string) *object {
+		previous := t.previous.keys(name)
 		return &object{members: &members{
-			id: s.ID, ports: s.Ports, state: make(map[model.Member]memberState), previous: t.previous.keys(name),
+			id: s.ID, ports: s.Ports, state: make(map[model.Member]memberState), previous: previous, filled: previous != nil, waiting: make(map[model.PolicyID]struct{}),
 			declaration: &weftv1.Set{Name: name, Type: kind, Comment: comment(s.Comment)},
 		}}
 	})
