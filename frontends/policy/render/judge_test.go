@@ -194,7 +194,7 @@ func TestJudgeWhatModelsDoNotHave(t *testing.T) {
 			f := newFixture(t, func(c *Config) { c.Start = Start(seed % 2) })
 			c := &changer{fixture: f, Rand: rand.New(rand.NewPCG(seed, 3))}
 			denied := 0
-			for range 150 {
+			for range 60 {
 				for range 1 + c.IntN(4) {
 					c.change()
 				}

@@ -23,7 +23,7 @@ func TestPatchesLeadToTheSnapshot(t *testing.T) {
 				c.Now = func() time.Time { return now }
 			})
 			c := &changer{fixture: f, Rand: rand.New(rand.NewPCG(seed, 1))}
-			for range 150 {
+			for range 60 {
 				for range 1 + c.IntN(4) {
 					c.change()
 				}
