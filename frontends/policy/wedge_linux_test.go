@@ -279,31 +279,47 @@ func (w *wedge) entries() map[netip.Addr]string {
 	return out
 }
 
-// reached returns the chains that packets to a pod reach, from its element in the kernel.
-func (w *wedge) reached(pod netip.Addr) map[string]string {
-	chains := make(map[string]string)
+// rules returns the text of the rules of each chain.
+func (w *wedge) rules() map[string]string {
+	text := make(map[string]*strings.Builder)
 	for _, t := range w.f.content.Snapshot().GetTables() {
 		if t.GetFamily() != "ip" {
 			continue
 		}
 		for _, c := range t.GetChains() {
+			if text[c.GetName()] == nil {
+				text[c.GetName()] = &strings.Builder{}
+			}
 			for _, r := range c.GetRules() {
-				chains[c.GetName()] += r.GetText() + "\n"
+				text[c.GetName()].WriteString(r.GetText() + "\n")
 			}
 		}
 	}
 	out := make(map[string]string)
+	for name, b := range text {
+		out[name] = b.String()
+	}
+	return out
+}
+
+// reached returns the chains that packets to pods reach, from their elements in the kernel.
+func (w *wedge) reached(pods ...netip.Addr) map[string]string {
+	rules, entries := w.rules(), w.entries()
+	out := make(map[string]string)
 	var walk func(name string)
 	walk = func(name string) {
-		out[name] = chains[name]
-		for line := range strings.Lines(chains[name]) {
-			if to, ok := strings.CutPrefix(strings.TrimSpace(line), "jump "); ok && out[to] == "" {
+		out[name] = rules[name]
+		for line := range strings.Lines(rules[name]) {
+			to, ok := strings.CutPrefix(strings.TrimSpace(line), "jump ")
+			if _, known := out[to]; ok && !known {
 				walk(to)
 			}
 		}
 	}
-	if first, ok := w.entries()[pod]; ok {
-		walk(first)
+	for _, pod := range pods {
+		if first, ok := entries[pod]; ok {
+			walk(first)
+		}
 	}
 	return out
 }
@@ -311,12 +327,11 @@ func (w *wedge) reached(pod netip.Addr) map[string]string {
 // check compares what is said with what the kernel has, policy by policy.
 func (w *wedge) check() {
 	await(w.t, "the end of the backlog", func() bool { return w.f.Status().Pending.IsZero() })
-	reached := make(map[string]bool)
+	var pods []netip.Addr
 	for n := range wildPods {
-		for chain := range w.reached(podAddr("wilder", n)) {
-			reached[chain] = true
-		}
+		pods = append(pods, podAddr("wilder", n))
 	}
+	reached := w.reached(pods...)
 	entries := w.entries()
 	for _, p := range w.f.state.State(nil, false).Policies {
 		if p.ID.Namespace != "wilder" || p.Pods == 0 {
@@ -325,7 +340,7 @@ func (w *wedge) check() {
 		o := w.f.publisher.Outcome(p.ID)
 		in := false
 		for chain := range reached {
-			in = in || strings.HasPrefix(chain, "policy-") && strings.HasSuffix(chain, "wilder/"+p.ID.Name+"-ingress")
+			in = in || strings.HasSuffix(chain, "wilder/"+p.ID.Name+"-ingress") && strings.HasPrefix(chain, "policy-")
 		}
 		accepts := slices.ContainsFunc(p.Rules[model.Ingress], func(r model.Rule) bool {
 			// No pod has the label or a port with a name.

@@ -165,7 +165,11 @@ func (s *objects) size(o *object) int {
 			names++
 		}
 	}
-	if o.isSet() {
+	switch {
+	case o.members != nil:
+		names += 2 // its members come in a message of their own
+		n += min(o.members.missing, manyMembers) / 4
+	case o.isSet():
 		names++
 	}
 	return n + names*s.declaredSets/setsInStep
@@ -186,9 +190,7 @@ func (t *table) declareFresh(p *patch, most int) {
 		switch {
 		case o.uses == 0 && !o.declared:
 			t.forgetUnused(o)
-		case most > 0:
-			most -= t.declare(p, o)
-		case !o.declared:
+		case !t.declare(p, o, &most):
 			t.fresh = append(t.fresh, o)
 		}
 	}
@@ -200,15 +202,21 @@ func (t *table) declareFresh(p *patch, most int) {
 	t.later, t.created = len(t.fresh), nil
 }
 
-// declare declares an object after those that it needs, and returns their size.
-func (t *table) declare(p *patch, o *object) int {
+// declare declares an object after those that it needs, as far as their sizes go, and reports
+// whether all are declared.
+func (t *table) declare(p *patch, o *object, most *int) bool {
 	if o.declared {
-		return 0
+		return true
 	}
-	size := t.size(o)
 	for _, n := range o.needs {
-		size += t.declare(p, n)
+		if !t.declare(p, n, most) {
+			return false
+		}
 	}
+	if *most <= 0 {
+		return false
+	}
+	*most -= t.size(o)
 	o.declared, t.sent = true, append(t.sent, o)
 	if o.isSet() {
 		t.declaredSets++
@@ -217,7 +225,7 @@ func (t *table) declare(p *patch, o *object) int {
 		p.declare(o)
 	}
 	t.work++
-	return size
+	return true
 }
 
 // forget removes an object without a use. A set of pods stays while the model has it.

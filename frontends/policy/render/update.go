@@ -459,7 +459,8 @@ func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	next := e.wanted
 	if !next.declared {
 		next = t.classChain(t.pods[t.owners[at]].Policies[d.direction()], d, true)
-		t.declare(p, next)
+		most := math.MaxInt
+		t.declare(p, next, &most)
 	}
 	p.add(at.chains(d), &weftv1.Element{Key: at.key(), Value: "goto " + next.name, Comment: e.pod})
 	t.use(next)
