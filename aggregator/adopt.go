@@ -71,7 +71,7 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 			return dump, nil
 		}
 		var owned *kernel.OwnedError
-		if !errors.As(err, &owned) || !w.cfg.Standby {
+		if !w.cfg.Standby || !errors.As(err, &owned) && !errors.Is(err, kernel.ErrHeld) {
 			return nil, err
 		}
 		if !standing {

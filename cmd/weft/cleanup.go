@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -119,13 +121,14 @@ func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, 
 	if !errors.Is(err, client.ErrUnavailable) {
 		return tables, true, err
 	}
-	tables, err = cleanKernel()
+	tables, err = cleanKernel(socket)
 	return tables, false, err
 }
 
-// cleanKernel removes the tables of weft if no process owns them.
-func cleanKernel() ([]string, error) {
-	conn, err := kernel.Open(kernel.Config{})
+// cleanKernel removes the tables of weft if no process owns them, or "weft hold" does.
+func cleanKernel(socket string) ([]string, error) {
+	lease := server.NewLease(server.HoldSocket(socket), slog.New(slog.DiscardHandler))
+	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
 	if err != nil {
 		return nil, err
 	}

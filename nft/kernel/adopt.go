@@ -16,10 +16,14 @@ import (
 // tables from then on, except those that were created without ownership, by an older
 // weft or on an older kernel.
 //
-// Possible errors: *OwnedError, ErrUnknownOutcome, ErrBusy, ErrClosed, and those of Dump.
+// Possible errors: *OwnedError, ErrHeld, ErrUnknownOutcome, ErrBusy, ErrClosed, and those of
+// Config.Inherit and Dump.
 func (c *Conn) Adopt() ([]Table, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.inheritSocket(); err != nil {
+		return nil, fmt.Errorf("take over the netlink socket: %w", err)
+	}
 	if err := c.adopt(); err != nil {
 		return nil, fmt.Errorf("adopt tables: %w", err)
 	}
@@ -38,7 +42,7 @@ func (c *Conn) adopt() error {
 	}
 	tables = slices.DeleteFunc(tables, func(t TableInfo) bool { return !t.Ours })
 	for _, t := range tables {
-		if t.Owner != 0 && t.Owner != c.portID {
+		if t.Owner != 0 && t.Owner != c.portID.Load() {
 			return c.ownedError(t.ID)
 		}
 	}

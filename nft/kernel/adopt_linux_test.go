@@ -78,7 +78,7 @@ func TestTakeover(t *testing.T) {
 	}
 	_, err = second.Adopt()
 	var owned *OwnedError
-	if !errors.As(err, &owned) || owned.Table != testTable() || owned.PortID != first.portID || owned.PID != os.Getpid() {
+	if !errors.As(err, &owned) || owned.Table != testTable() || owned.PortID != first.portID.Load() || owned.PID != os.Getpid() {
 		t.Fatalf("Adopt of an owned table = %v (%+v), want an OwnedError that names process %d", err, owned, os.Getpid())
 	}
 	contains(t, err.Error(), "table ip weft is owned by process", "kernel.test")

@@ -3,7 +3,9 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-proxy/weft/nft"
 )
@@ -15,14 +17,20 @@ type Config struct {
 	NetNS int
 	// NoOwner disables table ownership on kernels that support it.
 	NoOwner bool
+	// Inherit returns the socket of an earlier connection, which owns its tables still, nil if there
+	// is none. Adopt calls it until there is one, and works with that socket from then on. The error
+	// ErrHeld means that a process uses the socket.
+	Inherit func() (*os.File, error)
 }
 
 // Conn is a connection to nf_tables. While it is open it owns the tables
 // that it created or adopted, if the kernel supports ownership.
 type Conn struct {
-	netNS  int
-	portID uint32
+	netNS int
 	features
+	inherit func() (*os.File, error)
+	// portID is the netlink port of the socket.
+	portID atomic.Uint32
 
 	mu   sync.Mutex // guards the fields below, and use of the socket
 	sock *socket
@@ -48,9 +56,10 @@ func Open(cfg Config) (*Conn, error) {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	c := &Conn{
-		netNS: cfg.NetNS, sock: sock, portID: sock.portID, seq: 1,
+		netNS: cfg.NetNS, inherit: cfg.Inherit, sock: sock, seq: 1,
 		tables: map[nft.TableID]bool{},
 	}
+	c.portID.Store(sock.portID)
 	if err := c.probe(cfg.NoOwner); err != nil {
 		return nil, errors.Join(fmt.Errorf("open nftables: %w", err), sock.close())
 	}

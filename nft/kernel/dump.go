@@ -142,7 +142,7 @@ func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
 	if err := c.exchange(&e, func(header, kernelError) error { return nil }); err != nil {
 		return false, err
 	}
-	w := watcher{portID: c.portID, owns: func(id nft.TableID) bool {
+	w := watcher{portID: c.portID.Load(), owns: func(id nft.TableID) bool {
 		return slices.ContainsFunc(tables, func(t Table) bool { return t.ID == id })
 	}}
 	for {

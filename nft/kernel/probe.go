@@ -18,7 +18,7 @@ import (
 // not know the message. The userdata is ERANGE, or ignored by a kernel that does not know
 // the attribute. The second batch is empty.
 func (c *Conn) probe(noOwner bool) error {
-	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID)}
+	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID.Load())}
 	e := encoder{seq: c.seq}
 	e.beginBatch()
 	probe := e.seq + uint32(len(e.messages))

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mdlayher/netlink"
+	raw "github.com/mdlayher/socket"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
@@ -22,7 +22,7 @@ const recvBuffer = 64 << 10
 // socket is a NETLINK_NETFILTER socket. The kernel handles a datagram before send
 // returns, and puts the answers into the receive buffer.
 type socket struct {
-	nl     *netlink.Conn
+	conn   *raw.Conn
 	raw    syscall.RawConn
 	portID uint32
 	buf    []byte
@@ -60,22 +60,39 @@ type writing struct {
 // dial opens a socket in the network namespace of the file descriptor netNS, or of the
 // calling thread if netNS is 0.
 func dial(netNS int) (*socket, error) {
-	nl, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: netNS})
+	conn, err := raw.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER, "netlink", &raw.Config{NetNS: netNS})
 	if err != nil {
 		return nil, fmt.Errorf("open nftables netlink socket: %w", err)
 	}
-	s := &socket{nl: nl, buf: make([]byte, recvBuffer)}
-	if s.raw, err = nl.SyscallConn(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open nftables netlink socket: %w", err), nl.Close())
+	if err := conn.Bind(&unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, errors.Join(fmt.Errorf("bind nftables netlink socket: %w", err), conn.Close())
+	}
+	return newSocket(conn)
+}
+
+// newSocket returns a socket that is bound.
+func newSocket(conn *raw.Conn) (*socket, error) {
+	fail := func(err error) (*socket, error) {
+		return nil, errors.Join(fmt.Errorf("set up nftables netlink socket: %w", err), conn.Close())
+	}
+	s := &socket{conn: conn, buf: make([]byte, recvBuffer)}
+	address, err := conn.Getsockname()
+	if err != nil {
+		return fail(err)
+	}
+	if a, ok := address.(*unix.SockaddrNetlink); ok {
+		s.portID = a.Pid
+	}
+	if s.raw, err = conn.SyscallConn(); err != nil {
+		return fail(err)
 	}
 	// Since Linux 4.12 and 4.2. The first adds explanations to errors, the second
 	// omits the request from them.
-	for _, o := range []netlink.ConnOption{netlink.ExtendedAcknowledge, netlink.CapAcknowledge} {
-		if err := nl.SetOption(o, true); err != nil {
-			return nil, errors.Join(fmt.Errorf("set option of nftables netlink socket: %w", err), nl.Close())
+	for _, o := range []int{unix.NETLINK_EXT_ACK, unix.NETLINK_CAP_ACK} {
+		if err := conn.SetsockoptInt(unix.SOL_NETLINK, o, 1); err != nil {
+			return fail(err)
 		}
 	}
-	s.portID = nl.PID()
 	s.reading.call = func(fd uintptr) bool {
 		r := &s.reading
 		r.n, r.from, r.errno = unix.Recvfrom(int(fd), s.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
@@ -95,20 +112,20 @@ func dial(netNS int) (*socket, error) {
 // close closes the socket. The kernel then ends the ownership of its tables.
 func (s *socket) close() error {
 	s.closed.Store(true)
-	return s.nl.Close()
+	return s.conn.Close()
 }
 
 // reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in
 // the initial user namespace the kernel grants less; send then fails with EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {
-		if err := s.nl.SetWriteBuffer(send); err != nil {
+		if err := s.conn.SetWriteBuffer(send); err != nil {
 			return fmt.Errorf("size send buffer: %w", s.failure("setsockopt", err, nil))
 		}
 		s.sendSize = send
 	}
 	if recv > s.recvSize {
-		if err := s.nl.SetReadBuffer(recv); err != nil {
+		if err := s.conn.SetReadBuffer(recv); err != nil {
 			return fmt.Errorf("size receive buffer: %w", s.failure("setsockopt", err, nil))
 		}
 		s.recvSize = recv

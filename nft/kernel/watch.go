@@ -74,7 +74,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
 	owns := func(id nft.TableID) bool { _, ok := c.lookup(id); return ok }
-	w := &watcher{portID: c.portID, owns: owns}
+	w := &watcher{portID: c.portID.Load(), owns: owns}
 	events := &stream[Change]{
 		sock: sock, out: make(chan Change, watchQueue), decode: w.datagram, overrun: w.overrun,
 		failed: func(err error) Change { return Change{Reason: Failed, Err: fmt.Errorf("watch nftables: %w", err)} },
@@ -93,14 +93,14 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 		if err := sock.reserve(0, watchBuffer); err != nil {
 			return err
 		}
-		filter, err := exceptPort(c.portID)
+		filter, err := exceptPort(c.portID.Load())
 		if err != nil {
 			return err
 		}
-		if err := sock.nl.SetBPF(filter); err != nil {
+		if err := sock.conn.SetBPF(filter); err != nil {
 			return fmt.Errorf("filter own changes: %w", err)
 		}
-		if err := sock.nl.JoinGroup(group); err != nil {
+		if err := sock.conn.SetsockoptInt(unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, int(group)); err != nil {
 			return fmt.Errorf("join nftables events: %w", err)
 		}
 		return nil

@@ -92,8 +92,8 @@ func TestWatchOverrun(t *testing.T) {
 		if change.Reason == Overrun && change.Table == (nft.TableID{}) {
 			return
 		}
-		if change.Table != testTable() || change.Reason != Changed || change.PortID != other.portID {
-			t.Fatalf("change = %+v, want a change of ip weft by port %d", change, other.portID)
+		if change.Table != testTable() || change.Reason != Changed || change.PortID != other.portID.Load() {
+			t.Fatalf("change = %+v, want a change of ip weft by port %d", change, other.portID.Load())
 		}
 	}
 	t.Error("no overrun was reported")

@@ -124,7 +124,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if accessFile != "" {
 		follow(ctx, g, control)
 	}
-	conn, err := kernel.Open(kernel.Config{})
+	lease := server.NewLease(server.HoldSocket(a.socket), log)
+	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,14 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 			return errors.Join(err, srv.Close())
 		}
 		g.Go(func() error { return srv.Serve(ctx) })
+		// The lease ends after the last use of the socket.
+		leased, endLease := context.WithCancel(context.WithoutCancel(ctx))
 		g.Go(func() error {
+			lease.Keep(leased, conn)
+			return nil
+		})
+		g.Go(func() error {
+			defer endLease()
 			defer closeAll()
 			defer control.Close()
 			return agg.Run(ctx)

@@ -1,0 +1,316 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// A holder keeps the netlink socket that owns weft's tables while no weft runs. It listens on a
+// Unix socket, and a weft holds a lease as long as it is connected. The holder begins with one byte:
+// holderHas with the socket as SCM_RIGHTS, holderHasNone, or holderBusy with the number of the
+// process that has the lease. A weft that has a socket of its own sends leaseKeeps with it.
+const (
+	holderHas     = 'h'
+	holderHasNone = 'n'
+	holderBusy    = 'b'
+	leaseKeeps    = 'k'
+)
+
+const (
+	// holdTimeout bounds the first words of both.
+	holdTimeout = 5 * time.Second
+	// holdInterval is the time between attempts to reach a holder.
+	holdInterval = time.Second
+	// leaseAttempts and leaseInterval bound how long a lease is waited for that a process has which
+	// has just ended.
+	leaseAttempts = 20
+	leaseInterval = 50 * time.Millisecond
+)
+
+// HoldSocket returns the path of the holder's socket beside that of an aggregator.
+func HoldSocket(socket string) string { return filepath.Join(filepath.Dir(socket), "hold.sock") }
+
+// Hold keeps what a weft hands it, until ctx ends. A weft that is there then gives it to the next holder.
+//
+// Possible errors: those of Listen that are about the socket.
+func Hold(ctx context.Context, socket string, log *slog.Logger) error {
+	l, err := listen(socket)
+	if err != nil {
+		return err
+	}
+	h := &holder{log: log}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var served sync.WaitGroup
+	defer served.Wait()
+	for {
+		c, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("listen on %s: %w", socket, err), l.Close())
+		}
+		served.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+			defer c.Close()
+			if err := h.serve(c); err != nil && ctx.Err() == nil {
+				log.Warn("a connection failed", "error", err)
+			}
+		})
+	}
+}
+
+// holder has the socket of the latest weft.
+type holder struct {
+	log *slog.Logger
+
+	mu sync.Mutex
+	// file is the socket, nil before the first weft; process has the lease, 0 for none.
+	file    *os.File
+	process int32
+}
+
+// serve leases the socket to one process, until that ends or closes the connection.
+func (h *holder) serve(c *net.UnixConn) error {
+	peer, err := credentialsOf(c)
+	if err != nil {
+		return err
+	}
+	if peer.UID != uint32(os.Geteuid()) { //nolint:gosec // a user
+		return fmt.Errorf("process %d is of user %d: only those of this user get the socket", peer.PID, peer.UID)
+	}
+	if err := c.SetDeadline(time.Now().Add(holdTimeout)); err != nil {
+		return err
+	}
+	file, busy := h.lease(peer.PID)
+	if busy != 0 {
+		_, err := fmt.Fprintf(c, "%c%d", holderBusy, busy)
+		return err
+	}
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.process = 0
+	}()
+	if err := sendFile(c, file); err != nil {
+		return err
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	for {
+		what, file, err := receiveFile(c)
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+			h.log.Info("holding the netlink socket of a weft that has ended", "process", peer.PID)
+			return nil
+		case err != nil:
+			return err
+		case len(what) == 1 && what[0] == leaseKeeps && file != nil:
+			h.keep(file)
+			h.log.Info("keeping the netlink socket of a weft", "process", peer.PID)
+		default:
+			return errors.Join(fmt.Errorf("process %d sent %q", peer.PID, what), file.Close())
+		}
+	}
+}
+
+// lease gives the lease to a process, or returns the one that has it.
+func (h *holder) lease(process int32) (file *os.File, busy int32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != 0 {
+		return nil, h.process
+	}
+	h.process = process
+	return h.file, 0
+}
+
+// keep replaces the socket. The kernel ends the ownership of a socket that is in no process.
+func (h *holder) keep(file *os.File) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.file != nil {
+		_ = h.file.Close()
+	}
+	h.file = file
+}
+
+// sendFile sends a file, or that there is none.
+func sendFile(c *net.UnixConn, file *os.File) error {
+	what, rights := []byte{holderHasNone}, []byte(nil)
+	if file != nil {
+		what[0], rights = holderHas, unix.UnixRights(int(file.Fd())) //nolint:gosec // a descriptor
+	}
+	_, _, err := c.WriteMsgUnix(what, rights, nil)
+	return err
+}
+
+// receiveFile receives bytes, and the file that comes with them, if there is one.
+func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
+	b, rights := make([]byte, 32), make([]byte, unix.CmsgSpace(4))
+	n, m, _, _, err := c.ReadMsgUnix(b, rights)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n == 0 {
+		return nil, nil, io.EOF
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:m])
+	if err != nil || len(messages) == 0 {
+		return b[:n], nil, err
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return b[:n], nil, err
+	}
+	return b[:n], os.NewFile(uintptr(fds[0]), "nftables"), nil
+}
+
+// Lease is the side of a weft. Without a holder nothing is kept, and nothing is an error.
+type Lease struct {
+	socket string
+	log    *slog.Logger
+
+	// asked is closed when Inherit has had its answer: before that, the holder may have a socket
+	// that is needed.
+	asked func()
+	ready chan struct{}
+
+	mu sync.Mutex
+	// conn is the connection to the holder that has the socket.
+	conn *net.UnixConn
+}
+
+// NewLease returns a lease of the holder that listens on a socket.
+func NewLease(socket string, log *slog.Logger) *Lease {
+	l := &Lease{socket: socket, log: log, ready: make(chan struct{})}
+	l.asked = sync.OnceFunc(func() { close(l.ready) })
+	return l
+}
+
+// Inherit is kernel.Config.Inherit.
+func (l *Lease) Inherit() (file *os.File, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for range leaseAttempts {
+		if file, err = l.connect(); !errors.Is(err, kernel.ErrHeld) {
+			break
+		}
+		time.Sleep(leaseInterval)
+	}
+	if err != nil && !noHolder(err) {
+		return nil, err
+	}
+	l.asked()
+	return file, nil
+}
+
+// noHolder reports whether an error says that no holder listens.
+func noHolder(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// connect asks the holder for the lease. There is at most one connection.
+func (l *Lease) connect() (*os.File, error) {
+	if l.conn != nil {
+		return nil, nil
+	}
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.socket, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*os.File, error) {
+		return nil, errors.Join(fmt.Errorf("holder at %s: %w", l.socket, err), c.Close())
+	}
+	switch peer, err := credentialsOf(c); {
+	case err != nil:
+		return fail(err)
+	case peer.UID != uint32(os.Geteuid()): //nolint:gosec // a user
+		return fail(fmt.Errorf("process %d is of user %d", peer.PID, peer.UID))
+	}
+	if err := c.SetDeadline(time.Now().Add(holdTimeout)); err != nil {
+		return fail(err)
+	}
+	what, file, err := receiveFile(c)
+	switch {
+	case err != nil:
+		return fail(err)
+	case what[0] == holderBusy:
+		return fail(fmt.Errorf("%w: process %s", kernel.ErrHeld, strings.TrimSpace(string(what[1:]))))
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return fail(err)
+	}
+	l.conn = c
+	return file, nil
+}
+
+// Keep hands a connection's socket to the holder, and to each later one, from the first Inherit on
+// until ctx ends.
+func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
+	select {
+	case <-ctx.Done():
+	case <-l.ready:
+	}
+	for ctx.Err() == nil {
+		if err := l.keep(ctx, conn); err != nil && !noHolder(err) {
+			l.log.Warn("the netlink socket is not kept", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(holdInterval):
+		}
+	}
+}
+
+// keep hands the socket over, and returns when the holder has ended.
+func (l *Lease) keep(ctx context.Context, conn *kernel.Conn) error {
+	l.mu.Lock()
+	// What another holder has is of an earlier weft.
+	old, err := l.connect()
+	c := l.conn
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		_ = old.Close()
+	}
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conn = nil
+		_ = c.Close()
+	}()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	file, err := conn.File()
+	if err != nil {
+		return err
+	}
+	_, _, err = c.WriteMsgUnix([]byte{leaseKeeps}, unix.UnixRights(int(file.Fd())), nil) //nolint:gosec // a descriptor
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	l.log.Info("a holder keeps the netlink socket", "socket", l.socket)
+	if _, _, err = receiveFile(c); ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

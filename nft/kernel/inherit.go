@@ -1,0 +1,78 @@
+package kernel
+
+import (
+	"errors"
+	"os"
+
+	raw "github.com/mdlayher/socket"
+	"golang.org/x/sys/unix"
+)
+
+// ErrHeld means that another process uses the socket that Config.Inherit asked for.
+var ErrHeld = errors.New("another process uses the netlink socket that owns the tables")
+
+// errOtherNetwork means that an inherited socket is of another network namespace.
+var errOtherNetwork = errors.New("the netlink socket that was kept is of another network namespace")
+
+// File returns a copy of the socket. The connection's tables stay its own, and other processes
+// cannot change them, until all copies are closed.
+//
+// Possible errors: ErrClosed, those of the system calls.
+func (c *Conn) File() (*os.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var fd int
+	var failed error
+	err := c.sock.raw.Control(func(of uintptr) { fd, failed = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) })
+	if err := c.sock.failure("fcntl", err, failed); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "nftables"), nil
+}
+
+// inheritSocket replaces the socket by the one of an earlier connection, if there is one. Only the
+// socket that owns a table can change it, and it does not lose it for a moment.
+func (c *Conn) inheritSocket() error {
+	if c.inherit == nil || !c.owner {
+		return nil
+	}
+	f, err := c.inherit()
+	if err != nil || f == nil {
+		return err
+	}
+	defer f.Close()
+	conn, err := raw.FileConn(f, "netlink")
+	if err != nil {
+		return err
+	}
+	sock, err := newSocket(conn)
+	if err != nil {
+		return err
+	}
+	// The earlier process may have ended before it had read all answers.
+	sock.pending = true
+	own, err := networkOf(c.sock.conn)
+	of, failed := networkOf(conn)
+	if err := errors.Join(err, failed); err != nil {
+		return errors.Join(err, sock.close())
+	}
+	if own != of {
+		return errors.Join(errOtherNetwork, sock.close())
+	}
+	err = c.sock.close()
+	c.sock, c.inherit = sock, nil
+	c.portID.Store(sock.portID)
+	return err
+}
+
+// networkOf returns the cookie of a socket's network namespace (Linux 5.14).
+func networkOf(conn *raw.Conn) (cookie uint64, err error) {
+	c, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	failed := c.Control(func(fd uintptr) {
+		cookie, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	})
+	return cookie, errors.Join(err, os.NewSyscallError("getsockopt", failed))
+}
