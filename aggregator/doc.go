@@ -116,7 +116,7 @@
 // # Upgrade
 //
 // A new binary replaces the old one in one of two ways. In both the tables stay in
-// force while no process owns them, publishers reconnect, and acknowledged updates are
+// force while no process owns them or server.Hold does, publishers reconnect, and acknowledged updates are
 // kept. Either the old process is stopped first and commits pending updates: systemd
 // does this at a restart, and Kubernetes at the rolling update of a DaemonSet
 // (maxSurge 0, the default). Or the new process is started with --standby: it waits

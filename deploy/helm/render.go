@@ -76,7 +76,7 @@ func Render(values map[string]any, e engine.Engine) (Files, error) {
 		}
 		return []byte(strings.Join(docs, "---\n"))
 	}
-	return Files{RBACFile: join("rbac"), WeftFile: join("configmap", "daemonset", "podmonitor")}, nil
+	return Files{RBACFile: join("rbac"), WeftFile: join("configmap", "daemonset", "hold", "podmonitor")}, nil
 }
 
 // load reads the chart.

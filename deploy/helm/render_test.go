@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -196,6 +197,28 @@ func TestPodMonitor(t *testing.T) {
 				t.Errorf("%s: port %s is not in both the PodMonitor and a container that listens: %v\n%s", mode, name, have, monitor)
 			}
 		}
+	}
+}
+
+// TestHold: the holder is where weft is, has no rights, and an update does not replace it.
+func TestHold(t *testing.T) {
+	files, err := Render(map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}, "hold": map[string]any{"enabled": true}}, engine.Engine{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Split(string(files[WeftFile]), "---\n")
+	weft, hold := daemonSet(t, []byte(text[0])).Spec, daemonSet(t, []byte(text[len(text)-1])).Spec
+	pod, container := hold.Template.Spec, hold.Template.Spec.Containers[0]
+	if hold.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType || !pod.HostNetwork || *pod.AutomountServiceAccountToken || pod.PriorityClassName != weft.Template.Spec.PriorityClassName {
+		t.Errorf("the holder is %+v", hold)
+	}
+	if c := container.SecurityContext.Capabilities; len(c.Add) > 0 || !slices.Equal(c.Drop, []corev1.Capability{"ALL"}) || *pod.SecurityContext.RunAsUser != *weft.Template.Spec.SecurityContext.RunAsUser {
+		t.Errorf("the rights of the holder are %+v", container.SecurityContext)
+	}
+	run := func(v corev1.Volume) bool { return v.Name == "run" }
+	a, b := slices.IndexFunc(pod.Volumes, run), slices.IndexFunc(weft.Template.Spec.Volumes, run)
+	if pod.Volumes[a].HostPath.Path != weft.Template.Spec.Volumes[b].HostPath.Path || !slices.Contains(container.Args, "--socket="+pod.Volumes[a].HostPath.Path+"/hold.sock") {
+		t.Errorf("the holder listens elsewhere: %v, %v", container.Args, pod.Volumes)
 	}
 }
 

@@ -33,8 +33,13 @@ func unitKinds() map[string]Kind {
 // the units have what is to hold for each of them.
 func TestUnitSettings(t *testing.T) {
 	found, err := filepath.Glob("../systemd/*.service")
-	if err != nil || len(found) != len(unitKinds()) {
-		t.Fatalf("units: %v, %v, want %v", found, err, unitKinds())
+	if err != nil || len(found) != len(unitKinds())+1 {
+		t.Fatalf("units: %v, %v, want %v and weft-hold", found, err, unitKinds())
+	}
+	for setting, want := range map[string]string{"CapabilityBoundingSet": "", "RestrictAddressFamilies": "AF_UNIX", "NoNewPrivileges": "yes", "ProtectSystem": "strict"} {
+		if have := unitLines(t, "../systemd/weft-hold.service", setting); !slices.Equal(have, []string{want}) {
+			t.Errorf("weft-hold: %s=%q, want %s", setting, have, want)
+		}
 	}
 	for unit, kind := range unitKinds() {
 		path := "../systemd/" + unit + ".service"

@@ -22,8 +22,8 @@
 //
 // From Linux 6.9 on, tables are created with NFT_TABLE_F_OWNER and
 // NFT_TABLE_F_PERSIST: while the Conn's socket is open, no other process can
-// change or flush them. When the socket is closed they remain without an owner until
-// the next Conn adopts them. On older kernels (Conn.Owner returns false) every batch
+// change or flush them. When the socket and all copies of it (Conn.File) are closed they remain
+// without an owner until the next Conn adopts them. A Conn can go on with a copy (Config.Inherit). On older kernels (Conn.Owner returns false) every batch
 // carries the generation of the ruleset that the Conn knows (NFNL_BATCH_GENID), so that
 // the kernel rejects it if another process changed the ruleset. The Conn then checks
 // that its tables still exist and sends the batch again. Batches on owned tables do not
@@ -52,7 +52,7 @@
 // Batches are encoded here and not by github.com/google/nftables, because that package
 // always sends table flags of 0, so tables cannot be owned or dormant, and because it does
 // not report which message of a batch the kernel rejected. Sockets are opened by
-// github.com/mdlayher/netlink. Sending and receiving use its file descriptor
+// github.com/mdlayher/socket. Sending and receiving use its file descriptor
 // directly, because a batch needs one sendto and must not be copied, and because the
 // answers to a batch are read without blocking.
 //
