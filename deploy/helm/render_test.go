@@ -205,8 +205,8 @@ func TestHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Split(string(files[WeftFile]), "---\n")
-	weft, hold := daemonSet(t, []byte(text[0])).Spec, daemonSet(t, []byte(text[len(text)-1])).Spec
+	i := strings.LastIndex(string(files[WeftFile]), "---\n")
+	weft, hold := daemonSet(t, files[WeftFile][:i]).Spec, daemonSet(t, files[WeftFile][i:]).Spec
 	pod, container := hold.Template.Spec, hold.Template.Spec.Containers[0]
 	if hold.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType || !pod.HostNetwork || *pod.AutomountServiceAccountToken || pod.PriorityClassName != weft.Template.Spec.PriorityClassName {
 		t.Errorf("the holder is %+v", hold)
