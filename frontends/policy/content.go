@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"net/netip"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/render"
 	"github.com/weft-proxy/weft/frontends/publish"
@@ -17,9 +20,17 @@ type change = publish.Change[model.PolicyID, model.Policy]
 type content struct {
 	*render.Renderer
 	state *state
+	// adopt receives the ports of bridges that addresses of pods had.
+	adopt func(map[netip.Addr]string)
 	// others are changes that the next Render includes, without their policies, in the
 	// order of the Refreshes.
 	others []model.Changes
+}
+
+// Restore implements publish.Renderer.
+func (c *content) Restore(f *weftv1.Fragment) {
+	c.adopt(render.Bindings(f))
+	c.Renderer.Restore(f)
 }
 
 // Refresh implements publish.Renderer.

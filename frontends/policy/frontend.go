@@ -92,7 +92,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	m := model.New(model.Config{NodeName: cfg.NodeName, Notify: notices.notify, Logger: cfg.Logger})
 	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome, want: f.want, degraded: f.publishing, refreshed: f.refreshed}
 	f.local = localstate.New(f.state, cfg.DropLog)
-	f.content = &content{Renderer: r, state: f.state}
+	f.content = &content{Renderer: r, state: f.state, adopt: func(ports map[netip.Addr]string) { f.links.Adopt(ports) }}
 	if f.runtime, err = newContainerRuntime(f); err != nil {
 		return nil, err
 	}

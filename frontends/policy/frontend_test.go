@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -335,7 +336,7 @@ func TestRenderLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil), refreshed: func(*model.Changes) {}, want: func(...model.PolicyID) {}}}
+	c := &content{Renderer: r, adopt: func(map[netip.Addr]string) {}, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil), refreshed: func(*model.Changes) {}, want: func(...model.PolicyID) {}}}
 	if items, other := c.Refresh(); len(items) > 0 || other {
 		t.Errorf("an empty model has changes %v %v", items, other)
 	}

@@ -22,7 +22,7 @@
 // wins over a port.
 //
 // This does not protect an address that has no port yet, nor against what was forged before
-// the start. A port has at most 64 addresses; more are ignored, and logged once. IPv6
+// the start. After a restart Adopt gives addresses the ports that the earlier process knew. A port has at most 64 addresses; more are ignored, and logged once. IPv6
 // link-local addresses are ignored, because several pods may have the same. If a bridge
 // filters VLANs, its own packets must be in VLAN 1, the default.
 //
@@ -39,5 +39,5 @@
 //
 // # Concurrency
 //
-// Run is one goroutine, and the only one that calls Config.Deliver.
+// A Tracker is safe for concurrent use. Run and Adopt call Config.Deliver, one at a time.
 package links

@@ -24,6 +24,8 @@ const patience = 20 * time.Second
 
 // follower has what a tracker delivered.
 type follower struct {
+	tracker *Tracker
+
 	mu sync.Mutex
 	// gate is held while deliveries have to wait.
 	gate  sync.Mutex
@@ -44,7 +46,7 @@ func follow(t *testing.T, ns *nfttest.NS, buffer int) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if buffer != 0 {
+	if f.tracker = tracker; buffer != 0 {
 		tracker.buffer = buffer
 	}
 	ctx, cancel := context.WithCancel(context.Background())

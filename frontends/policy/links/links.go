@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,14 +34,20 @@ type Config struct {
 
 // Tracker follows the links of the pods in a network namespace.
 type Tracker struct {
-	deliver   func(map[netip.Addr]model.Link)
+	deliver func(map[netip.Addr]model.Link)
+
+	mu        sync.Mutex // guards the fields below
 	table     *table
 	delivered map[netip.Addr]model.Link
+	// adopted are the ports of bridges that addresses had in an earlier process, until they are looked up.
+	adopted map[netip.Addr]string
+
 	// synced is closed by syncOnce.
 	synced   chan struct{}
 	syncOnce sync.Once
 	// buffer is the size of the socket's buffer in bytes.
 	buffer int
+	warn   func(message string, err error)
 }
 
 // New returns a tracker. It does no I/O. An error means that a required field is missing.
@@ -55,12 +62,38 @@ func New(cfg Config) (*Tracker, error) {
 			log.Warn(message, "error", err)
 		}
 	}
-	return &Tracker{deliver: cfg.Deliver, table: newTable(warn), delivered: make(map[netip.Addr]model.Link), synced: make(chan struct{}), buffer: 4 << 20}, nil
+	return &Tracker{deliver: cfg.Deliver, table: newTable(warn), delivered: make(map[netip.Addr]model.Link), synced: make(chan struct{}), buffer: 4 << 20, warn: warn}, nil
 }
 
 // Synced returns a channel that is closed once everything that existed at the start was
 // delivered.
 func (t *Tracker) Synced() <-chan struct{} { return t.synced }
+
+// Adopt gives addresses the ports of bridges that an earlier process knew, if these still exist: the
+// kernel may have forgotten the neighbours since. It delivers the changes before it returns.
+func (t *Tracker) Adopt(ports map[netip.Addr]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.adopted = ports
+	if len(t.table.ifaces) > 0 {
+		t.bindAdopted(t.table)
+		t.difference()
+	}
+}
+
+// bindAdopted gives addresses their adopted ports in a table that knows the interfaces.
+func (t *Tracker) bindAdopted(in *table) {
+	index := make(map[string]int32)
+	for i, of := range in.ifaces {
+		index[of.name] = i
+	}
+	for addr, name := range t.adopted {
+		if port := index[name]; port != 0 && in.ifaces[in.ifaces[port].master].bridge {
+			in.bind(addr, in.ifaces[port].master, port)
+		}
+	}
+	t.adopted = nil
+}
 
 // Run follows the network namespace of its thread until ctx ends, and returns nil then.
 func (t *Tracker) Run(ctx context.Context) error {
@@ -69,7 +102,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		t.table.warn("interfaces of pods: asking the kernel again for everything", err)
+		t.warn("interfaces of pods: asking the kernel again for everything", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -89,14 +122,11 @@ func (t *Tracker) follow(ctx context.Context) error {
 	if err := t.load(); err != nil {
 		return err
 	}
-	t.difference()
 	t.syncOnce.Do(func() { close(t.synced) })
 	for {
 		messages, err := receive(s, 0)
 		for end := time.Now().Add(maxBatch); err == nil; messages, err = receive(s, pause) {
-			for _, m := range messages {
-				t.table.apply(m.Header.Type, m.Header.Flags, m.Data)
-			}
+			t.apply(messages)
 			if time.Now().After(end) {
 				break
 			}
@@ -104,13 +134,27 @@ func (t *Tracker) follow(ctx context.Context) error {
 		if err != nil && !errors.Is(err, unix.EAGAIN) {
 			return err
 		}
+		t.mu.Lock()
 		t.difference()
+		t.mu.Unlock()
 	}
 }
 
-// load replaces the table by what the kernel has now. The ports of addresses stay.
+// apply takes messages over.
+func (t *Tracker) apply(messages []syscall.NetlinkMessage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range messages {
+		t.table.apply(m.Header.Type, m.Header.Flags, m.Data)
+	}
+}
+
+// load replaces the table by what the kernel has now, and delivers the difference. The ports of
+// addresses stay.
 func (t *Tracker) load() error {
-	now := newTable(t.table.warn)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := newTable(t.warn)
 	for _, d := range dumps {
 		messages, err := ask(d.request, unix.NLM_F_DUMP, d.data...)
 		if err != nil {
@@ -121,12 +165,14 @@ func (t *Tracker) load() error {
 		}
 		if d.answer == unix.RTM_NEWLINK {
 			now.keepPorts(t.table)
+			t.bindAdopted(now)
 		}
 	}
 	for addr := range t.delivered {
 		now.changed[addr] = struct{}{}
 	}
 	t.table = now
+	t.difference()
 	return nil
 }
 

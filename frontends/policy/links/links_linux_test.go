@@ -281,3 +281,21 @@ func TestNew(t *testing.T) {
 		t.Error("Deliver is not required")
 	}
 }
+
+// TestAdopt has a tracker that starts when the kernel has forgotten the neighbours of a bridge.
+func TestAdopt(t *testing.T) {
+	host := nfttest.New(t)
+	bridge(t, host)
+	bridgedPod(t, host, "pod0", "10.1.0.10", "fd00:1::10")
+	ip(t, host, "neigh flush dev br0", "link add other type veth peer name other-peer")
+	f := follow(t, host, 0)
+	f.expect(t, nil)
+	f.tracker.Adopt(map[netip.Addr]string{
+		netip.MustParseAddr("10.1.0.10"): "pod0", netip.MustParseAddr("fd00:1::10"): "pod0",
+		netip.MustParseAddr("10.1.0.11"): "gone", netip.MustParseAddr("10.1.0.12"): "other",
+	})
+	f.expect(t, map[string]model.Link{"10.1.0.10": {Name: "pod0", Bridged: true}, "fd00:1::10": {Name: "pod0", Bridged: true}})
+	// It stays until the port goes.
+	ip(t, host, "link set pod0 nomaster")
+	f.expect(t, nil)
+}

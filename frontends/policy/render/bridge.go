@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -102,6 +103,25 @@ func (b *bridge) flush(p *patch) {
 
 func compareBindings(a, b binding) int {
 	return cmp.Or(strings.Compare(a.set, b.set), strings.Compare(a.key, b.key))
+}
+
+// Bindings returns the ports of bridges to which a fragment binds addresses of pods.
+func Bindings(f *weftv1.Fragment) map[netip.Addr]string {
+	out := make(map[netip.Addr]string)
+	for _, t := range f.GetTables() {
+		for _, s := range t.GetSets() {
+			if t.GetFamily() != "bridge" || s.GetName() != setAddresses4 && s.GetName() != setAddresses6 {
+				continue
+			}
+			for _, e := range s.GetElements() {
+				port, address, _ := strings.Cut(e.GetKey(), separator)
+				if a, err := netip.ParseAddr(address); err == nil {
+					out[a] = strings.Trim(port, `"`)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // message returns the table with its whole content.
