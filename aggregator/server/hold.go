@@ -180,6 +180,9 @@ func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
 	if err != nil || len(fds) == 0 {
 		return b[:n], nil, err
 	}
+	for _, more := range fds[1:] {
+		_ = unix.Close(more)
+	}
 	return b[:n], os.NewFile(uintptr(fds[0]), "nftables"), nil
 }
 

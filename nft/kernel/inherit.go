@@ -12,7 +12,7 @@ import (
 var ErrHeld = errors.New("another process uses the netlink socket that owns the tables")
 
 // errOtherNetwork means that an inherited socket is of another network namespace.
-var errOtherNetwork = errors.New("the netlink socket that was kept is of another network namespace")
+var errOtherNetwork = errors.New("it is of another network namespace: give this weft a socket in a directory of its own (--socket)")
 
 // File returns a copy of the socket. The connection's tables stay its own, and other processes
 // cannot change them, until all copies are closed.
