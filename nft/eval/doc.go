@@ -21,7 +21,7 @@
 // Known are: comparisons, ranges, bit operations, byte orders, payloads of the network and
 // transport header, lookups in sets and maps, elements that packets add, numgen, jhash and
 // symhash, limit, quota, counter, log, reject, dnat to one address and port, snat to one address,
-// masquerade, redirect, named counters, the type of an address in fib, and most keys of meta. Of
+// masquerade, redirect, named counters, the type of an address and the reverse path in fib, and most keys of meta. Of
 // ct there are state, status, mark, direction, and the addresses and ports of both directions.
 // Of iptables-nft there are the matches comment, addrtype, conntrack (states), tcp, udp, multiport, mark,
 // statistic and limit, and the targets LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT.

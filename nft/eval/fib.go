@@ -8,8 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fib loads the type of an address.
+// fib loads the type of an address, or the interface through which the source is reached.
 func (m *machine) fib(e *expr.Fib) {
+	if e.Result == unix.NFT_FIB_RESULT_OIF && e.Flags&^unix.NFTA_FIB_F_PRESENT == unix.NFTA_FIB_F_SADDR|unix.NFTA_FIB_F_IIF {
+		m.reversePath(e)
+		return
+	}
 	var addr netip.Addr
 	switch {
 	case e.Result != unix.NFT_FIB_RESULT_ADDRTYPE:
@@ -30,4 +34,27 @@ func (m *machine) fib(e *expr.Fib) {
 		undecided("the type of address %s is not known", addr)
 	}
 	m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, typ))
+}
+
+// reversePath loads the interface that a packet came in through if its source is reached through
+// it, or whether that is so (nft_fib4_eval in net/ipv4/netfilter/nft_fib_ipv4.c).
+func (m *machine) reversePath(e *expr.Fib) {
+	source, in := m.out.Packet.Source(), m.out.Packet.In
+	reached, ok := in.Name == "lo", true
+	if !reached {
+		if ok = m.host.Reaches != nil; ok {
+			reached, ok = m.host.Reaches(source, in)
+		}
+	}
+	if !ok {
+		undecided("whether %s is reached through %s is not known", source, in.Name)
+	}
+	value := make([]byte, 4)
+	switch {
+	case reached && e.Flags&unix.NFTA_FIB_F_PRESENT != 0:
+		value[0] = 1
+	case reached:
+		binary.NativeEndian.PutUint32(value, in.Index)
+	}
+	m.registers.store(e.Register, value)
 }

@@ -31,6 +31,8 @@ type Host struct {
 	// AddressType returns the type of an address in the routing tables (RTN_*), as fib reports
 	// it if no interface is given.
 	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
+	// Reaches reports whether the routing tables have a route to an address through an interface.
+	Reaches func(addr netip.Addr, through Interface) (reached, ok bool)
 	// Address returns the address of the interface that the kernel chooses to masquerade a
 	// packet, or to redirect one that came in through it.
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -23,7 +24,7 @@ func newHost() *host { return &host{links: make(map[int]eval.Interface)} }
 
 // inputs are the answers that the evaluator needs.
 func (h *host) inputs() eval.Host {
-	return eval.Host{Route: h.route, AddressType: h.addressType, Address: h.address}
+	return eval.Host{Route: h.route, AddressType: h.addressType, Reaches: h.reaches, Address: h.address}
 }
 
 // link returns an interface by its index.
@@ -155,6 +156,19 @@ func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	default:
 		return 0, false
 	}
+}
+
+// reaches implements eval.Host. The kernel ends the search for a route through an interface with an
+// error, and for another reason it has none.
+func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok bool) {
+	routes, err := netlink.RouteGetWithOptions(addr.AsSlice(), &netlink.RouteGetOptions{OifIndex: int(through.Index), FIBMatch: true})
+	if err != nil {
+		return false, errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINVAL)
+	}
+	for _, r := range routes {
+		reached = reached || r.Type == unix.RTN_UNICAST && (r.LinkIndex == int(through.Index) || slices.ContainsFunc(r.MultiPath, func(n *netlink.NexthopInfo) bool { return n.LinkIndex == int(through.Index) }))
+	}
+	return reached, true
 }
 
 // address implements eval.Host. As inet_select_addr does for IPv4, it prefers the first address
