@@ -12,7 +12,9 @@
 // apply to it in the direction, which replicas share. That chain jumps to a chain of each
 // NetworkPolicy, and drops in the end; the ClusterNetworkPolicies of a tier are one after
 // the other in one chain before that, or in place of the drop. Each selector is a set, and
-// each list of address blocks or ranges of ports, too. All rules match the connection's
+// each list of address blocks or ranges of ports, too. Until a selector has had a member, the rules
+// that would name its set are left out: no packet matches them, and the kernel walks a list of the
+// table's sets for each that is declared or named. All rules match the connection's
 // tuple, as conntrack knows it, and not the packet's headers: the addresses of the end that
 // opened it and of the end that it leads to after destination NAT. So they judge packets of
 // both directions, replies included.
@@ -69,8 +71,8 @@
 //
 // The rules of a NetworkPolicy with more than 100 rules that have the same ports are
 // joined. If there are still more than 100, a map from the port leads to the chain of the
-// rules for it. Chains and sets are declared up to about 4,096 in a patch, those of the present
-// change first. Pods move to them with the last ones. A pod without a chain gets one that accepts
+// rules for it. Chains and sets are declared up to a size in a patch that takes the kernel about
+// 100 ms, those of the present change first. Pods move to them with the last ones. A pod without a chain gets one that accepts
 // nothing until then. A policy with more than 20,000 rules after that is left out, and LeftOut
 // says so.
 //

@@ -31,8 +31,8 @@ type members struct {
 	// gone is true if the model has no such set any more. Then the members are not kept
 	// up to date: the chains that name the set are on their way out.
 	gone bool
-	// filled is true since the set has had a member, here or in an earlier process. Until then no
-	// rule names it, and waiting are the policies whose rules would.
+	// filled is true since the set has had a member. Until then no rule names it, and waiting are the
+	// policies whose rules would.
 	filled  bool
 	waiting map[model.PolicyID]struct{}
 	// denied is true if a rule that does not accept has named the set.

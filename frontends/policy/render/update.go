@@ -291,9 +291,8 @@ func (t *table) newSet(s *model.Set) *object {
 		prefix, kind = "port", kind+namedPortType
 	}
 	o := t.intern(identify(prefix, string(s.ID)), prefix, "", func(name string) *object {
-		previous := t.previous.keys(name)
 		return &object{members: &members{
-			id: s.ID, ports: s.Ports, state: make(map[model.Member]memberState), previous: previous, filled: previous != nil, waiting: make(map[model.PolicyID]struct{}),
+			id: s.ID, ports: s.Ports, state: make(map[model.Member]memberState), previous: t.previous.keys(name), waiting: make(map[model.PolicyID]struct{}),
 			declaration: &weftv1.Set{Name: name, Type: kind, Comment: comment(s.Comment)},
 		}}
 	})
