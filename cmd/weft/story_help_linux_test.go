@@ -15,7 +15,7 @@ import (
 // notRun are examples that the story examples does not run, and why. TestExamplesParse checks
 // that they are accepted.
 var notRun = regexp.MustCompile(strings.Join([]string{
-	`^weft (run|aggregator|services|policy|watch)\b`, // they do not end; other stories run them
+	`^weft (run|aggregator|services|policy|watch|hold)\b`, // they do not end; other stories run them
 	`^weft get .* -w\b`, `^weft get drops -f`, `^journalctl`, // nor do these
 	`^weft trace `,  // it waits for packets; the story trace has some
 	`^weft demo`,    // TestDemo runs it

@@ -19,7 +19,9 @@ func newPodsCmd() *cobra.Command {
 		Example: "  weft get pods\n  weft get pods shop/client\n  weft get pods -w",
 		Long: `Show the pods of this node that have addresses of their own, and the policies
 that apply to each, in the order in which they decide. ISOLATED are the
-directions in which only what a policy accepts passes.
+directions in which only what a policy accepts passes. Policies apply to all
+that a pod's interface sends and receives. A note names the pods whose interface
+on the node is not known: theirs apply to addresses alone.
 ` + aboutState + `
 "weft get policies" has the states of the policies.`,
 		Args: cobra.MaximumNArgs(1),
@@ -37,6 +39,8 @@ type PodView struct {
 	Name      string   `json:"name"`
 	UID       string   `json:"uid"`
 	Addresses []string `json:"addresses"`
+	// Interface is the host's end of the pod's interface, empty if it is not known.
+	Interface string `json:"interface,omitempty"`
 	// Ingress and Egress are policies, as "namespace/name" or "name".
 	Ingress []string `json:"ingressPolicies"`
 	Egress  []string `json:"egressPolicies"`
@@ -57,7 +61,7 @@ func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
 func viewPods(state *statepb.WatchResponse) []PodView {
 	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
 		v := PodView{
-			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
+			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(), Interface: p.GetInterface(),
 			Ingress: cli.Map(p.GetIngress(), nameText), Egress: cli.Map(p.GetEgress(), nameText), Isolated: []string{},
 			outcomeView: viewOutcome(p.GetOutcome()),
 		}
@@ -80,12 +84,19 @@ func podRows(pods []PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
 	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
 	waits := waiting{names: make(map[string][]string)}
+	var unknown []string
 	for i := range pods {
 		p := &pods[i]
+		if p.Interface == "" && len(p.Ingress)+len(p.Egress) > 0 {
+			unknown = append(unknown, p.text())
+		}
 		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated), p.State, p.revision(last))
 		waits.add(t, p.text(), &p.outcomeView)
 	}
 	waits.note(t)
+	if len(unknown) > 0 {
+		t.note("interface not known: %s: the policies apply to the addresses of these pods alone", cli.Some(unknown))
+	}
 	return t
 }
 

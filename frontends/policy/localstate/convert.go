@@ -143,7 +143,7 @@ var (
 func podProto(p *Pod) *statepb.Pod {
 	return &statepb.Pod{
 		Uid: string(p.UID), Namespace: p.Name.Namespace, Name: p.Name.Name, Addresses: texts(p.Addresses),
-		Ingress: policyNames(p.Policies[model.Ingress]), Egress: policyNames(p.Policies[model.Egress]), Outcome: p.Outcome.Proto(),
+		Ingress: policyNames(p.Policies[model.Ingress]), Egress: policyNames(p.Policies[model.Egress]), Outcome: p.Outcome.Proto(), Interface: p.Link.Name,
 	}
 }
 

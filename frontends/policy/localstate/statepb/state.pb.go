@@ -448,7 +448,10 @@ type Pod struct {
 	Ingress []*PolicyName `protobuf:"bytes,5,rep,name=ingress,proto3" json:"ingress,omitempty"`
 	Egress  []*PolicyName `protobuf:"bytes,6,rep,name=egress,proto3" json:"egress,omitempty"`
 	// Whether the node knows its addresses and these policies.
-	Outcome       *outcomepb.Outcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Outcome *outcomepb.Outcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// The host's end of its interface, empty if it is not known. Then the policies apply to its
+	// addresses, and not to all that the interface sends and receives.
+	Interface     string `protobuf:"bytes,8,opt,name=interface,proto3" json:"interface,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -530,6 +533,13 @@ func (x *Pod) GetOutcome() *outcomepb.Outcome {
 		return x.Outcome
 	}
 	return nil
+}
+
+func (x *Pod) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
 }
 
 type Policy struct {
@@ -1061,7 +1071,7 @@ const file_state_proto_rawDesc = "" +
 	"PolicyName\x12.\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x1a.weft.policy.state.v1.TierR\x04tier\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x91\x02\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xaf\x02\n" +
 	"\x03Pod\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1069,7 +1079,8 @@ const file_state_proto_rawDesc = "" +
 	"\taddresses\x18\x04 \x03(\tR\taddresses\x12:\n" +
 	"\aingress\x18\x05 \x03(\v2 .weft.policy.state.v1.PolicyNameR\aingress\x128\n" +
 	"\x06egress\x18\x06 \x03(\v2 .weft.policy.state.v1.PolicyNameR\x06egress\x122\n" +
-	"\aoutcome\x18\a \x01(\v2\x18.weft.outcome.v1.OutcomeR\aoutcome\"\xb8\x02\n" +
+	"\aoutcome\x18\a \x01(\v2\x18.weft.outcome.v1.OutcomeR\aoutcome\x12\x1c\n" +
+	"\tinterface\x18\b \x01(\tR\tinterface\"\xb8\x02\n" +
 	"\x06Policy\x124\n" +
 	"\x04name\x18\x01 \x01(\v2 .weft.policy.state.v1.PolicyNameR\x04name\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x124\n" +
