@@ -120,7 +120,7 @@ func (l *lab) has(direction, addr string) bool {
 // await polls a condition.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

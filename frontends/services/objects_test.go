@@ -133,7 +133,7 @@ func setNode(addrs ...netip.Addr) *corev1.Node {
 // await polls a condition.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
