@@ -216,7 +216,7 @@ func (l *Lease) Inherit() (file *os.File, err error) {
 		if file, err = l.connect(); !errors.Is(err, kernel.ErrHeld) {
 			break
 		}
-		time.Sleep(leaseInterval)
+		<-time.After(leaseInterval)
 	}
 	if err != nil && !noHolder(err) {
 		return nil, err

@@ -34,7 +34,7 @@ func TestLease(t *testing.T) {
 		}
 	})
 	first, second := NewLease(socket, log), NewLease(socket, log)
-	for deadline := time.Now().Add(time.Minute); first.conn == nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); first.conn == nil; <-time.After(time.Millisecond) {
 		if f, err := first.Inherit(); f != nil || err != nil || time.Now().After(deadline) {
 			t.Fatalf("the first lease of an empty holder: %v, %v", f, err)
 		}

@@ -128,7 +128,7 @@ func TestHold(t *testing.T) {
 		for t.Context().Err() == nil {
 			_, _ = c.Write([]byte("in?"))
 			sent.Add(1)
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 	}()
 
@@ -144,7 +144,7 @@ func TestHold(t *testing.T) {
 		at := time.Duration(rand.IntN(200)) * time.Millisecond
 		go func() {
 			defer cancel()
-			time.Sleep(at)
+			<-time.After(at)
 			command("nft", "flush", "ruleset")
 		}()
 		_ = w.end(t, signal)

@@ -326,7 +326,7 @@ func (w *wedge) reached(pods ...netip.Addr) map[string]string {
 
 // check compares what is said with what the kernel has, policy by policy.
 func (w *wedge) check() {
-	for deadline := time.Now().Add(5 * time.Minute); !w.f.Status().Pending.IsZero(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !w.f.Status().Pending.IsZero(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("the backlog does not end: %+v", w.f.publisher.Status())
 		}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -109,6 +110,17 @@ func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	})
 }
 
+// openKernel opens the kernel, and returns what hands its socket to a holder and takes that of an
+// earlier weft from there.
+func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, error) {
+	lease := server.NewLease(server.HoldSocket(socket), log)
+	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
+	if err == nil && !conn.Owner() {
+		log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
+	}
+	return conn, lease, err
+}
+
 // startAggregator opens the kernel and the socket, and adds the aggregator and its server to
 // g. With --standby it returns at once, and they start when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
@@ -124,13 +136,9 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if accessFile != "" {
 		follow(ctx, g, control)
 	}
-	lease := server.NewLease(server.HoldSocket(a.socket), log)
-	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
+	conn, lease, err := openKernel(a.socket, log)
 	if err != nil {
 		return err
-	}
-	if !conn.Owner() {
-		log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
 	}
 	flows, flowTable, err := openFlows()
 	if err != nil {
