@@ -177,9 +177,9 @@
 // bit. Both are part of the fragments: weft get shows them. Their base chains must have a
 // smaller priority than the firewall's. An element of a verdict map that accepts sets no
 // bit. A publisher that is not named cannot set the bit: a configuration in which allow.marks
-// of another has it is refused. But weft rules over rules alone: a process of the node's network
-// namespace with CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on, sets any mark of its own packets
-// (socket(7), SO_MARK), and passes as if it had been accepted. A changed configuration holds for fragments that are sent
+// of another has it is refused. A process can forge the bit: in the node's network namespace,
+// CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on, is enough to set the mark of its own packets
+// (socket(7), SO_MARK). A changed configuration holds for fragments that are sent
 // afterwards. Base chains of other programs are never changed.
 //
 // # What identifies a peer

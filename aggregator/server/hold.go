@@ -36,8 +36,7 @@ const (
 	holdTimeout = 5 * time.Second
 	// holdInterval is the time between attempts to reach a holder.
 	holdInterval = time.Second
-	// leaseAttempts and leaseInterval bound how long a lease is waited for that a process has which
-	// has just ended.
+	// leaseAttempts and leaseInterval bound the wait for the lease of a process that has just ended.
 	leaseAttempts = 20
 	leaseInterval = 50 * time.Millisecond
 )

@@ -83,6 +83,9 @@ func (t *Tracker) Adopt(ports map[netip.Addr]string) {
 
 // bindAdopted gives addresses their adopted ports in a table that knows the interfaces.
 func (t *Tracker) bindAdopted(in *table) {
+	if len(t.adopted) == 0 {
+		return
+	}
 	index := make(map[string]int32)
 	for i, of := range in.ifaces {
 		index[of.name] = i

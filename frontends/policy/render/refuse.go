@@ -14,8 +14,9 @@ const maxRules = 20_000
 func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)
-	if len(b.rules) > maxRules {
-		t.refused[policyLookup{p.ID, l}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", l.direction(), len(b.rules), maxRules)
+	// Those that are left out count, too: a pod that enters a set must not make the policy too large.
+	if n := len(b.rules) + b.absent; n > maxRules {
+		t.refused[policyLookup{p.ID, l}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", l.direction(), n, maxRules)
 		return nil
 	}
 	return b
