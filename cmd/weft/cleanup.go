@@ -100,7 +100,7 @@ func checkNetwork(socket string) error {
 
 // sameNetwork returns an error unless a process is in the network namespace of this one.
 func sameNetwork(pid int32) error {
-	own, err := os.Readlink("/proc/self/ns/net")
+	own, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,11 @@ var base = []hook{
 // served skips the lookups for traffic without endpoints if a flow was sent to one.
 const served = "ct status dnat return"
 
+// checkAgain applies the source ranges where a listener was found. A packet that meets a
+// commit sees the rules before it in the hook of the firewall and those after it here: the
+// kernel picks the generation anew for each hook and each lookup.
+const checkAgain = "jump " + chainFirewall
+
 // chain returns the message of a chain.
 func chain(name string, rules ...string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
@@ -188,7 +193,7 @@ func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 		chain(chainInputCheck, served,
 			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
 			t.nodePortMatch()+" meta l4proto . th dport vmap @no-endpoint-nodeports"),
-		chain(chainShortcut, t.shortcutRules(cfg, t.names.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...),
+		chain(chainShortcut, append([]string{checkAgain}, t.shortcutRules(cfg, t.names.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...)...),
 		chain(chainNodePortShortcut, t.shortcutRules(cfg, "meta l4proto . th dport vmap @nodeport-shortcuts")...),
 	}
 }
