@@ -316,7 +316,7 @@ func sprawling(name string, member string) *weftv1.Fragment {
 // the kernel, and restarts: elements that the old record gives to one fragment may
 // be another one's by now.
 func TestUnwrittenRecordIsNotTrusted(t *testing.T) {
-	fs, ctx, k := newStateFS(t, "512k"), aggregatortest.Context(t), &aggregatortest.Kernel{}
+	fs, ctx, k := newStateFS(t, "1m"), aggregatortest.Context(t), &aggregatortest.Kernel{}
 	start := func() (*aggregatortest.Daemon, *logText) {
 		cfg, log, _ := observed(aggregator.Config{Kernel: k, StateDir: fs.Dir})
 		return aggregatortest.Start(t, aggregatortest.Config{Config: cfg}), log

@@ -342,6 +342,7 @@ func (w *writer) save() {
 		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err == nil {
 			w.metrics.work.WithLabelValues(workRecords).Inc()
 			w.saved = version
+			w.state.Recorded()
 		}
 	}
 	if err != nil {

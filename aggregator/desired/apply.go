@@ -174,7 +174,7 @@ func (a *apply) withdraw(f *fragment) {
 func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	h := a.s.hold(f, tu.Table)
 	a.releaseUnclaimed(h.table)
-	assignRecorded(a.s, &h.comment, cmp.Or(tu.Comment, h.comment))
+	assignRecorded(a.s, nil, &h.comment, cmp.Or(tu.Comment, h.comment))
 	if snapshot {
 		a.setDormant(h, tu.Dormant)
 	}
@@ -301,7 +301,7 @@ func (a *apply) putSet(h *holding, p *Set) {
 		}
 		assign(a.s, &sh.source, p.Source)
 		a.s.setConntrack(o, sh, p.Conntrack)
-		assignRecorded(a.s, &sh.affinity, p.Affinity)
+		assignRecorded(a.s, o, &sh.affinity, p.Affinity)
 		a.replaceElements(o, sh, p.Elements)
 		return
 	}

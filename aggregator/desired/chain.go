@@ -148,7 +148,7 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 		s.outdate(o)
 		if changed {
 			s.referAll(o, sh, true)
-			s.recordedAt++
+			s.unrecord(o)
 		}
 	}, l, sh.ruleList)
 }

@@ -16,7 +16,7 @@ func (s *State) updateConflict(o *set, id string) {
 	is := o.disagree(id)
 	if was || is {
 		// Who wins is recorded, and may be somebody else now.
-		s.recordedAt++
+		s.unrecord(o)
 	}
 	switch {
 	case is && !was:

@@ -48,6 +48,50 @@ type TableRecord struct {
 	// Owned are the chains, sets and objects that several fragments declare and that the
 	// fragment's publisher owns, if the configuration has that publisher.
 	Owned []ObjectRecord `json:"owned,omitempty"`
+	// Apart is true for a table with many shares. They are in Shares.
+	Apart bool `json:"apart,omitempty"`
+	// Shares has each share that changed since Recorded, by kind and name, as a TableRecord
+	// with nothing else. It is nil for a share that is gone. If Whole is true it has all shares.
+	Shares map[string]*TableRecord `json:"-"`
+	Whole  bool                    `json:"-"`
+}
+
+// Add adds a share.
+func (r *TableRecord) Add(share *TableRecord) {
+	r.Chains, r.Sets = append(r.Chains, share.Chains...), append(r.Sets, share.Sets...)
+	r.Objects, r.Owned = append(r.Objects, share.Objects...), append(r.Owned, share.Owned...)
+}
+
+const (
+	// sharesApart is how many shares of a table a Record has with the fragment.
+	sharesApart = 512
+	// maxUnrecorded bounds the parts that are remembered while no Record can be stored.
+	maxUnrecorded = 1 << 16
+)
+
+// tablePart is a part of a table.
+type tablePart struct {
+	table nft.TableID
+	id    objectID
+}
+
+// unrecord notes that a Record may have something else of a part, or of a holding if o is nil.
+func (s *State) unrecord(o part) {
+	s.recordedAt++
+	if o != nil {
+		n := o.base()
+		s.unrecorded[tablePart{n.table.id, n.id}] = struct{}{}
+	}
+}
+
+// Recorded notes that the last Record has been stored.
+func (s *State) Recorded() {
+	clear(s.unrecorded)
+	for _, f := range s.fragments {
+		for _, h := range f.tables {
+			h.recorded = h.apart
+		}
+	}
 }
 
 // ObjectRecord names an object, or with the kinds "flowtable", "chain" and "set" a
@@ -109,33 +153,72 @@ type SetRecord struct {
 func (s *State) RecordVersion() uint64 { return s.recordedAt }
 
 // Record returns the record of all fragments as they are now, applied or
-// adopted, in a fixed order.
+// adopted, in a fixed order. Of a table with many shares it has those that changed since
+// the last one that was Recorded.
 func (s *State) Record() Record {
 	var r Record
+	all := len(s.unrecorded) > maxUnrecorded
+	if all {
+		clear(s.unrecorded)
+	}
 	for _, f := range s.sorted() {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String(), Expires: f.expires}
 		for _, h := range f.holdings() {
-			s.work.Objects += uint64(len(h.shares))
 			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant != awake, Alone: h.dormant == dormantAlone}
-			for _, id := range sortedObjects(h.shares) {
-				if o := h.table.parts[id]; o.base().owner == f.key.Publisher && len(o.fragments()) > 1 {
-					tr.Owned = append(tr.Owned, ObjectRecord(id))
-				}
-				switch sh := h.shares[id].(type) {
-				case *objectShare:
-					tr.Objects = append(tr.Objects, ObjectRecord(id))
-				case *chainShare:
-					tr.Chains = append(tr.Chains, recordChain(id.Name, sh))
-				case *setShare:
-					wins := h.table.set(id.Name).wins(sh)
-					tr.Sets = append(tr.Sets, SetRecord{Name: id.Name, Conntrack: sh.conntrack, Affinity: sh.affinity, Wins: wins})
-				default:
-					panic(fmt.Sprintf("desired: share %T is unknown", sh))
-				}
-			}
+			s.recordShares(h, &tr, all)
 			fr.Tables = append(fr.Tables, tr)
 		}
 		r.Fragments = append(r.Fragments, fr)
+	}
+	return r
+}
+
+// recordShares adds the shares of a holding to its record.
+func (s *State) recordShares(h *holding, tr *TableRecord, all bool) {
+	h.apart = h.apart || len(h.shares) > sharesApart
+	h.recorded = h.recorded && !all
+	if !h.apart {
+		s.work.Objects += uint64(len(h.shares))
+		for _, id := range sortedObjects(h.shares) {
+			tr.Add(h.recordShare(id))
+		}
+		return
+	}
+	tr.Apart, tr.Whole, tr.Shares = true, !h.recorded, map[string]*TableRecord{}
+	add := func(id objectID) {
+		s.work.Objects++
+		tr.Shares[id.String()] = h.recordShare(id)
+	}
+	if tr.Whole {
+		for id := range h.shares {
+			add(id)
+		}
+		return
+	}
+	for p := range s.unrecorded {
+		if p.table == h.table.id {
+			add(p.id)
+		}
+	}
+}
+
+// recordShare returns the record of a share, nil if there is none.
+func (h *holding) recordShare(id objectID) *TableRecord {
+	r := &TableRecord{}
+	switch sh := h.shares[id].(type) {
+	case nil:
+		return nil
+	case *objectShare:
+		r.Objects = []ObjectRecord{ObjectRecord(id)}
+	case *chainShare:
+		r.Chains = []ChainRecord{recordChain(id.Name, sh)}
+	case *setShare:
+		r.Sets = []SetRecord{{Name: id.Name, Conntrack: sh.conntrack, Affinity: sh.affinity, Wins: h.table.set(id.Name).wins(sh)}}
+	default:
+		panic(fmt.Sprintf("desired: share %T is unknown", sh))
+	}
+	if o := h.table.parts[id]; o.base().owner == h.fragment.key.Publisher && len(o.fragments()) > 1 {
+		r.Owned = []ObjectRecord{ObjectRecord(id)}
 	}
 	return r
 }

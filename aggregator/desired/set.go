@@ -449,6 +449,6 @@ func (s *State) setConntrack(o *set, sh *setShare, on bool) {
 	do(s, func(on bool) {
 		sh.conntrack = on
 		s.index(o, len(o.shares) > 1)
-		s.recordedAt++
+		s.unrecord(o)
 	}, on, !on)
 }

@@ -272,7 +272,7 @@ func (s *State) link(o part, sh share, in, journal bool) {
 	s.work.Objects++
 	s.queue(o)
 	o.link(s, sh, in, journal)
-	s.declared(o.base().table)
+	s.declared(o)
 }
 
 // redeclare changes a share's declaration, which is at the address given. after, if
@@ -291,6 +291,6 @@ func redeclare[D any](s *State, o part, sh share, at *D, d D, after func(old, d 
 		if after != nil {
 			after(old, d)
 		}
-		s.declared(o.base().table)
+		s.declared(o)
 	}, d, *at)
 }

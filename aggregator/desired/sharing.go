@@ -36,7 +36,7 @@ func (a *apply) mayShare(h *holding, o part) bool {
 		a.deny(o.at(), err)
 		return false
 	}
-	assignRecorded(a.s, &n.owner, owner)
+	assignRecorded(a.s, o, &n.owner, owner)
 	return true
 }
 
@@ -68,7 +68,7 @@ func (a *apply) deny(at Place, err error) {
 // disown forgets the owner of a part that it no longer declares.
 func (a *apply) disown(o part) {
 	if n := o.base(); n.owner != "" && !declares(n.owner, o) {
-		assignRecorded(a.s, &n.owner, "")
+		assignRecorded(a.s, o, &n.owner, "")
 	}
 }
 
@@ -182,5 +182,5 @@ func (a *apply) setDormant(h *holding, on bool) {
 	}
 	a.s.markTable(h.table)
 	a.s.stamp(&h.table.origin)
-	assignRecorded(a.s, &h.dormant, wanted)
+	assignRecorded(a.s, nil, &h.dormant, wanted)
 }

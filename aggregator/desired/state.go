@@ -37,8 +37,10 @@ type State struct {
 	staged map[stagedID]*Staged
 
 	scope      *Scope
-	scopeDirty map[nft.TableID]struct{}
+	scopeDirty map[nft.TableID]map[objectID]struct{}
 	recordedAt uint64
+	// unrecorded are the parts of which a Record may have something else since Recorded.
+	unrecorded map[tablePart]struct{}
 	// lifetimes has the lifetime as of the last Accept of the fragments whose
 	// lifetime may have changed since. It is LifetimeUnspecified for new fragments.
 	lifetimes map[Key]Lifetime
@@ -99,6 +101,9 @@ type holding struct {
 	table    *table
 	comment  string
 	shares   map[objectID]share
+	// apart says that a Record keeps the shares apart from the fragment, recorded that it has
+	// been stored with all of them.
+	apart, recorded bool
 	// dormant says that the fragment wants the table dormant.
 	dormant dormancy
 }
@@ -124,7 +129,8 @@ func New() *State {
 		fragments:  map[Key]*fragment{},
 		unclaimed:  &fragment{unclaimed: true, tables: map[nft.TableID]*holding{}},
 		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
-		scopeDirty: map[nft.TableID]struct{}{},
+		scopeDirty: map[nft.TableID]map[objectID]struct{}{},
+		unrecorded: map[tablePart]struct{}{},
 		lifetimes:  map[Key]Lifetime{},
 		shaded:     map[*fragment]struct{}{},
 		usage:      map[string]Usage{},
@@ -231,12 +237,13 @@ func assign[T any](s *State, at *T, v T) {
 	s.undo = append(s.undo, func() { *at = old })
 }
 
-// assignRecorded changes a value that a Record has, with the journal.
-func assignRecorded[T comparable](s *State, at *T, v T) {
+// assignRecorded changes a value that a Record has of a part, or of a holding if o is nil, with
+// the journal.
+func assignRecorded[T comparable](s *State, o part, at *T, v T) {
 	if *at != v {
 		do(s, func(v T) {
 			*at = v
-			s.recordedAt++
+			s.unrecord(o)
 		}, v, *at)
 	}
 }
@@ -270,11 +277,20 @@ func (s *State) stamp(origin *int) {
 	}
 }
 
-// declared records that the declarations of a table differ from the last Scope,
-// and perhaps from the last Record.
-func (s *State) declared(t *table) {
-	s.scopeDirty[t.id] = struct{}{}
-	s.recordedAt++
+// declared notes that the declaration of a part differs from the last Scope, and perhaps
+// from the last Record.
+func (s *State) declared(o part) {
+	n := o.base()
+	s.scopeChanges(n.table.id)[n.id] = struct{}{}
+	s.unrecord(o)
+}
+
+// scopeChanges returns the parts of a table that differ from the last Scope.
+func (s *State) scopeChanges(id nft.TableID) map[objectID]struct{} {
+	if s.scopeDirty[id] == nil {
+		s.scopeDirty[id] = map[objectID]struct{}{}
+	}
+	return s.scopeDirty[id]
 }
 
 func compareTables(a, b nft.TableID) int {
@@ -361,7 +377,8 @@ func (s *State) release(h *holding) {
 
 func (s *State) writeHolding(h *holding, in bool) {
 	t := h.table
-	s.declared(t)
+	s.scopeChanges(t.id)
+	s.recordedAt++
 	if in {
 		h.fragment.tables[t.id] = h
 		t.holdings = append(t.holdings, h)

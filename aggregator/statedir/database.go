@@ -26,6 +26,7 @@ var (
 	fragmentsBucket = []byte("fragments")
 	stagedBucket    = []byte("staged")
 	lineageBucket   = []byte("lineage")
+	sharesBucket    = []byte("shares")
 
 	versionKey   = []byte("version")
 	revisionKey  = []byte("revision")
@@ -44,7 +45,9 @@ const (
 	firstVersion = 1
 	// configuredVersion says which fragments are of publishers of the configuration.
 	configuredVersion = 2
-	lastVersion       = configuredVersion
+	// apartVersion has shares of tables apart from the record.
+	apartVersion = 3
+	lastVersion  = apartVersion
 )
 
 // damage is a part of a database that could not be read.
@@ -205,9 +208,15 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 		return err
 	})
 	part(KindRecord, func() (err error) {
-		c.recorded, err = getJSON(tx, recordKey, &c.Record)
+		if c.recorded, err = getJSON(tx, recordKey, &c.Record); err != nil {
+			return err
+		}
+		if err = readShares(tx, &c.Record.Desired); err != nil {
+			c.distrust()
+			return err
+		}
 		c.Trusted = c.recorded && !c.Record.Partial
-		return err
+		return nil
 	})
 	part(KindRecord, func() error { return checkStateKeys(tx) })
 	part(KindFlows, func() error {
@@ -228,8 +237,12 @@ func putState(tx *bolt.Tx, key, value []byte) error {
 	return tx.Bucket(stateBucket).Put(key, binary.BigEndian.AppendUint64(b, store.Checksum(key, value)))
 }
 
-// putVersion stores the version of the format.
+// putVersion stores the version of the format, if it is later than that of the database.
 func putVersion(tx *bolt.Tx, version int) error {
+	was, err := getState(tx, versionKey)
+	if n, _ := strconv.Atoi(string(was)); err != nil || n >= version {
+		return err
+	}
 	return putState(tx, versionKey, []byte(strconv.Itoa(version)))
 }
 

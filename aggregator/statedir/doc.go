@@ -24,7 +24,7 @@
 // # The database
 //
 //	state
-//	  version    "2" if a fragment has "configured", "1" otherwise
+//	  version    "3" with "shares", or "2" if a fragment has "configured", "1" otherwise
 //	  revision   8 bytes: no revision above it was used
 //	  record     JSON of Record
 //	  flows      JSON of []conntrack.Change
@@ -40,6 +40,10 @@
 //	    FAMILY TABLE set NAME            weft.v1.Table with this set or map, without elements
 //	    FAMILY TABLE set NAME ELEMENT    weft.v1.Element
 //	    sum                              8 bytes: the sum of the checksums of the entries
+//	shares
+//	  PUBLISHER/NAME FAMILY TABLE   if the record says that the table's shares are apart from it
+//	    KIND NAME  JSON of desired.TableRecord with this share
+//	    sum        8 bytes: the sum of the checksums of the entries
 //	staged
 //	  PUBLISHER/NAME  a snapshot that is being stored
 //	lineage
@@ -47,7 +51,7 @@
 //
 // Numbers are big-endian. The messages of a table's entries, merged in the order of
 // their keys, are the table. A patch reads and writes only the entries that it
-// changes.
+// changes, and a commit to a large table only the shares that it changes.
 //
 // # Damage
 //

@@ -35,11 +35,11 @@ func (d *Dir) SaveRecord(r Record, revision uint64) error {
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}
-	if bytes.Equal(text, d.record) {
+	if bytes.Equal(text, d.record) && !hasShares(&r.Desired) {
 		return d.ReserveRevision(revision)
 	}
 	err = d.update(func(tx *bolt.Tx) error {
-		return errors.Join(putState(tx, recordKey, text), putRevision(tx, revision+revisionsAhead))
+		return errors.Join(putState(tx, recordKey, text), putRevision(tx, revision+revisionsAhead), putShares(tx, &r.Desired))
 	})
 	if err != nil {
 		d.failed(KindRecord)
@@ -75,7 +75,10 @@ func (d *Dir) RemoveRecord() error {
 		return nil
 	}
 	d.record = nil
-	if err := d.update(func(tx *bolt.Tx) error { return tx.Bucket(stateBucket).Delete(recordKey) }); err != nil {
+	err := d.update(func(tx *bolt.Tx) error {
+		return errors.Join(tx.Bucket(stateBucket).Delete(recordKey), putShares(tx, &desired.Record{}))
+	})
+	if err != nil {
 		return fmt.Errorf("remove record: %w", err)
 	}
 	return nil

@@ -69,7 +69,7 @@ func (f *Fragment) Put(e entries.Entry) {
 	if err != nil && f.Err == nil {
 		f.Err = fmt.Errorf("encode %q: %w", e.Key, err)
 	}
-	f.set(e.Key, value)
+	f.Set(e.Key, value)
 }
 
 // Append puts entries in the order of their keys into a new bucket.
@@ -82,7 +82,7 @@ func (f *Fragment) Append(all []entries.Entry) {
 }
 
 // Delete implements entries.Writer.
-func (f *Fragment) Delete(key string) { f.set(key, nil) }
+func (f *Fragment) Delete(key string) { f.Set(key, nil) }
 
 // DeleteBelow implements entries.Writer.
 func (f *Fragment) DeleteBelow(key string) {
@@ -96,8 +96,8 @@ func (f *Fragment) DeleteBelow(key string) {
 	}
 }
 
-// set puts or, with nil, deletes an entry.
-func (f *Fragment) set(key string, value []byte) {
+// Set puts or, with nil, deletes an entry.
+func (f *Fragment) Set(key string, value []byte) {
 	k := []byte(key)
 	old := f.Bucket.Get(k)
 	if f.Err != nil || (old == nil) == (value == nil) && bytes.Equal(old, value) {
