@@ -118,7 +118,7 @@ chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
 
 attack: ## hostile publishers against fresh daemons, and what others notice of each; what packets and transactions cost, predicted and measured (root)
 	@.ci/need nft ip
-	.ci/netadmin $(GO) test -run '^$$' -bench '^Benchmark(Packet|Connections|Transaction)$$' -benchtime 1x ./nft/cost
+	.ci/netadmin $(GO) test -run '^$$' -bench '^Benchmark(Packet|Connections|Transaction|Sets)$$' -benchtime 1x ./nft/cost
 	WEFT_ATTACK_STRICT=$(STRICT) .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
 
 wedge: ## OBJECTS random objects at and over every limit among 200 good ones: these are in force within 2 s, and what is said is what the kernel holds; SEED=N repeats

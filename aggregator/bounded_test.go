@@ -9,6 +9,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // bounded are two publishers of which one has limits.
@@ -84,5 +85,52 @@ func TestLongTransactionIsRefused(t *testing.T) {
 	apply(ranged("large", 16_000), "")
 	if n := len(k.Elements(demo, "blocked")); n != 16_000 {
 		t.Errorf("%d elements", n)
+	}
+}
+
+// TestManySets adds sets, each of which the kernel compares with all others of the table: those
+// with names come in steps, and the rules with too many of their own are refused.
+func TestManySets(t *testing.T) {
+	k := &stepping{}
+	d, _, _, _ := limited(t, k, bounded)
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "cni")
+	f := blocklist("sets")
+	for i := range 4000 {
+		f.Tables[0].Sets = append(f.Tables[0].Sets, &weftv1.Set{Name: fmt.Sprintf("s%d", i), Type: "ipv4_addr"})
+	}
+	_, err := c.Apply(ctx, f)
+	must(t, err)
+	most := 0
+	for _, ops := range k.Commits() {
+		sets := 0
+		for _, op := range ops {
+			if _, ok := op.(kernel.AddSet); ok {
+				sets++
+			}
+		}
+		most = max(most, sets)
+	}
+	if most == 0 || most > 400 {
+		t.Errorf("the largest of %d transactions adds %d sets", len(k.Commits()), most)
+	}
+	rules := func(n int) *weftv1.Fragment {
+		f := blocklist("rules")
+		f.Tables[0].Chains = []*weftv1.Chain{{Name: "c"}}
+		for i := range n {
+			f.Tables[0].Chains[0].Rules = append(f.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: fmt.Sprintf("tcp dport { %d, %d } drop", i+1, i+2)})
+		}
+		return f
+	}
+	_, err = c.Apply(ctx, rules(100))
+	must(t, err)
+	if _, err = c.Apply(ctx, rules(1000)); !strings.Contains(violations(err), "REASON_LIMIT chain ip demo c: the kernel would need about ") {
+		t.Errorf("a thousand rules: %.300s", violations(err))
+	}
+	for _, name := range []string{"sets", "rules"} {
+		_, err = c.Delete(ctx, "cni", name)
+		must(t, err)
+	}
+	if !k.Empty() {
+		t.Errorf("something is left: %.500s", k)
 	}
 }

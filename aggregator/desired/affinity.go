@@ -115,10 +115,11 @@ func (w *written) makes(e *nftset.Element) bool {
 	return false
 }
 
-// countWrites adds or removes the counts of what rules write. It is its own
-// inverse and writes no journal.
-func (s *State) countWrites(t *table, rules []*slot, in bool) {
+// countRules adds or removes the counts of what rules write, and of their anonymous sets. It is
+// its own inverse and writes no journal.
+func (s *State) countRules(t *table, rules []*slot, in bool) {
 	for _, r := range rules {
+		t.sets.Anonymous += sign(in) * len(r.rule.Anonymous)
 		for _, w := range r.rule.Writes {
 			o, v := t.set(w.Map), value{data: w.Data, any: w.Any}
 			s.mark(o)

@@ -98,7 +98,7 @@ func (o *chain) link(s *State, sh share, in, _ bool) {
 	}
 	s.referAll(o, mine, in)
 	s.outdate(o)
-	s.countWrites(o.table, mine.rules, in)
+	s.countRules(o.table, mine.rules, in)
 }
 
 func (o *chain) accept(plan *decision) {
@@ -142,8 +142,8 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 		}
 		s.charge(sh.fragment, sh.total, -1)
 		s.charge(sh.fragment, l.total, +1)
-		s.countWrites(o.table, sh.rules, false)
-		s.countWrites(o.table, l.rules, true)
+		s.countRules(o.table, sh.rules, false)
+		s.countRules(o.table, l.rules, true)
 		sh.ruleList = l
 		s.outdate(o)
 		if changed {

@@ -90,6 +90,7 @@ func (t *table) part(id objectID) part {
 			o = &chain{}
 		case kindSet:
 			o = &set{}
+			t.sets.Named++
 		default:
 			o = &object{}
 		}

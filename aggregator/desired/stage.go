@@ -40,7 +40,7 @@ const (
 	// begins when the kernel gets the element, so that the time of staging, which is
 	// seconds for a million elements, must not matter.
 	minStagedTimeout = time.Minute
-	// stagedSetCost is what the addition of a set costs, in elements.
+	// stagedSetCost is what the addition of a set costs to a table without others, in elements.
 	stagedSetCost = 8
 	// fewElements are added in no time to any set.
 	fewElements = 128
@@ -55,7 +55,7 @@ func (s *State) Unstaged(u *Update) bool {
 		for j := range u.Tables[i].PutSets {
 			put := &u.Tables[i].PutSets[j]
 			if t == nil || t.parts[setID(put.Decl.Name)] == nil {
-				n += len(put.Elements)
+				n += 1 + len(put.Elements)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (s *State) Stage(u *Update, least, most time.Duration) []*Staged {
 			if sh.content.Change(sh.decl) > most {
 				return nil
 			}
-			total += sh.content.Whole(sh.decl)
+			total += t.sets.New() + sh.content.Whole(sh.decl)
 		}
 	}
 	if total < least {
@@ -104,7 +104,7 @@ func (s *State) Stage(u *Update, least, most time.Duration) []*Staged {
 // stageable reports whether a set that has just been applied can be staged. Maps that
 // lead to chains or objects cannot, because these would have to be there first.
 func (s *State) stageable(o *set) bool {
-	if o.kernel != nil || len(o.shares) != 1 || o.shares[0].fresh == nil || len(o.touched) > 0 || s.staged[stagedID{o.table.id, o.id.Name}] != nil {
+	if o.kernel != nil || len(o.shares) != 1 || o.shares[0].fresh == nil && o.shares[0].elements.len() > 0 || len(o.touched) > 0 || s.staged[stagedID{o.table.id, o.id.Name}] != nil {
 		return false
 	}
 	d := o.decl()
@@ -127,8 +127,12 @@ func (s *State) StageOps(sets []*Staged, n int, within time.Duration) (ops []ker
 			continue
 		}
 		if !st.begun {
-			n -= stagedSetCost
-			if t := s.tables[st.id.table]; t == nil || !t.kernel {
+			t, sets := s.tables[st.id.table], cost.Sets{Named: len(s.staged)}
+			if t != nil {
+				sets.Named += t.sets.Named + t.sets.Anonymous
+			}
+			n -= stagedSetCost * int(sets.New()/cost.Sets{}.New())
+			if t == nil || !t.kernel {
 				ops = append(ops, kernel.AddTable{Table: st.id.table, Comment: st.comment})
 			}
 			ops = append(ops, kernel.AddSet{Table: st.id.table, Set: st.decl})
@@ -188,11 +192,12 @@ func (st *Staged) complete() bool { return st.begun && st.sent == len(st.element
 
 // is reports whether the kernel has what a set that is applied anew needs.
 func (st *Staged) is(o *set, touched map[string]touch) bool {
-	return st.complete() && len(o.shares) == 1 && len(touched) == 0 && sameSlice(st.elements, o.shares[0].fresh) && st.decl.Equal(o.decl())
+	return st.complete() && len(o.shares) == 1 && len(touched) == 0 && st.decl.Equal(o.decl()) &&
+		sameSlice(st.elements, o.shares[0].fresh) && (len(st.elements) > 0 || o.shares[0].elements.len() == 0)
 }
 
 func sameSlice(a, b []nftset.Element) bool {
-	return a != nil && b != nil && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // stagedIn returns a set that is staged in a table and that the kernel has, or nil.

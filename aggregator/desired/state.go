@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/cost"
 )
 
 // State is the merge of all accepted fragments, with the difference to the last
@@ -113,6 +114,7 @@ type table struct {
 	id       nft.TableID
 	parts    map[objectID]part
 	holdings []*holding
+	sets     cost.Sets
 	// kernel is true when the table is in the kernel as of the last Accept, and
 	// asleep when it is dormant there.
 	kernel, asleep bool
@@ -187,6 +189,7 @@ func (s *State) reset() {
 			o.clearChanges()
 			if !o.exists() && n.refs == 0 {
 				delete(t.parts, n.id)
+				t.sets.Named -= count(n.id.Kind == kindSet)
 			}
 		}
 		clear(t.dirtyParts)

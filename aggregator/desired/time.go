@@ -9,7 +9,7 @@ import (
 )
 
 // KernelTime returns how long the kernel probably takes for ops of the last Plan, how much of it for
-// the elements of new sets, and the place that takes most of it. It costs what the ops change.
+// new sets, and the place that takes most of it. It costs what the ops change.
 func (s *State) KernelTime(ops []kernel.Op) (sum, fresh time.Duration, most Place) {
 	times := map[part]time.Duration{}
 	for _, op := range ops {
@@ -18,17 +18,22 @@ func (s *State) KernelTime(ops []kernel.Op) (sum, fresh time.Duration, most Plac
 		switch op := op.(type) {
 		case kernel.AddElements:
 			set := s.tables[op.Table].set(op.Set.Name)
-			if o, t = set, set.additions(op.Elements); set.kernel == nil {
+			if o, t = set, set.table.sets.Walk()+set.additions(op.Elements); set.kernel == nil {
 				fresh += t
 			}
 		case kernel.DeleteElements:
 			set := s.tables[op.Table].set(op.Set.Name)
-			o, t = set, set.removals(op.Elements)
+			o, t = set, set.table.sets.Walk()+set.removals(op.Elements)
+		case kernel.AddSet:
+			set := s.tables[op.Table].set(op.Set.Name)
+			o, t = set, set.table.sets.New()
+			fresh += t
 		case kernel.FlushSet:
 			set := s.tables[op.Table].set(op.Name)
 			o, t = set, set.flush()
 		case kernel.AddRule:
-			o, t = s.tables[op.Table].chain(op.Chain), cost.NewRule(op.Rule)
+			table := s.tables[op.Table]
+			o, t = table.chain(op.Chain), cost.NewRule(op.Rule, table.sets)
 		case kernel.DeleteRule:
 			o = s.tables[op.Table].chain(op.Chain)
 		}

@@ -38,6 +38,18 @@ const (
 	newExprTime = 300 * time.Nanosecond
 	oldRuleTime = 60 * time.Nanosecond
 	objectTime  = 10 * time.Microsecond
+
+	// The sets of a table are a list, which is walked for each name (nft_set_lookup). nearTime is
+	// for each of the first sets of a walk, which are in the cache, and farTime for each of the
+	// others. declaredWalks are for a set (nf_tables_newset, nf_tables_set_alloc_name), and
+	// anonymousWalks for one of a rule, with its elements and the lookup. scanNameTime is for each
+	// anonymous set of the table when the name of another one is made up.
+	nearTime       = 5 * time.Nanosecond
+	farTime        = 35 * time.Nanosecond
+	nearSets       = 1000
+	declaredWalks  = 2
+	anonymousWalks = 5
+	scanNameTime   = 150 * time.Nanosecond
 )
 
 // Change returns the time of a transaction that changes a set or map with a content, in addition
@@ -155,9 +167,11 @@ func (c *Content) Flush(d *set.Set) time.Duration {
 	return time.Duration(c.Elements) * t
 }
 
-// NewRule returns the time to add or remove a rule with its anonymous sets.
-func NewRule(r *compile.Rule) time.Duration {
-	t := newRuleTime + time.Duration(len(r.Exprs))*newExprTime
+// NewRule returns the time to add a rule with its anonymous sets to a table with sets.
+func NewRule(r *compile.Rule, sets Sets) time.Duration {
+	named, anonymous := time.Duration(len(r.Sets)), time.Duration(len(r.Anonymous))
+	t := newRuleTime + time.Duration(len(r.Exprs))*newExprTime + named*sets.Walk() +
+		anonymous*(anonymousWalks*sets.Walk()+time.Duration(sets.Anonymous)*scanNameTime)
 	for i := range r.Anonymous {
 		a, c := &r.Anonymous[i], Content{}
 		for j := range a.Elements {
@@ -173,3 +187,16 @@ func OldRules(n int) time.Duration { return time.Duration(n) * oldRuleTime }
 
 // NewObject returns the time to add or remove a chain, set, table or object without its content.
 func NewObject() time.Duration { return objectTime }
+
+// Sets is how many sets and maps a table has.
+type Sets struct{ Named, Anonymous int }
+
+// New returns the time to add a set without its content to the table.
+func (s Sets) New() time.Duration { return objectTime + declaredWalks*s.Walk() }
+
+// Walk returns the time to find a set of the table by its name: for a change of its elements, or a
+// rule that names it.
+func (s Sets) Walk() time.Duration {
+	n := s.Named + s.Anonymous
+	return time.Duration(min(n, nearSets))*nearTime + time.Duration(max(n-nearSets, 0))*farTime
+}

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -99,4 +101,62 @@ func BenchmarkTransaction(b *testing.B) {
 			b.Error(err)
 		}
 	}
+}
+
+// BenchmarkSets prints what sets cost beside others of their table, and what was predicted.
+func BenchmarkSets(b *testing.B) {
+	nfttest.Require(b, nfttest.Namespaces)
+	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
+	k, err := kernel.Open(kernel.Config{NetNS: nfttest.New(b).FD()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer k.Close()
+	took := func(ops ...kernel.Op) time.Duration {
+		stats, err := k.Commit(ops)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return stats.Kernel
+	}
+	named := func(i int) kernel.Op {
+		d, err := set.Compile(id.Family, &nft.Set{Name: fmt.Sprintf("a-set-with-a-name-of-some-length-%d", i), Type: "ipv4_addr"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return kernel.AddSet{Table: id, Set: d}
+	}
+	rules := func(text string) (all []kernel.Op, r *compile.Rule) {
+		r, err := compile.CompileRule(id.Family, nft.Rule{Text: text}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 64 {
+			all = append(all, kernel.AddRule{Table: id, Chain: "c", Rule: r})
+		}
+		return all, r
+	}
+	took(kernel.AddTable{Table: id}, kernel.AddChain{Table: id, Chain: &object.Chain{Name: "c"}})
+	have, rows := 0, 0
+	for _, n := range []int{1000, 4000, 16_000} {
+		var ops []kernel.Op
+		for ; have < n; have++ {
+			ops = append(ops, named(have))
+		}
+		took(ops[:len(ops)-64]...)
+		adding := took(ops[len(ops)-64:]...)
+		report(b, fmt.Sprintf("declare 64 sets beside %d", n), 64*cost.Sets{Named: n, Anonymous: rows}.New(), func() time.Duration { return adding })
+		anonymous, r := rules("tcp dport { 80, 443 } accept")
+		ruling := took(anonymous...)
+		rows += 64
+		report(b, fmt.Sprintf("64 rules with an anonymous set beside %d", n), 64*cost.NewRule(r, cost.Sets{Named: n, Anonymous: rows}), func() time.Duration { return ruling })
+	}
+	for range 2000 / 64 {
+		all, _ := rules("tcp dport { 80, 443 } accept")
+		took(all...)
+		rows += 64
+	}
+	all, r := rules("tcp dport { 80, 443 } accept")
+	ruling := took(all...)
+	report(b, fmt.Sprintf("64 rules with an anonymous set beside %d others", rows), 64*cost.NewRule(r, cost.Sets{Named: have, Anonymous: rows}), func() time.Duration { return ruling })
 }
