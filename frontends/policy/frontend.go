@@ -163,7 +163,7 @@ func (f *Frontend) tick(ctx context.Context) {
 	defer tick.Stop()
 	for warned := ""; ; {
 		if ctx.Err() == nil {
-			warned = f.warnBridges(host{sys: "/sys", proc: "/proc"}, warned)
+			warned = f.warnBridges(thisHost(), warned)
 		}
 		select {
 		case <-ctx.Done():
