@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -138,6 +139,31 @@ func TestBridgeAgrees(t *testing.T) {
 			if arrived := sent(t, c.ns, c.from, servers[c.to], says); arrived != says {
 				t.Errorf("br_netfilter %s, %s -> %s: arrived %t, and explain says\n%s", filter, c.from, c.to, arrived, text)
 			}
+		}
+	}
+}
+
+// TestBridgeTraced has the drop at a port of a bridge in what weft trace says of a packet, if br_netfilter is there.
+func TestBridgeTraced(t *testing.T) {
+	node, a, b := newBridge(t)
+	weft, socket := runWeft(t, node)
+	setting(t, node, "bridge/bridge-nf-call-iptables", "1")
+	server, traced := listen(t, b, "10.9.0.3:7777"), make(chan string, 1)
+	go func() {
+		text, err := node.Output("", weft, "trace", "--from", "10.9.0.1", "--to", "10.9.0.3:7777", "--protocol", "udp", "--count", "1", "--time", "30s", "--socket", socket)
+		traced <- fmt.Sprint(text, err)
+	}()
+	for {
+		select {
+		case text := <-traced:
+			for _, want := range []string{"Dropped: a policy selects the pod at this port", "chain to-pod in table bridge weft-policy, fragment policy/policies"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("want %q in\n%s", want, text)
+				}
+			}
+			return
+		default:
+			sent(t, a, "10.9.0.1", server, false)
 		}
 	}
 }

@@ -22,7 +22,8 @@
 //
 // If there are rules of the family bridge, a packet passes them at the ports of bridges. The kernel's neighbours and
 // forwarding tables say which ports (bridge.go); the way of a packet is Undecided if they do not know an address. A pod
-// on a bridge is assumed to send packets for other pods on it to their ports, not to the node.
+// on a bridge is assumed to send packets for other pods on it to their ports, not to the node. A trace selects packets at
+// the hooks of IP, so it has what a bridge carries only with br_netfilter.
 //
 // # What is assumed
 //
