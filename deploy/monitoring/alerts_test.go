@@ -56,6 +56,9 @@ var cases = map[string]struct{ raised, quiet []string }{
 		[]string{`weft_degraded{` + node + `, condition="node"} 1x30`, `weft_degraded{` + node + `, condition="http"} 1x30`},
 		[]string{`weft_degraded{` + node + `, condition="services"} 1x30`},
 	},
+	"WeftPodInterfaceUnknown": {
+		[]string{`weft_degraded{` + node + `, condition="pod-interfaces"} 1x30`}, []string{`weft_degraded{` + node + `, condition="pod-interfaces"} 1x10 0x20`},
+	},
 	"WeftFragmentRefused": {
 		[]string{`weft_degraded{` + node + `, condition="fragments"} 1x30`}, []string{`weft_degraded{` + node + `, condition="fragments"} 1x10 0x20`},
 	},

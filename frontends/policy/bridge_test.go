@@ -7,30 +7,23 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// The routes of a host with two bridges: cni0 for pods, and br0, over which the default route
-// leads. This test is for machines whose bytes are in little-endian order.
-const (
-	routes4 = `Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
-br0 00000000 0100A8C0 0003 0 0 0 00000000 0 0 0
-br0 0000A8C0 00000000 0001 0 0 0 00FFFFFF 0 0 0
-cni0 0001F40A 00000000 0001 0 0 0 00FFFFFF 0 0 0
-flannel.1 0002F40A 0002F40A 0003 0 0 0 00FFFFFF 0 0 0
-veth1 0901F40A 00000000 0005 0 0 0 FFFFFFFF 0 0 0
-`
-	routes6 = `fd000010024400010000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     cni0
-fd000010024400020000000000000000 40 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000100 00000001 00000000 00000001     cni0
-short
-zz000010024400020000000000000000 40 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000100 00000001 00000000 00000001     cni0
-`
-)
+// bridgeNetworks are those of cni0 for pods, and of br0, over which the default route leads.
+func bridgeNetworks(name string) []netip.Prefix {
+	return map[string][]netip.Prefix{
+		"br0": {netip.MustParsePrefix("192.168.0.7/24")}, "cni0": {netip.MustParsePrefix("10.244.1.1/24"), netip.MustParsePrefix("fd00:10:244:1::1/64")},
+	}[name]
+}
 
 // TestBridges names bridges that connect pods and whose packets do not pass the rules.
 //
 // Policy behaviour: 41.
 func TestBridges(t *testing.T) {
-	h := host{sys: t.TempDir(), proc: t.TempDir()}
+	h := host{t.TempDir(), t.TempDir(), bridgeNetworks}
 	have := [2]bool{true, true}
 	pods := []netip.Addr{netip.MustParseAddr("10.244.1.5"), netip.MustParseAddr("fd00:10:244:1::5")}
 	check := func(what string, have [2]bool, pods []netip.Addr, want string) {
@@ -44,9 +37,6 @@ func TestBridges(t *testing.T) {
 	for _, bridge := range []string{"cni0", "br0", "docker0"} {
 		put(t, h.sys+"/class/net/"+bridge+"/bridge/x", "")
 	}
-	check("without routes", have, pods, "")
-	put(t, h.proc+"/net/route", routes4)
-	put(t, h.proc+"/net/ipv6_route", routes6)
 	const both = "cni0] [net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables"
 	check("without settings", have, pods, both)
 	check("of a node without IPv6", [2]bool{true, false}, pods, "cni0] [net.bridge.bridge-nf-call-iptables")
@@ -54,7 +44,7 @@ func TestBridges(t *testing.T) {
 	put(t, h.proc+"/sys/net/bridge/bridge-nf-call-ip6tables", "0\n")
 	check("with one setting", have, pods, "cni0] [net.bridge.bridge-nf-call-ip6tables")
 	put(t, h.proc+"/sys/net/bridge/bridge-nf-call-iptables", "0\n")
-	for _, other := range []string{"10.244.1.9", "10.244.2.5", "192.0.2.1", "fd00:10:244:2::5"} {
+	for _, other := range []string{"10.244.2.5", "192.0.2.1", "fd00:10:244:2::5"} {
 		check("pod "+other+" is not on a bridge", have, []netip.Addr{netip.MustParseAddr(other)}, "")
 	}
 	put(t, h.proc+"/sys/net/bridge/bridge-nf-call-iptables", "1\n")
@@ -62,15 +52,25 @@ func TestBridges(t *testing.T) {
 	check("with both settings", have, pods, "")
 }
 
+// TestRoutedPods: a pod whose interface is routed is on no bridge.
+func TestRoutedPods(t *testing.T) {
+	var s localstate.State
+	for i, link := range []model.Link{{}, {Name: "port", Bridged: true}, {Name: "veth1"}} {
+		s.Pods = append(s.Pods, localstate.Pod{Pod: &model.Pod{Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 1, byte(i)})}, Link: link}})
+	}
+	if got := fmt.Sprint(podAddresses(s)); got != "[10.244.1.0 10.244.1.1]" {
+		t.Error(got)
+	}
+}
+
 // TestBridgeWarning warns once, and again if the bridges differ.
 func TestBridgeWarning(t *testing.T) {
 	var log bytes.Buffer
 	f := &Frontend{state: newLab(t).state, have: [2]bool{true, false}}
 	f.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	h := host{sys: t.TempDir(), proc: t.TempDir()}
+	h := host{t.TempDir(), t.TempDir(), bridgeNetworks}
 	warned := f.warnBridges(h, "")
 	put(t, h.sys+"/class/net/cni0/bridge/x", "")
-	put(t, h.proc+"/net/route", routes4)
 	for range 3 {
 		warned = f.warnBridges(h, warned)
 	}

@@ -11,7 +11,8 @@
 // more, through the aggregator: package judge decides which. With Config.RuntimeSocket the
 // container runtime reports pods too, before the API does: runtime.go connects package nri.
 // With Config.StatusClient package status writes conditions of ClusterNetworkPolicies.
-// bridge.go warns if packets between pods do not pass the rules.
+// bridge.go warns if packets between pods do not pass the rules, interfaces.go names the pods
+// whose interfaces are not known.
 // It needs no capability and uses no kernel interface; rules cross the socket as text.
 // Nothing is published before the source has delivered everything that exists: after a
 // restart the rules of the process before stay until then. What a packet sees while an update

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/policy/links"
@@ -54,6 +55,8 @@ type Frontend struct {
 	status *status.Writer
 	// have are the IP families of the node.
 	have [2]bool
+	// unlinked are the pods with policies whose interface is not known. The lock of state guards it.
+	unlinked map[types.UID]unlinked
 }
 
 // Status is the progress of a Frontend.
@@ -83,7 +86,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := source.Check(cfg.Source, cfg.NodeName); err != nil {
 		return nil, err
 	}
-	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: &start{synced: make(chan struct{}), ready: make(chan struct{})}, drops: newDrops(cfg.Socket)}
+	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: &start{synced: make(chan struct{}), ready: make(chan struct{})}, drops: newDrops(cfg.Socket), unlinked: make(map[types.UID]unlinked)}
 	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
 	if err != nil {
 		return nil, err
@@ -160,7 +163,7 @@ func (f *Frontend) tick(ctx context.Context) {
 	defer tick.Stop()
 	for warned := ""; ; {
 		if ctx.Err() == nil {
-			warned = f.warnBridges(host{sys: "/sys", proc: "/proc"}, warned)
+			warned = f.warnBridges(thisHost(), warned)
 		}
 		select {
 		case <-ctx.Done():
@@ -301,6 +304,7 @@ func (f *Frontend) isSynced() bool {
 // refreshed receives what changed in the model, under its lock.
 func (f *Frontend) refreshed(c *model.Changes) {
 	f.local.Changed(c)
+	f.noteLinks(c.Pods)
 	f.metrics.changes.WithLabelValues("pod").Add(float64(len(c.Pods)))
 	f.metrics.changes.WithLabelValues("policy").Add(float64(len(c.Policies)))
 	f.metrics.changes.WithLabelValues("set").Add(float64(len(c.Sets)))

@@ -25,8 +25,8 @@
 // ct there are state, status, mark, direction, and the addresses and ports of both directions.
 // Of iptables-nft there are the matches comment, addrtype, conntrack (states), tcp, udp, multiport, mark,
 // statistic and limit, and the targets LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT.
-// Only tables of the families ip, ip6 and inet are evaluated; the hooks ingress and egress are
-// not.
+// Only tables of the families ip, ip6, inet and bridge are evaluated; the hooks ingress and egress are
+// not. What a bridge carries is a frame without a tag, whose connection the family bridge does not know.
 //
 // A set is assumed to have room for what a packet adds. A translation is assumed to be possible:
 // if another connection already has the translated addresses and ports, the kernel chooses

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,52 @@ func filterAt(t *testing.T, hook uint32, rules ...string) *eval.Ruleset {
 // out sends every packet on.
 func out(*eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: eval.Interface{Index: 2, Name: "out"}}, true
+}
+
+// TestBridge has a packet pass from port to port of a bridge: the chains of IP run between those of the family bridge if
+// br_netfilter is loaded, and else not at all. To a router it goes through the node, and is a frame only outside.
+func TestBridge(t *testing.T) {
+	rules := filter(t, "accept")
+	bridge := eval.Table{ID: nft.TableID{Family: nft.FamilyBridge, Name: "b"}}
+	for _, c := range []struct {
+		name     string
+		hook     uint32
+		priority int32
+	}{
+		{"prerouting", unix.NF_INET_PRE_ROUTING, -200}, {"input", unix.NF_INET_LOCAL_IN, 0}, {"late", unix.NF_INET_FORWARD, 0},
+		{"early", unix.NF_INET_FORWARD, -200}, {"output", unix.NF_INET_LOCAL_OUT, 0}, {"postrouting", unix.NF_INET_POST_ROUTING, 0},
+	} {
+		bridge.Chains = append(bridge.Chains, eval.Chain{Decl: &object.Chain{Name: c.name, Base: &object.Base{Type: "filter", Hook: c.hook, Priority: c.priority}}})
+	}
+	rules.Tables = append(rules.Tables, bridge)
+	for _, tt := range []struct {
+		filtered, router bool
+		want             string
+	}{
+		{true, false, "prerouting early c late postrouting"},
+		{false, false, "prerouting early late postrouting"},
+		{true, true, "prerouting input c output postrouting"},
+		{false, true, "prerouting input c output postrouting"},
+	} {
+		p := forwarded()
+		outcomes, _, err := eval.Evaluate(rules, p, eval.Host{
+			Route: func(*eval.Packet) (eval.Route, bool) { return eval.Route{Out: p.In, Router: tt.router}, true },
+			Port: func(eval.Interface, netip.Addr) (eval.Interface, bool) {
+				return eval.Interface{Index: 9, Name: "port"}, true
+			},
+			Filtered: func(*eval.Packet) bool { return tt.filtered },
+		})
+		if err != nil || len(outcomes) != 1 {
+			t.Fatalf("%d outcomes, %v", len(outcomes), err)
+		}
+		var chains []string
+		for _, s := range outcomes[0].Steps {
+			chains = append(chains, s.Chain)
+		}
+		if got := strings.Join(chains, " "); got != tt.want || outcomes[0].Verdict != eval.Accept {
+			t.Errorf("filtered %t, to a router %t: %s, %v", tt.filtered, tt.router, got, outcomes[0].Verdict)
+		}
+	}
 }
 
 // forwarded is a packet that the node forwards.

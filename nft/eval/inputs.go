@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/binary"
+	"strings"
 
 	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -38,12 +39,27 @@ func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 
 // payload loads bytes of the packet.
 func (m *machine) payload(e *google.Payload) {
+	if uint32(e.Base) == unix.NFT_PAYLOAD_LL_HEADER && e.Offset == 12 && e.Len == 2 && m.ofBridge() {
+		m.registers.store(e.DestRegister, m.etherType())
+		return
+	}
 	at, ok := m.payloadAt(uint32(e.Base), e.Offset, e.Len)
 	if !ok {
 		m.breakIf(true)
 		return
 	}
 	m.registers.store(e.DestRegister, m.out.Packet.Data[at:at+int(e.Len)])
+}
+
+// ofBridge reports whether the current chain is one of the family bridge.
+func (m *machine) ofBridge() bool { return m.current.Table.ID.Family == nft.FamilyBridge }
+
+// etherType returns the type of the packet's frame, which has no tag.
+func (m *machine) etherType() []byte {
+	if m.headers.family == nft.FamilyIP6 {
+		return []byte{unix.ETH_P_IPV6 >> 8, unix.ETH_P_IPV6 & 0xff}
+	}
+	return []byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff}
 }
 
 // payloadWrite changes bytes of the packet.
@@ -93,13 +109,13 @@ func (m *machine) meta(e *google.Meta) {
 	case google.MetaKeyL4PROTO:
 		m.registers.store(e.Register, []byte{m.headers.protocol})
 	case google.MetaKeyNFPROTO:
-		m.registers.store(e.Register, []byte{uint8(m.headers.family)})
-	case google.MetaKeyPROTOCOL:
-		protocol := uint16(unix.ETH_P_IP)
-		if m.headers.family == nft.FamilyIP6 {
-			protocol = unix.ETH_P_IPV6
+		family := m.headers.family
+		if m.ofBridge() {
+			family = nft.FamilyBridge
 		}
-		m.registers.store(e.Register, binary.BigEndian.AppendUint16(nil, protocol))
+		m.registers.store(e.Register, []byte{uint8(family)})
+	case google.MetaKeyPROTOCOL:
+		m.registers.store(e.Register, m.etherType())
 	case google.MetaKeyNFTRACE:
 		trace := uint8(0)
 		if p.Trace {
@@ -121,6 +137,9 @@ func (m *machine) meta(e *google.Meta) {
 	}
 }
 
+// everyUser begins rules that match what any socket sends.
+const everyUser = "meta skuid 0-4294967295 "
+
 // owner loads what the kernel knows of the packet's socket. Packets that come in have none, except
 // that an input hook may see the socket of an open connection.
 func (m *machine) owner(e *google.Meta) {
@@ -139,6 +158,9 @@ func (m *machine) owner(e *google.Meta) {
 	case google.MetaKeyCGROUP:
 		value, what = p.Owner.Cgroup, "cgroup"
 	}
+	if value == nil && strings.HasPrefix(m.running.String(), everyUser) {
+		value = new(uint32)
+	}
 	if value == nil {
 		undecided("it is not known which %s sends the packet", what)
 	}
@@ -147,16 +169,18 @@ func (m *machine) owner(e *google.Meta) {
 
 // interfaces returns the interfaces as the rules of the hook see them.
 func (m *machine) interfaces() (in, out Interface) {
+	in, out = m.out.Packet.In, m.out.Packet.Out
+	if m.ofBridge() {
+		in, out = m.inPort, m.outPort
+	}
 	switch m.hook {
 	case hookPrerouting, hookInput:
-		return m.out.Packet.In, Interface{}
-	case hookForward:
-		return m.out.Packet.In, m.out.Packet.Out
-	case hookPostrouting:
-		// Since Linux 5.10 a forwarded packet has its input interface here.
-		return m.out.Packet.In, m.out.Packet.Out
+		return in, Interface{}
+	case hookForward, hookPostrouting:
+		// Since Linux 5.10 a forwarded packet of IP has its input interface in postrouting.
+		return in, out
 	default:
-		return Interface{}, m.out.Packet.Out
+		return Interface{}, out
 	}
 }
 
@@ -189,7 +213,7 @@ func (m *machine) untrack() {
 // ct loads or sets what connection tracking knows.
 func (m *machine) ct(e *expr.CT) {
 	conn := m.out.Packet.Conn
-	if conn == nil {
+	if conn == nil || m.ofBridge() {
 		undecided("the connection is not known")
 	}
 	number := func(n uint32) { m.registers.store(e.Dest, binary.NativeEndian.AppendUint32(nil, n)) }

@@ -23,6 +23,8 @@ type machine struct {
 
 	hook    uint32
 	current BaseChain
+	// inPort and outPort are the ports of bridges that the packet passes.
+	inPort, outPort Interface
 	// bound is true if a nat chain of the hook has translated the packet.
 	bound bool
 	// looped is true after a packet of the node to itself has left.

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -18,6 +19,8 @@ const MaxOutcomes = 256
 type Route struct {
 	Local bool
 	Out   Interface
+	// Router is true if the packet is sent to a router.
+	Router bool
 	// Drop is why the packet is dropped, such as "no route to host". It is empty otherwise.
 	Drop string
 }
@@ -36,6 +39,12 @@ type Host struct {
 	// Address returns the address of the interface that the kernel chooses to masquerade a
 	// packet, or to redirect one that came in through it.
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
+	// Port returns the port of a bridge through which packets from and to an address pass, none
+	// for another interface. It is asked if there are rules of the family bridge.
+	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
+	// Filtered reports whether the IP hooks see a packet from port to port of a bridge (br_netfilter).
+	// It is asked if Port has returned a port.
+	Filtered func(p *Packet) bool
 }
 
 // Evaluate returns what can happen to a packet. One with an interface In comes from outside
@@ -117,10 +126,24 @@ func (m *machine) run() {
 			p.In, p.Out, m.looped = p.Out, Interface{}, true
 			m.pass(hookPrerouting)
 			m.pass(hookInput)
+			return
 		}
+		m.leave()
 		return
 	}
-	m.pass(hookPrerouting)
+	m.inPort = m.port(p.In, p.Source())
+	filtered := m.inPort == (Interface{}) || m.host.Filtered(p)
+	m.frame(m.inPort, hookPrerouting, 0, filtered)
+	if m.switches() {
+		m.frame(m.outPort, hookForward, -1, filtered)
+		m.inPort = Interface{}
+		m.frame(m.outPort, hookPostrouting, math.MaxInt32, filtered)
+		return
+	}
+	m.frame(m.inPort, hookInput, 0, false)
+	if !filtered {
+		m.pass(hookPrerouting)
+	}
 	if m.route() {
 		m.pass(hookInput)
 		return
@@ -128,6 +151,58 @@ func (m *machine) run() {
 	m.decreaseTTL()
 	m.pass(hookForward)
 	m.pass(hookPostrouting)
+	m.leave()
+}
+
+// leave moves a packet that the node sends through a bridge to its port.
+func (m *machine) leave() {
+	m.inPort, m.outPort = Interface{}, m.port(m.out.Packet.Out, m.out.Packet.Destination())
+	m.frame(m.outPort, hookOutput, 0, false)
+	m.frame(m.outPort, hookPostrouting, 0, false)
+}
+
+// port returns the port of a bridge, none if the interface is not one or no rules are about ports.
+func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
+	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
+		return Interface{}
+	}
+	port, ok := m.host.Port(bridge, addr)
+	if !ok {
+		undecided("the port of bridge %s that leads to %s is not known: ping it", bridge.Name, addr)
+	}
+	return port
+}
+
+// switches reports whether a bridge sends the packet from port to port. A sender on a bridge is
+// taken to have the node's route to addresses on it.
+func (m *machine) switches() bool {
+	p := &m.out.Packet
+	if m.inPort == (Interface{}) || m.host.Route == nil {
+		return false
+	}
+	if r, ok := m.host.Route(p); !ok || r.Router || r.Drop != "" || r.Out != p.In {
+		return false
+	}
+	m.track() // the hooks of IP may not
+	p.Out, m.outPort = p.In, m.port(p.In, p.Destination())
+	return true
+}
+
+// frame runs the base chains of the family bridge at a hook, if a port is known. If filtered, the
+// kernel runs those of IP too, after the chains with priorities up to one (enum nf_br_hook_priorities).
+func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bool) {
+	for _, b := range m.rules.BaseChains(nft.FamilyBridge, hook) {
+		if filtered && b.Base.Priority > priority {
+			m.pass(hook)
+			filtered = false
+		}
+		if m.hook, m.current = hook, b; port != (Interface{}) {
+			m.baseChain()
+		}
+	}
+	if filtered {
+		m.pass(hook)
+	}
 }
 
 // route asks for the route of the packet, and reports whether it is for the node.

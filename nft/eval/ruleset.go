@@ -111,7 +111,7 @@ func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 	natAt := -1
 	for i := range r.Tables {
 		t := &r.Tables[i]
-		if t.Dormant || t.ID.Family != family && t.ID.Family != nft.FamilyInet {
+		if t.Dormant || t.ID.Family != family && (t.ID.Family != nft.FamilyInet || family == nft.FamilyBridge) {
 			continue
 		}
 		for j := range t.Chains {

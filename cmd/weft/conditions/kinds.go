@@ -24,6 +24,7 @@ const (
 	Publishers     = "publishers"
 	Fragments      = "fragments"
 	Node           = "node"
+	PodInterfaces  = "pod-interfaces"
 	HTTP           = "http"
 	Takeover       = "takeover"
 )
@@ -48,6 +49,8 @@ var Kinds = []Kind{
 	{Node, "No Node has the name of this node, or the Node object has no podCIDRs, or some outside of the cluster CIDR, or only an address of a family that the node does not have", "Correct `--hostname-override`, `--cluster-cidr`, or the Node"},
 	{"services", frontendMeaning, "Correct the Service or stop the program that the message names (another program's table of the name `weft`); if the aggregator does not answer, look at its log. weft tries again by itself"},
 	{"network-policies", frontendMeaning + ". Either: the API server does not list ClusterNetworkPolicies, no Node and no pod has the name of this node, or `--policy-start=deny` has no effect. After a restart the rules of before stay meanwhile", "Correct what the message names: a policy, a right in the API, `--hostname-override`, or another program's table; if the aggregator does not answer, look at its log. weft tries again by itself"},
+	{PodInterfaces, "For more than 30 s weft has not known the host's end of the interfaces of pods to which policies apply: no route and no port of a bridge leads to their addresses, or other pods have the same interface. Their policies hold for these addresses, and not for others that the pods send from",
+		"Find where the path to the pods that the message names ends (`weft get pods` has all): the route (`ip route get ADDRESS`), and on a bridge the neighbour and its port (`ip neigh`, `bridge fdb`). A quiet pod on a bridge is found when the node pings it. weft follows both by itself"},
 	{HTTP, "A server for health or metrics does not run, such as beside a kube-proxy that has the port", "Free the port, or give another address (`--healthz-bind-address`, `--metrics-bind-address`)"},
 	{Takeover, "With `--takeover`: kube-proxy's rules are still there, or there again", "Take kube-proxy off this node, or wait for what the message names"},
 }

@@ -43,6 +43,9 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	}
 	for _, f := range d.frontends {
 		list = append(list, readyThen(f.Name(), f.Ready, f.Degraded))
+		if pods, ok := f.(interface{ Interfaces() error }); ok {
+			list = append(list, degrading(conditions.PodInterfaces, pods.Interfaces))
+		}
 	}
 	list = append(list, degrading(conditions.HTTP, d.servers.err))
 	if d.successor != nil {

@@ -53,6 +53,14 @@ func (f *fakeFrontend) Degraded() error                            { return f.de
 func (f *fakeFrontend) Node() error                                { return f.node }
 func (f *fakeFrontend) RegisterLocalState(r grpc.ServiceRegistrar) {}
 
+// fakePolicies is a fakeFrontend that knows the interfaces of pods, or not.
+type fakePolicies struct {
+	fakeFrontend
+	interfaces error
+}
+
+func (f *fakePolicies) Interfaces() error { return f.interfaces }
+
 // fakeSource is a source whose API server a test takes away.
 type fakeSource struct{ unreachable error }
 
@@ -75,17 +83,18 @@ func (a *troubled) Missing() error   { return errors.Join(a.missing, a.Aggregato
 // scene is a process with all parts and all views.
 type scene struct {
 	*daemon
-	t                  *testing.T
-	source             fakeSource
-	services, policies fakeFrontend
-	agg                troubled
-	rival, current     error
-	root               string
-	running            *aggregatortest.Daemon
-	page               *httptest.Server
-	now                time.Time
-	events             []string
-	logged             bytes.Buffer
+	t              *testing.T
+	source         fakeSource
+	services       fakeFrontend
+	policies       fakePolicies
+	agg            troubled
+	rival, current error
+	root           string
+	running        *aggregatortest.Daemon
+	page           *httptest.Server
+	now            time.Time
+	events         []string
+	logged         bytes.Buffer
 }
 
 // netfilterDir has the counters of connection tracking.
@@ -198,6 +207,7 @@ var causes = []cause{
 	{"services", conditions.Degraded, set(func(s *scene) *error { return &s.services.degraded }, errors.New("services: IPv4 stays as it was: table ip weft is another program's"))},
 	{"network-policies", conditions.NotReady, set(func(s *scene) *error { return &s.policies.ready }, errors.New("network policies: not published yet"))},
 	{"network-policies", conditions.Degraded, set(func(s *scene) *error { return &s.policies.degraded }, errors.New("network policies: 1 rejected by the aggregator, the first is NetworkPolicy a/b"))},
+	{conditions.PodInterfaces, conditions.Degraded, set(func(s *scene) *error { return &s.policies.interfaces }, errors.New("network policies: the interfaces of pods are not known: a/b"))},
 	{conditions.HTTP, conditions.Degraded, func(s *scene) func() {
 		s.servers.set(flagMetrics, syscall.EADDRINUSE)
 		return func() { s.servers.set(flagMetrics, nil) }

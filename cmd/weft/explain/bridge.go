@@ -31,23 +31,19 @@ func (w *Way) ownSource() string {
 // nothing through the port that a packet came from unless the port is in hairpin mode. Without
 // br_netfilter the node routes the packet, and the bridge takes it for one of the node.
 func (h *host) noHairpin(in, out eval.Interface, pod netip.Addr) string {
-	if in.Index == 0 || in != out || !bridgeFilter(pod) {
+	port, _ := h.port(in, pod)
+	if in != out || port.Index == 0 || !bridgeFilter(pod) {
 		return ""
 	}
-	bridge, err := netlink.LinkByIndex(int(in.Index))
-	if err != nil || bridge.Type() != "bridge" {
+	link, err := netlink.LinkByIndex(int(port.Index))
+	if err != nil {
 		return ""
 	}
-	port, err := bridgePort(bridge.Attrs().Index, pod)
-	if err != nil || port == nil {
-		return ""
-	}
-	info, err := netlink.LinkGetProtinfo(port)
+	info, err := netlink.LinkGetProtinfo(link)
 	if err != nil || info.Hairpin {
 		return ""
 	}
-	name := port.Attrs().Name
-	return fmt.Sprintf("bridge %s does not send it back through %s, the port that it came from: hairpin mode is off (`bridge link set dev %s hairpin on`)", in.Name, name, name)
+	return fmt.Sprintf("bridge %s does not send it back through %s, the port that it came from: hairpin mode is off (`bridge link set dev %s hairpin on`)", in.Name, port.Name, port.Name)
 }
 
 // bridgeFilter reports whether packets from port to port of a bridge pass the rules of the family
@@ -61,29 +57,25 @@ func bridgeFilter(addr netip.Addr) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "1"
 }
 
-// bridgePort returns the port of a bridge through which an address is reached, nil if the bridge does not know it.
-func bridgePort(bridge int, addr netip.Addr) (netlink.Link, error) {
-	family := netlink.FAMILY_V4
-	if addr.Is6() {
-		family = netlink.FAMILY_V6
+// port implements eval.Host. It is not known if the node or the bridge has not met the address, or
+// the router to it.
+func (h *host) port(bridge eval.Interface, addr netip.Addr) (port eval.Interface, ok bool) {
+	l, err := netlink.LinkByIndex(int(bridge.Index))
+	if err != nil || l.Type() != "bridge" {
+		return eval.Interface{}, err == nil
 	}
-	neighbours, err := netlink.NeighList(bridge, family)
-	if err != nil {
-		return nil, err
+	if router := h.router(netip.Addr{}, addr, eval.Interface{}, 0); router.IsValid() {
+		addr = router
 	}
+	neighbours, _ := netlink.NeighList(int(bridge.Index), netlink.FAMILY_ALL)
+	entries, _ := netlink.NeighList(0, unix.AF_BRIDGE)
 	for _, n := range neighbours {
-		if !n.IP.Equal(addr.AsSlice()) || len(n.HardwareAddr) == 0 {
-			continue
-		}
-		entries, err := netlink.NeighList(0, unix.AF_BRIDGE)
-		if err != nil {
-			return nil, err
-		}
 		for _, e := range entries {
-			if e.MasterIndex == bridge && bytes.Equal(e.HardwareAddr, n.HardwareAddr) {
-				return netlink.LinkByIndex(e.LinkIndex)
+			if n.IP.Equal(addr.AsSlice()) && len(n.HardwareAddr) > 0 && e.MasterIndex == int(bridge.Index) && bytes.Equal(e.HardwareAddr, n.HardwareAddr) {
+				port, err := h.link(e.LinkIndex)
+				return port, err == nil
 			}
 		}
 	}
-	return nil, nil //nolint:nilnil // see above
+	return eval.Interface{}, false
 }

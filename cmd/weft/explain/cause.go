@@ -54,9 +54,27 @@ var causes = []cause{
 		remedy: "Have the client speak, or connect again",
 	},
 	{
-		table: policy.Table, chain: "prerouting", text: "nd-redirect",
-		why:    "a policy selects the pod that sent it, and such a pod announces no routes",
+		table: policy.Table, text: "nd-redirect",
+		why:    "a policy selects a pod of it, and it announces routes for a pod, or is neighbour discovery that a router has passed on",
 		remedy: "Have a router announce them",
+	},
+	{
+		table: policy.Table, text: "8021q",
+		why: "a policy selects a pod at a port of this bridge, and its frame has a VLAN tag", remedy: "Send it without a tag",
+	},
+	{
+		table: policy.Table, chain: "to-pod", text: "saddr",
+		why: "a policy selects the pod that is to get it, and its source is an address of that pod", remedy: "Look for the program that forges the source",
+	},
+	{
+		table: policy.Table, chain: "to-pod",
+		why:    "a policy selects the pod at this port of the bridge, and the pod's status does not have the destination",
+		remedy: "Send it to an address of the pod: `weft get pods`",
+	},
+	{
+		table: policy.Table, chain: "from-pod",
+		why:    "a policy selects the pod that sent it, and the pod's status does not have its source",
+		remedy: "Have the pod send from an address of its own: `weft get pods`",
 	},
 	{
 		table: policy.Table, chain: "prerouting", text: "fib saddr",

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	policy "github.com/weft-proxy/weft/frontends/policy/render"
@@ -66,7 +68,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// everyPolicyRule returns the rules for a pod with a policy whose interface is known.
+// everyPolicyRule returns the rules for pods with a policy, one with an interface of its own and one on a bridge.
 func everyPolicyRule(t *testing.T) *weftv1.Fragment {
 	t.Helper()
 	r, err := policy.New(policy.Config{Families: [2]bool{true, true}, Start: policy.StartDeny})
@@ -74,13 +76,16 @@ func everyPolicyRule(t *testing.T) *weftv1.Fragment {
 		t.Fatal(err)
 	}
 	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
+	pod := func(uid types.UID, link model.Link) model.PodChange {
+		return model.PodChange{New: &model.Pod{
+			UID: uid, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, Link: link,
+			Policies: [model.NumDirections][]model.PolicyID{{id}, {id}},
+		}}
+	}
 	r.Load(model.Changes{
 		Node:     &model.Node{PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
 		Policies: []model.PolicyChange{{New: &model.Policy{ID: id}}},
-		Pods: []model.PodChange{{New: &model.Pod{
-			UID: "db-0", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, Link: model.Link{Name: "veth0"},
-			Policies: [model.NumDirections][]model.PolicyID{{id}, {id}},
-		}}},
+		Pods:     []model.PodChange{pod("db-0", model.Link{Name: "veth0"}), pod("db-1", model.Link{Name: "port0", Bridged: true})},
 	})
 	return r.Snapshot()
 }

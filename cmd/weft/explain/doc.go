@@ -18,6 +18,13 @@
 // which event of a packet is its last: a packet that was not dropped is over after 200 ms
 // without an event.
 //
+// # Bridges
+//
+// If there are rules of the family bridge, a packet passes them at the ports of bridges. The kernel's neighbours and
+// forwarding tables say which ports (bridge.go); the way of a packet is Undecided if they do not know an address. A pod
+// on a bridge is assumed to send packets for other pods on it to their ports, not to the node. A trace selects packets at
+// the hooks of IP, so it has what a bridge carries only with br_netfilter.
+//
 // # What is assumed
 //
 // The packet is the first of its connection, and no other connection has its addresses and

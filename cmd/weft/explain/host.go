@@ -24,7 +24,7 @@ func newHost() *host { return &host{links: make(map[int]eval.Interface)} }
 
 // inputs are the answers that the evaluator needs.
 func (h *host) inputs() eval.Host {
-	return eval.Host{Route: h.route, AddressType: h.addressType, Reaches: h.reaches, Address: h.address}
+	return eval.Host{Route: h.route, AddressType: h.addressType, Reaches: h.reaches, Address: h.address, Port: h.port, Filtered: func(p *eval.Packet) bool { return bridgeFilter(p.Source()) }}
 }
 
 // link returns an interface by its index.
@@ -123,7 +123,7 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 		return eval.Route{Drop: fmt.Sprintf("the route of this node to %s drops it", dst)}, true
 	}
 	out, err := h.link(r.LinkIndex)
-	return eval.Route{Out: out}, err == nil
+	return eval.Route{Out: out, Router: len(r.Gw) > 0 || r.Via != nil}, err == nil
 }
 
 // router returns the router that a packet is sent to, none if it is sent to its destination or if

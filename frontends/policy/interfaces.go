@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+const (
+	// interfaceGrace is how long the interface of a pod may be unknown: pods start before it is there.
+	interfaceGrace = 30 * time.Second
+	// maxInterfaces is how many pods the error of Interfaces names.
+	maxInterfaces = 5
+)
+
+// unlinked is a pod with policies whose interface is not known.
+type unlinked struct {
+	name  string
+	since time.Time
+}
+
+// noteLinks notes since when the interfaces of pods with policies are not known. The lock of the
+// state is held.
+func (f *Frontend) noteLinks(pods []model.PodChange) {
+	for _, c := range pods {
+		pod := cmp.Or(c.New, c.Old)
+		if c.New == nil || pod.Link.Name != "" || len(pod.Policies[model.Ingress])+len(pod.Policies[model.Egress]) == 0 {
+			delete(f.unlinked, pod.UID)
+		} else if f.unlinked[pod.UID].name == "" {
+			f.unlinked[pod.UID] = unlinked{pod.Name.String(), f.cfg.Now()}
+		}
+	}
+}
+
+// Interfaces returns an error that names the pods of this node to which policies apply and whose
+// interface has been unknown for longer than a grace. Their policies hold for their addresses.
+func (f *Frontend) Interfaces() error {
+	var names []string
+	f.state.mu.Lock()
+	for _, u := range f.unlinked {
+		if f.cfg.Now().Sub(u.since) > interfaceGrace {
+			names = append(names, u.name)
+		}
+	}
+	f.state.mu.Unlock()
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil
+	}
+	if n := len(names) - maxInterfaces; n > 0 {
+		names = append(names[:maxInterfaces], fmt.Sprintf("%d more", n))
+	}
+	return fmt.Errorf("network policies: the interfaces of pods are not known: %s: policies hold for the addresses of these pods only", strings.Join(names, ", "))
+}
