@@ -46,9 +46,12 @@ func networks(name string) (out []netip.Prefix) {
 func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges, settings []string) {
 	// The pattern is valid, which is the only error.
 	found, _ := filepath.Glob(h.sys + "/class/net/*/bridge")
+	if len(found) == 0 {
+		return nil, nil
+	}
 	for family, setting := range bridgeSettings {
 		b, err := os.ReadFile(h.proc + "/sys/net/bridge/" + setting)
-		if len(found) == 0 || !have[family] || err == nil && strings.TrimSpace(string(b)) == "1" {
+		if !have[family] || err == nil && strings.TrimSpace(string(b)) == "1" {
 			continue
 		}
 		before, addrs := len(bridges), pods()

@@ -230,7 +230,7 @@ func (w *wedge) check() {
 	said, has := make(map[string]bool), make(map[string]bool)
 	for _, s := range w.f.Model().Services {
 		o := w.f.publisher.Outcome(s.Name)
-		if len(s.Ports) > 0 && slices.ContainsFunc(s.Ports, func(p model.Port) bool { return p.ClusterIPs[model.IPv4].IsValid() }) && o.Revision > 0 {
+		if len(s.Ports) > 0 && slices.ContainsFunc(s.Ports, func(p model.Port) bool { return p.ClusterIPs[model.IPv4].IsValid() || len(p.External[model.IPv4]) > 0 }) && o.Revision > 0 {
 			said[s.Name.String()] = true
 		}
 		if (o.State == publish.InForce) != (o.Reason == nil) || o.State == publish.Wanted {
