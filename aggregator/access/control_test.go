@@ -33,7 +33,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-const wait = 20 * time.Second
+const wait = 3 * time.Minute
 
 // eventually polls a condition.
 func eventually(t *testing.T, what string, cond func() bool) {

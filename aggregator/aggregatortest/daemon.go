@@ -15,7 +15,7 @@ import (
 )
 
 // Wait bounds every wait in tests.
-const Wait = 20 * time.Second
+const Wait = 3 * time.Minute
 
 // Daemon is a running aggregator with its socket.
 type Daemon struct {

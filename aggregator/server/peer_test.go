@@ -97,7 +97,7 @@ func listenForAll(t *testing.T) *net.UnixListener {
 			t.Fatal(err)
 		}
 	}
-	if err := l.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := l.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return l

@@ -114,7 +114,7 @@ func (s *server) connect(t *testing.T) *grpc.ClientConn {
 
 // echo calls the server.
 func (s *server) echo(c *grpc.ClientConn, text string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	return c.Invoke(ctx, methodEcho, wrapperspb.String(text), &wrapperspb.StringValue{})
 }

@@ -91,7 +91,7 @@ func (p *plane) sweep(t testing.TB) {
 
 func (p *plane) wait(t testing.TB, pending *client.Pending) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if _, err := pending.Wait(ctx); err != nil {
 		t.Fatalf("publish: %v", err)

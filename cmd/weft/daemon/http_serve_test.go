@@ -241,7 +241,7 @@ func TestHardFail(t *testing.T) {
 // poll waits for a condition.
 func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {

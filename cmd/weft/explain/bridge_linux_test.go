@@ -191,7 +191,7 @@ func sent(t *testing.T, ns *nfttest.NS, from string, server *net.UDPConn, should
 	}
 	wait := 300 * time.Millisecond
 	if should {
-		wait = 20 * time.Second
+		wait = 3 * time.Minute
 	}
 	_ = server.SetReadDeadline(time.Now().Add(wait))
 	for {

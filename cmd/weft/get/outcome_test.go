@@ -291,7 +291,7 @@ func (n *node) await(step string, want map[string]string) {
 	}
 	var views map[string]view
 	var err error
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-time.After(5 * time.Millisecond) {
 		views, err = n.views()
 		// What is said before and after to be in force is committed in between.
 		kernel := n.kernel()

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds the wait for something that must come.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // follower has what a tracker delivered.
 type follower struct {

@@ -173,7 +173,7 @@ func TestWatchFollows(t *testing.T) {
 	source := &fakeSource{state: example(2)}
 	s := New(source, 0)
 	c := connect(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	stream, err := c.Watch(ctx, &statepb.WatchRequest{})
 	if err != nil {

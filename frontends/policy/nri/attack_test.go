@@ -245,7 +245,7 @@ func TestEventsWithoutPods(t *testing.T) {
 		}
 	}
 	// A runtime before v0.12.
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := c.call(ctx, "StateChange", &api.StateChangeEvent{Event: api.Event_RUN_POD_SANDBOX, Pod: pod("b", "10.0.0.2")}); err != nil {
 		t.Error(err)

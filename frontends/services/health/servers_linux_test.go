@@ -160,7 +160,7 @@ func (b *bench) await(t *testing.T, url string, code int) answer {
 // awaitWeight is await with the weight that the answer must have, if any.
 func (b *bench) awaitWeight(t *testing.T, url string, code int, weight string) answer {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for {
 		a, err := b.ask(url)
@@ -243,7 +243,7 @@ func TestServiceAddresses(t *testing.T) {
 // finish waits until the namespace is listened at as wanted.
 func (b *bench) finish(t *testing.T, want string) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for got := b.listeners(t); got != want; got = b.listeners(t) {
 		select {
@@ -367,7 +367,7 @@ func TestServicePortComesFree(t *testing.T) {
 
 func (b *bench) awaitEvents(t *testing.T, n int) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for len(b.events.list()) < n {
 		select {
