@@ -30,9 +30,10 @@ func (e *longError) Error() string {
 // bound returns a *longError if a plan would take the kernel too long, and can be divided into
 // those of several updates or refused. It is called before the commit.
 func (w *writer) bound(batch []*submission, plan *desired.Plan) error {
-	took, _, most := w.state.KernelTime(plan.Ops)
-	if took > maxTransaction && (len(batch) > 1 || w.refusable(batch[0])) {
-		return &longError{took: took, most: most}
+	if len(batch) > 1 || slices.ContainsFunc(batch, w.refusable) {
+		if took, _, most := w.state.KernelTime(plan.Ops); took > maxTransaction {
+			return &longError{took: took, most: most}
+		}
 	}
 	for _, s := range batch {
 		if !w.refusable(s) {
