@@ -29,9 +29,10 @@ type piece struct {
 	of      *division
 	was, is *model.Port
 	size    int
-	// taken is true if it is in the next update, or nothing of it changes.
-	taken bool
-	in    *bundle
+	// taken is true if it is in the next update, or nothing of it changes. left is true if the
+	// port before leaves in the next update, and the one after it comes later.
+	taken, left bool
+	in          *bundle
 }
 
 // bundle has the pieces that hand listeners over to each other.
@@ -41,9 +42,18 @@ type bundle struct {
 	rank, size int
 }
 
+// maxBundle is the largest size of ports that hand listeners over to each other in one update:
+// others would wait too long for it. Of more, those before leave first.
+const maxBundle = 1 << 15
+
 // Divide implements publish.Divisible. It divides Services into ports: those that hand listeners
-// over to each other are in one update, and those of small Services come first.
+// over to each other are in one update, unless they are very many, and those of small Services come
+// first.
 func (r *Renderer) Divide(all []change, most int) (now, later []change) {
+	return r.divideWithin(all, most, maxBundle)
+}
+
+func (r *Renderer) divideWithin(all []change, most, largest int) (now, later []change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	divisions, total := make([]*division, len(all)), 0
@@ -55,6 +65,9 @@ func (r *Renderer) Divide(all []change, most int) (now, later []change) {
 		return all, nil
 	}
 	for n, b := range r.bundles(divisions) {
+		if n == 0 && len(b.pieces) > 1 && b.size > max(most, largest) && r.leave(b, most) {
+			break
+		}
 		if most -= b.size; n > 0 && most < 0 {
 			break
 		}
@@ -174,6 +187,18 @@ func (b *bundle) join(o *bundle) {
 	o.pieces = nil
 }
 
+// leave has ports before leave, up to a size. It reports whether there is one.
+func (r *Renderer) leave(b *bundle, most int) (some bool) {
+	for _, p := range b.pieces {
+		if p.was == nil || some && most <= 0 {
+			continue
+		}
+		p.left, some = true, true
+		most -= r.portSize(p.of.was, p.was, true)
+	}
+	return some
+}
+
 // next returns the value with the pieces that are taken.
 func (d *division) next() *model.Service {
 	of, ports, moved, left := d.is, []model.Port(nil), false, false
@@ -181,7 +206,9 @@ func (d *division) next() *model.Service {
 		port := p.is
 		if p.taken {
 			moved = moved || p.in != nil
-		} else if port, left = p.was, true; !d.alike && port != nil {
+		} else if port, left = p.was, left || !p.left || p.is != nil; p.left {
+			port, moved = nil, true
+		} else if !d.alike && port != nil {
 			of = d.was
 		}
 		if port != nil {

@@ -118,6 +118,14 @@ func (r ruleset) have() map[string]bool {
 // in a random order, and each in steps: the result is that of one update, and the listeners
 // that are there before and after are always there.
 func TestPortionsLeadToSnapshot(t *testing.T) {
+	testPortions(t, maxBundle)
+}
+
+// TestLargeBundles is the same, but ports that hand listeners over leave before others come: no update
+// is much larger than it may be.
+func TestLargeBundles(t *testing.T) { testPortions(t, 0) }
+
+func testPortions(t *testing.T, largest int) {
 	steps, portions := 0, 0
 	for seed := range uint64(8) {
 		w := &world{rng: rand.New(rand.NewPCG(seed, 5)), services: make(map[model.Key]*model.Service)}
@@ -135,7 +143,19 @@ func TestPortionsLeadToSnapshot(t *testing.T) {
 			}
 			for len(pending) > 0 {
 				w.rng.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
-				now, later := r.Divide(pending, 1+w.rng.IntN(200))
+				most := 1 + w.rng.IntN(200)
+				now, later := r.divideWithin(pending, most, largest)
+				size, largestPort := 0, 0
+				for _, c := range now {
+					d := r.divide(c)
+					size += d.size - 1
+					for _, p := range d.pieces {
+						largestPort = max(largestPort, p.size)
+					}
+				}
+				if largest == 0 && len(later) > 0 && size > most+largestPort {
+					t.Errorf("seed %d round %d: an update of at most %d has %d", seed, round, most, size)
+				}
 				if len(now) == 0 {
 					t.Fatalf("seed %d round %d: of %d changes none is next", seed, round, len(pending))
 				}
@@ -153,7 +173,7 @@ func TestPortionsLeadToSnapshot(t *testing.T) {
 				rules.patch(t, r.Update(model.Changes{Services: portion}).Patch)
 				has := rules.have()
 				for k := range before {
-					if after[k] && !has[k] {
+					if largest > 0 && after[k] && !has[k] {
 						t.Errorf("seed %d round %d: %s is absent for a while", seed, round, k)
 					}
 				}
