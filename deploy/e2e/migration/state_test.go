@@ -17,6 +17,8 @@ var shape = []*regexp.Regexp{
 	regexp.MustCompile(`^delete rule ip6? weft (firewall|reject-chain|drop-chain|unserved|(nodeport-)?pick-\d+) handle \d+$`),
 	regexp.MustCompile(`^(add|insert) rule ip6? weft (firewall|reject-chain|drop-chain|unserved) .*(drop|reject)`),
 	regexp.MustCompile(`^(add|insert) rule ip6? weft (nodeport-)?pick-\d+ .*@(service|nodeport)-connections$`),
+	// A listener from outside asks for the source ranges again.
+	regexp.MustCompile(`^(insert rule ip6? weft shortcut jump firewall|delete rule ip6? weft shortcut handle \d+)$`),
 	regexp.MustCompile(`^(create|add|delete) chain ip6? weft drop-chain`),
 	regexp.MustCompile(`^(create|add|delete) counter ip6? weft dropped-`),
 	regexp.MustCompile(`^(add|delete) (set|element) ip6? weft (service|nodeport)-connections`),
