@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,9 +73,14 @@ func (e *env) shell(t *testing.T, pod, script string) string {
 // logs returns the log of a container.
 func (e *env) logs(t *testing.T, pod, container string) string {
 	t.Helper()
-	b, err := e.client.CoreV1().Pods(e.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(t.Context())
-	if err != nil {
-		t.Fatalf("read log of container %s of pod %s: %v", container, pod, err)
+	// A container that runs may not have written yet.
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+		b, err := e.client.CoreV1().Pods(e.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(t.Context())
+		if err != nil {
+			t.Fatalf("read log of container %s of pod %s: %v", container, pod, err)
+		}
+		if len(b) > 0 || time.Now().After(deadline) {
+			return string(b)
+		}
 	}
-	return string(b)
 }
