@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,9 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 	if err := w.rollout(ctx, "kube-proxy", len(w.lab.Nodes)); err != nil {
 		t.Fatal(err)
 	}
+	// A pod that runs is not a kube-proxy that has listed: each follows a change first.
+	w.follow(t, ctx, w.web[1:])
+	w.follow(t, ctx, w.web)
 	churn := w.startChurn(ctx, traffic)
 	for _, n := range w.lab.Nodes {
 		weft("migrate", "node", n.Name(), "--timeout", step)
@@ -83,8 +88,35 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 	t.Logf("mode %s: %s", w.mode, traffic.finish(t))
 }
 
-// only has rules of one proxy on a node and none of the other.
-func (w *world) only(t *testing.T, ctx context.Context, n *lab.Node, proxy string) {
+// follow changes the endpoints, and waits until the rules of every node have these and no others.
+func (w *world) follow(t *testing.T, ctx context.Context, endpoints []*lab.Pod) {
+	t.Helper()
+	for family := range families {
+		if _, err := w.cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Update(ctx, slice(family, endpoints), metav1.UpdateOptions{}); err != nil {
+			t.Fatalf("change endpoints: %v", err)
+		}
+	}
+	if err := within(ctx, time.Minute, func() error {
+		for _, n := range w.lab.Nodes {
+			rules := w.rules(t, ctx, n)
+			for _, p := range w.web {
+				for _, addr := range []netip.Addr{p.Addresses.V4, p.Addresses.V6} {
+					// Alone, as a prefix, or with a port.
+					has := regexp.MustCompile(regexp.QuoteMeta(addr.String()) + `([ /\]]|:\d)`).MatchString(rules)
+					if has != slices.Contains(endpoints, p) {
+						return fmt.Errorf("node %s has an endpoint %s: %t", n.Name(), addr, has)
+					}
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rules returns all rules of a node.
+func (w *world) rules(t *testing.T, ctx context.Context, n *lab.Node) string {
 	t.Helper()
 	var all strings.Builder
 	for _, program := range []string{"nft list ruleset", "iptables-legacy-save", "ip6tables-legacy-save"} {
@@ -95,10 +127,17 @@ func (w *world) only(t *testing.T, ctx context.Context, n *lab.Node, proxy strin
 		}
 		all.WriteString(text)
 	}
+	return all.String()
+}
+
+// only has rules of one proxy on a node and none of the other.
+func (w *world) only(t *testing.T, ctx context.Context, n *lab.Node, proxy string) {
+	t.Helper()
+	all := w.rules(t, ctx, n)
 	for name, words := range map[string][]string{"weft": {"table ip weft", "table ip6 weft"}, "kube-proxy": {"table ip kube-proxy", "table ip6 kube-proxy", "KUBE-SERVICES"}} {
 		has := false
 		for _, word := range words {
-			has = has || strings.Contains(all.String(), word)
+			has = has || strings.Contains(all, word)
 		}
 		if has != (name == proxy) {
 			t.Errorf("%s: rules of %s: %t, and it should have those of %s alone", n.Name(), name, has, proxy)
