@@ -52,7 +52,8 @@ func Start(t testing.TB, cfg Config) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc := server.Config{Socket: cfg.Socket, Aggregator: a, Access: cfg.Access, Logger: cfg.Logger}
+	// A raw connection answers no ping: on a loaded machine it must not be closed for that.
+	sc := server.Config{Socket: cfg.Socket, Aggregator: a, Access: cfg.Access, Logger: cfg.Logger, KeepaliveTimeout: time.Hour}
 	if cfg.Limits != nil {
 		cfg.Limits(&sc)
 	}

@@ -29,8 +29,10 @@ func rarely(when string, names ...string) (out []call) {
 func runtimeCalls() []call {
 	return concat(
 		always("clone", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "exit_group", "fcntl", "fstat", "futex", "getpid", "getrandom",
-			"gettid", "madvise", "mmap", "munmap", "nanosleep", "newfstatat", "openat", "prctl", "prlimit64", "read", "readlinkat", "rt_sigaction", "rt_sigprocmask",
-			"rt_sigreturn", "sched_getaffinity", "sigaltstack", "tgkill", "uname", "write"),
+			"gettid", "mmap", "munmap", "nanosleep", "newfstatat", "openat", "prctl", "prlimit64", "read", "readlinkat", "rt_sigaction", "rt_sigprocmask",
+			"rt_sigreturn", "sched_getaffinity", "sigaltstack", "uname", "write"),
+		rarely("a goroutine that computes for long is preempted", "tgkill"),
+		rarely("memory is given back", "madvise"),
 		rarely("the first call of a static program on amd64", "arch_prctl"),
 		rarely("the limit of open files; on arm64 and with a newer Go it is prlimit64", "getrlimit", "setrlimit"),
 		rarely("a thread that finds no work", "sched_yield"),

@@ -68,13 +68,19 @@ func (n *Namespace) Do(f func() error) error {
 
 // onNewThread runs f on an OS thread that is not used afterwards: the goroutine ends while
 // it is locked to the thread, so the runtime ends the thread, which may be in another
-// namespace.
+// namespace. The runtime never ends the first thread, and its namespace is the one that the
+// process shows to others.
 func onNewThread(f func() error) error {
 	err := errors.New("run in network namespace: function did not return (runtime.Goexit, t.FailNow?)")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			err = onNewThread(f)
+			return
+		}
 		err = f()
 	}()
 	<-done
