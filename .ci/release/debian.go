@@ -96,6 +96,8 @@ func debianFiles(src *source, stage, binary string, manual []string) (files.Cont
 		write(bytes.ReplaceAll(read(unit), []byte("/usr/local/bin/weft"), []byte("/usr/bin/weft")), "/lib/systemd/system/"+filepath.Base(unit))
 	}
 	add(filepath.Join(src.dir, "deploy/systemd/modules-load.d/weft.conf"), files.TypeFile, "/usr/lib/modules-load.d/weft.conf", 0o644)
+	add(filepath.Join(src.dir, "deploy/systemd/sysusers.d/weft.conf"), files.TypeFile, "/usr/lib/sysusers.d/weft.conf", 0o644)
+	add(filepath.Join(src.dir, "deploy/systemd/publishers.yaml"), files.TypeFile, "/usr/share/weft/publishers.yaml", 0o644)
 	for _, page := range manual {
 		write(compress(read(page)), "/usr/share/man/man1/"+filepath.Base(page)+".gz")
 	}

@@ -108,10 +108,10 @@ func (c *Control) Publisher(name string) *Publisher {
 	return c.Policy().Publisher(name)
 }
 
-// Resolve is Policy.Resolve of the policy in force. Root and the daemon's user are
-// administrators.
+// Resolve is Policy.Resolve of the policy in force. Root with CAP_NET_ADMIN and the daemon's
+// user, unless that is root, are administrators.
 func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
-	return c.Policy().Resolve(peer, peer.UID == 0 || peer.UID == c.uid, want)
+	return c.Policy().Resolve(peer, peer.NetAdmin || peer.UID != 0 && peer.UID == c.uid, want)
 }
 
 // Changed returns a channel that is closed when the file has been read again.

@@ -184,11 +184,26 @@ func TestWithoutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Follow(context.Background(), nil)
-	for uid, want := range map[uint32]bool{0: true, 1000: true, 1001: false} {
-		id, err := c.Resolve(&Peer{UID: uid}, "a")
-		if (err == nil) != want || want && (id.Publisher != "a" || !id.Admin) {
-			t.Errorf("uid %d: identity %+v, error %v", uid, id, err)
+	for _, tt := range []struct {
+		peer Peer
+		want bool
+	}{
+		{Peer{NetAdmin: true}, true}, {Peer{}, false}, {Peer{UID: 1000}, true}, {Peer{UID: 1001}, false},
+	} {
+		id, err := c.Resolve(&tt.peer, "a")
+		if (err == nil) != tt.want || tt.want && (id.Publisher != "a" || !id.Admin) {
+			t.Errorf("peer %+v: identity %+v, error %v", tt.peer, id, err)
 		}
+		if advice := err != nil && strings.Contains(err.Error(), "kubectl exec"); advice != (tt.peer.UID == 0 && !tt.want) {
+			t.Errorf("peer %+v: %v", tt.peer, err)
+		}
+	}
+	root, err := Open(Options{Self: to[uint32](0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := root.Resolve(&Peer{}, ""); !errors.Is(err, ErrDenied) {
+		t.Errorf("uid 0 without capabilities, as the daemon: %v", err)
 	}
 	if (*Control)(nil).Publisher("a") != nil {
 		t.Error("no control knows a publisher")

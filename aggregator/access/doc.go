@@ -3,8 +3,8 @@
 // In come the configuration file, the credentials of a peer (from aggregator/server,
 // at every call) and what an update asks for (from aggregator/admission). Out come a
 // publisher, or a *Refusal. The package opens no socket and does not parse rules.
-// Without a file only root and the daemon's own user may call, and may do
-// everything.
+// Without a file only administrators may call: root with CAP_NET_ADMIN and the daemon's
+// own user.
 //
 // Read first: policy.go (publishers and peers), then rights.go (what is allowed),
 // then decode.go and parse.go (the file).
@@ -197,8 +197,11 @@
 //
 // # Administrators
 //
-// Root and the user of the daemon are administrators: they may act as every
-// publisher, by its name. Rights and limits belong to the name, whichever process acts
+// A process of root that is known to hold CAP_NET_ADMIN in the daemon's user namespace is an
+// administrator, and so is the user of the daemon, unless that is root: they may act as every
+// publisher, by its name. The capability is read when the connection is accepted. It is not
+// known of a process in a PID namespace that the daemon does not see, such as another container's.
+// Root without the capability is a publisher like others: uid: 0 matches it. Rights and limits belong to the name, whichever process acts
 // under it. An administrator under a name that is not configured has no limits.
 //
 // # Changes

@@ -145,12 +145,15 @@ type Peer struct {
 	UID, GID uint32
 	// Groups are the supplementary ones.
 	Groups []uint32
+	// NetAdmin reports whether the peer is the daemon itself, or has uid 0 and is known to
+	// hold CAP_NET_ADMIN in the daemon's user namespace.
+	NetAdmin bool
 	// Executable is a path, "" where it is not known.
 	Executable string
 	// Cgroups are paths, one for each hierarchy.
 	Cgroups []string
-	// Unknown says why Executable or Cgroups are not known; nil where they
-	// are.
+	// Unknown says why NetAdmin, Executable or Cgroups are not known; nil where
+	// they are.
 	Unknown error
 }
 
@@ -184,7 +187,7 @@ type Identity struct {
 
 // Resolve returns the publisher that a peer acts as: want if the peer may, or with an empty
 // want the first publisher that matches it, else "uid-N" of an administrator. If root is
-// true, the peer is an administrator by its uid. Resolve does not check that want is a
+// true, the peer is an administrator whatever the file says. Resolve does not check that want is a
 // valid name.
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
@@ -210,7 +213,7 @@ func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
 	case !id.Admin && !slices.Contains(names, want):
 		return Identity{}, &Refusal{
 			Limit: LimitPublisher, Publisher: want,
-			Text: fmt.Sprintf("uid %d may not act as publisher %q: %s lets it act as %s", peer.UID, want, p.File, join(names)),
+			Text: fmt.Sprintf("uid %d may not act as publisher %q: %s lets it act as %s%s", peer.UID, want, p.File, join(names), peer.Root()),
 		}
 	}
 	return id, nil
@@ -220,14 +223,24 @@ func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
 func (p *Policy) stranger(peer *Peer) *Refusal {
 	r := &Refusal{Limit: LimitCaller}
 	if p.File == "" {
-		r.Text = fmt.Sprintf("uid %d may not call the aggregator: without a configuration only root and the aggregator's own user may", peer.UID)
-		return r
+		r.Text = fmt.Sprintf("uid %d may not call the aggregator: without a configuration only root and the aggregator's own user may%s", peer.UID, peer.Root())
+	} else {
+		r.Text = fmt.Sprintf("uid %d may not call the aggregator: no publisher in %s matches it (%s)%s", peer.UID, p.File, peer, peer.Root())
 	}
-	r.Text = fmt.Sprintf("uid %d may not call the aggregator: no publisher in %s matches it (%s)", peer.UID, p.File, peer)
 	if peer.Unknown != nil {
 		r.Text += fmt.Sprintf("; what is not known of it: %v", peer.Unknown)
 	}
 	return r
+}
+
+// Root returns, for the error of a peer of uid 0 that lacks a right, why it has not the
+// rights of root and what to do; "" for every other peer.
+func (p *Peer) Root() string {
+	if p.UID != 0 || p.NetAdmin {
+		return ""
+	}
+	return "; root has all rights if the aggregator sees that the process holds CAP_NET_ADMIN: " +
+		"run weft where the aggregator runs (kubectl exec POD -c aggregator -- /weft), or name uid 0 in the configuration"
 }
 
 // String returns the group, the executable and the first cgroup of a peer, for a

@@ -47,10 +47,10 @@ func TestAuthorization(t *testing.T) {
 		})
 		return got, err
 	}
-	for _, uid := range []uint32{0, 1000} {
-		c, err := call(from(access.Peer{PID: 7, UID: uid}))
+	for _, p := range []access.Peer{{PID: 7, NetAdmin: true}, {PID: 7, UID: 1000}} {
+		c, err := call(from(p))
 		if err != nil || c.PID != 7 || c.publisher == "" {
-			t.Errorf("uid %d: caller %+v, error %v", uid, c, err)
+			t.Errorf("peer %+v: caller %+v, error %v", p, c, err)
 		}
 	}
 	_, err := call(from(access.Peer{PID: 4711, UID: 1001}))
@@ -60,7 +60,7 @@ func TestAuthorization(t *testing.T) {
 	if _, err := call(context.Background()); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("no peer: %v", err)
 	}
-	named := metadata.NewIncomingContext(from(access.Peer{}), metadata.Pairs(PublisherKey, "policy"))
+	named := metadata.NewIncomingContext(from(access.Peer{NetAdmin: true}), metadata.Pairs(PublisherKey, "policy"))
 	if c, err := call(named); err != nil || c.publisher != "policy" {
 		t.Errorf("named: caller %+v, error %v", c, err)
 	}
@@ -72,7 +72,7 @@ func TestRequestThatDoesNotArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logBuffer
 		in := newInterceptor(&log, 0)
-		ctx, cancel := context.WithCancel(from(access.Peer{}))
+		ctx, cancel := context.WithCancel(from(access.Peer{NetAdmin: true}))
 		call := func(method string, receive bool) <-chan error {
 			ended := make(chan error, 1)
 			go func() {
@@ -115,7 +115,7 @@ func TestPanicIsInternal(t *testing.T) {
 		{FullMethod: "/weft.v1.Inspect/Watch", IsServerStream: true},
 	} {
 		log.Reset()
-		err := in.call(nil, fakeStream{ctx: from(access.Peer{})}, info, func(any, grpc.ServerStream) error { panic("boom") })
+		err := in.call(nil, fakeStream{ctx: from(access.Peer{NetAdmin: true})}, info, func(any, grpc.ServerStream) error { panic("boom") })
 		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
 			t.Errorf("%s: error %v, log %q", info.FullMethod, err, log.String())
 		}

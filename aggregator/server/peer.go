@@ -100,13 +100,14 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// inspect reads a peer's executable and cgroups from /proc. A pid names
-// another process once its own is gone, so the process has to be there still
+// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid
+// names another process once its own is gone, so the process has to be there still
 // when everything is read.
 //
 // Linux 6.5 has SO_PEERPIDFD, which is of the process that connected. Before
 // that a pid is all there is; should it have been reused between connect and
-// accept, by a process of the same user, that is taken for the peer.
+// accept, by a process of the same user, that is taken for the peer, also if
+// it has capabilities that the peer had not.
 func inspect(c net.Conn, p *access.Peer) error {
 	if p.PID <= 0 {
 		return errors.New("the process is in another PID namespace (run the aggregator in that of the node, hostPID in Kubernetes)")
@@ -119,12 +120,13 @@ func inspect(c net.Conn, p *access.Peer) error {
 	dir := "/proc/" + strconv.Itoa(int(p.PID))
 	exe, exeErr := executableOf(dir)
 	cgroup, cgroupErr := os.ReadFile(dir + "/cgroup") //nolint:gosec // of a number
+	admin, adminErr := netAdmin(p, dir)
 	if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("process %d is gone", p.PID)
 	}
-	p.Executable = exe
+	p.Executable, p.NetAdmin = exe, admin
 	p.Cgroups = cgroups(string(cgroup))
-	p.Unknown = errors.Join(exeErr, cgroupErr)
+	p.Unknown = errors.Join(exeErr, cgroupErr, adminErr)
 	return nil
 }
 

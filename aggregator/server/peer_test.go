@@ -41,7 +41,13 @@ func startPeer(t *testing.T, socket string, cred *syscall.Credential) (pid int, 
 	t.Helper()
 	// The binary is where another user may not look for it; the link leads
 	// there all the same.
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPeerProcess$")
+	return connectPeer(t, socket, cred, "/proc/self/exe")
+}
+
+// connectPeer is startPeer with the command that starts the test binary.
+func connectPeer(t *testing.T, socket string, cred *syscall.Credential, command ...string) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command(command[0], append(command[1:], "-test.run=^TestPeerProcess$")...)
 	cmd.Env = append(os.Environ(), envPeer+"="+socket)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Pdeathsig: syscall.SIGKILL}

@@ -147,6 +147,6 @@ func (c caller) administrator(what string) error {
 	}
 	return &access.Refusal{
 		Limit: access.LimitAdmin, Publisher: c.publisher,
-		Text: fmt.Sprintf("publisher %s may not %s: that takes root, the aggregator's own user, or a publisher with admin: true", c.publisher, what),
+		Text: fmt.Sprintf("publisher %s may not %s: that takes root, the aggregator's own user, or a publisher with admin: true%s", c.publisher, what, c.Root()),
 	}
 }

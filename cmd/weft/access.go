@@ -48,7 +48,8 @@ errors are reported, with their lines.
 
 With --as, list what a publisher may do, and which line of the file decides. Name a
 publisher, or describe a process: uid:NUMBER, and if the file matches by them
-gid:NUMBER, executable:PATH and cgroup:PATH, joined by commas. With -f too, check
+gid:NUMBER, executable:PATH and cgroup:PATH, joined by commas. uid:0 is root with
+CAP_NET_ADMIN: name the publisher of a root without it. With -f too, check
 whether a .nft file of that publisher would be admitted. It is checked as if it were
 the publisher's only fragment. What it refers to must be in the file. No daemon is
 asked, so it is not known what other publishers declare: the parts of tables that they

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -35,8 +36,8 @@ type program struct {
 const patience = 30 * time.Second
 
 // newDaemon is `weft run` as a process of its own, or the aggregator and the
-// frontend as the DaemonSet starts them: with the arguments of the manifest and
-// the capabilities that it gives, and not one more.
+// frontend as the DaemonSet starts them: with the arguments of the manifest, the
+// users and the capabilities that it gives, and not one more.
 func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	dir := filepath.Join(runDir, n.Name())
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
@@ -55,10 +56,13 @@ func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := shareWithFrontends(dir, kubeconfig); err != nil {
+		return nil, fmt.Errorf("make files of %s: %w", n.Name(), err)
+	}
 	replace := strings.NewReplacer(
-		"/run/weft", dir, "/var/lib/weft", filepath.Join(dir, "state"), "$(NODE_NAME)", n.Name())
+		"/etc/weft", dir, "/run/weft", dir, "/var/lib/weft", filepath.Join(dir, "state"), "$(NODE_NAME)", n.Name())
 	for _, c := range set.Spec.Template.Spec.Containers {
-		argv := append(confine(&c), binary("weft"))
+		argv := append(confine(&c, set.Spec.Template.Spec.SecurityContext), binary("weft"))
 		for _, a := range c.Args {
 			argv = append(argv, replace.Replace(a))
 		}
@@ -71,15 +75,42 @@ func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	return d, nil
 }
 
-// confine is the command that runs another with the container's capabilities.
-func confine(c *corev1.Container) []string {
-	set := "-all"
-	if s := c.SecurityContext; s != nil && s.Capabilities != nil {
-		for _, added := range s.Capabilities.Add {
-			set += ",+" + strings.ToLower(string(added))
+// shareWithFrontends writes the configuration of the manifest to dir, and has the users of the frontends
+// enter it, make their sockets in the one beside it, and read the kubeconfig.
+func shareWithFrontends(dir, kubeconfig string) error {
+	objects, err := manifests("split/weft.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if text, ok, err := unstructured.NestedString(o.Object, "data", "config.yaml"); ok || err != nil {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600))
+			services := dir + "-services"
+			return errors.Join(err, os.Chmod(runDir, 0o755), os.Chmod(dir, 0o755), os.Chmod(kubeconfig, 0o644), //nolint:gosec // for the time of the test
+				os.MkdirAll(services, 0o755), os.Chmod(services, 0o777)) //nolint:gosec // as an emptyDir
 		}
 	}
-	return []string{"setpriv", "--no-new-privs", "--bounding-set", set, "--inh-caps", "-all"}
+	return errors.New("split/weft.yaml has no configuration")
+}
+
+// confine is the command that runs another with the container's user, groups and capabilities.
+func confine(c *corev1.Container, pod *corev1.PodSecurityContext) []string {
+	set := "-all"
+	uid, gid := *pod.RunAsUser, *pod.RunAsGroup
+	if s := c.SecurityContext; s != nil {
+		if s.RunAsUser != nil {
+			uid, gid = *s.RunAsUser, *s.RunAsGroup
+		}
+		if s.Capabilities != nil {
+			for _, added := range s.Capabilities.Add {
+				set += ",+" + strings.ToLower(string(added))
+			}
+		}
+	}
+	return []string{
+		"setpriv", "--no-new-privs", "--reuid", fmt.Sprint(uid), "--regid", fmt.Sprint(gid), "--groups", fmt.Sprint(pod.SupplementalGroups[0]),
+		"--bounding-set", set, "--inh-caps", "-all",
+	}
 }
 
 // daemonSet reads the one in a file of deploy/kubernetes.

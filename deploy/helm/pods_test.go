@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // kernel is what a container that programs the kernel has, and no other.
@@ -19,11 +20,13 @@ var rights = map[string]struct { //nolint:gochecknoglobals // a table
 	capabilities []corev1.Capability
 	// token: it has the credentials of the API.
 	token bool
+	// user is its own, 0 for that of the pod.
+	user int64
 }{
-	"aggregator": {kernel, false},
-	"services":   {nil, true},
-	"policy":     {nil, true},
-	"weft":       {kernel, true},
+	"aggregator": {kernel, false, 0},
+	"services":   {nil, true, 64501},
+	"policy":     {nil, true, 64502},
+	"weft":       {kernel, true, 0},
 }
 
 // TestPods has what must hold for the pods of every variant.
@@ -164,11 +167,14 @@ func checkContainer(t *testing.T, c *corev1.Container) {
 		t.Errorf("container %s: its rights are in no table", c.Name)
 	}
 	s := c.SecurityContext
-	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Privileged != nil || s.ProcMount != nil || s.RunAsUser != nil {
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Privileged != nil || s.ProcMount != nil {
 		t.Errorf("container %s: %+v", c.Name, s)
 	}
 	if !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(s.Capabilities.Add, want.capabilities) {
 		t.Errorf("container %s: capabilities %v, want %v", c.Name, s.Capabilities, want.capabilities)
+	}
+	if user := value(s.RunAsUser); user != want.user || user != 0 && value(s.RunAsGroup) != 64500 {
+		t.Errorf("container %s: user %d of group %d, want user %d of group 64500", c.Name, user, value(s.RunAsGroup), want.user)
 	}
 	token := false
 	for _, m := range c.VolumeMounts {
@@ -184,6 +190,64 @@ func checkContainer(t *testing.T, c *corev1.Container) {
 	}
 	if token != want.token {
 		t.Errorf("container %s: API credentials %t", c.Name, token)
+	}
+}
+
+// value returns what p points to, 0 for nil.
+func value(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// TestConfiguration has the frontends in the configuration of split mode, beside other publishers and unless it names them.
+func TestConfiguration(t *testing.T) {
+	publisher := func(name string, uid int) map[string]any {
+		return map[string]any{"name": name, "match": map[string]any{"uid": uid}}
+	}
+	for _, tt := range []struct {
+		mode string
+		nri  bool
+		own  []any
+		want []string
+	}{
+		{"split", false, nil, []string{"services 64501", "policy 64502"}},
+		{"split", true, []any{publisher("services", 1), publisher("a", 2)}, []string{"policy 0", "services 1", "a 2"}},
+		{"single", false, []any{publisher("a", 2)}, []string{"a 2"}},
+	} {
+		configuration := map[string]any{}
+		if tt.own != nil {
+			configuration["publishers"] = tt.own
+		}
+		files, err := Render(map[string]any{
+			"mode": tt.mode, "apiServer": map[string]any{"host": "192.0.2.10"}, "networkPolicy": map[string]any{"enabled": true, "nri": tt.nri}, "configuration": configuration,
+		}, engine.Engine{Strict: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have []string
+		for _, o := range objects(t, files[WeftFile]) {
+			m, ok := o.(*corev1.ConfigMap)
+			if !ok || m.Name != "weft-publishers" {
+				continue
+			}
+			var c struct {
+				Publishers []struct {
+					Name  string
+					Match struct{ UID int }
+				}
+			}
+			if err := yaml.Unmarshal([]byte(m.Data["config.yaml"]), &c); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range c.Publishers {
+				have = append(have, fmt.Sprintf("%s %d", p.Name, p.Match.UID))
+			}
+		}
+		if !slices.Equal(have, tt.want) {
+			t.Errorf("mode %s: publishers %q, want %q", tt.mode, have, tt.want)
+		}
 	}
 }
 

@@ -65,6 +65,10 @@ func (k Kind) files() []fileRule {
 			fileRule{"/etc/weft/{,**}", "r", ""},
 			// Of the processes that publish: what a configuration matches.
 			fileRule{"/proc/[0-9]*/cgroup", "r", ""},
+			// Of root: whether it has CAP_NET_ADMIN, and in which user namespace.
+			fileRule{"/proc/[0-9]*/status", "r", ""},
+			fileRule{"/proc/[0-9]*/uid_map", "r", "of a process with more capabilities"},
+			fileRule{process + "uid_map", "r", "likewise"},
 			fileRule{"/proc/sys/kernel/random/boot_id", "r", ""},
 			// What weft doctor and weft explain look at.
 			fileRule{"/proc/", "r", ""},

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,9 @@ func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, 
 	}
 	if s := c.SecurityContext; s.Privileged != nil && *s.Privileged {
 		opts = append(opts, oci.WithAllCurrentCapabilities, oci.WithMaskedPaths(nil), oci.WithReadonlyPaths(nil), oci.WithWriteableSysfs)
+	}
+	if s := c.SecurityContext; s.RunAsUser != nil {
+		opts = append(opts, oci.WithUIDGID(uint32(*s.RunAsUser), uint32(*s.RunAsGroup))) //nolint:gosec // ids
 	}
 	for _, g := range pod.SecurityContext.SupplementalGroups {
 		opts = append(opts, oci.WithAppendAdditionalGroups(fmt.Sprint(g)))
@@ -211,6 +215,17 @@ func (c *container) exec(t *testing.T, codes []int, args ...string) string {
 		t.Errorf("weft %s in container %s: %v\n%s", strings.Join(args, " "), c.spec.Name, err, out)
 	}
 	return string(out)
+}
+
+// pid returns the process of weft, in the PID namespace of the node.
+func (c *container) pid(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "state", c.id).Output() //nolint:gosec // of the test
+	var state struct{ Pid int }
+	if err = errors.Join(err, json.Unmarshal(out, &state)); err != nil {
+		t.Fatalf("state of container %s: %v", c.spec.Name, err)
+	}
+	return strconv.Itoa(state.Pid)
 }
 
 // log returns the end of what weft has logged.

@@ -26,7 +26,7 @@ const (
 func TestInitContainer(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) {
 		for _, mode := range []string{"split", "single"} {
-			spec := rendered(t, values(mode))
+			spec, _ := rendered(t, values(mode))
 			if len(spec.InitContainers) != 1 {
 				t.Fatalf("%d init containers", len(spec.InitContainers))
 			}

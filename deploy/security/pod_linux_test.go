@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -42,20 +43,27 @@ type pod struct {
 	containers map[string]*container
 	volumes    map[string]string
 	api        *apitest.Server
+	// configuration is the file of the aggregator, as the chart has it.
+	configuration string
 }
 
 // newPod renders the chart, and makes its containers. confine limits a container by its name.
 func newPod(t *testing.T, program, runtime, trace string, values map[string]any, confine func(name string) oci.SpecOpts) *pod {
 	t.Helper()
-	spec := rendered(t, values)
+	spec, configuration := rendered(t, values)
 	dir := t.TempDir()
-	p := &pod{containers: make(map[string]*container), volumes: make(map[string]string)}
+	p := &pod{containers: make(map[string]*container), volumes: make(map[string]string), configuration: configuration}
 	for _, v := range spec.Volumes {
 		p.volumes[v.Name] = filepath.Join(dir, "volumes", v.Name)
-		if err := os.MkdirAll(p.volumes[v.Name], 0o755); err != nil { //nolint:gosec // as the kubelet does
+		mode := os.FileMode(0o755)
+		if v.EmptyDir != nil {
+			mode = 0o777
+		}
+		if err := errors.Join(os.MkdirAll(p.volumes[v.Name], mode), os.Chmod(p.volumes[v.Name], mode)); err != nil { // as the kubelet does
 			t.Fatal(err)
 		}
 	}
+	put(t, p.volumes["publishers"], "config.yaml", configuration)
 	p.api = startAPI(t, p.volumes["api-access"])
 	for _, c := range spec.Containers {
 		made, err := newContainer(dir, program, spec, c, p.volumes, confine(c.Name))
@@ -74,8 +82,8 @@ func newPod(t *testing.T, program, runtime, trace string, values map[string]any,
 	return p
 }
 
-// rendered returns the pod of the chart.
-func rendered(t *testing.T, values map[string]any) *corev1.PodSpec {
+// rendered returns the pod of the chart, and the configuration of its publishers.
+func rendered(t *testing.T, values map[string]any) (spec *corev1.PodSpec, configuration string) {
 	t.Helper()
 	files, err := helm.Render(values, engine.Engine{Strict: true})
 	if err != nil {
@@ -83,13 +91,20 @@ func rendered(t *testing.T, values map[string]any) *corev1.PodSpec {
 	}
 	var set appsv1.DaemonSet
 	for _, doc := range strings.Split(string(files[helm.WeftFile]), "\n---\n") {
-		if strings.Contains(doc, "kind: DaemonSet") {
-			if err := yaml.UnmarshalStrict([]byte(doc), &set); err != nil {
-				t.Fatal(err)
-			}
+		var m corev1.ConfigMap
+		var err error
+		switch {
+		case strings.Contains(doc, "kind: DaemonSet"):
+			err = yaml.UnmarshalStrict([]byte(doc), &set)
+		case strings.Contains(doc, "name: weft-publishers"):
+			err = yaml.UnmarshalStrict([]byte(doc), &m)
+			configuration = m.Data["config.yaml"]
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	return &set.Spec.Template.Spec
+	return &set.Spec.Template.Spec, configuration
 }
 
 // startAPI starts an API server that speaks TLS, and writes a pod's credentials for it to dir.
@@ -123,7 +138,8 @@ func startAPI(t *testing.T, dir string) *apitest.Server {
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	next := filepath.Join(dir, "."+name)
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+	// The kubelet's default: the containers have users of their own.
+	if err := os.WriteFile(next, []byte(text), 0o644); err != nil { //nolint:gosec // see above
 		t.Fatal(err)
 	}
 	if err := os.Rename(next, filepath.Join(dir, name)); err != nil {

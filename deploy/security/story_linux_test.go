@@ -46,7 +46,6 @@ func publisher(name string) map[string]any {
 // story is what weft lives through in the pod: start, traffic, changes, every verb that an
 // operator enters in its containers, kill -9, an API server that goes and comes, and the end.
 func story(t *testing.T, p *pod) {
-	put(t, p.volumes["publishers"], "config.yaml", configuration("team-a"))
 	p.api.Set(objects(t)...)
 	p.api.Set(endpoints(first))
 	p.start(t)
@@ -55,7 +54,7 @@ func story(t *testing.T, p *pod) {
 	p.reaches(t, second)
 	p.pages(t)
 	p.verbs(t)
-	put(t, p.volumes["publishers"], "config.yaml", configuration("team-b"))
+	put(t, p.volumes["publishers"], "config.yaml", strings.ReplaceAll(p.configuration, "team-a", "team-b"))
 	within(t, "the configuration is read again", func() error {
 		if out := p.publisher().log(); !strings.Contains(out, "publishers") {
 			return errors.New(out)
@@ -315,9 +314,4 @@ func endpoints(address string) *discoveryv1.EndpointSlice {
 		Ports:       []discoveryv1.EndpointPort{{Name: &http, Protocol: &tcp, Port: &web}, {Name: &dns, Protocol: &udp, Port: &domain}},
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, NodeName: &node}},
 	}
-}
-
-// configuration is a file that admits one publisher.
-func configuration(name string) string {
-	return "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- {name: " + name + ", match: {uid: 4001}, allow: {tables: [{name: " + name + "}]}}\n"
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // unitLines returns the values of a setting of a unit, in their order.
@@ -78,6 +80,50 @@ func TestUnitSettings(t *testing.T) {
 			if have := one(setting); have != want {
 				t.Errorf("%s: %s=%s, want %s", unit, setting, have, want)
 			}
+		}
+		user := ""
+		if !kind.programsKernel() {
+			user = unit
+		}
+		if have := strings.Join(unitLines(t, path, "User"), " "); have != user || one("Group") != "weft" {
+			t.Errorf("%s: user %q, group %q: want %q and weft", unit, have, one("Group"), user)
+		}
+	}
+}
+
+// TestUnitPublishers: the units' configuration names the publishers that the chart names, with the same rights.
+func TestUnitPublishers(t *testing.T) {
+	_, chart := rendered(t, map[string]any{"apiServer": map[string]any{"host": apiHost}, "networkPolicy": map[string]any{"enabled": true}})
+	own, err := os.ReadFile("../systemd/publishers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publishers := func(text string) string {
+		var c struct{ Publishers []map[string]any }
+		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range c.Publishers {
+			if p["flows"] == false {
+				delete(p, "flows")
+			}
+		}
+		out, err := yaml.Marshal(c.Publishers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if have, want := publishers(string(own)), publishers(chart); have != want {
+		t.Errorf("../systemd/publishers.yaml has the publishers\n%swant\n%s", have, want)
+	}
+	users, err := os.ReadFile("../systemd/sysusers.d/weft.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"u weft-services 64501:64500 ", "u weft-policy   64502:64500 ", "g weft          64500\n"} {
+		if !strings.Contains(string(users), "\n"+line) {
+			t.Errorf("sysusers.d/weft.conf has no %q", line)
 		}
 	}
 }

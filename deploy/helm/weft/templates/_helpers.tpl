@@ -139,6 +139,12 @@ capabilities:
   # nftables and conntrack, and nothing else.
   add: [NET_ADMIN]
   {{- end }}
+{{- if hasKey . "uid" }}
+# A user of its own, which the configuration names. The group is the socket's, so that the
+# aggregator's container may ask it.
+runAsUser: {{ .uid }}
+runAsGroup: {{ include "weft.socketGroup" $.root }}
+{{- end }}
 {{- with .root.Values }}
 {{- if eq .seccomp.type "Localhost" }}
 # A file of the node: without it the container does not start.
@@ -153,4 +159,33 @@ appArmorProfile:
   localhostProfile: {{ eq $.name "weft" | ternary "weft" (printf "weft-%s" $.name) }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* The gid of the socket: all containers of the pod are members. Empty in mode "single" without one. */}}
+{{- define "weft.socketGroup" -}}
+{{- .Values.socketGroup | default (dig "socketGroup" (eq .Values.mode "split" | ternary 64500 "") .Values.configuration) }}
+{{- end }}
+
+{{/* The uid of the NetworkPolicy frontend: only root may connect to the runtime's NRI socket. */}}
+{{- define "weft.policyUID" -}}{{ .Values.networkPolicy.nri | ternary 0 64502 }}{{- end }}
+
+{{/* The configuration: in split mode also the frontends, each with what it uses, unless configuration names them. */}}
+{{- define "weft.configuration" -}}
+{{- $c := deepCopy .Values.configuration }}
+{{- if eq .Values.mode "split" }}
+{{- $own := list (dict "name" "services" "match" (dict "uid" 64501) "system" true "flows" .Values.serviceMetrics.activeConnections "allow" (dict
+  "tables" (list (dict "name" "weft")) "families" (list "ip" "ip6") "hooks" (list "prerouting" "input" "forward" "output" "postrouting") "nat" true "masqueradeMark" true)) }}
+{{- if .Values.networkPolicy.enabled }}
+{{- $own = append $own (dict "name" "policy" "match" (dict "uid" (include "weft.policyUID" . | int)) "system" true "flows" true "allow" (dict
+  "tables" (list (dict "name" "weft-policy")) "families" (list "ip" "ip6" "bridge") "hooks" (list "prerouting" "input" "forward" "output"))) }}
+{{- end }}
+{{- $given := dig "publishers" list $c }}
+{{- $names := list }}
+{{- range $given }}{{ $names = append $names .name }}{{ end }}
+{{- $all := list }}
+{{- range $own }}{{ if not (has .name $names) }}{{ $all = append $all . }}{{ end }}{{ end }}
+{{- $_ := set $c "publishers" (concat $all $given) }}
+{{- $c = merge $c (dict "apiVersion" "weft.dev/v1alpha1" "kind" "Configuration" "socketGroup" (include "weft.socketGroup" . | int)) }}
+{{- end }}
+{{- with $c }}{{ toYaml . }}{{ end }}
 {{- end }}
