@@ -39,6 +39,25 @@ type answer struct {
 
 const thirdRules = "table inet third { set members { type ipv4_addr; }; chain input { type filter hook input priority 10; ip saddr @members drop; }; }"
 
+// The configurations that name the third publisher: a DaemonSet's aggregator, in a PID namespace of its own, does not
+// see that it is root with CAP_NET_ADMIN. The earlier aggregator does not know all fields of the chart's.
+const (
+	kind             = "    kind: Configuration\n"
+	thirdPublisher   = "    publishers:\n    - {name: third, match: {uid: 0}, allow: {families: [inet], hooks: [input]}}\n"
+	earlierFrontends = "    - {name: services, match: {uid: 64501}, allow: {tables: [{name: weft}], nat: true}}\n    socketGroup: 64500\n"
+)
+
+// withThird returns manifests in whose configuration the third publisher is.
+func withThird(manifests string, aggregator version) string {
+	before, rest, _ := strings.Cut(manifests, kind)
+	own, after, _ := strings.Cut(rest, "---\n")
+	own = strings.TrimPrefix(own, "    publishers:\n")
+	if aggregator == old {
+		own = earlierFrontends
+	}
+	return before + kind + thirdPublisher + own + "---\n" + after
+}
+
 // startThird starts one on a node, with the socket of its weft. It ends with stop.
 func startThird(n *lab.Node, log string, enter []string, socket string) (*third, error) {
 	argv := append(enter, program("weft-earlier"), "publish", "--stdin", "--publisher", "third", "--lifetime", "sticky", "--socket", socket)

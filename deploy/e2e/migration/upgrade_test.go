@@ -159,6 +159,9 @@ func (u *upgrade) rolls(mode string, aggregator, frontend version) func(context.
 			images += "- name: services\n" + strings.ReplaceAll(after, manifestImage, "example/"+string(frontend))
 		}
 		file := filepath.Join(runDir, "images.yaml")
+		if v == this {
+			images = withThird(images, aggregator)
+		}
 		if err := os.WriteFile(file, []byte(images), 0o600); err != nil {
 			return fmt.Errorf("write manifest: %w", err)
 		}

@@ -171,7 +171,7 @@ appArmorProfile:
 
 {{/* The configuration: in split mode also the frontends, each with what it uses, unless configuration names them. */}}
 {{- define "weft.configuration" -}}
-{{- $c := deepCopy .Values.configuration }}
+{{- $c := merge (deepCopy .Values.configuration) (dict "apiVersion" "weft.dev/v1alpha1" "kind" "Configuration") }}
 {{- if eq .Values.mode "split" }}
 {{- $own := list (dict "name" "services" "match" (dict "uid" 64501) "system" true "flows" .Values.serviceMetrics.activeConnections "allow" (dict
   "tables" (list (dict "name" "weft")) "families" (list "ip" "ip6") "hooks" (list "prerouting" "input" "forward" "output" "postrouting") "nat" true "masqueradeMark" true)) }}
@@ -185,7 +185,7 @@ appArmorProfile:
 {{- $all := list }}
 {{- range $own }}{{ if not (has .name $names) }}{{ $all = append $all . }}{{ end }}{{ end }}
 {{- $_ := set $c "publishers" (concat $all $given) }}
-{{- $c = merge $c (dict "apiVersion" "weft.dev/v1alpha1" "kind" "Configuration" "socketGroup" (include "weft.socketGroup" . | int)) }}
+{{- $c = merge $c (dict "socketGroup" (include "weft.socketGroup" . | int)) }}
 {{- end }}
-{{- with $c }}{{ toYaml . }}{{ end }}
+{{- toYaml $c }}
 {{- end }}
