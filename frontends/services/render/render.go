@@ -51,6 +51,8 @@ type table struct {
 	hooks onDemand[role]
 	// affinityMaps is the number of maps of session affinity.
 	affinityMaps int
+	// sources is the number of elements of source ranges.
+	sources int
 	// idleChains are the names of chains of session affinity without a use, which are
 	// empty.
 	idleChains map[string]struct{}

@@ -40,6 +40,8 @@ type bundle struct {
 	pieces []*piece
 	// rank is the size of the smallest of the Services.
 	rank, size int
+	// large is true if the ports before leave first.
+	large bool
 }
 
 // maxBundle is the largest size of ports that hand listeners over to each other in one update:
@@ -64,8 +66,8 @@ func (r *Renderer) divideWithin(all []change, most, largest int) (now, later []c
 	if total <= most {
 		return all, nil
 	}
-	for n, b := range r.bundles(divisions) {
-		if n == 0 && len(b.pieces) > 1 && b.size > max(most, largest) && r.leave(b, most) {
+	for n, b := range r.bundles(divisions, max(most, largest)) {
+		if n == 0 && b.large && r.leave(b, most) {
 			break
 		}
 		if most -= b.size; n > 0 && most < 0 {
@@ -108,7 +110,7 @@ func (r *Renderer) divide(c change) *division {
 		}
 		if order <= 0 {
 			p.was, was = &was[0], was[1:]
-			p.size += r.portSize(d.was, p.was, true)
+			p.size += r.leaveSize(d.was, p.was)
 		}
 		if order >= 0 {
 			p.is, is = &is[0], is[1:]
@@ -129,11 +131,13 @@ func alike(a, b *model.Service) bool {
 			return false
 		}
 	}
-	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
+	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
+		model.EqualPrefixes(&a.SourceRanges, &b.SourceRanges)
 }
 
-// bundles returns the pieces that change, those of the smallest Services first.
-func (r *Renderer) bundles(divisions []*division) []*bundle {
+// bundles returns the pieces that change, those of the smallest Services first. Those that hand
+// listeners over and are larger than a size come last: others do not wait until they have left.
+func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
 	for _, d := range divisions {
@@ -168,7 +172,10 @@ func (r *Renderer) bundles(divisions []*division) []*bundle {
 	out = slices.DeleteFunc(out, func(b *bundle) bool {
 		return b.pieces == nil || len(b.pieces) == 1 && b.pieces[0].was == nil && !b.pieces[0].of.alike
 	})
-	slices.SortStableFunc(out, func(a, b *bundle) int { return cmp.Compare(a.rank, b.rank) })
+	for _, b := range out {
+		b.large = len(b.pieces) > 1 && b.size > largest
+	}
+	slices.SortStableFunc(out, func(a, b *bundle) int { return cmp.Or(index(a.large)-index(b.large), cmp.Compare(a.rank, b.rank)) })
 	return out
 }
 
@@ -194,7 +201,7 @@ func (r *Renderer) leave(b *bundle, most int) (some bool) {
 			continue
 		}
 		p.left, some = true, true
-		most -= r.portSize(p.of.was, p.was, true)
+		most -= r.leaveSize(p.of.was, p.was)
 	}
 	return some
 }

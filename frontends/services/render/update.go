@@ -238,6 +238,7 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looke
 
 // countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
+	t.sources += by * len(f.sources)
 	for r, v := range f.verdicts {
 		switch v.to {
 		case pick:
