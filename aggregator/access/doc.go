@@ -112,8 +112,6 @@
 //	                   first condition, with the chains that rules without a condition
 //	                   jump to. About 1,000 rules in a base chain reach the default of
 //	                   20 microseconds
-//	  rulesPerPacket   as many times 25 for both of these: the name of a limit that
-//	                   counted rules instead of their time. It excludes them
 //
 // For reading there are limits that cannot be configured: a publisher may have 8 calls open
 // that read, and gets 2 MiB of answers a second (see aggregator/server/reads.go).

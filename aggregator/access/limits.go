@@ -33,10 +33,6 @@ const (
 	// first, and 500 rules of a base chain the second.
 	DefaultPacket      = 500_000
 	DefaultEveryPacket = 20_000
-	// rulesPerPacket is the name of a limit that counted rules, before their time was known. A
-	// rule of it is ruleTime nanoseconds of the two limits in its place.
-	rulesPerPacket = "rulesPerPacket"
-	ruleTime       = 25
 )
 
 // The limits that no configuration changes. They hold for publishers that are not

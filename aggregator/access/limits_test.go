@@ -59,24 +59,6 @@ func TestFixedLimits(t *testing.T) {
 	}
 }
 
-// TestRulesPerPacket reads the limit that was a number of rules.
-func TestRulesPerPacket(t *testing.T) {
-	p := mustParse(t, `defaults: {limits: {rulesPerPacket: 100}}
-publishers:
-- {name: cni, match: {uid: 1}}
-- {name: big, match: {uid: 2}, limits: {packetNanoseconds: 7}}
-`)
-	for name, want := range map[string][2]int{"cni": {2500, 2500}, "big": {7, 2500}} {
-		if most := p.Publisher(name).Limits.Most; most[LimitPacket] != want[0] || most[LimitEveryPacket] != want[1] {
-			t.Errorf("publisher %s: %d and %d ns, want %v", name, most[LimitPacket], most[LimitEveryPacket], want)
-		}
-	}
-	_, err := Parse("weft.yaml", []byte(head+"publishers: [{name: cni, match: {uid: 1}, limits: {rulesPerPacket: 100, packetNanoseconds: 7}}]"), names)
-	if want := "packetNanoseconds is there too, and takes its place: remove rulesPerPacket"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
-	}
-}
-
 // TestReads has the refusal of reads.
 func TestReads(t *testing.T) {
 	p := mustParse(t, "publishers: [{name: cni, match: {uid: 1}}]")

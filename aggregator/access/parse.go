@@ -263,19 +263,8 @@ func (p *parser) limits(l *Limits, lines map[string]int) field {
 				}
 			}
 		}
-		// Before, rules were counted instead of their time.
-		var rules int
-		fields[rulesPerPacket] = into(&rules, count)
-		given := p.mapping(path, n, fields)
-		for name, line := range given {
+		for name, line := range p.mapping(path, n, fields) {
 			lines["limits."+name] = line
-		}
-		for _, limit := range []Limit{LimitPacket, LimitEveryPacket} {
-			if rules > 0 && given[string(limit)] > 0 {
-				p.Add(given[rulesPerPacket], path+"."+rulesPerPacket, "%s is there too, and takes its place: remove %s", limit, rulesPerPacket)
-			} else if rules > 0 {
-				l.Most[limit], lines["limits."+string(limit)] = min(ruleTime*rules, math.MaxInt32), given[rulesPerPacket]
-			}
 		}
 	}
 }

@@ -138,33 +138,6 @@ func TestNoDatabase(t *testing.T) {
 	}
 }
 
-// TestFormerFilesAreRenamed finds the files of versions before the database: they are renamed, named in the log and
-// counted, and the next start finds nothing to rename.
-func TestFormerFilesAreRenamed(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "durable", "p"), 0o700))
-	for _, name := range []string{"durable/p/f.pb", "flows.json", "record.json"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
-	}
-	w := watch(dir)
-	c, err := w.Load()
-	must(t, err)
-	if c.Trusted || len(c.Fragments)+len(c.Flows) > 0 {
-		t.Errorf("contents %+v", c)
-	}
-	for name, kind := range map[string]Kind{"record.json": KindRecord, "flows.json": KindFlows, "durable": KindDurable} {
-		path := filepath.Join(dir, name)
-		if log := w.log.String(); w.failed[kind] != 1 || !strings.Contains(log, errFormer.Error()) || !strings.Contains(log, "renamed to "+path+damagedSuffix) {
-			t.Errorf("%s: failures %v, log %s", name, w.failed, log)
-		}
-	}
-	must(t, w.Close())
-	if got := files(t, dir); got != "durable.damaged durable.damaged/p durable.damaged/p/f.pb flows.json.damaged record.json.damaged weft.db" {
-		t.Errorf("files %q", got)
-	}
-	load(t, dir)
-}
-
 // FuzzEntry reads arbitrary entries of a fragment: no panic.
 func FuzzEntry(f *testing.F) {
 	for _, e := range entriesOf(fragment("f", 2), false) {

@@ -158,8 +158,7 @@ func (d *Dir) Load() (*Contents, error) {
 	return c, nil
 }
 
-// read returns the content of the database. Without one it renames the files of versions
-// before the database.
+// read returns the content of the database.
 func (d *Dir) read() (*Contents, error) {
 	for _, outdated := range []bool{false, true} {
 		d.outdated = outdated
@@ -178,28 +177,8 @@ func (d *Dir) read() (*Contents, error) {
 		return c, nil
 	}
 	d.outdated = false
-	for _, f := range formerFiles {
-		path := filepath.Join(d.path, f.name)
-		if _, err := os.Lstat(path); err == nil {
-			d.moveDamaged(path, []damage{{f.kind, fmt.Errorf("%s: %w", path, errFormer)}})
-		}
-	}
 	return &Contents{}, nil
 }
-
-// formerFiles lists the files and the directory of versions of weft before the database.
-var formerFiles = []struct {
-	name string
-	kind Kind
-}{
-	{"record.json", KindRecord},
-	{"record.json.stale", KindRecord},
-	{"flows.json", KindFlows},
-	{"durable", KindDurable},
-}
-
-// errFormer means that a version of weft before the database wrote a file.
-var errFormer = errors.New("the file has the format of a weft before 7feed53, which this version does not read")
 
 // moveDamaged renames a file if it is damaged, and reports what is lost.
 func (d *Dir) moveDamaged(path string, damaged []damage) {

@@ -220,7 +220,7 @@ func TestManyHooks(t *testing.T) {
 
 // TestLongRules makes rules expensive instead of many.
 func TestLongRules(t *testing.T) {
-	h := newHost(t, options{config: strings.Replace(configuration, "limits: {rules: 10000", "limits: {rulesPerPacket: 2000, rules: 10000", 1)})
+	h := newHost(t, options{config: strings.Replace(configuration, "limits: {rules: 10000", "limits: {packetNanoseconds: 50000, everyPacketNanoseconds: 50000, rules: 10000", 1)})
 	h.attack(func(h *host) {
 		rule := strings.Repeat("meta mark and 0x1 == 0 ", 40) + "\n"
 		text := "table ip big {\nchain in { type filter hook input priority 0;\n" + strings.Repeat(rule, 300) + "}\n}\n"
