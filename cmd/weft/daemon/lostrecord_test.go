@@ -30,13 +30,30 @@ type lostNode struct {
 	t      *testing.T
 	dir    string
 	state  string
-	kernel *aggregatortest.Kernel
+	kernel lostKernel
 }
+
+// lostKernel is the kernel of a node.
+type lostKernel interface {
+	// open returns the connection of an aggregator, and what closes it.
+	open(t *testing.T) (k aggregator.Kernel, done func())
+	// blocks returns the tables, with each chain and set: two spaces before its name, and four before
+	// each line in it.
+	blocks(t *testing.T) string
+}
+
+type fakeKernel struct{ *aggregatortest.Kernel }
+
+func newFakeKernel(*testing.T) lostKernel { return fakeKernel{&aggregatortest.Kernel{}} }
+
+func (k fakeKernel) open(*testing.T) (aggregator.Kernel, func()) { return k.Kernel, func() {} }
+func (k fakeKernel) blocks(*testing.T) string                    { return k.String() }
 
 // start starts the aggregator and both frontends, and returns what ends them.
 func (n *lostNode) start() (stop func()) {
 	n.t.Helper()
-	agg := aggregatortest.Start(n.t, aggregatortest.Config{Config: aggregator.Config{Kernel: n.kernel, StateDir: n.state, OwnTables: ownTables}})
+	kernel, done := n.kernel.open(n.t)
+	agg := aggregatortest.Start(n.t, aggregatortest.Config{Config: aggregator.Config{Kernel: kernel, StateDir: n.state, OwnTables: ownTables}})
 	src, err := source.NewManifests(n.dir, nil)
 	if err != nil {
 		n.t.Fatal(err)
@@ -62,6 +79,7 @@ func (n *lostNode) start() (stop func()) {
 		if err := agg.Stop(); err != nil {
 			n.t.Error(err)
 		}
+		done()
 	}
 }
 
@@ -101,7 +119,7 @@ func (n *lostNode) change(random *rand.Rand) {
 func (n *lostNode) tables() string {
 	var out []string
 	skip := false
-	for line := range strings.Lines(n.kernel.String()) {
+	for line := range strings.Lines(n.kernel.blocks(n.t)) {
 		if !strings.HasPrefix(line, "    ") {
 			name := strings.TrimSpace(line)
 			skip = strings.HasPrefix(name, "chain forward") || name == "chain input" || name == "set recheck"
@@ -145,10 +163,12 @@ func (n *lostNode) spoil(how int, old string, random *rand.Rand) {
 // old one or a part of it, and changes the objects. After the restart its tables are those of a node on which weft never ran. A
 // figure:
 //
-//	go test ./cmd/weft/daemon -run TestLostRecord -v -lost.rounds 100 -timeout 0
-func TestLostRecord(t *testing.T) {
+//	.ci/netadmin go test ./cmd/weft/daemon -run TestLostRecord -v -lost.rounds 100 -timeout 0
+func TestLostRecord(t *testing.T) { testLostRecord(t, newFakeKernel) }
+
+func testLostRecord(t *testing.T, newKernel func(*testing.T) lostKernel) {
 	random := rand.New(rand.NewPCG(*lostSeed, 0))
-	n := &lostNode{t: t, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "state"), kernel: &aggregatortest.Kernel{}}
+	n := &lostNode{t: t, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "state"), kernel: newKernel(t)}
 	for round := range *lostRounds {
 		n.change(random)
 		stop := n.start()
@@ -165,7 +185,7 @@ func TestLostRecord(t *testing.T) {
 		n.spoil(round%3, old, random)
 		n.change(random)
 
-		fresh := &lostNode{t: t, dir: n.dir, state: t.TempDir(), kernel: &aggregatortest.Kernel{}}
+		fresh := &lostNode{t: t, dir: n.dir, state: t.TempDir(), kernel: newKernel(t)}
 		stopFresh := fresh.start()
 		stop = n.start()
 		deadline := time.Now().Add(aggregatortest.Wait)

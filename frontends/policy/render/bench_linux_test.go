@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/nft/nfttest"
@@ -113,15 +114,21 @@ const tracking = "table ip tracking {\n\tchain nat {\n\t\ttype nat hook prerouti
 // more is better: of-no-policies is that to a node that only tracks connections.
 //
 //	policies           the connection is not rechecked, and no other is
+//	interfaces         the same, and the interfaces of both pods are known
 //	recheck-elsewhere  connections of other pods are rechecked
 //	rechecked          the connection is rechecked: every packet is judged
 //	all-rechecked      all connections are
 //	same               no policies either: what differs is noise
 func BenchmarkRoundTrip(b *testing.B) {
-	names := []string{"no-policies", "same", "policies", "recheck-elsewhere", "rechecked", "all-rechecked"}
+	names := []string{"no-policies", "same", "policies", "interfaces", "recheck-elsewhere", "rechecked", "all-rechecked"}
 	rules := []string{
 		tracking, tracking,
 		tracking + laneRules(b, func(*fixture) {}),
+		tracking + laneRules(b, func(f *fixture) {
+			for i := 1; i <= 2; i++ {
+				f.pods[types.UID(fmt.Sprintf("lab/%d", i))].Link.Name = fmt.Sprintf("pod%d", i)
+			}
+		}),
 		tracking + laneRules(b, func(f *fixture) { f.narrowed = addresses("10.244.9.9") }),
 		tracking + laneRules(b, func(f *fixture) { f.narrowed = addresses("10.244.1.2") }),
 		tracking + laneRules(b, func(f *fixture) { f.narrowed = addresses(many(maxRechecked + 1)...) }),
