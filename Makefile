@@ -9,7 +9,7 @@ TAGS      := grpcnotrace
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 # The race detector needs a C compiler; without one the tests run without it.
 RACE      := $(if $(shell command -v gcc || command -v clang),-race)
-TESTFLAGS ?= -count=1 -shuffle=on -timeout=15m
+TESTFLAGS ?= -count=1 -shuffle=on -timeout=40m
 # Packages that start no goroutine: they are tested without the race detector, five times as fast. What uses
 # them in several goroutines is tested with it.
 PURE      := $(GO) list ./nft/... ./aggregator/desired ./frontends/policy/model ./frontends/policy/render ./frontends/policy/policytest ./frontends/services/model ./frontends/services/render | grep -v /nft/kernel

@@ -63,7 +63,7 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, e.ctx, 20*time.Second, "the API server has ClusterNetworkPolicies", func() error { return apply(e.ctx, e.cluster, false, policy...) })
+		within(t, e.ctx, 3*time.Minute, "the API server has ClusterNetworkPolicies", func() error { return apply(e.ctx, e.cluster, false, policy...) })
 	}
 	put("In")
 	for i, n := range e.lab.Nodes {
@@ -87,7 +87,7 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 	policies := d.Resource(schema.GroupVersionResource{Group: "policy.networking.k8s.io", Version: "v1alpha2", Resource: "clusternetworkpolicies"})
 	await := func(want string) (version string) {
 		t.Helper()
-		took := within(t, e.ctx, 40*time.Second, "the condition is "+want, func() error {
+		took := within(t, e.ctx, 3*time.Minute, "the condition is "+want, func() error {
 			o, err := policies.Get(e.ctx, "no-metadata", metav1.GetOptions{})
 			if err != nil {
 				return err

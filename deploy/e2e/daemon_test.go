@@ -33,7 +33,7 @@ type program struct {
 }
 
 // patience is how long weft may take to end after SIGTERM.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // newDaemon is `weft run` as a process of its own, or the aggregator and the
 // frontend as the DaemonSet starts them: with the arguments of the manifest, the

@@ -129,7 +129,7 @@ func faultAPIServer(t *testing.T, e *env) {
 	s.endpoints(t, "a", e.web[2:]...)
 	// The watch comes back with a backoff of client-go's, at most 30 s.
 	for _, c := range e.clients {
-		took := within(t, e.ctx, 40*time.Second, "a change after the restart reaches "+c.Name(), func() error {
+		took := within(t, e.ctx, 3*time.Minute, "a change after the restart reaches "+c.Name(), func() error {
 			return e.only(c, "tcp", s.vip(false, 80), 24, e.web[2:]...)
 		})
 		t.Logf("the change was seen from %s after %s", c.Name(), took.Round(time.Millisecond))

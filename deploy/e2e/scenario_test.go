@@ -173,7 +173,7 @@ func (e *env) run(t *testing.T, s scenario) result {
 
 // play runs one scenario in a namespace that it empties afterwards.
 func (e *env) play(t *testing.T, s scenario) {
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(s.limit, 4*time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(s.limit, 10*time.Minute))
 	defer cancel()
 	e.ctx = ctx
 	c := e.cluster.Client().CoreV1()

@@ -33,7 +33,7 @@ const metricsAddress = "127.0.0.1:10249"
 const inNamespace = "WEFT_MONITORING_NAMESPACE"
 
 // patience bounds the wait for a state.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // TestQueriesOnWeft runs every query on what the scraper of Prometheus reads from a real weft
 // with Services, policies, and a publisher that is refused. A metric that no weft has is an error.

@@ -36,7 +36,7 @@ const (
 )
 
 // patience bounds the wait for a state.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // pod is weft's pod on a node, in the network namespace of the test.
 type pod struct {

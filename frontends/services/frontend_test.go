@@ -121,7 +121,7 @@ func TestAggregatorComesAndGoes(t *testing.T) {
 	frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
 	await(t, "the source", func() bool { return frontend.Status().Synced })
 	f.Start(t)
-	await(t, "the first Service", func() bool { return f.served() == all(1) })
+	await(t, "the first Service and its answer", func() bool { return f.served() == all(1) && frontend.inForce() == nil })
 	f.Stop()
 	// Also while there is nothing to commit.
 	await(t, "the missing aggregator to be reported", func() bool {

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // newConfig returns the configuration of a cluster of stand-ins.
 func newConfig(t *testing.T, full bool) Config {

@@ -27,7 +27,7 @@ type daemon struct {
 }
 
 // patience is how long a program may take to end after SIGTERM.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // pause is the time between the end of a program and its next start.
 const pause = 100 * time.Millisecond

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // server is a running CoreDNS.
 type server struct {

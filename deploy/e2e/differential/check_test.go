@@ -124,7 +124,7 @@ type result struct {
 
 // play runs the checks of a group: each step of all of them at once.
 func (w *world) play(t *testing.T, g group) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for _, s := range w.sides() {
 		if err := s.run(ctx, w.kubeconfig, config{name: g.name, flags: g.flags}); err != nil {
@@ -243,7 +243,7 @@ func (s *side) await(ctx context.Context, to netip.AddrPort) error {
 		case <-ctx.Done():
 		}
 	}()
-	return within(ctx, 20*time.Second, func() error {
+	return within(ctx, 3*time.Minute, func() error {
 		_, err := s.actors["pod"].ask(ctx, "tcp", to, 300*time.Millisecond)
 		return err
 	})
@@ -332,7 +332,7 @@ func report(t *testing.T, results []result) {
 
 // clear deletes what a group wrote.
 func (w *world) clear(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	defer cancel()
 	services, err := w.client().CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

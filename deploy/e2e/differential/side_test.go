@@ -191,7 +191,7 @@ func (s *side) run(ctx context.Context, kubeconfig string, c config) error {
 		return err
 	}
 	// What it does before it has heard of its node ignores the node's zone.
-	return within(ctx, 20*time.Second, func() error {
+	return within(ctx, 3*time.Minute, func() error {
 		log, err := os.ReadFile(s.logFile(c))
 		if n := strings.Count(string(log), "Updated proxier node topology labels"); err == nil && n < 2 {
 			return fmt.Errorf("%s knows the zone of its node in %d of 2 families", s.name, n)

@@ -114,7 +114,7 @@ func (b *both) startWeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return within(ctx, 20*time.Second, func() error {
+	return within(ctx, 3*time.Minute, func() error {
 		if err := b.weft.Err(); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (b *both) startWeft(ctx context.Context) error {
 
 // takeOver goes from kube-proxy to weft and back.
 func (w *world) takeOver(t *testing.T, o takeover) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	b := &both{side: w.weft, w: w, o: o, healthz: "0.0.0.0:10256", metric: "127.0.0.1:10249"}
 	if o.overlap {
@@ -156,7 +156,7 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	step("start kube-proxy", b.startPeer("first"))
 	to, err := r.target(b.side, probe{proto: "tcp", family: 4}, "cluster:80")
 	step("find ClusterIP", err)
-	step("await kube-proxy", within(ctx, 20*time.Second, func() error {
+	step("await kube-proxy", within(ctx, 3*time.Minute, func() error {
 		_, err := b.actors["pod"].ask(ctx, "tcp", to, 300*time.Millisecond)
 		return errors.Join(err, b.peer.Err())
 	}))
@@ -197,7 +197,7 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 		step("traffic", traffic.more(ctx, 50))
 	}
 	step("start kube-proxy again", b.startPeer("again"))
-	step("await kube-proxy's rules", within(ctx, 20*time.Second, func() error {
+	step("await kube-proxy's rules", within(ctx, 3*time.Minute, func() error {
 		return errors.Join(b.peerRules(ctx), b.peer.Err())
 	}))
 	step("traffic", traffic.more(ctx, 250))

@@ -70,7 +70,7 @@ func (t *traffic) more(ctx context.Context, n int64) error {
 	for _, s := range t.streams {
 		before = append(before, s.asked.Load())
 	}
-	return within(ctx, 20*time.Second, func() error {
+	return within(ctx, 3*time.Minute, func() error {
 		for i, s := range t.streams {
 			if s.asked.Load() < before[i]+n {
 				return fmt.Errorf("stream %s stands still: %s", s.name, strings.Join(s.losses(), "; "))

@@ -88,7 +88,7 @@ func (e *end) serve(t *testing.T, addrs ...netip.Addr) {
 
 // The times that a connection gets: to be answered, and to be silent.
 const (
-	patience = 20 * time.Second
+	patience = 3 * time.Minute
 	silence  = time.Second
 )
 

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // client asks a runtime over its socket.
 type client struct {
