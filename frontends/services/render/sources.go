@@ -18,8 +18,8 @@ type sources string
 const noSources sources = "none"
 
 const (
-	// sourcesPrefix begins the names of chains that drop other sources, and limitedPrefix of those
-	// that precede the chain of a listener with source ranges.
+	// sourcesPrefix begins the names of chains that drop other sources, limitedPrefix the names of
+	// chains before that of a listener with source ranges.
 	sourcesPrefix = "sources-"
 	limitedPrefix = "limited-"
 )
