@@ -95,8 +95,8 @@ func changed(before, after map[string]string) []string {
 // an element.
 var onDemand = map[string][]string{
 	"filter-input":        {"no-endpoint-services", "no-endpoint-nodeports"},
-	"firewall-prerouting": {"firewalled"},
-	"firewall-output":     {"firewalled"},
+	"firewall-prerouting": {"source-ranges"},
+	"firewall-output":     {"source-ranges"},
 }
 
 // idleChains returns the prefixes of the keys of all chains that no rule and no element

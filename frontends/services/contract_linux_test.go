@@ -228,7 +228,7 @@ func TestManySourceRanges(t *testing.T) {
 	none := newService(1, "2")
 	p.put(t, none)
 	c.check(t, []flow{{"ext", "lb 1", "pod2"}, {"pod1", "lb 1", "pod2"}})
-	if list := c.node.Run(t, "nft", "list", "set", "ip", "weft", "allowed-sources"); strings.Contains(list, "elements") {
+	if list := c.node.Run(t, "nft", "list", "map", "ip", "weft", "source-ranges"); strings.Contains(list, "elements") {
 		t.Errorf("ranges of no use stay:\n%.500s", list)
 	}
 }

@@ -40,7 +40,7 @@ var causes = []cause{
 		why: "no Service has this ClusterIP", remedy: "Look the address up again: the Service was deleted or has another one",
 	},
 	{
-		table: services.Table, chain: "firewall", text: "@allowed-sources",
+		table: services.Table, chain: "sources-",
 		why: "the source is not in loadBalancerSourceRanges of {service}", remedy: "Add its CIDR there",
 	},
 	{

@@ -15,10 +15,11 @@ import (
 var shape = []*regexp.Regexp{
 	// Rules that drop or reject count by reason, and those that pick an endpoint count by listener.
 	regexp.MustCompile(`^delete rule ip6? weft (firewall|reject-chain|drop-chain|unserved|(nodeport-)?pick-\d+) handle \d+$`),
-	regexp.MustCompile(`^(add|insert) rule ip6? weft (firewall|reject-chain|drop-chain|unserved) .*(drop|reject)`),
+	regexp.MustCompile(`^(add|insert) rule ip6? weft (reject-chain|drop-chain|unserved) .*(drop|reject)`),
 	regexp.MustCompile(`^(add|insert) rule ip6? weft (nodeport-)?pick-\d+ .*@(service|nodeport)-connections$`),
-	// A listener from outside asks for the source ranges again.
-	regexp.MustCompile(`^(insert rule ip6? weft shortcut jump firewall|delete rule ip6? weft shortcut handle \d+)$`),
+	// Source ranges have a map of chains, where the earlier version has sets.
+	regexp.MustCompile(`^(add|insert) rule ip6? weft firewall .*@(source-ranges|firewalled)( |$)`),
+	regexp.MustCompile(`^(add map|add set|delete set) ip6? weft (source-ranges|firewalled|allowed-sources)( |$)`),
 	regexp.MustCompile(`^(create|add|delete) chain ip6? weft drop-chain`),
 	regexp.MustCompile(`^(create|add|delete) counter ip6? weft dropped-`),
 	regexp.MustCompile(`^(add|delete) (set|element) ip6? weft (service|nodeport)-connections`),

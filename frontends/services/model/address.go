@@ -50,8 +50,7 @@ func sortPrefixes(in []netip.Prefix) []netip.Prefix {
 	return slices.Clip(slices.Compact(in))
 }
 
-// EqualPrefixes reports whether both have the same prefixes in the same order.
-func EqualPrefixes(a, b *Prefixes) bool {
+func equalPrefixes(a, b *Prefixes) bool {
 	for f := range a {
 		if !slices.Equal(a[f], b[f]) {
 			return false

@@ -205,7 +205,7 @@ func (m *Model) Refresh() Changes {
 		m.stats.NodeChanges++
 	}
 	if m.cidrsDirty {
-		if now := m.serviceCIDRs(); !EqualPrefixes(&now, &m.reportedCIDRs) {
+		if now := m.serviceCIDRs(); !equalPrefixes(&now, &m.reportedCIDRs) {
 			out.ServiceCIDRs, m.reportedCIDRs = &now, now
 		}
 		m.cidrsDirty = false
@@ -286,7 +286,7 @@ func equalService(a, b *Service, work *uint64) bool {
 	}
 	return a.Name == b.Name && a.Created.Equal(b.Created) && a.ClusterIPs == b.ClusterIPs &&
 		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
-		EqualPrefixes(&a.SourceRanges, &b.SourceRanges) &&
+		equalPrefixes(&a.SourceRanges, &b.SourceRanges) &&
 		a.HealthCheckNodePort == b.HealthCheckNodePort && a.LocalReady == b.LocalReady &&
 		slices.EqualFunc(a.Ports, b.Ports, func(a, b Port) bool { return equalPort(&a, &b, work) })
 }

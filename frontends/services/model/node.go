@@ -105,6 +105,6 @@ func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
 }
 
 func equalNode(a, b Node) bool {
-	return a.Known == b.Known && a.Name == b.Name && a.Addresses == b.Addresses && EqualPrefixes(&a.PodCIDRs, &b.PodCIDRs) &&
+	return a.Known == b.Known && a.Name == b.Name && a.Addresses == b.Addresses && equalPrefixes(&a.PodCIDRs, &b.PodCIDRs) &&
 		a.Zone == b.Zone && a.Leaving == b.Leaving
 }

@@ -195,7 +195,7 @@ func (r *mirror) take(t *rapid.T, c Changes) {
 		r.node = *c.Node
 	}
 	if c.ServiceCIDRs != nil {
-		if EqualPrefixes(&r.cidrs, c.ServiceCIDRs) {
+		if equalPrefixes(&r.cidrs, c.ServiceCIDRs) {
 			t.Fatalf("the service CIDRs changed to what they were: %v", r.cidrs)
 		}
 		r.cidrs = *c.ServiceCIDRs

@@ -64,7 +64,7 @@ func equalExtras(a, b *extras) bool {
 		return a == b
 	}
 	return slices.Equal(a.external[IPv4], b.external[IPv4]) && slices.Equal(a.external[IPv6], b.external[IPv6]) &&
-		EqualPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
+		equalPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
 }
 
 // parseService returns nil for a Service without rules: a headless one, an ExternalName,

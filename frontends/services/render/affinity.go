@@ -211,8 +211,7 @@ func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
 	r.work += uint64(len(before) + len(after))
 	for _, c := range before {
 		if named(after, c.GetName()) == nil {
-			t.idleChains[c.GetName()] = struct{}{}
-			p.chain(chain(c.GetName()))
+			t.empty(p, c.GetName())
 		}
 	}
 	for _, c := range after {

@@ -40,9 +40,6 @@ const (
 	// slowerMaps is how many maps in a table make one more cost an element more: the kernel
 	// compares the names of all to find one.
 	slowerMaps = 16
-	// slowerRanges is how many elements of source ranges in a table make the removal of one cost an
-	// element more: the kernel compares it with those before it (nft_pipapo_remove).
-	slowerRanges = 32
 )
 
 // Size implements publish.Renderer: the listeners of a Service, and their endpoints.
@@ -60,22 +57,7 @@ func (r *Renderer) portSize(s *model.Service, p *model.Port, present bool) (n in
 		if s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0 {
 			n += affinityPortSize + index(present)*r.tables[f].affinityMaps/slowerMaps
 		}
-		n += (1+len(p.External[f]))*(1+p.Backends[f].Cluster.Len()) + limits(s, p, f)
+		n += (1 + len(p.External[f])) * (1 + p.Backends[f].Cluster.Len())
 	})
-	return n
-}
-
-// limits returns how many elements the source ranges of a port have.
-func limits(s *model.Service, p *model.Port, f model.Family) (n int) {
-	for _, e := range p.External[f] {
-		n += index(e.LoadBalancer) * len(s.SourceRanges[f])
-	}
-	return n
-}
-
-// leaveSize returns the size of a port that leaves.
-func (r *Renderer) leaveSize(s *model.Service, p *model.Port) int {
-	n := r.portSize(s, p, true)
-	r.eachFamily(s, p, func(p *model.Port, f model.Family) { n += limits(s, p, f) * r.tables[f].sources / slowerRanges })
 	return n
 }

@@ -138,22 +138,21 @@ func (b *builder) port(p *model.Port, f model.Family) {
 	if s.Affinity > 0 {
 		a = &affinity{family: f, protocol: p.Protocol, name: affinityName(s.Name, p), shape: shape{timeout: s.Affinity}}
 	}
-	from := len(b.out.listeners)
+	from, ranges := len(b.out.listeners), sourcesOf(s.SourceRanges[f], f)
 	listen(p, f, func(addr netip.Addr, number uint16, e *model.External) {
 		inside := e == nil && addr.IsValid()
 		w := want{backends: &p.Backends[f], inside: inside, local: !inside && s.ExternalLocal}
 		if inside && s.InternalLocal {
 			w.main = byLocal
 		}
-		var sources []netip.Prefix
-		if ranges := s.SourceRanges[f]; e != nil && e.LoadBalancer && ranges != nil {
-			// An empty list allows no source, and no list allows all.
-			sources = append([]netip.Prefix{}, prefixes(ranges, f)...)
+		var limits sources
+		if e != nil && e.LoadBalancer {
+			limits = ranges
 		}
 		b.wants = append(b.wants, w)
 		b.out.listeners = append(b.out.listeners, listener{
 			key:  listenerKey{addr: addr, port: number, protocol: p.Protocol, family: f},
-			port: p.Name, list: w.main, sources: sources, sticky: a,
+			port: p.Name, list: w.main, sources: limits, sticky: a,
 		})
 	})
 	if a != nil && len(b.out.listeners) > from {

@@ -26,7 +26,8 @@
 //	                  one of the slots from 1000000 on, whose endpoints are local
 //	nodeport-...      the same without an address in the keys
 //
-// With session affinity a chain of the port precedes a chain that picks: recall-...
+// With session affinity a chain of the port precedes a chain that picks: recall-... With source
+// ranges limited-ID-... precedes both, and drops what sources-ID does not let pass.
 //
 // # Policy Local
 //

@@ -170,9 +170,6 @@ func (t *table) before(cfg *Config, v verdict) (rules []string) {
 	switch v.way {
 	case direct, internal:
 	case masqueraded:
-		if v.nodePort == 0 {
-			rules = append(rules, checkAgain)
-		}
 		rules = append(rules, cfg.mark())
 	case kept:
 		// Traffic that need not keep to the policy Local goes to all endpoints.

@@ -39,7 +39,7 @@ const (
 	roleShortcut
 	// roleNoEndpoint decides about those that no other role handled.
 	roleNoEndpoint
-	// roleLimited means that there are source ranges.
+	// roleLimited drops sources that are not in the source ranges.
 	roleLimited
 	// roleRemember remembers where flows to it went.
 	roleRemember
@@ -52,7 +52,7 @@ const (
 // have no source ranges.
 var roleSets = [2][numRoles]set{
 	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleRemember: stickyServices,
-		roleLimited: firewalled, roleCounted: serviceConnections},
+		roleLimited: sourceRanges, roleCounted: serviceConnections},
 	{roleService: nodePorts, roleShortcut: nodePortShortcuts, roleNoEndpoint: noEndpointNodePorts, roleRemember: stickyNodePorts,
 		roleCounted: nodePortConnections},
 }
@@ -75,8 +75,8 @@ type listener struct {
 	// kept are the numbers of slots that got new flows, in main and in local.
 	total, active, kept int32
 	list                list
-	// sources may reach the listener, if it is limited.
-	sources []netip.Prefix
+	// sources may reach the listener.
+	sources sources
 	// sticky is nil without session affinity.
 	sticky *affinity
 }
@@ -138,7 +138,7 @@ func (f *listener) decide(inside, local, elsewhere bool) {
 		}
 		f.verdicts[roleService], f.verdicts[roleNoEndpoint] = verdict{to: shortcut, nodePort: nodePort}, verdict{to: dropped}
 	}
-	if f.sources != nil {
+	if f.sources != "" {
 		f.verdicts[roleLimited] = verdict{to: present}
 	}
 }

@@ -123,9 +123,7 @@ func (t *table) listenerOf(name, key string) (k listenerKey, ok bool) {
 	case s == clusterIPs:
 		a, err := netip.ParseAddr(key)
 		return addressKey(a), err == nil
-	case s == allowedSources:
-		k, ok = t.parseListener(parts[:len(parts)-1], true)
-	case s == firewalled || s == serviceConnections || d.isMap:
+	case s == serviceConnections || d.isMap:
 		k, ok = t.parseListener(parts, true)
 	default:
 		return k, false

@@ -51,10 +51,11 @@ type table struct {
 	hooks onDemand[role]
 	// affinityMaps is the number of maps of session affinity.
 	affinityMaps int
-	// sources is the number of elements of source ranges.
-	sources int
-	// idleChains are the names of chains of session affinity without a use, which are
-	// empty.
+	// sources and limited are the chains of source ranges.
+	sources uses[sources]
+	limited uses[limited]
+	// idleChains are the names of chains of source ranges and session affinity without a use, which
+	// are empty.
 	idleChains map[string]struct{}
 	// previous are the slots that an earlier process assigned.
 	previous map[listenerKey]*previousSlots
@@ -88,6 +89,7 @@ func New(cfg Config) (*Renderer, error) {
 			family: f, names: families[f],
 			clusterIPs: newUses(netip.Addr.Compare), hairpins: newUses(hairpinKey.compare),
 			picks: newOnDemand(verdict.compare), hooks: newOnDemand(cmp.Compare[role]),
+			sources: newUses(cmp.Compare[sources]), limited: newUses(limited.compare),
 			idleChains: make(map[string]struct{}),
 		}
 		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)

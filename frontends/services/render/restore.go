@@ -27,7 +27,7 @@ func (t *table) restore(of *weftv1.Table) {
 	for _, c := range of.GetChains() {
 		if v, ok := parsePick(c.GetName()); ok {
 			t.picks.idle[v] = struct{}{}
-		} else if _, ok := portChain(c.GetName()); ok {
+		} else if _, ok := portChain(c.GetName()); ok || strings.HasPrefix(c.GetName(), sourcesPrefix) || strings.HasPrefix(c.GetName(), limitedPrefix) {
 			t.idleChains[c.GetName()] = struct{}{}
 		}
 	}

@@ -164,7 +164,7 @@ func (r ruleset) check(t testing.TB) {
 				}
 			}
 		}
-		for s, r := range map[set]role{firewalled: roleLimited, noEndpoints: roleNoEndpoint, noEndpointNodePorts: roleNoEndpoint} {
+		for s, r := range map[set]role{sourceRanges: roleLimited, noEndpoints: roleNoEndpoint, noEndpointNodePorts: roleNoEndpoint} {
 			for i := range hooks[r] {
 				name := hooks[r][i].name
 				if len(c.sets[declarations[s].name].elements) > 0 && len(c.chains[name].GetRules()) == 0 {

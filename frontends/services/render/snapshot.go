@@ -64,7 +64,6 @@ func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 			for r, v := range f.verdicts {
 				of[f.in(role(r))] += index(v.to != absent)
 			}
-			of[allowedSources] += len(f.sources)
 		}
 		for _, a := range s.affinities {
 			members[a.family] += a.endpoints[byCluster].Len() + a.endpoints[byLocal].Len()
@@ -96,6 +95,12 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	}
 	for _, v := range t.picks.declared() {
 		p.chain(t.pick(cfg, v))
+	}
+	for _, s := range t.sources.keys() {
+		p.chain(s.chain(t, cfg))
+	}
+	for _, l := range t.limited.keys() {
+		p.chain(l.chain())
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.idleChains)) {
 		p.chain(chain(name))

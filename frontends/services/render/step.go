@@ -110,7 +110,7 @@ func (r *Renderer) divide(c change) *division {
 		}
 		if order <= 0 {
 			p.was, was = &was[0], was[1:]
-			p.size += r.leaveSize(d.was, p.was)
+			p.size += r.portSize(d.was, p.was, true)
 		}
 		if order >= 0 {
 			p.is, is = &is[0], is[1:]
@@ -131,8 +131,7 @@ func alike(a, b *model.Service) bool {
 			return false
 		}
 	}
-	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
-		model.EqualPrefixes(&a.SourceRanges, &b.SourceRanges)
+	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
 // bundles returns the pieces that change, those of the smallest Services first. Those that hand
@@ -201,7 +200,7 @@ func (r *Renderer) leave(b *bundle, most int) (some bool) {
 			continue
 		}
 		p.left, some = true, true
-		most -= r.leaveSize(p.of.was, p.was)
+		most -= r.portSize(p.of.was, p.was, true)
 	}
 	return some
 }

@@ -17,8 +17,7 @@ const (
 	serviceCIDRs
 	nodePortIPs
 	hairpin
-	firewalled
-	allowedSources
+	sourceRanges
 	services
 	shortcuts
 	endpoints
@@ -59,9 +58,8 @@ var declarations = [numSets]struct {
 	nodePortIPs: {name: "nodeport-ips", typeof: "ip daddr", flags: []string{"interval"}},
 	// Endpoints on this node, as source and destination of a flow to themselves.
 	hairpin: {name: "hairpin", typeof: "ip saddr . ip daddr . meta l4proto . th dport"},
-	// Listeners with source ranges, and the sources that may reach them.
-	firewalled:     {name: "firewalled", typeof: "ip daddr . meta l4proto . th dport"},
-	allowedSources: {name: "allowed-sources", typeof: "ip daddr . meta l4proto . th dport . ip saddr", flags: []string{"interval"}},
+	// Listeners with source ranges to the chain that drops other sources.
+	sourceRanges: {name: "source-ranges", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// Listener to the chain that picks an endpoint.
 	services: {name: "services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// The same for traffic that need not keep to the traffic policy Local.
@@ -123,11 +121,6 @@ var base = []hook{
 // served skips the lookups for traffic without endpoints if a flow was sent to one.
 const served = "ct status dnat return"
 
-// checkAgain applies the source ranges where a listener was found. A packet that meets a
-// commit sees the rules before it in the hook of the firewall and those after it here: the
-// kernel picks the generation anew for each hook and each lookup.
-const checkAgain = "jump " + chainFirewall
-
 // chain returns the message of a chain.
 func chain(name string, rules ...string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
@@ -149,8 +142,7 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
 			t.names.spell("ip daddr @cluster-ips "+cfg.drop(UnknownPort, "reject")),
 			t.names.spell("ip daddr @service-cidrs "+cfg.drop(UnusedClusterIP, "drop"))),
-		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport @firewalled "+
-			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources "+cfg.drop(SourceRanges, "drop"))+` comment "source not in loadBalancerSourceRanges"`),
+		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport vmap @source-ranges")),
 		// nft 1.0.6 requires a match of the protocol, and lists no other form of this.
 		chain(chainRemember,
 			t.names.spell("meta l4proto { tcp, udp, sctp } ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky-services"),
@@ -193,7 +185,7 @@ func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 		chain(chainInputCheck, served,
 			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
 			t.nodePortMatch()+" meta l4proto . th dport vmap @no-endpoint-nodeports"),
-		chain(chainShortcut, append([]string{checkAgain}, t.shortcutRules(cfg, t.names.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...)...),
+		chain(chainShortcut, t.shortcutRules(cfg, t.names.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...),
 		chain(chainNodePortShortcut, t.shortcutRules(cfg, "meta l4proto . th dport vmap @nodeport-shortcuts")...),
 	}
 }

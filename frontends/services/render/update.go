@@ -3,7 +3,6 @@ package render
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -142,11 +141,6 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]pat
 				p.unset(was.in(role(r)), was.key.String())
 			}
 		}
-		for _, source := range was.sources {
-			if is == nil || !allows(is.sources, source) {
-				p.unset(allowedSources, sourceKey(was.key, source))
-			}
-		}
 	}
 }
 
@@ -172,29 +166,13 @@ func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model
 // listener adds the elements of a listener that changed, except slots.
 func (p *patch) listener(of model.Key, is, was *listener) {
 	for r, v := range is.verdicts {
-		if v.to == absent || was != nil && was.port == is.port && was.verdicts[r] == v {
+		if v.to == absent || was != nil && was.port == is.port && is.sameValue(was, role(r)) {
 			continue
 		}
 		var key, value [256]byte
 		var comment [2 * maxComment]byte
-		p.set(is.in(role(r)), is.key.append(key[:0]), v.append(value[:0], is.sticky), appendComment(comment[:0], of, is.port))
+		p.set(is.in(role(r)), is.key.append(key[:0]), is.appendValue(value[:0], role(r)), appendComment(comment[:0], of, is.port))
 	}
-	for _, source := range is.sources {
-		if was == nil || !allows(was.sources, source) {
-			p.key(allowedSources, sourceKey(is.key, source))
-		}
-	}
-}
-
-// allows reports whether sorted source ranges contain a range.
-func allows(sources []netip.Prefix, s netip.Prefix) bool {
-	_, ok := slices.BinarySearchFunc(sources, s, netip.Prefix.Compare)
-	return ok
-}
-
-// sourceKey is the key of an element of the allowed sources.
-func sourceKey(k listenerKey, source netip.Prefix) string {
-	return string(append(append(k.append(nil), separator...), prefixText(source)...))
 }
 
 // removeSlots removes the slots of a group from the kept-th on.
@@ -238,7 +216,12 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looke
 
 // countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
-	t.sources += by * len(f.sources)
+	if f.sources != "" {
+		t.sources.add(f.sources, by)
+	}
+	if l, ok := f.limited(); ok {
+		t.limited.add(l, by)
+	}
 	for r, v := range f.verdicts {
 		switch v.to {
 		case pick:
@@ -307,6 +290,27 @@ func (t *table) renderUses(cfg *Config, p *patch) {
 	renderKeys(p, hairpin, &t.hairpins, hairpinKey.appendTo)
 	t.hooks.update(p.hooks)
 	t.picks.update(func(v verdict) { p.chain(t.pick(cfg, v)) })
+	renderChains(t, p, &t.sources, func(s sources) *weftv1.Chain { return s.chain(t, cfg) })
+	renderChains(t, p, &t.limited, limited.chain)
+}
+
+// renderChains declares the chains of keys that came into use, and empties the others.
+func renderChains[K comparable](t *table, p *patch, u *uses[K], of func(K) *weftv1.Chain) {
+	began, ended := u.changed()
+	for _, k := range began {
+		c := of(k)
+		delete(t.idleChains, c.GetName())
+		p.chain(c)
+	}
+	for _, k := range ended {
+		t.empty(p, of(k).GetName())
+	}
+}
+
+// empty empties a chain that nothing uses. Cleanup removes it.
+func (t *table) empty(p *patch, name string) {
+	t.idleChains[name] = struct{}{}
+	p.chain(chain(name))
 }
 
 // renderKeys adds the elements of keys that came into use, and removes the others.

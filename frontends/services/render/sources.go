@@ -1,0 +1,99 @@
+package render
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// sources are the prefixes that may reach a listener, as a rule has them: noSources for none, and
+// "" for all. Listeners with the same ones share a chain.
+type sources string
+
+const noSources sources = "none"
+
+const (
+	// sourcesPrefix begins the names of chains that drop other sources, limitedPrefix the names of
+	// chains before that of a listener with source ranges.
+	sourcesPrefix = "sources-"
+	limitedPrefix = "limited-"
+)
+
+// sourcesOf returns the sources of a family in ranges. Nil allows all, and an empty list none.
+func sourcesOf(ranges []netip.Prefix, f model.Family) sources {
+	switch texts := prefixTexts(ranges, f); {
+	case ranges == nil:
+		return ""
+	case len(texts) == 0:
+		return noSources
+	default:
+		return sources(strings.Join(texts, ", "))
+	}
+}
+
+// id is the same on every node.
+func (s sources) id() string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// chain returns the chain that drops packets of other sources.
+func (s sources) chain(t *table, cfg *Config) *weftv1.Chain {
+	match := ""
+	switch {
+	case s == noSources:
+	case strings.Contains(string(s), ","):
+		match = "ip saddr != { " + string(s) + " } "
+	default:
+		match = "ip saddr != " + string(s) + " "
+	}
+	return chain(sourcesPrefix+s.id(), t.names.spell(match)+cfg.drop(SourceRanges, "drop")+` comment "source not in loadBalancerSourceRanges"`)
+}
+
+// limited is a chain that asks for the sources again where a listener was found. A packet that
+// meets a commit sees the rules before it in the hook of the firewall and those after it in the
+// hook that finds the listener: the kernel picks the generation anew for each hook and each lookup.
+type limited struct {
+	sources sources
+	// to is the chain after it.
+	to string
+}
+
+func (l limited) compare(o limited) int {
+	return cmp.Or(cmp.Compare(l.sources, o.sources), strings.Compare(l.to, o.to))
+}
+
+func (l limited) name() string { return limitedPrefix + l.sources.id() + "-" + l.to }
+
+func (l limited) chain() *weftv1.Chain {
+	return chain(l.name(), "jump "+sourcesPrefix+l.sources.id(), "goto "+l.to)
+}
+
+// limited returns the chain before that of a listener for new flows, if it has source ranges.
+func (f *listener) limited() (l limited, ok bool) {
+	if v := f.verdicts[roleService]; f.sources != "" && v.to != absent {
+		return limited{f.sources, strings.TrimPrefix(string(v.append(nil, f.sticky)), "goto ")}, true
+	}
+	return l, false
+}
+
+// appendValue writes the value of the element for a role.
+func (f *listener) appendValue(b []byte, r role) []byte {
+	if r == roleLimited {
+		return append(append(b, "goto "+sourcesPrefix...), f.sources.id()...)
+	}
+	if l, ok := f.limited(); ok && r == roleService {
+		return append(append(b, "goto "...), l.name()...)
+	}
+	return f.verdicts[r].append(b, f.sticky)
+}
+
+// sameValue reports whether the element for a role is as it was.
+func (f *listener) sameValue(was *listener, r role) bool {
+	return was.verdicts[r] == f.verdicts[r] && (was.sources == f.sources || r != roleService && r != roleLimited)
+}
