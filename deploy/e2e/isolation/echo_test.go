@@ -121,7 +121,7 @@ func answered(c net.Conn, within time.Duration) bool {
 		}
 		until := time.Now().Add(within)
 		if c.LocalAddr().Network() == "udp" {
-			until = time.Now().Add(within / 4)
+			until = time.Now().Add(min(within/4, 5*time.Second))
 		}
 		_ = c.SetReadDeadline(until)
 		if _, err := c.Read(b); err == nil {
