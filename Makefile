@@ -139,11 +139,11 @@ e2e: ## against a real kube-apiserver and etcd (root; the first build takes minu
 
 migration: ## nodes from kube-proxy to weft and back under traffic, from each mode of kube-proxy (root)
 	@.ci/need nft ip iptables ip6tables conntrack
-	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestMigration$$' ./migration -migration.modes nftables,iptables-nft,iptables-legacy
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestMigration$$' ./migration -migration.stale 1s -migration.modes nftables,iptables-nft,iptables-legacy
 
 upgrade: ## from an earlier commit's weft to this one and back under traffic, one node after the other, and what each update writes (root)
 	@.ci/need nft ip iptables ip6tables conntrack
-	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestUpgrade' ./migration -migration.unavailable 10%
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h -run '^TestUpgrade' ./migration -migration.stale 1s -migration.unavailable 10%
 
 install-try: ## install on a cluster of each kind as a new user does: commands, seconds, and what wrong turns say; RUNS=N, TABLE=FILE (root)
 	@.ci/need nft ip iptables ip6tables conntrack systemctl

@@ -23,8 +23,6 @@ const (
 	late = 950 * time.Millisecond
 	// lost is when an answer counts as lost. A busy machine may keep the servers of this process waiting for long.
 	lost = 10 * time.Second
-	// stale is for how long after it left the Service a pod may be chosen.
-	stale = time.Second
 )
 
 // stream is one line of new connections.
@@ -94,18 +92,18 @@ func (t *traffic) ask(s stream) {
 	}
 	at, wasLeft := t.left[answer.Pod]
 	known := start.Sub(at)
-	if wasLeft && known > stale && t.away != nil {
+	if wasLeft && known > *staleFlag && t.away != nil {
 		known -= t.away(s.node, at, start)
 	}
 	switch {
 	case err != nil:
 		t.failed++
 		t.example("%s %s: %v", start.Format(time.StampMilli), s.name, err)
-	case wasLeft && known > stale:
+	case wasLeft && known > *staleFlag:
 		t.dead++
 		t.example("%s %s: answered by %s, %v after it left the Service, of which a proxy was there for %v",
 			start.Format(time.StampMilli), s.name, answer.Pod, start.Sub(at).Round(time.Millisecond), known.Round(time.Millisecond))
-	case wasLeft && start.Sub(at) > stale:
+	case wasLeft && start.Sub(at) > *staleFlag:
 		t.frozen++
 	}
 }
@@ -183,5 +181,5 @@ func (t *traffic) finish(test *testing.T) string {
 		test.Errorf("the first of %d:\n%s", t.failed+t.dead, strings.Join(t.examples, "\n"))
 	}
 	return fmt.Sprintf("%d connections, %d changes of endpoints: %d failed, %d to a pod that had left %v before, %d questions of UDP were asked twice",
-		t.asked.Load(), t.changes, t.failed, t.dead, stale, t.repeated)
+		t.asked.Load(), t.changes, t.failed, t.dead, *staleFlag, t.repeated)
 }
