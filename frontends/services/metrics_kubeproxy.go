@@ -112,7 +112,8 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 		}
 		name := model.Family(f).String()
 		m.families[f] = name
-		// A rate needs the zero before the first failure.
+		// A rate needs the zero before the first one.
+		m.partial(name)
 		m.syncFailures.WithLabelValues(name)
 		m.cleanupFailures.WithLabelValues(name)
 	}
