@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"runtime"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
 // User is who connects.
@@ -34,11 +35,7 @@ func DialAs(t testing.TB, socket string, u User) *grpc.ClientConn {
 
 // ConnectAs connects to a socket as another user.
 func ConnectAs(socket string, u User) (c net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// The thread ends with the goroutine: nothing else runs as that user.
-		runtime.LockOSThread()
+	err = netns.OnNewThread(func() error {
 		var groups unsafe.Pointer
 		if len(u.Groups) > 0 {
 			groups = unsafe.Pointer(unsafe.SliceData(u.Groups))
@@ -49,12 +46,11 @@ func ConnectAs(socket string, u User) (c net.Conn, err error) {
 			{unix.SYS_SETRESUID, uintptr(u.UID), uintptr(u.UID), uintptr(u.UID)},
 		} {
 			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
-				err = fmt.Errorf("become user %d: %w", u.UID, errno)
-				return
+				return fmt.Errorf("become user %d: %w", u.UID, errno)
 			}
 		}
 		c, err = net.Dial("unix", socket)
-	}()
-	<-done
+		return err
+	})
 	return c, err
 }

@@ -21,7 +21,7 @@ type Namespace struct {
 // New makes a namespace with its loopback up.
 func New(name string) (*Namespace, error) {
 	n := &Namespace{Name: name, handle: netns.None()}
-	err := onNewThread(func() (err error) {
+	err := OnNewThread(func() (err error) {
 		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
 			n.handle, err = netns.GetFromPath("/proc/thread-self/ns/net")
 		}
@@ -58,7 +58,7 @@ func (n *Namespace) FD() int { return int(n.handle) }
 // starts are not. f runs on a goroutine of its own, so it must not call t.FailNow, t.Fatal
 // or t.Skip, but return an error.
 func (n *Namespace) Do(f func() error) error {
-	return onNewThread(func() error {
+	return OnNewThread(func() error {
 		if err := unix.Setns(int(n.handle), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter network namespace %s: %w", n.Name, err)
 		}
@@ -66,19 +66,19 @@ func (n *Namespace) Do(f func() error) error {
 	})
 }
 
-// onNewThread runs f on an OS thread that is not used afterwards: the goroutine ends while
+// OnNewThread runs f on an OS thread that is not used afterwards: the goroutine ends while
 // it is locked to the thread, so the runtime ends the thread, which may be in another
-// namespace. The runtime never ends the first thread, and its namespace is the one that the
-// process shows to others.
-func onNewThread(f func() error) error {
-	err := errors.New("run in network namespace: function did not return (runtime.Goexit, t.FailNow?)")
+// namespace or another user's. The runtime never ends the first thread, which shows others the
+// namespaces and the user of the process, so f does not run on that.
+func OnNewThread(f func() error) error {
+	err := errors.New("run on a thread: function did not return (runtime.Goexit, t.FailNow?)")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			defer runtime.UnlockOSThread()
-			err = onNewThread(f)
+			err = OnNewThread(f)
 			return
 		}
 		err = f()
