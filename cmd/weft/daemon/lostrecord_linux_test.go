@@ -44,7 +44,7 @@ func (k realKernel) blocks(t *testing.T) string {
 			tables = append(tables, strings.Join(blocks, ""))
 		case depth == 1 && opens:
 			blocks = append(blocks, "  "+name+"\n")
-		case text != "}\n":
+		case text != "}\n" && text != "\n":
 			blocks[len(blocks)-1] += "    " + text
 		}
 	}
