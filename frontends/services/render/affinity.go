@@ -28,9 +28,9 @@ const (
 	// endpoint, with rememberPrefix.
 	earlierPrefix = "local-" + rememberPrefix
 	// maxName is the maximum length of the name of a chain or a map (NFT_NAME_MAXLEN), and
-	// maxPrefix that of what precedes the name of a port.
+	// maxPrefix that of what precedes the name of a port, with limitedPrefix and an id.
 	maxName   = 255
-	maxPrefix = 32
+	maxPrefix = 64
 	// affinitySize is the number of clients that one port remembers.
 	affinitySize = 65536
 )
