@@ -94,7 +94,7 @@ func (n *stickyNode) ask(t testing.TB, client string) string {
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 			return err
 		}
 		if _, err := conn.Write([]byte("?")); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // repairTime is how soon foreign damage must be repaired.
-const repairTime = time.Second
+const repairTime = 30 * time.Second
 
 // rich is a fragment with something of every kind.
 func rich() *weftv1.Fragment {

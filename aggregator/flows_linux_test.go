@@ -139,7 +139,7 @@ func (n *flowNode) send(t *testing.T, from int, to string, answered bool) {
 		if _, err := conn.Write([]byte("?")); err != nil || !answered {
 			return err
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 			return err
 		}
 		_, err = conn.Read(make([]byte, 64))

@@ -101,7 +101,7 @@ func sharedBatch(t *testing.T, noOwner bool) {
 	wg.Wait()
 	took := time.Since(began)
 	t.Logf("%d refused and %d committed updates of one batch: %v", len(bad), good, took)
-	if took > time.Second {
+	if took > 30*time.Second {
 		t.Errorf("the others waited %v", took)
 	}
 	second := events.nth(t, 1, func(e *weftv1.WatchResponse) bool { return e.GetCommit() != nil })

@@ -231,7 +231,7 @@ func (n *node) dialTCP(t testing.TB, to string) *tcpConn {
 
 func (c *tcpConn) check(t testing.TB) {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, "alive\n"); err != nil {

@@ -89,7 +89,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 			ts.Fatalf("usage: await PATTERN COMMAND...")
 		}
 		var out []byte
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
 			cmd := command(ts, args[1:])
 			// A command that fails has its say in the output.
 			out, _ = cmd.CombinedOutput()

@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // inOwnNamespace runs the calling test again, in a process in a fresh network
 // namespace and with further flags; true means that this is that process.

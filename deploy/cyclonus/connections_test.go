@@ -66,7 +66,7 @@ func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 	}
 	asking.Wait()
 	c.kept += len(c.open)
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	open := maps.Clone(c.open)
 	for f, allowed := range want {

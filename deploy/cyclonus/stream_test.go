@@ -216,7 +216,7 @@ func (s *stream) establish(ctx context.Context) error {
 
 // until reads the counters until they are as wanted.
 func (s *stream) until(ctx context.Context, wanted func(flows map[policytest.Flow]int, replies int) bool) error {
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		flows, replies, err := s.tally.read(ctx)
 		if err != nil || wanted(flows, replies) {
 			return err

@@ -220,7 +220,7 @@ func newWorld(n *network) (*world, error) {
 // connections. A flow whose first packets came before that may look as if its answer had
 // begun it.
 func (w *world) tracked() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -69,7 +69,7 @@ func deployManifests(t *testing.T, e *env) {
 // have, or values that it can't read, are errors before the help is printed.
 func (e *env) understood(t *testing.T, where string, args []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(e.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(e.ctx, 3*time.Minute)
 	defer cancel()
 	if _, err := e.lab.Control.Run(ctx, binary("weft"), append(slices.Clone(args), "--help")...); err != nil {
 		t.Errorf("%s: %v", where, err)

@@ -204,7 +204,7 @@ func (e *env) play(t *testing.T, s scenario) {
 // clear deletes what the scenario wrote. The namespace itself stays: nothing
 // here finishes its deletion.
 func (e *env) clear() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 3*time.Minute)
 	defer cancel()
 	c := e.cluster.Client()
 	all := metav1.ListOptions{}

@@ -90,7 +90,7 @@ func start(t *testing.T, cfg Config) *server {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(3 * time.Minute):
 			t.Error("the server does not end")
 		}
 	})}
@@ -190,7 +190,7 @@ func TestSilentReaders(t *testing.T) {
 		t.Error(err)
 	}
 	for _, c := range silent {
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(3 * time.Minute))
 		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
 			t.Error(err)
 		}
@@ -231,7 +231,7 @@ func TestStuckReader(t *testing.T) {
 	close(stuck.stop)
 	select {
 	case <-ended:
-	case <-time.After(15 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Error("the watch goes on")
 	}
 }
@@ -271,7 +271,7 @@ func TestGarbage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = c.Write([]byte(garbage))
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(3 * time.Minute))
 		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%.20q: %v", garbage, err)
 		}
@@ -290,7 +290,7 @@ func TestEndWithReaders(t *testing.T) {
 	}
 	began := time.Now()
 	s.stop()
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the end took %s", took)
 	}
 }

@@ -270,7 +270,7 @@ func (l *flowLab) stream(from int, to netip.AddrPort) *stream {
 // dial opens a TCP connection to pod 2 that gives up soon.
 func (l *flowLab) dial(from, family int) net.Conn {
 	l.t.Helper()
-	d := net.Dialer{Timeout: 5 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
+	d := net.Dialer{Timeout: 3 * time.Minute, Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 1000) })
 	}}
 	var c net.Conn
@@ -439,7 +439,7 @@ func exchange(t *testing.T, client, server *net.UDPConn) netip.AddrPort {
 	t.Helper()
 	b := make([]byte, 16)
 	_, _ = client.Write([]byte("question"))
-	_ = server.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = server.SetReadDeadline(time.Now().Add(3 * time.Minute))
 	_, from, err := server.ReadFromUDPAddrPort(b)
 	if err != nil {
 		t.Fatal(err)
@@ -447,7 +447,7 @@ func exchange(t *testing.T, client, server *net.UDPConn) netip.AddrPort {
 	if _, err := server.WriteToUDPAddrPort([]byte("answer"), from); err != nil {
 		t.Fatal(err)
 	}
-	_ = client.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = client.SetReadDeadline(time.Now().Add(3 * time.Minute))
 	if _, err := client.Read(b); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // await waits until the objects are these, given as "kind ns/name=value".
 func (r *recorder) await(t *testing.T, want ...string) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		r.mu.Lock()
 		got := make(map[string]bool)
@@ -45,7 +45,7 @@ func (r *recorder) await(t *testing.T, want ...string) {
 // until waits for a condition, which is called with the lock held.
 func (r *recorder) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		r.mu.Lock()
 		done := ok()
@@ -91,7 +91,7 @@ func (l *logged) Write(p []byte) (int, error) {
 
 func (l *logged) await(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		l.mu.Lock()
 		got := l.b.String()

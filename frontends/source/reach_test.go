@@ -66,7 +66,7 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 		if err != nil {
 			t.Errorf("ended: %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the source does not end")
 	}
 }

@@ -39,7 +39,7 @@ func TestReturnOfANewServer(t *testing.T) {
 		}
 		return continued, listed
 	}
-	tick, deadline := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
+	tick, deadline := time.NewTicker(10*time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
 	continued, listed := asked()
 	for listed < len(kinds) {

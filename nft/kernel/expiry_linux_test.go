@@ -79,7 +79,7 @@ func TestOnlySetsWithTimeoutsAreDestroyedFrom(t *testing.T) {
 // waitGone waits until nft does not list an element.
 func waitGone(t *testing.T, ns *nfttest.NS, key string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		list := ns.ListRuleset(t)
 		if !strings.Contains(list, key) {
 			return

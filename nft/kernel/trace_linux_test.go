@@ -24,7 +24,7 @@ func nextTrace(t *testing.T, events <-chan TraceEvent) TraceEvent {
 			t.Fatal("the trace ended")
 		}
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("no event was reported")
 		return TraceEvent{}
 	}

@@ -19,7 +19,7 @@ func receive(t *testing.T, changes <-chan Change) Change {
 			t.Fatal("the watch ended")
 		}
 		return change
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("no change was reported")
 		return Change{}
 	}

@@ -29,7 +29,7 @@ const callEnv = "WEFT_ATTACK_CALL"
 
 // call returns the code of one call.
 func call(socket string) codes.Code {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestForgedExecutable(t *testing.T) {
 // what it says.
 func (h *host) startWith(socket, state string) string {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := daemonCommand(ctx, h.T, "--socket", socket, "--state-dir", state, "--metrics-bind-address", "", "--healthz-bind-address", "")
 	var said logs

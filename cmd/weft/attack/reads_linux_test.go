@@ -229,7 +229,7 @@ func TestIdleHTTP(t *testing.T) {
 				return nil, err
 			}
 			h.Cleanup(func() { _ = c.Close() })
-			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+			_ = c.SetDeadline(time.Now().Add(3 * time.Minute))
 			if _, err := fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: weft\r\n\r\n"); err != nil {
 				return nil, err
 			}

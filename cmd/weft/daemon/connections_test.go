@@ -32,7 +32,7 @@ func TestConnectionsMakeRoom(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = idle[i].Close() })
 		_, _ = fmt.Fprint(idle[i], "GET / HTTP/1.1\r\nHost: weft\r\n\r\n")
-		_ = idle[i].SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = idle[i].SetReadDeadline(time.Now().Add(3 * time.Minute))
 		if n, err := idle[i].Read(make([]byte, 4096)); err != nil {
 			t.Fatalf("connection %d gets %d bytes: %v", i, n, err)
 		}

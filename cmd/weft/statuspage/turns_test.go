@@ -94,7 +94,7 @@ func TestSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client := http.Client{Timeout: 20 * time.Second}
+	client := http.Client{Timeout: 3 * time.Minute}
 	answer, err := client.Get(s.URL + "/?as=other")
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("another asker: %v, %v", answer, err)

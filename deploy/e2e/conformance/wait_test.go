@@ -76,7 +76,7 @@ func (w *world) nodesReady(ctx context.Context) error {
 
 // proxiesHealthy asks every proxy as a cloud's load balancer does.
 func (w *world) proxiesHealthy(ctx context.Context) error {
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, n := range w.lab.Nodes {
 		url := fmt.Sprintf("http://%s:%d/healthz", n.Addresses.V4, healthPort)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

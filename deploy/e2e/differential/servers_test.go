@@ -24,7 +24,7 @@ import (
 //
 // Behaviour: 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 130.
 func TestServers(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w := newWorld(t)
 	for _, s := range w.sides() {
@@ -166,7 +166,7 @@ func meaningless() map[string]string {
 //
 // Behaviour: 157, 159, 160, 161, 162, 163, 164.
 func TestMetrics(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w := newWorld(t)
 	for _, s := range w.sides() {

@@ -60,7 +60,7 @@ func startAPI(ctx context.Context, l *lab.Lab) (*api, error) {
 
 // answers waits until the API server does.
 func (a *api) answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

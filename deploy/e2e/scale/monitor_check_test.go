@@ -42,7 +42,7 @@ func TestMonitor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
 	first, last := netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("10.0.0.19")

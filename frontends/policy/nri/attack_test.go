@@ -133,7 +133,7 @@ func TestStuckModel(t *testing.T) {
 		if err := c.call(t.Context(), method, &api.RunPodSandboxRequest{Pod: pod("a", "10.0.0.1")}); err != nil {
 			break
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("an answer took %s", took)
 		}
 	}

@@ -41,7 +41,7 @@ func wait(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(15 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Errorf("waited in vain for %s", what)
 	}
 }
@@ -49,7 +49,7 @@ func wait(t *testing.T, what string, done <-chan struct{}) {
 // poll waits for a condition.
 func poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

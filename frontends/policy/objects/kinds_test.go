@@ -189,7 +189,7 @@ func TestEachKind(t *testing.T) {
 // until waits for a condition, which is called with the lock held.
 func (f *follower) until(t *testing.T, name string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		f.mu.Lock()
 		done, stats := ok(), f.model.Stats()

@@ -30,7 +30,7 @@ func newSession(t testing.TB, ns *nfttest.NS, r *Renderer) *client.Session {
 // committed waits until an update is in force.
 func committed(t testing.TB, p *client.Pending) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if _, err := p.Wait(ctx); err != nil {
 		t.Fatalf("publish: %v", err)

@@ -49,7 +49,7 @@ func (n inside) ask(url string) (answer, error) {
 		err = n.ns.Do(func() error { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
 		return c, err
 	}}
-	resp, err := (&http.Client{Transport: tr, Timeout: 5 * time.Second}).Get(url)
+	resp, err := (&http.Client{Transport: tr, Timeout: 3 * time.Minute}).Get(url)
 	if err != nil {
 		return answer{}, err
 	}

@@ -86,7 +86,7 @@ func (m *modelled) wake() {
 // await waits for a condition, which is called with the lock held.
 func (m *modelled) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		m.mu.Lock()
 		done := ok()

@@ -101,7 +101,7 @@ func TestServiceLife(t *testing.T) {
 // until calls f until it reports true, and returns what it returned then.
 func until[T any](t *testing.T, f func() (T, bool)) T {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

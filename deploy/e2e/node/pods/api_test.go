@@ -151,7 +151,7 @@ func forwardPort(t *testing.T, e *env) {
 // get returns the answer to a request from where the test runs.
 func get(t *testing.T, url string) string {
 	t.Helper()
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: 3 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
