@@ -72,14 +72,14 @@ var causes = []cause{
 		remedy: "Send it to an address of the pod: `weft get pods`",
 	},
 	{
+		table: policy.Table, text: "fib saddr",
+		why:    "a policy selects the pod that sent it, and this node does not reach its source through the pod's interface",
+		remedy: "Look for a route to the source: `ip route get`",
+	},
+	{
 		table: policy.Table, chain: "from-pod",
 		why:    "a policy selects the pod that sent it, and the pod's status does not have its source",
 		remedy: "Have the pod send from an address of its own: `weft get pods`",
-	},
-	{
-		table: policy.Table, chain: "prerouting", text: "fib saddr",
-		why:    "a policy selects the pod that sent it, and this node does not reach its source through the pod's interface",
-		remedy: "Look for a route to the source: `ip route get`",
 	},
 	{
 		table: policy.Table, chain: "forward", text: "@known-pods",

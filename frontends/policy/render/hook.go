@@ -2,6 +2,7 @@ package render
 
 import (
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -77,22 +78,26 @@ func (t *table) judged(d lookup) (rules []string) {
 	return append(rules, address+" vmap @"+mapNames[d])
 }
 
-// prerouting drops what a pod with policies sends from an address that this node does not
-// reach through the pod's interface, what others send from an address of the pod, and the pod's
-// router advertisements and redirects.
+// prerouting drops what others send from an address of a pod with policies. What a pod of a known
+// interface sends goes to the chain from-pod.
 func (t *table) prerouting() *weftv1.Chain {
-	from := "iifname @" + setLinks
-	var rules []string
-	if t.family.table == "ip6" {
-		rules = append(rules, from+" icmpv6 type { nd-router-advert, nd-redirect } counter drop", from+" ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
-	}
-	for _, end := range []string{from, t.family.table + " saddr @" + setSelected} {
-		rules = append(rules, end+" fib saddr . iif oif missing counter drop")
-	}
-	c := baseChain(chainPrerouting, rules)
+	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, t.family.table + " saddr @" + setSelected + forged})
 	c.Priority = "raw"
 	return c
 }
+
+// fromPod drops what a pod with policies sends from an address that this node does not reach
+// through the pod's interface, and the pod's router advertisements and redirects.
+func (t *table) fromPod() *weftv1.Chain {
+	var rules []string
+	if t.family.table == "ip6" {
+		rules = append(rules, "icmpv6 type { nd-router-advert, nd-redirect } counter drop", "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
+	}
+	return chain(chainFromPod, append(rules, strings.TrimSpace(forged))...)
+}
+
+// forged drops a packet whose source this node does not reach through its interface.
+const forged = " fib saddr . iif oif missing counter drop"
 
 // input judges packets from a pod of this node to the node.
 func (t *table) input() *weftv1.Chain {

@@ -66,7 +66,7 @@ func TestLargePolicies(t *testing.T) {
 				f.rules.patch(t, p)
 			}
 			f.compare()
-			if got := len(f.rules["ip"].chains); got != 4 {
+			if got := len(f.rules["ip"].chains); got != 5 {
 				t.Errorf("%d chains are left", got)
 			}
 		})

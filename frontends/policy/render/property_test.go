@@ -224,7 +224,7 @@ func (c *changer) empty() {
 func (c *changer) checkEmpty() {
 	c.t.Helper()
 	for family, got := range c.rules {
-		if len(got.chains) != 2 || len(got.counters) != 0 {
+		if len(got.chains) != 3 || len(got.counters) != 0 {
 			c.t.Errorf("%s: %d chains and %d counters are left", family, len(got.chains), len(got.counters))
 		}
 		for name, s := range got.sets {

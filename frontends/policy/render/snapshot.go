@@ -28,7 +28,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 
 // message returns the table with its whole content.
 func (t *table) message() *weftv1.Table {
-	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle()}}
+	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle(), t.fromPod()}}
 	out.Sets, out.Maps = t.declarations()
 	for _, s := range out.Sets {
 		s.Elements = t.elements(s.GetName())
