@@ -43,8 +43,8 @@ func flags(t *testing.T) map[string]map[string]string {
 			t.Fatal(err)
 		}
 		all[c.verb] = map[string]string{}
-		_, out2, _ := strings.Cut(string(out), "\nFlags:\n")
-		for _, m := range helpLine.FindAllStringSubmatch(out2, -1) {
+		_, text, _ := strings.Cut(string(out), "\nFlags:\n")
+		for _, m := range helpLine.FindAllStringSubmatch(text, -1) {
 			if m[1] != "help" {
 				all[c.verb][m[1]] = m[2]
 			}
