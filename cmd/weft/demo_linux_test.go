@@ -31,6 +31,10 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("weft demo: %v", err)
 	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if last := lines[len(lines)-1]; len(lines) > 38 || !strings.Contains(last, "passed, 0 failed") {
+		t.Errorf("weft demo: %d lines, want at most 38, and the verdict at the end; got %q", len(lines), last)
+	}
 	if strings.Contains(out.String(), "SKIP") && !strings.Contains(out.String(), "no IPv6") && !strings.Contains(out.String(), "no table owners") {
 		t.Error("weft demo has left out a step that this machine could run")
 	}

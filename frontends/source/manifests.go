@@ -29,6 +29,8 @@ const (
 	// poll is how often the directory is read without a notification: some file
 	// systems send none, and the directory itself may be replaced.
 	poll = 5 * time.Second
+	// pollUnwatched is how often it is read while the kernel gives no notifications.
+	pollUnwatched = time.Second
 )
 
 // Manifests is a directory of YAML or JSON files as a Source: *.yaml, *.yml and
@@ -48,6 +50,8 @@ type Manifests struct {
 	unread []string
 	// started is true after the first scan.
 	started bool
+	// watcher is nil while the kernel gives no notifications.
+	watcher *fsnotify.Watcher
 }
 
 // file is a manifest file in its last valid state.
@@ -94,15 +98,9 @@ func (m *Manifests) Subscribe(s Subscription) error {
 // Run implements Source. It fails if the directory cannot be read at the start. If
 // it cannot be read later, what was delivered stays.
 func (m *Manifests) Run(ctx context.Context) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watch manifests in %s: %w", m.dir, err)
-	}
-	defer w.Close()
 	// The watch precedes the scan, so no change is missed between them.
-	if err := w.Add(m.dir); err != nil {
-		return fmt.Errorf("watch manifests in %s: %w", m.dir, err)
-	}
+	notified := m.notify()
+	defer m.close()
 	if err := m.scan(); err != nil {
 		return fmt.Errorf("read manifests in %s: %w", m.dir, err)
 	}
@@ -110,13 +108,59 @@ func (m *Manifests) Run(ctx context.Context) error {
 	for _, u := range m.users {
 		u.synced()
 	}
-	m.watch(ctx, w)
+	m.watch(ctx, notified)
 	return nil
 }
 
-// watch scans the directory after each change, once it is quiet.
-func (m *Manifests) watch(ctx context.Context, w *fsnotify.Watcher) {
-	tick := time.NewTicker(poll)
+// notify asks the kernel for notifications. For a directory that is still watched it does nothing.
+func (m *Manifests) notify() error {
+	if m.watcher == nil {
+		w, err := fsnotify.NewWatcher()
+		if err != nil {
+			return err
+		}
+		m.watcher = w
+	}
+	err := m.watcher.Add(m.dir)
+	if err != nil {
+		m.close()
+	}
+	return err
+}
+
+// close ends the notifications.
+func (m *Manifests) close() {
+	if m.watcher != nil {
+		_ = m.watcher.Close()
+		m.watcher = nil
+	}
+}
+
+// every returns how often the directory is read, and logs whether there are notifications if that
+// has changed; err is that of notify.
+func (m *Manifests) every(was, err error) time.Duration {
+	remedy := ""
+	switch {
+	case err == nil && was == nil:
+		return poll
+	case err == nil:
+		m.log.Info("the manifests are watched now", "directory", m.dir)
+		return poll
+	case was != nil || errors.Is(err, fs.ErrNotExist):
+		// It was logged, or the scan says so.
+		return pollUnwatched
+	case errors.Is(err, syscall.EMFILE):
+		remedy = "raise the sysctl fs.inotify.max_user_instances: other programs use all instances"
+	case errors.Is(err, syscall.ENOSPC):
+		remedy = "raise the sysctl fs.inotify.max_user_watches: other programs use all watches"
+	}
+	m.log.Warn("cannot watch the manifests: reading them every second", "directory", m.dir, "error", err, "remedy", remedy)
+	return pollUnwatched
+}
+
+// watch scans the directory after each change, once it is quiet. The error is that of notify.
+func (m *Manifests) watch(ctx context.Context, notified error) {
+	tick := time.NewTicker(m.every(nil, notified))
 	defer tick.Stop()
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
@@ -130,16 +174,19 @@ func (m *Manifests) watch(ctx context.Context, w *fsnotify.Watcher) {
 	}
 	lost := false
 	for {
+		// Nil without notifications: nothing is received.
+		var events <-chan fsnotify.Event
+		var failures <-chan error
+		if m.watcher != nil {
+			events, failures = m.watcher.Events, m.watcher.Errors
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case _, ok := <-w.Events:
-			if !ok {
-				return
-			}
+		case <-events:
 			changed()
 			continue
-		case err := <-w.Errors:
+		case err := <-failures:
 			// An overflow loses notifications.
 			m.log.Warn("watch of the manifests failed: reading all of them again", "directory", m.dir, "error", err)
 			changed()
@@ -147,11 +194,10 @@ func (m *Manifests) watch(ctx context.Context, w *fsnotify.Watcher) {
 		case <-quiet.C:
 			first = time.Time{}
 		case <-tick.C:
-			// A directory that was replaced needs a new watch. For one that is still
-			// watched this does nothing.
-			if err := w.Add(m.dir); err != nil && !lost {
-				m.log.Error("cannot watch the manifests: keeping the last state", "directory", m.dir, "error", err)
-			}
+			// A directory that was replaced needs a new watch.
+			was := notified
+			notified = m.notify()
+			tick.Reset(m.every(was, notified))
 		}
 		err := m.scan()
 		switch {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,10 +22,11 @@ var errFailed = errors.New("demo failed")
 // limit is the maximum duration of a run.
 const limit = 2 * time.Minute
 
-// Run runs the demo and prints each step. It returns an error if a step fails or the cluster
+// Run runs the demo and prints a line for each step, with verbose also what was expected and the
+// ruleset. It returns an error if a step fails or the cluster
 // cannot be made. It starts this program again, with the same arguments, in namespaces of
 // its own: they must lead to Run.
-func Run(ctx context.Context, stdout, stderr io.Writer) error {
+func Run(ctx context.Context, stdout, stderr io.Writer, verbose bool) error {
 	if os.Getenv(isolated) == "" {
 		err := isolate(ctx, stdout, stderr)
 		if errors.As(err, new(*exec.ExitError)) {
@@ -40,13 +42,15 @@ func Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, d.close())
 	}
-	return errors.Join(d.run(ctx), d.close())
+	d.verbose = verbose
+	return errors.Join(d.run(ctx, steps), d.close())
 }
 
 // demo is one run: the cluster, its processes, and the traffic that lasts over
 // several steps.
 type demo struct {
-	out io.Writer
+	out     io.Writer
+	verbose bool
 	// dir holds sockets, manifests, state and logs.
 	dir     string
 	cluster *cluster
@@ -75,6 +79,25 @@ func newDemo(out io.Writer) (*demo, error) {
 	}
 	d.cluster, err = newCluster()
 	return d, err
+}
+
+// logs returns the ends of the logs of all processes, without those that text contains.
+func (d *demo) logs(text string) string {
+	var out strings.Builder
+	add := func(p *process) {
+		if tail := p.tail(); !strings.Contains(text, tail) {
+			out.WriteString(tail)
+		}
+	}
+	if d.policy != nil {
+		add(d.policy)
+	}
+	for _, n := range d.cluster.nodes {
+		if n.weft != nil {
+			add(n.weft.process)
+		}
+	}
+	return out.String()
 }
 
 // close ends all processes and removes namespaces and files.

@@ -1,6 +1,5 @@
 // Package demo is "weft demo" and "make run": it runs the whole of weft with real
-// traffic, and prints for each step what was expected and what was observed. It is also
-// an end-to-end test.
+// traffic, and prints for each step what was observed. It is also an end-to-end test.
 //
 // [Run] needs only the binary itself. It prints the steps, and returns an error if one of
 // them failed. Read demo.go and step.go first.

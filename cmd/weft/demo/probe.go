@@ -87,10 +87,25 @@ func (s space) askMany(ctx context.Context, n int, network string, to netip.Addr
 	return t, nil
 }
 
-// String returns "web-1 20, web-2 21".
+// add adds another tally.
+func (t *tally) add(o tally) {
+	if t.pods == nil {
+		*t = o
+		return
+	}
+	for pod, n := range o.pods {
+		t.pods[pod] += n
+	}
+	maps.Copy(t.seen, o.seen)
+}
+
+// String returns "answers of web-1 20, web-2 21; they see 10.1.1.20".
 func (t tally) String() string {
+	if len(t.pods) == 0 {
+		return "no answers"
+	}
 	counts := cli.Map(slices.Sorted(maps.Keys(t.pods)), func(name string) string { return fmt.Sprintf("%s %d", name, t.pods[name]) })
-	return strings.Join(counts, ", ")
+	return fmt.Sprintf("answers of %s; they see %s", strings.Join(counts, ", "), t.sources())
 }
 
 // names returns the pods that answered, in words.

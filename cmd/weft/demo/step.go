@@ -25,11 +25,13 @@ type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
 
-// run runs the steps in order and prints each, then the ruleset.
-func (d *demo) run(ctx context.Context) error {
+// run runs the steps in order and prints a line for each, the verdict last. A step that failed
+// gets more lines: what was expected, the error, and the logs. With verbose every step has what was
+// expected, and the ruleset follows.
+func (d *demo) run(ctx context.Context, steps []step) error {
 	began := time.Now()
-	fmt.Fprintln(d.out, "weft demo: two nodes, three servers and three clients in pods, one client outside;")
-	fmt.Fprintln(d.out, "every one a network namespace, every weft a process of its own")
+	fmt.Fprintln(d.out, "weft demo: two nodes with pods, and a client outside the cluster, as network namespaces; weft runs on each node.")
+	fmt.Fprintln(d.out, "The Service web has the pods web-1 and web-2 on node-1, and web-3 on node-2.")
 	fmt.Fprintln(d.out)
 	count := map[string]int{}
 	for i, s := range steps {
@@ -43,10 +45,15 @@ func (d *demo) run(ctx context.Context) error {
 		case err != nil:
 			verdict = "FAIL"
 			observed = strings.TrimPrefix(observed+"; "+err.Error(), "; ")
+			observed += d.logs(observed)
 		}
 		count[verdict]++
-		fmt.Fprintf(d.out, "%s %2d  %s (%s)\n", verdict, i+1, s.name, time.Since(start).Round(time.Millisecond))
-		fmt.Fprintf(d.out, "         expected  %s\n         observed  %s\n", s.expect, observed)
+		took := time.Since(start).Round(time.Millisecond)
+		if d.verbose || verdict == "FAIL" {
+			fmt.Fprintf(d.out, "%s %2d  %s (%s)\n         expected  %s\n         observed  %s\n", verdict, i+1, s.name, took, s.expect, observed)
+		} else {
+			fmt.Fprintf(d.out, "%s %2d  %s: %s (%s)\n", verdict, i+1, s.name, observed, took)
+		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("demo stopped: %w", context.Cause(ctx))
 		}
@@ -55,10 +62,12 @@ func (d *demo) run(ctx context.Context) error {
 		}
 	}
 	fmt.Fprintln(d.out)
-	d.printRuleset(ctx)
+	if d.verbose {
+		d.printRuleset(ctx)
+	}
 	fmt.Fprintf(d.out, "%d passed, %d failed, %d skipped, in %s\n", count["PASS"], count["FAIL"], count["SKIP"], time.Since(began).Round(time.Millisecond))
 	if n := count["FAIL"]; n > 0 {
-		return fmt.Errorf("%w: %d of %d steps", errFailed, n, len(steps))
+		return fmt.Errorf("%w: %d of %d steps: weft demo -v also prints the rules", errFailed, n, len(steps))
 	}
 	return nil
 }
@@ -66,77 +75,77 @@ func (d *demo) run(ctx context.Context) error {
 // steps are all that the demo shows, in an order that they depend on.
 var steps = []step{
 	{
-		name:   "weft run starts on both nodes, on a directory of manifests",
-		expect: "it listens on its socket, and what it publishes is committed",
+		name:   "weft starts on both nodes, with Services from manifests",
+		expect: "the rules of all Services are in the kernel",
 		run:    (*demo).startAll, needed: true,
 	},
 	{
-		name:   "a pod to a ClusterIP, over TCP and UDP",
+		name:   "a pod connects to a ClusterIP over TCP and UDP",
 		expect: "web-1, web-2 and web-3 all answer, and see the pod's own address",
 		run:    (*demo).clusterIP, needed: true,
 	},
 	{
-		name:   "IPv6 from a pod to a ClusterIP, over TCP and UDP",
+		name:   "a pod connects to an IPv6 ClusterIP over TCP and UDP",
 		expect: "web-1, web-2 and web-3 all answer, and see the pod's own address",
 		run:    (*demo).clusterIPOverIPv6,
 	},
 	{
-		name:   "a client outside of the cluster to a NodePort of each node, over TCP and UDP",
+		name:   "a client outside the cluster connects to the NodePorts of each node",
 		expect: "all servers answer, also those of the other node, and see an address of the node in place of the client's",
 		run:    (*demo).nodePort,
 	},
 	{
-		name:   "a NetworkPolicy of the cluster lets shell-1 reach web, and not shell-2",
+		name:   "a NetworkPolicy lets the pod shell-1 connect to web, and not shell-2",
 		expect: "shell-1 reaches the pods of web on both nodes, shell-2 none",
 		run:    (*demo).isolateWeb,
 	},
 	{
-		name:   "the NetworkPolicy lets shell-2 reach web, too",
-		expect: "both get through; the policy stays in force until the end",
+		name:   "the NetworkPolicy is changed to let shell-2 connect, too",
+		expect: "both get through; the NetworkPolicy stays in force until the end",
 		run:    (*demo).admitShell,
 	},
 	{
-		name:   "another process publishes a policy over the socket: a set of denied pods, with shell-1 in it",
-		expect: "shell-1 reaches nothing any more, shell-2 does",
+		name:   "another agent on node-1 publishes a deny list through weft, with the pod shell-1 in it",
+		expect: "shell-1 does not reach the Service any more, shell-2 does",
 		run:    (*demo).publishPolicy, needed: true,
 	},
 	{
-		name:   "the policy process patches its set: shell-2 in place of shell-1",
+		name:   "the agent puts shell-2 on its deny list in place of shell-1",
 		expect: "shell-1 gets through again, shell-2 does not",
 		run:    (*demo).patchPolicy,
 	},
 	{
-		name:   "an endpoint leaves, while a UDP client keeps sending to it from one source port",
+		name:   "an endpoint is removed while a UDP client keeps sending to it from one source port",
 		expect: "another server answers the client within a second; the TCP connection to a server that stays is not touched",
 		run:    (*demo).removeEndpoint,
 	},
 	{
-		name:   "another program changes weft's tables: nft add, delete, flush",
+		name:   "another program tries to change weft's rules",
 		expect: "each is refused: operation not permitted",
 		run:    (*demo).refuseOthers,
 	},
 	{
-		name:   "another program flushes everything: nft flush ruleset",
+		name:   "another program runs nft flush ruleset, under traffic",
 		expect: "new flows are made all the time, and none fails; the TCP connection stays up",
 		run:    (*demo).foreignFlush,
 	},
 	{
-		name:   "kill -9 of weft",
+		name:   "weft is killed with kill -9, under traffic",
 		expect: "new flows are made all the time, and none fails; the TCP connection stays up",
 		run:    (*demo).killWeft,
 	},
 	{
-		name:   "weft starts again",
-		expect: "it commits nothing: every rule keeps its handle, every element stays, the kernel counts no change but the takeover",
+		name:   "weft starts again, under traffic",
+		expect: "it changes no rule: every rule keeps its handle, every element stays, and the only commit is the takeover of the tables",
 		run:    (*demo).restartWeft,
 	},
 	{
-		name:   "the restarted weft does its work",
-		expect: "the endpoint that was removed comes back and answers; the policy process has reconnected, and a patch takes effect",
+		name:   "the endpoint is added again, and the agent changes its deny list, after the restart",
+		expect: "the endpoint answers; the agent has reconnected, and its change takes effect",
 		run:    (*demo).afterRestart,
 	},
 	{
-		name:   "the TCP connection of the second step",
+		name:   "the TCP connection that step 2 opened",
 		expect: "it is still up, and every byte came back",
 		run:    (*demo).streamAtEnd,
 	},

@@ -53,15 +53,15 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 			err = fmt.Errorf("nft %s was not refused", command)
 		}
 		if !strings.Contains(err.Error(), "Operation not permitted") {
-			return strings.Join(out, "; "), err
+			return "", err
 		}
-		out = append(out, "nft "+command+": operation not permitted")
+		out = append(out, strings.Join(strings.Fields(command)[:2], " "))
 	}
 	after, err := n.readRuleset()
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(out, "; "), rules.same(after)
+	return "nft " + strings.Join(out, ", ") + ": each gets operation not permitted", rules.same(after)
 }
 
 // undisturbed makes new flows of every kind while f runs and for a moment
@@ -84,7 +84,7 @@ func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) 
 	newFlows.stop()
 	flows, flowErr := newFlows.check()
 	after, streamErr := d.stream.check()
-	observed := fmt.Sprintf("%d new flows, each answered; %d more bytes over the TCP connection", flows, after-before)
+	observed := fmt.Sprintf("all %d new flows are answered; %d more bytes over the TCP connection", flows, after-before)
 	if flowErr != nil {
 		observed = fmt.Sprintf("%d new flows answered", flows)
 	}
@@ -149,7 +149,7 @@ func (d *demo) restartWeft(ctx context.Context) (string, error) {
 		if err := d.startWeft(ctx, n); err != nil {
 			return err
 		}
-		if _, err := n.weft.ready(ctx); err != nil {
+		if err := n.weft.ready(ctx); err != nil {
 			return err
 		}
 		var err error
@@ -161,10 +161,9 @@ func (d *demo) restartWeft(ctx context.Context) (string, error) {
 	}
 	rules, elements := after.size()
 	changes := after.generation - d.before.generation
-	observed = fmt.Sprintf("%d rules with the handles and %d elements that they were; the kernel's generation went from %d to %d; %s",
-		rules, elements, d.before.generation, after.generation, observed)
+	observed = fmt.Sprintf("%d rules and %d elements are the same, commits: %d; %s", rules, elements, changes, observed)
 	if err := d.before.same(after); err != nil {
-		return observed, err
+		return "", err
 	}
 	if changes > 1 {
 		return observed, fmt.Errorf("%d commits, where the takeover is one", changes)
@@ -191,8 +190,7 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 		}
 		return err
 	})
-	return fmt.Sprintf("%s answers again %s after it came back; both shells are dropped now",
-		removed, time.Since(began).Round(time.Millisecond)), err
+	return fmt.Sprintf("%s answers after %s; both shells are dropped now", removed, time.Since(began).Round(time.Millisecond)), err
 }
 
 func (d *demo) streamAtEnd(context.Context) (string, error) {

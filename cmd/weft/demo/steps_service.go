@@ -15,7 +15,6 @@ import (
 const rounds = 60
 
 func (d *demo) startAll(ctx context.Context) (string, error) {
-	began := time.Now()
 	for _, n := range d.cluster.nodes {
 		if err := d.startWeft(ctx, n); err != nil {
 			return "", err
@@ -23,8 +22,7 @@ func (d *demo) startAll(ctx context.Context) (string, error) {
 	}
 	var out []string
 	for _, n := range d.cluster.nodes {
-		list, err := n.weft.ready(ctx)
-		if err != nil {
+		if err := n.weft.ready(ctx); err != nil {
 			return "", err
 		}
 		rules, err := n.readRuleset()
@@ -32,10 +30,9 @@ func (d *demo) startAll(ctx context.Context) (string, error) {
 			return "", err
 		}
 		ruleCount, elements := rules.size()
-		out = append(out, fmt.Sprintf("%s: %d fragments, revision %d, %d rules, %d elements",
-			n.Name, len(list.GetFragments()), list.GetRevision(), ruleCount, elements))
+		out = append(out, fmt.Sprintf("%s has %d rules and %d elements", n.Name, ruleCount, elements))
 	}
-	return fmt.Sprintf("%s; after %s", strings.Join(out, "; "), time.Since(began).Round(time.Millisecond)), nil
+	return strings.Join(out, ", "), nil
 }
 
 func (d *demo) clusterIP(ctx context.Context) (_ string, err error) {
@@ -58,51 +55,52 @@ func (d *demo) clusterIPOverIPv6(ctx context.Context) (string, error) {
 // askWeb asks web over TCP and UDP from the app pod, whose own address the servers should see.
 func (d *demo) askWeb(ctx context.Context, vip netip.Addr) (string, error) {
 	app := d.cluster.pod("app")
-	return d.spread(ctx, app.space, vip, webPort, dnsPort, app.of(vip))
+	t, err := d.spread(ctx, app.space, vip, webPort, dnsPort, app.of(vip))
+	return t.String(), err
 }
 
 func (d *demo) nodePort(ctx context.Context) (string, error) {
-	var out []string
+	var all tally
 	for _, n := range d.cluster.nodes {
 		own, err := n.Addresses()
 		if err != nil {
 			return "", err
 		}
-		observed, err := d.spread(ctx, d.cluster.client, n.V4, webNodePort, dnsNodePort, own...)
-		if out = append(out, observed); err != nil {
-			return strings.Join(out, "; "), err
+		t, err := d.spread(ctx, d.cluster.client, n.V4, webNodePort, dnsNodePort, own...)
+		if all.add(t); err != nil {
+			return all.String(), err
 		}
 	}
-	return strings.Join(out, "; "), nil
+	return all.String(), nil
 }
 
 // spread asks an address over TCP and UDP. It checks that each of web's endpoints answers, and that they see one
 // of the given addresses.
-func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp uint16, seen ...netip.Addr) (string, error) {
-	overTCP, err := d.spreadOver(ctx, from, "tcp", netip.AddrPortFrom(to, tcp), seen)
+func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp uint16, seen ...netip.Addr) (tally, error) {
+	all, err := d.spreadOver(ctx, from, "tcp", netip.AddrPortFrom(to, tcp), seen)
 	if err != nil {
-		return overTCP, err
+		return all, err
 	}
 	overUDP, err := d.spreadOver(ctx, from, "udp", netip.AddrPortFrom(to, udp), seen)
-	return overTCP + "; " + overUDP, err
+	all.add(overUDP)
+	return all, err
 }
 
 // spreadOver is spread over one protocol.
-func (d *demo) spreadOver(ctx context.Context, from space, network string, to netip.AddrPort, seen []netip.Addr) (string, error) {
+func (d *demo) spreadOver(ctx context.Context, from space, network string, to netip.AddrPort, seen []netip.Addr) (tally, error) {
 	t, err := from.askMany(ctx, rounds, network, to)
-	observed := fmt.Sprintf("%s %s: %s; seen: %s", network, to, t, t.sources())
 	if err != nil {
-		return observed, err
+		return t, err
 	}
 	if want := strings.Join(d.web(), ", "); t.names() != want {
-		return observed, fmt.Errorf("answers should come from %s", want)
+		return t, fmt.Errorf("%s %s: answers should come from %s, got %s", network, to, want, t)
 	}
 	for addr := range t.seen {
 		if !slices.Contains(seen, addr) {
-			return observed, fmt.Errorf("the servers should see one of %s", seen)
+			return t, fmt.Errorf("%s %s: the servers should see one of %s, got %s", network, to, seen, addr)
 		}
 	}
-	return observed, nil
+	return t, nil
 }
 
 // removeEndpoint takes out the endpoint that a UDP client talks to. The server
@@ -134,8 +132,8 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	now, since, lost, err := flow.state()
 	took := since.Sub(began)
 	bytes, streamErr := d.stream.check()
-	observed := fmt.Sprintf("%s answered, then %s from %s after the removal on; at most %d packets without answer; "+
-		"TCP connection to %s: %d bytes back and forth", pod, now, took.Round(time.Millisecond), lost, d.stream.pod, bytes)
+	observed := fmt.Sprintf("%s answers in place of %s after %s, at most %d packets were lost; the TCP connection to %s goes on (%d bytes)",
+		now, pod, took.Round(time.Millisecond), lost, d.stream.pod, bytes)
 	if err := errors.Join(err, streamErr); err != nil {
 		return observed, err
 	}
@@ -144,7 +142,7 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	}
 	app := d.cluster.pod("app")
 	after, err := d.spreadOver(ctx, app.space, "udp", webUDP, []netip.Addr{app.V4})
-	return observed + "; new flows: " + after, err
+	return observed + "; new flows: " + after.String(), err
 }
 
 // flowTo starts UDP flows to web until one is answered by the named pod.

@@ -68,10 +68,11 @@ func (w *weft) await(ctx context.Context, what string, condition func(context.Co
 const readyTimeout = 10 * time.Second
 
 // ready waits until every fragment that a publisher of this weft holds is
-// committed, those of both frontends among them, and returns the list.
-func (w *weft) ready(ctx context.Context) (list *weftv1.ListFragmentsResponse, err error) {
-	err = w.await(ctx, "commit its fragments", func(ctx context.Context) (err error) {
-		if list, err = w.client.List(ctx); err != nil {
+// committed, those of both frontends among them.
+func (w *weft) ready(ctx context.Context) error {
+	return w.await(ctx, "commit its fragments", func(ctx context.Context) error {
+		list, err := w.client.List(ctx)
+		if err != nil {
 			return err
 		}
 		missing := map[string]bool{services.Publisher: true, policy.Publisher: true}
@@ -86,7 +87,6 @@ func (w *weft) ready(ctx context.Context) (list *weftv1.ListFragmentsResponse, e
 		}
 		return nil
 	})
-	return list, err
 }
 
 // stop ends weft.

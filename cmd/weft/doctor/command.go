@@ -19,7 +19,7 @@ func New() *cobra.Command {
 		Short: "Examine this node, and say what is wrong, what it means and what to do",
 		Long: `Examine this node. The first lines are the conditions of weft's processes, as "weft get
 status" has them: one that is not ok is an error. Then doctor looks at the host: the kernel
-and its modules, forwarding, connection tracking, the reverse path filter, bridges, ports;
+and its modules, forwarding, routes, connection tracking, the reverse path filter, bridges, ports;
 weft's socket, HTTP servers, tables and state directory; rules of kube-proxy and of other
 programs; whether the Services of the API are in the kernel; and whether their endpoints
 answer.

@@ -69,6 +69,7 @@ var checks = []check{
 	{"kube-proxy", checkKubeProxy},
 	{"foreign-rules", checkForeign},
 	{"forwarding", checkForwarding},
+	{"routes", checkRoutes},
 	{"rp-filter", checkReversePath},
 	{"bridges", checkBridges},
 	{"ports", checkPorts},

@@ -82,15 +82,15 @@ func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string
 	// Since Linux 6.13 the first two are one error.
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL):
 		if back, _, backErr := h.towards(src); reversePathFilter(in.Name) && (backErr != nil || back != in) {
-			return fmt.Sprintf("the reverse path filter (rp_filter) drops it: the route back to %s is not through %s", src, in.Name)
+			return fmt.Sprintf("the reverse path filter (rp_filter) drops it: the route back to %s is not through %s; set rp_filter to 2, or change that route", src, in.Name)
 		}
 		return fmt.Sprintf("%s is not a source that can come in through %s", src, in.Name)
 	case errors.Is(err, unix.ENETUNREACH):
-		return fmt.Sprintf("this node has no route to %s", dst)
+		return fmt.Sprintf("this node has no route to %s; add one, or a default route", dst)
 	case errors.Is(err, unix.EHOSTUNREACH):
-		return fmt.Sprintf("this node does not forward it to %s: the route is unreachable, or forwarding (net.ipv4.ip_forward) is off", dst)
+		return fmt.Sprintf("this node does not forward it to %[1]s: the route is unreachable, or forwarding (net.ipv4.ip_forward) is off; `ip route get %[1]s` shows the route", dst)
 	case errors.Is(err, unix.EACCES):
-		return fmt.Sprintf("a route of this node prohibits %s", dst)
+		return fmt.Sprintf("a route of this node prohibits %[1]s; look at `ip rule` and `ip route get %[1]s`", dst)
 	default:
 		return ""
 	}
@@ -120,7 +120,7 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	case unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_MULTICAST:
 		return eval.Route{Local: true}, true
 	case unix.RTN_BLACKHOLE, unix.RTN_UNREACHABLE, unix.RTN_PROHIBIT:
-		return eval.Route{Drop: fmt.Sprintf("the route of this node to %s drops it", dst)}, true
+		return eval.Route{Drop: fmt.Sprintf("the route of this node to %[1]s drops it; look at `ip route get %[1]s`", dst)}, true
 	}
 	out, err := h.link(r.LinkIndex)
 	return eval.Route{Out: out, Router: len(r.Gw) > 0 || r.Via != nil}, err == nil
@@ -241,6 +241,9 @@ func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error)
 // sourceTo returns the address that the node itself uses towards an address.
 func (h *host) sourceTo(dst netip.Addr) (netip.Addr, error) {
 	r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, 0)
+	if errors.Is(err, unix.ENETUNREACH) {
+		return netip.Addr{}, fmt.Errorf("processes of this node get %q for %s: the node has no route to it; add one, or a default route", err, dst)
+	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("the route of this node to %s: %w", dst, err)
 	}

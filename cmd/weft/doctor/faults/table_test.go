@@ -68,6 +68,11 @@ var faults = []fault{
 		"sysctl -qw net.ipv4.conf.pod0.forwarding=0", "sysctl -qw net.ipv4.conf.pod0.forwarding=1",
 	},
 	{
+		"no default route", "routes", `get "network is unreachable" for 1 ClusterIPs: 10.96.0.10`, "ip route add 10.96.0.0/12 dev eth0",
+		"ip route del default",
+		"ip route add 10.96.0.0/12 dev out0; curl -sI --max-time 5 http://10.96.0.10/ | grep HTTP; ip route add default via 192.0.2.9; ip route del 10.96.0.0/12",
+	},
+	{
 		"the strict check of sources drops", "rp-filter", "rp_filter=1 on out0", "net.ipv4.conf.all.rp_filter=2",
 		"sysctl -qw net.ipv4.conf.out0.rp_filter=1; ip -n outside address add 10.244.1.9/32 dev lo; spoof 10.244.1.9 192.0.2.1",
 		"sysctl -qw net.ipv4.conf.out0.rp_filter=0",

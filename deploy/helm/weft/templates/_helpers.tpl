@@ -33,9 +33,50 @@
 {{- end }}
 {{- end }}
 
-{{/* The prefixes of all pods, if they are known. */}}
+{{/* The prefixes of all pods, if they are known: one CIDR, or one of each family. */}}
 {{- define "weft.clusterCIDR" -}}
-{{- .Values.clusterCIDR | default (include "weft.kubeadm" . | fromYaml | dig "networking" "podSubnet" "") }}
+{{- $byte := "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])" }}
+{{- $v4 := printf "^(%[1]s\\.){3}%[1]s/(3[0-2]|[12]?[0-9])$" $byte }}
+{{- $h := "[0-9a-fA-F]{1,4}" }}
+{{- $v6 := printf "^((%[1]s:){7}%[1]s|(%[1]s:){1,7}:|(%[1]s:){1,6}:%[1]s|(%[1]s:){1,5}(:%[1]s){1,2}|(%[1]s:){1,4}(:%[1]s){1,3}|(%[1]s:){1,3}(:%[1]s){1,4}|(%[1]s:){1,2}(:%[1]s){1,5}|%[1]s:(:%[1]s){1,6}|:((:%[1]s){1,7}|:))/(12[0-8]|1[01][0-9]|[1-9]?[0-9])$" $h }}
+{{- with .Values.clusterCIDR | default (include "weft.kubeadm" . | fromYaml | dig "networking" "podSubnet" "") }}
+{{- $families := dict }}
+{{- range splitList "," . }}
+{{- $family := ternary "IPv4" (ternary "IPv6" "" (regexMatch $v6 .)) (regexMatch $v4 .) }}
+{{- if not $family }}{{ fail (printf "clusterCIDR: %q is not a CIDR: give an address and a prefix length, such as 10.244.0.0/16 or fd00:10:244::/56" .) }}{{ end }}
+{{- if hasKey $families $family }}{{ fail (printf "clusterCIDR: %q is the second %s prefix: give one CIDR, or one of each family" . $family) }}{{ end }}
+{{- $_ := set $families $family . }}
+{{- end }}
+{{- . }}
+{{- end }}
+{{- end }}
+
+{{/* The arguments from values for a container, its last ones: a flag that is given twice has the last value. */}}
+{{- define "weft.extraArgs" -}}
+{{- $args := get .root.Values.extraArgs .name | default list }}
+{{- if and .root.Values.logLevel (ne .name "hold") }}{{ $args = prepend $args (printf "--log-level=%s" .root.Values.logLevel) }}{{ end }}
+{{- with $args }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{/* Fails if extraArgs has arguments for a container that these values do not make. */}}
+{{- define "weft.checkExtraArgs" -}}
+{{- $names := eq .Values.mode "single" | ternary (list "single") (list "aggregator" "services") }}
+{{- if and .Values.networkPolicy.enabled (eq .Values.mode "split") }}{{ $names = append $names "policy" }}{{ end }}
+{{- if .Values.hostSettings.enabled }}{{ $names = append $names "hostSettings" }}{{ end }}
+{{- if .Values.hold.enabled }}{{ $names = append $names "hold" }}{{ end }}
+{{- range $name, $args := .Values.extraArgs }}
+{{- if and $args (not (has $name $names)) }}{{ fail (printf "extraArgs.%s: these values make no such container, only %s" $name (join ", " $names)) }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* What the pods of both DaemonSets have from values. */}}
+{{- define "weft.podSpec" -}}
+tolerations:
+  {{- toYaml .Values.tolerations | nindent 2 }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* The address on loopback, and that of all interfaces. */}}
@@ -69,9 +110,6 @@
 {{- end }}
 {{- if .Values.serviceMetrics.activeConnections }}
 - --service-active-connections
-{{- end }}
-{{- with .Values.extraArgs }}
-{{ toYaml . }}
 {{- end }}
 {{- end }}
 
