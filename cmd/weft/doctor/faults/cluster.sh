@@ -158,6 +158,8 @@ healthy() {
 	ip -n node-1 route add default via 192.0.2.254
 	ip -n node-1 route add 10.244.2.0/24 via 192.0.2.2
 	ip -n node-2 route add 10.244.1.0/24 via 192.0.2.1
+	# No default route, which would take the place of the one to pods.
+	ip -n node-2 route add 10.96.0.0/16 dev eth0
 	for ns in router node-1 node-2; do
 		ip netns exec $ns sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.ip_local_port_range='32768 60999'
 	done
