@@ -9,6 +9,8 @@ import (
 
 // TestLocals gives a namespace addresses and local ranges, and takes them away. Watch says what came,
 // and a list what is there, as "fib daddr type local" does.
+//
+// Behaviour: 113.
 func TestLocals(t *testing.T) {
 	n := newNode(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -198,7 +198,7 @@ func (w *flowWorld) keepers(t *testing.T) (all []*keeper) {
 // TestKeptFlows changes everything that decides where a packet goes, in random order, under clients
 // that keep their UDP sockets. After each change each client is where a new one would be.
 //
-// Behaviour: 106, 107, 109, 112.
+// Behaviour: 48, 106, 107, 109, 113.
 func TestKeptFlows(t *testing.T) {
 	const steps = 40
 	for _, tt := range []struct {

@@ -126,6 +126,8 @@ func TestPodCIDR(t *testing.T) {
 
 // TestPodCIDRsOfANewNode: a Node that is created anew without podCIDRs keeps those that it had until
 // it has some.
+//
+// Behaviour: 92.
 func TestPodCIDRsOfANewNode(t *testing.T) {
 	m := New(Config{NodeName: "n1"})
 	with := func(cidrs ...string) *corev1.Node {
