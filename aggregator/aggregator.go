@@ -295,6 +295,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
+	wg.Go(func() { a.flows.Follow(behind) })
 	wg.Go(func() { a.dir.Run(behind) })
 	wg.Go(func() { a.writer.purger.Run(behind) })
 	if a.cfg.Findings {

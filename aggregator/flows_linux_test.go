@@ -81,7 +81,7 @@ func fronts(elements ...string) *weftv1.Fragment {
 		Family: "ip", Name: "demo", Maps: []*weftv1.Set{vips, ports},
 		Chains: []*weftv1.Chain{{Name: "output", Type: "nat", Hook: "output", Priority: "-100", Rules: []*weftv1.Rule{
 			{Text: "meta l4proto { tcp, udp } dnat to ip daddr . meta l4proto . th dport . numgen random mod 1 map @endpoints"},
-			// As a host flow to another node's NodePort might be led by another program.
+			// As if the address was the node's when the flow began.
 			{Text: "ip daddr 10.1.0.3 udp dport 30053 dnat to 10.1.0.1:8080"},
 			{Text: "ip daddr 10.96.9.9 udp dport 30053 dnat to 10.1.0.1:8080"},
 			{Text: "fib daddr type local meta l4proto { tcp, udp } dnat to meta l4proto . th dport . numgen random mod 1 map @nodeport-endpoints"},
@@ -201,9 +201,8 @@ func TestFlowsOfABackendThatLeft(t *testing.T) {
 	n.wantFlows(t, "udp 4001 -> 10.96.0.1:53 = 10.1.0.2:8080", flowOther)
 }
 
-// TestFlowsOfNodePorts replaces the backend of a NodePort: flows to the node's own
-// addresses go, those of the host to the same port elsewhere stay, though they have
-// the same backend.
+// TestFlowsOfNodePorts replaces the backend of a NodePort: flows that were translated to it go,
+// also one to an address that is not the node's at that moment. Those of the host to the same port elsewhere stay.
 //
 // Behaviour: 107.
 func TestFlowsOfNodePorts(t *testing.T) {
@@ -213,8 +212,9 @@ func TestFlowsOfNodePorts(t *testing.T) {
 	n.send(t, 4001, "10.1.0.2:30053", true)
 	n.send(t, 4002, "127.0.0.1:30053", false)
 	n.send(t, 4003, "10.96.9.9:30053", true)
-	remote := "udp 4003 -> 10.96.9.9:30053 = 10.1.0.1:8080"
-	n.wantFlows(t, "udp 4001 -> 10.1.0.2:30053 = 10.1.0.1:8080", "udp 4002 -> 127.0.0.1:30053 = 10.1.0.1:8080", remote)
+	n.send(t, 4004, "10.96.9.8:30053", false)
+	remote := "udp 4004 -> 10.96.9.8:30053 = 10.96.9.8:30053"
+	n.wantFlows(t, "udp 4001 -> 10.1.0.2:30053 = 10.1.0.1:8080", "udp 4002 -> 127.0.0.1:30053 = 10.1.0.1:8080", "udp 4003 -> 10.96.9.9:30053 = 10.1.0.1:8080", remote)
 	n.publish(t, d, nodeTo2)
 	n.publish(t, d)
 	stop()

@@ -139,6 +139,8 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.abandonAdopted()
 		case <-w.flows.Overdue():
 			w.flows.Reconcile(w.state.Live())
+		case p := <-w.flows.Local():
+			w.flows.Add(w.state.Answering(p))
 		case <-w.again:
 			w.tryAgain()
 		case <-w.resave.C:

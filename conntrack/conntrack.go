@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mdlayher/netlink"
-	route "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,27 +18,32 @@ import (
 type Change struct {
 	// Addr and Port are the original destination of the flows. The unspecified
 	// address of a family (0.0.0.0, ::) means all local addresses of the family in the
-	// namespace, as for a NodePort: flows from the host to the same port of other hosts
+	// namespace, as for a NodePort: flows to the same port of other hosts that were not translated
 	// are not affected. The zero Addr means the local addresses of the families of Removed,
 	// or of both families if Removed is empty. IPv4-mapped addresses are IPv4 addresses.
 	Addr netip.Addr
 	Port uint16
 	// Removed are the backends that the destination no longer has. Flows whose replies
-	// come from them are removed.
+	// come from them are removed. A flow that was translated to one is removed whether its destination is
+	// still a local address or not.
 	Removed []netip.AddrPort `json:"Gone"`
 	// First is true if the destination had no backends before. Flows that were not
 	// translated are removed.
 	First bool `json:"Unrouted"`
+	// At are addresses that are not local and that have the destination nevertheless, if it has no
+	// address of its own. Only flows that were not translated are looked for there.
+	At map[netip.Addr]struct{} `json:"-"`
 }
 
 // Destination lists the backends of a UDP destination. For a flow to an address and port
 // that have a Destination of their own, one for all local addresses does not count.
 type Destination struct {
-	// Addr and Port are as in Change, with Backends in place of Removed.
+	// Addr, Port and At are as in Change, with Backends in place of Removed.
 	Addr netip.Addr
 	Port uint16
 	// Backends are all backends of the destination.
 	Backends []netip.AddrPort
+	At       map[netip.Addr]struct{}
 }
 
 // Conn removes flows in one network namespace.
@@ -49,8 +53,8 @@ type Conn struct {
 	// deleting is held while entries are deleted. It can be taken while mu is held.
 	deleting     sync.Mutex
 	dump, delete *netlink.Conn
-	// route lists the addresses of the namespace.
-	route *route.Handle
+	// route lists the local addresses of the namespace, arrivals receives those that it gets.
+	route, arrivals *netlink.Conn
 	// reply is true if the kernel can filter by the source of replies.
 	reply bool
 	// passes counts requested dumps, read counts received entries.
@@ -78,8 +82,8 @@ func (c *Conn) open() (err error) {
 	if c.delete, err = netlink.Dial(unix.NETLINK_NETFILTER, nil); err != nil {
 		return err
 	}
-	if c.route, err = route.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return fmt.Errorf("open route socket: %w", err)
+	if err := c.dialRoute(); err != nil {
+		return err
 	}
 	if err := c.probe(); err != nil {
 		return err
@@ -95,13 +99,10 @@ func (c *Conn) Close() error {
 	c.deleting.Lock()
 	defer c.deleting.Unlock()
 	var errs []error
-	for _, sock := range []*netlink.Conn{c.dump, c.delete} {
+	for _, sock := range []*netlink.Conn{c.dump, c.delete, c.route, c.arrivals} {
 		if sock != nil {
 			errs = append(errs, sock.Close())
 		}
-	}
-	if c.route != nil {
-		c.route.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -76,7 +76,7 @@ func TestFlush(t *testing.T) {
 			[]string{":4000 ", ":4100 ", ":4700 "}},
 		{"untranslated", []Change{{Addr: noRule, Port: 53, First: true}}, []string{":4300 "}},
 		{"untranslated only", []Change{{Addr: dns, Port: 53, First: true}}, nil},
-		{"node port of this node", []Change{{Port: 30053, Removed: backend1}}, []string{":4400 "}},
+		{"node port of this node, and of an address that has gone", []Change{{Port: 30053, Removed: backend1}}, []string{":4400 ", ":4500 "}},
 		{"both families", []Change{{Addr: dns6, Port: 53, Removed: aps("[fd00:1::1]:5353")}, {Addr: noRule, Port: 53, First: true}},
 			[]string{":4300 ", ":4600 "}},
 	} {
@@ -126,7 +126,7 @@ func TestReconcile(t *testing.T) {
 		{"backend replaced while away", []Destination{{Addr: dns, Port: 53, Backends: aps("10.1.0.2:5353", "10.1.0.3:5353")}},
 			[]string{":4000 ", ":4700 "}},
 		{"untranslated while away", []Destination{{Addr: noRule, Port: 53, Backends: backend1}}, []string{":4300 "}},
-		{"node port", []Destination{{Port: 30053, Backends: aps("10.1.0.2:5353")}}, []string{":4400 "}},
+		{"node port", []Destination{{Port: 30053, Backends: aps("10.1.0.2:5353")}}, []string{":4400 ", ":4500 "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)

@@ -10,14 +10,15 @@
 //
 // What comes in are the changed destinations ([Conn.Flush]), or all destinations with
 // their backends ([Conn.Reconcile]). What goes out are deletions of entries, and their
-// number. Read conntrack.go first, then match.go, which decides about a flow, and
-// sweep.go, which reads the table. Addresses come in ([Conn.List]) and entries go out, of
+// number. Read conntrack.go first, then match.go, which decides about a flow,
+// sweep.go, which reads the table, and local.go, which knows the local addresses. Addresses come in ([Conn.List]) and entries go out, of
 // which the caller passes some to [Conn.Delete]: list.go, entry.go and identity.go.
 //
 // The package does not know Services or policies. Flush and Reconcile never remove flows of
-// TCP or of any other protocol than UDP, and nothing logs. A NodePort has no address: its flows are those to an
-// address that the namespace's interfaces have at the time of the call. Flows to the same
-// port of another host are not removed.
+// TCP or of any other protocol than UDP, and nothing logs. A NodePort has no address. Its flows are those
+// that were translated to its backends, and, if they were not translated, those to an address that is local
+// at the time of the call. Other flows to the same port of another host are not removed. [Conn.Watch] says
+// when an address becomes local.
 //
 // # Cost
 //

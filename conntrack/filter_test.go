@@ -80,7 +80,7 @@ func TestFilterLetsStaleThrough(t *testing.T) {
 	for i := range entries {
 		for j := range entries {
 			m := matchChanges([]Change{entries[i], entries[j]})
-			m.local = map[netip.Addr]struct{}{netip.MustParseAddr("192.0.2.1"): {}}
+			m.local = localsOf("192.0.2.1/32")
 			f, ok := m.filter(familyIPv4)
 			for _, dst := range dsts {
 				for _, from := range froms {

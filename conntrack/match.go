@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,7 @@ type matcher struct {
 	addrs map[netip.AddrPort]*target
 	ports map[localPort]*target
 	// local are the addresses of the namespace. It is set only if there are ports.
-	local map[netip.Addr]struct{}
+	local locals
 }
 
 // localPort is a destination without an address: all local addresses of a family.
@@ -55,8 +56,10 @@ type target struct {
 	// keep is true if flows to backends are kept and all others are removed, and false
 	// if flows to backends are removed.
 	keep bool
-	// untranslated is true if flows that were not translated are removed.
+	// untranslated is true if flows that were not translated are removed. at has the addresses besides
+	// the local ones where that is so, for each change.
 	untranslated bool
+	at           []map[netip.Addr]struct{}
 }
 
 // matchChanges returns a matcher of the flows that changes made invalid.
@@ -68,6 +71,7 @@ func matchChanges(changes []Change) *matcher {
 		}
 		for _, t := range m.targets(c.Addr, c.Port, c.Removed) {
 			t.untranslated = t.untranslated || c.First
+			t.addAt(c.At)
 		}
 	}
 	return m
@@ -80,6 +84,7 @@ func matchDestinations(destinations []Destination) *matcher {
 	for _, d := range destinations {
 		for _, t := range m.targets(d.Addr, d.Port, d.Backends) {
 			t.keep = true
+			t.addAt(d.At)
 		}
 	}
 	return m
@@ -148,7 +153,8 @@ func (m *matcher) selects(e *Entry) bool {
 
 // remove reports whether a flow is removed. If the destination matches by its
 // address and by a local port, an address whose backends are known decides alone, as
-// it does in the ruleset.
+// it does in the ruleset. What translated a flow had its address then, so it does not matter
+// which addresses are local now.
 func (m *matcher) remove(f flow) bool {
 	if t := m.addrs[f.dst]; t != nil {
 		if t.remove(f) {
@@ -158,15 +164,19 @@ func (m *matcher) remove(f flow) bool {
 			return false
 		}
 	}
-	if len(m.ports) == 0 {
-		return false
-	}
 	t := m.ports[localPort{family: familyOf(f.dst.Addr()), port: f.dst.Port()}]
-	if t == nil || !t.remove(f) {
-		return false
+	return t != nil && t.remove(f) && (f.reply != f.dst || m.local.contains(f.dst.Addr()) || t.isAt(f.dst.Addr()))
+}
+
+func (t *target) addAt(addrs map[netip.Addr]struct{}) {
+	if len(addrs) > 0 {
+		t.at = append(t.at, addrs)
 	}
-	_, local := m.local[f.dst.Addr()]
-	return local
+}
+
+// isAt reports whether the destination is at an address that is not local.
+func (t *target) isAt(addr netip.Addr) bool {
+	return slices.ContainsFunc(t.at, func(at map[netip.Addr]struct{}) bool { _, ok := at[addr]; return ok })
 }
 
 // remove reports whether a flow to the destination is removed.

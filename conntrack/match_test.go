@@ -16,6 +16,14 @@ func aps(s ...string) []netip.AddrPort {
 	return out
 }
 
+// localsOf returns the local destinations of a namespace.
+func localsOf(prefixes ...string) (l locals) {
+	for _, p := range prefixes {
+		l.add(netip.MustParsePrefix(p))
+	}
+	return l
+}
+
 func TestStaleMatcher(t *testing.T) {
 	m := matchChanges([]Change{
 		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Removed: aps("10.1.0.1:5353")},
@@ -23,14 +31,11 @@ func TestStaleMatcher(t *testing.T) {
 		{Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true},
 		{Port: 30053, Removed: aps("10.1.0.1:5353")},
 		{Port: 30054, First: true},
-		{Addr: netip.IPv4Unspecified(), Port: 30055, First: true},
+		{Addr: netip.IPv4Unspecified(), Port: 30055, First: true, At: map[netip.Addr]struct{}{netip.MustParseAddr("198.51.100.7"): {}}},
 		{Addr: netip.IPv6Unspecified(), Port: 30056, First: true, Removed: aps("[fd00:1::1]:5353")},
 		{Addr: netip.MustParseAddr("10.96.0.99"), Port: 53},
 	})
-	m.local = map[netip.Addr]struct{}{
-		netip.MustParseAddr("192.0.2.1"):   {},
-		netip.MustParseAddr("2001:db8::1"): {},
-	}
+	m.local = localsOf("192.0.2.1/32", "2001:db8::1/128", "203.0.113.0/24")
 	for _, tt := range []struct {
 		name, dst, reply string
 		want             bool
@@ -45,7 +50,13 @@ func TestStaleMatcher(t *testing.T) {
 		{"translated, none gone", "10.96.0.11:53", "10.1.0.1:5353", false},
 		{"nothing stale", "10.96.0.99:53", "10.96.0.99:53", false},
 		{"node port", "192.0.2.1:30053", "10.1.0.1:5353", true},
-		{"node port number of another host", "198.51.100.1:30053", "10.1.0.1:5353", false},
+		{"node port of an address that has gone", "198.51.100.1:30053", "10.1.0.1:5353", true},
+		{"node port number of another host", "198.51.100.1:30053", "198.51.100.1:30053", false},
+		{"node port number of a host that is a backend", "10.1.0.1:30053", "10.1.0.1:30053", false},
+		{"node port of a range, untranslated", "203.0.113.9:30054", "203.0.113.9:30054", true},
+		{"node port of another host, untranslated", "198.51.100.1:30054", "198.51.100.1:30054", false},
+		{"node port elsewhere, untranslated", "198.51.100.7:30055", "198.51.100.7:30055", true},
+		{"node port elsewhere, another port", "198.51.100.7:30054", "198.51.100.7:30054", false},
 		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
 		{"node port of IPv4, untranslated", "192.0.2.1:30055", "192.0.2.1:30055", true},
 		{"node port of IPv4, untranslated in the other family", "[2001:db8::1]:30055", "[2001:db8::1]:30055", false},
@@ -67,11 +78,7 @@ func TestLiveMatcher(t *testing.T) {
 		{Port: 30053, Backends: aps("10.1.0.1:5353")},
 		{Addr: netip.MustParseAddr("10.96.0.12"), Port: 53},
 	})
-	m.local = map[netip.Addr]struct{}{
-		netip.MustParseAddr("192.0.2.1"):   {},
-		netip.MustParseAddr("192.0.2.2"):   {},
-		netip.MustParseAddr("2001:db8::1"): {},
-	}
+	m.local = localsOf("192.0.2.1/32", "192.0.2.2/32", "2001:db8::1/128")
 	for _, tt := range []struct {
 		name, dst, reply string
 		want             bool
@@ -86,6 +93,9 @@ func TestLiveMatcher(t *testing.T) {
 		{"address decides before port, stale", "192.0.2.1:30053", "10.1.0.1:5353", true},
 		{"node port, live", "192.0.2.2:30053", "10.1.0.1:5353", false},
 		{"node port, stale", "192.0.2.2:30053", "10.1.0.3:5353", true},
+		{"node port of an address that has gone, stale", "198.51.100.1:30053", "10.1.0.3:5353", true},
+		{"node port of an address that has gone, live", "198.51.100.1:30053", "10.1.0.1:5353", false},
+		{"node port number of another host", "198.51.100.1:30053", "198.51.100.1:30053", false},
 		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
 	} {
 		if got := m.remove(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {

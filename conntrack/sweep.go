@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 
 	"github.com/mdlayher/netlink"
-	route "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,7 +25,7 @@ func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int,
 		}
 	}()
 	if len(m.ports) > 0 {
-		if m.local, err = c.localAddrs(); err != nil {
+		if m.local, err = c.listLocals(); err != nil {
 			return 0, fmt.Errorf("list local addresses: %w", err)
 		}
 	}
@@ -136,23 +134,4 @@ func repeat(pass func() error) (err error) {
 func loaded() bool {
 	_, err := os.Stat("/proc/sys/net/netfilter/nf_conntrack_max")
 	return !errors.Is(err, os.ErrNotExist)
-}
-
-// localAddrs returns the addresses of the namespace's interfaces. net.InterfaceAddrs
-// would return those of the calling thread's namespace.
-func (c *Conn) localAddrs() (map[netip.Addr]struct{}, error) {
-	list, err := c.route.AddrList(nil, route.FAMILY_ALL)
-	for i := 1; i < maxInterrupts && errors.Is(err, route.ErrDumpInterrupted); i++ {
-		list, err = c.route.AddrList(nil, route.FAMILY_ALL)
-	}
-	if err != nil && !errors.Is(err, route.ErrDumpInterrupted) {
-		return nil, err
-	}
-	out := make(map[netip.Addr]struct{}, len(list))
-	for _, a := range list {
-		if addr, ok := netip.AddrFromSlice(a.IP); ok {
-			out[normalize(addr)] = struct{}{}
-		}
-	}
-	return out, nil
 }

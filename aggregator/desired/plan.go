@@ -77,6 +77,8 @@ type tableChange struct {
 	// of them so.
 	forced   map[objectID]bool
 	forcedBy int
+	// rewritten is true if rules change that packets may have met before, or meet first.
+	rewritten bool
 }
 
 // partChange is a part with what the kernel has of it.
@@ -244,12 +246,14 @@ func (p *planner) table(tc *tableChange) {
 		p.add(addTables, t.origin, kernel.AddTable{Table: t.id, Comment: t.comment(), Dormant: t.dormant()})
 	case tc.asleep != t.dormant():
 		if p.reflag(tc) {
+			p.reached(tc)
 			return
 		}
 	}
 	p.force(tc)
 	tc.ahead = tc.before && tc.forced == nil && !p.repair
 	p.content(tc)
+	p.reached(tc)
 }
 
 // content plans the ops for everything in a table.
@@ -394,6 +398,8 @@ func (p *planner) rules(tc *tableChange, o *chain, cc *partChange) {
 			p.add(deleteRules, tc.ruleOrigin(o, r), kernel.DeleteRule{Table: t, Chain: o.id.Name, Handle: r.handle})
 		}
 	}
+	led := cc.before != nil || o.exists() && o.decl().Base != nil
+	tc.rewritten = tc.rewritten || led && (slices.Contains(kept, false) || slices.Contains(match, -1))
 	var prev *kernel.Handle
 	for i, r := range after {
 		if b := match[i]; b >= 0 {

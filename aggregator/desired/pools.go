@@ -147,6 +147,7 @@ func (p *pools) count(e *nftset.Element, by int) {
 // index makes or drops a set's pools as its shares want; anew makes them
 // again.
 func (s *State) index(o *set, anew bool) {
+	o.table.indexAddresses(o)
 	watched := slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.conntrack })
 	if watched && o.pools != nil && !anew {
 		return
@@ -208,10 +209,7 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 		now = &pools{layout: old}
 	case !packed || old != now.layout:
 		// Nothing was there, or all of it looked different.
-		for dest := range now.totals.all() {
-			to := now.layout.dest(dest)
-			add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true}, false)
-		}
+		o.untranslated(func(st conntrack.Change) { add(st, false) })
 		return
 	}
 	l := &now.layout
@@ -243,9 +241,13 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 			gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
 		}
 	}
+	var at map[netip.Addr]struct{}
+	if l.addrLen == 0 {
+		at = o.table.at()
+	}
 	for dest, more := range balance {
 		to, total := l.dest(dest), now.totals.get(dest, "")
-		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more}
+		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more, At: at}
 		if st.First || len(st.Removed) > 0 {
 			add(st, total == 0)
 		}
@@ -270,7 +272,7 @@ func compareStale(a, b conntrack.Change) int {
 // Live returns the destinations in the maps whose flows are watched that have
 // backends, ordered by address and port.
 func (s *State) Live() []conntrack.Destination {
-	all := map[netip.AddrPort][]netip.AddrPort{}
+	all, at := map[netip.AddrPort][]netip.AddrPort{}, map[netip.Addr]struct{}{}
 	for _, t := range s.tables {
 		for _, p := range t.parts {
 			o, ok := p.(*set)
@@ -278,6 +280,11 @@ func (s *State) Live() []conntrack.Destination {
 				continue
 			}
 			l := &o.pools.layout
+			if l.addrLen == 0 {
+				for addr := range t.at() {
+					at[addr] = struct{}{}
+				}
+			}
 			for b := range o.pools.backends.all() {
 				dest := l.dest(b[:l.end])
 				all[dest] = append(all[dest], l.addrPort(b[l.end:]))
@@ -286,7 +293,11 @@ func (s *State) Live() []conntrack.Destination {
 	}
 	live := make([]conntrack.Destination, 0, len(all))
 	for _, dest := range slices.SortedFunc(maps.Keys(all), netip.AddrPort.Compare) {
-		live = append(live, conntrack.Destination{Addr: dest.Addr(), Port: dest.Port(), Backends: compactAddrs(all[dest])})
+		d := conntrack.Destination{Addr: dest.Addr(), Port: dest.Port(), Backends: compactAddrs(all[dest])}
+		if dest.Addr().IsUnspecified() {
+			d.At = at
+		}
+		live = append(live, d)
 	}
 	return live
 }

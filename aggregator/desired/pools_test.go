@@ -116,6 +116,47 @@ func TestStaleNodePort(t *testing.T) {
 	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))
 }
 
+// TestStaleWhereReached changes what decides where a destination without an address answers, and
+// what does not.
+func TestStaleWhereReached(t *testing.T) {
+	ports := &nftset.Set{Name: "nodeport-endpoints", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
+	port := endpoint("0.0.0.0", udp, 30053, 0, "10.1.0.1:53")
+	port.Key = port.Key[4:]
+	verdicts := Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
+	led, not := rule("ip daddr @node vmap @nodeports", "@node", "@nodeports"), rule("ip daddr @other reject", "@other")
+	publish := func(node, other []nftset.Element, chains ...any) *Update {
+		return snapshot(services, 0, in(ipWeft, append(chains, Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}}, verdicts,
+			intervalSet("node", node...), addrSet("other", other...), endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...))...))
+	}
+	h := newHarness(t)
+	chain := base("hook", 0, led, not)
+	h.commit(publish(nil, nil, chain))
+	first, all := stale("0.0.0.0", 30053, true), stale("10.96.0.10", 53, true)
+	wantStale(t, h.commit(publish(nil, []nftset.Element{member("192.0.2.9")}, chain)))
+	one := []nftset.Element{member("192.0.2.1")}
+	first.At = map[netip.Addr]struct{}{netip.MustParseAddr("192.0.2.1"): {}}
+	wantStale(t, h.commit(publish(one, []nftset.Element{member("192.0.2.9")}, chain)), first)
+	wantStale(t, h.commit(publish(one, []nftset.Element{member("192.0.2.9")}, chain, regular("new", rule("drop")))))
+	wantStale(t, h.commit(publish(one, []nftset.Element{member("192.0.2.9")}, chain, regular("new", rule("accept")))), first, all)
+	wantStale(t, h.commit(publish(one, []nftset.Element{member("192.0.2.9")}, base("hook", 0, led), regular("new", rule("accept")))), first, all)
+	local := func(prefix string) (out string) {
+		p, _ := netip.ParsePrefix(prefix)
+		return fmt.Sprint(h.Answering(p))
+	}
+	for prefix, want := range map[string]string{
+		"192.0.2.7/32": fmt.Sprint([]conntrack.Change{stale("192.0.2.7", 30053, true)}), "192.0.2.0/24": fmt.Sprint([]conntrack.Change{first}),
+		"": fmt.Sprint([]conntrack.Change{first}), "2001:db8::1/128": "[]",
+	} {
+		if got := local(prefix); got != want {
+			t.Errorf("stale once %q is local: %s, want %s", prefix, got, want)
+		}
+	}
+	if live := h.Live(); len(live) != 2 || fmt.Sprint(live[0].At) != fmt.Sprint(first.At) || live[1].At != nil {
+		t.Errorf("live %v", live)
+	}
+	wantStale(t, h.commit(publish(nil, nil, base("hook", 0, led), regular("new", rule("accept")))))
+}
+
 func TestStaleOnlyWatched(t *testing.T) {
 	h := newHarness(t)
 	m := endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...)
@@ -144,7 +185,7 @@ func TestLiveAfterRestart(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", append(slotsOf("10.96.0.10", udp, "10.1.0.2:53", "10.1.0.1:53"), slotsOf("10.96.0.9", udp, "10.1.0.3:53")...)...))))
 	want := fmt.Sprint(h.Live())
-	if want != "[{10.96.0.9 53 [10.1.0.3:53]} {10.96.0.10 53 [10.1.0.1:53 10.1.0.2:53]}]" {
+	if want != "[{10.96.0.9 53 [10.1.0.3:53] map[]} {10.96.0.10 53 [10.1.0.1:53 10.1.0.2:53] map[]}]" {
 		t.Errorf("live %s", want)
 	}
 	h.restart(h.Record())

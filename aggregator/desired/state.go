@@ -119,6 +119,8 @@ type table struct {
 	// asleep when it is dormant there.
 	kernel, asleep bool
 	origin         int
+	// addresses are its sets of addresses.
+	addresses map[*set]struct{}
 
 	dirty      bool
 	dirtyParts []part

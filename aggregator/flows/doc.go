@@ -7,7 +7,7 @@
 // Both work after the commit and never delay the next one.
 //
 // The package does not decide which entries are stale: package desired derives
-// that from the change. It does not touch TCP.
+// that from the change, which is a commit or an address that becomes local. It does not touch TCP.
 //
 // # Notes
 //

@@ -3,6 +3,7 @@ package flows
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -28,6 +29,13 @@ type Conntrack interface {
 	Flush(ctx context.Context, stale []conntrack.Change) (deleted int, err error)
 	// Reconcile removes the flows that lead elsewhere than live says.
 	Reconcile(ctx context.Context, live []conntrack.Destination) (deleted int, err error)
+}
+
+// Watcher is a Conntrack that follows local addresses.
+type Watcher interface {
+	// Watch calls added with each address or range that becomes local, until ctx ends: see
+	// conntrack.Conn.
+	Watch(ctx context.Context, added func(netip.Prefix)) error
 }
 
 // Metrics counts the entries that a Flusher and a Purger remove.
@@ -64,6 +72,7 @@ type Flusher struct {
 	// overdue asks the writer to call Reconcile.
 	overdue chan struct{}
 	nudge   chan struct{}
+	local   chan netip.Prefix
 
 	// saving is held while noted is saved, so that the last list that is saved is the last one. It is
 	// locked before mu.
@@ -86,13 +95,42 @@ type Flusher struct {
 
 // NewFlusher returns a Flusher that works once Run is called.
 func NewFlusher(cfg Config) *Flusher {
-	return &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1)}
+	return &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), local: make(chan netip.Prefix)}
 }
 
 // Overdue delivers a value if all flows are to be compared with the ruleset: after
 // Ask, after an error, and if too many destinations are stale at once. The receiver
 // has to call Reconcile.
 func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
+
+// Local delivers each address or range that has become local, and the zero Prefix if any may have.
+// The receiver has to call Add with the flows that are stale now.
+func (f *Flusher) Local() <-chan netip.Prefix { return f.local }
+
+// Follow delivers what Local returns until ctx ends, if Config.Conntrack is a Watcher.
+func (f *Flusher) Follow(ctx context.Context) {
+	w, ok := f.cfg.Conntrack.(Watcher)
+	if !ok {
+		return
+	}
+	added := func(p netip.Prefix) {
+		select {
+		case f.local <- p:
+		case <-ctx.Done():
+		}
+	}
+	for ctx.Err() == nil {
+		if err := w.Watch(ctx, added); err != nil {
+			f.cfg.Metrics.FlowErrors.Inc()
+			f.cfg.Log.Error("cannot follow local addresses: UDP flows to NodePorts at new ones may stay untranslated", "error", err, "retry", retryDelay)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryDelay):
+			added(netip.Prefix{})
+		}
+	}
+}
 
 // Before notes the destinations that a commit is about to leave without a
 // backend. If the process dies before their flows are removed, only the note
@@ -156,13 +194,29 @@ func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	if e != nil {
 		f.events = append(f.events, e)
 	}
+	f.queue(stale)
+	f.mu.Unlock()
+	wake(f.nudge)
+}
+
+// Add receives flows that are stale without a commit.
+func (f *Flusher) Add(stale []conntrack.Change) {
+	if f.cfg.Conntrack == nil || len(stale) == 0 {
+		return
+	}
+	f.mu.Lock()
+	f.queue(stale)
+	f.mu.Unlock()
+	wake(f.nudge)
+}
+
+// queue adds flows to remove. The lock is held.
+func (f *Flusher) queue(stale []conntrack.Change) {
 	f.stale = append(f.stale, stale...)
 	if len(f.stale) > maxStale {
 		f.stale, f.incomplete = nil, true
 		f.Ask()
 	}
-	f.mu.Unlock()
-	wake(f.nudge)
 }
 
 // Reconcile compares all flows with live, the destinations and backends of the

@@ -67,8 +67,8 @@ const (
 	filterJump     = "\t\tct state new jump "
 	portProtocols  = "{ tcp, udp, sctp }"
 
-	firewallHooks = `	chain firewall-prerouting { type filter hook prerouting priority dstnat - 10; ct state new jump firewall; }
-	chain firewall-output { type filter hook output priority -110; ct state new jump firewall; }
+	firewallHooks = `	chain firewall-prerouting { type filter hook prerouting priority dstnat - 10; meta l4proto udp ct direction original jump firewall; meta l4proto != udp ct state new jump firewall; }
+	chain firewall-output { type filter hook output priority -110; meta l4proto udp ct direction original jump firewall; meta l4proto != udp ct state new jump firewall; }
 `
 	inputHook = "\tchain filter-input { type filter hook input priority filter; ct state new jump unserved-input; }\n"
 )

@@ -64,6 +64,9 @@ func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	if c.Detect.Mode == render.DetectNode && len(pods) == 0 {
 		return errors.New("the node has no podCIDRs yet: until then, " + unknownPods)
 	}
+	if c.Detect.Mode == render.DetectNode && n.Kept {
+		return fmt.Errorf("the node has no podCIDRs any more: until it has, flows from pods are recognized by those that it had, %s", pods)
+	}
 	if c.Detect.Mode != render.DetectCIDRs || len(c.Detect.CIDRs) == 0 {
 		return nil
 	}

@@ -61,10 +61,12 @@ func TestUnknownPods(t *testing.T) {
 		node   *model.Node
 		want   string
 	}{
-		"no CIDRs":    {render.Detect{}, nil, "level=WARN msg=\"no addresses of pods are configured"},
-		"CIDRs":       {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil, ""},
-		"the node":    {render.Detect{Mode: render.DetectNode}, nil, "level=INFO msg=\"flows from pods are recognized by the podCIDRs"},
-		"none yet":    {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "the node has no podCIDRs yet"},
+		"no CIDRs": {render.Detect{}, nil, "level=WARN msg=\"no addresses of pods are configured"},
+		"CIDRs":    {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil, ""},
+		"the node": {render.Detect{Mode: render.DetectNode}, nil, "level=INFO msg=\"flows from pods are recognized by the podCIDRs"},
+		"none yet": {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "the node has no podCIDRs yet"},
+		"no longer": {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Kept: true, PodCIDRs: model.Prefixes{{netip.MustParsePrefix("10.244.1.0/24")}}},
+			"the node has no podCIDRs any more: until it has, flows from pods are recognized by those that it had, [10.244.1.0/24]"},
 		"an instance": {render.Detect{Mode: render.DetectInterface, Interface: "cni0"}, nil, "flows from this node itself are not flows from pods"},
 		"IPv6 alone": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 			&model.Node{Known: true, Addresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("fd00::1")}}, "the node's only address is fd00::1, but it does not have IPv6"},

@@ -20,6 +20,10 @@ func (m *Model) SetNode(o *corev1.Node) {
 	n, bad := m.parseNode(o)
 	m.reportFindings("Node", Key{Name: m.cfg.NodeName}, m.nodeFindings, bad)
 	m.nodeFindings = bad
+	if none := (Prefixes{}); equalPrefixes(&n.PodCIDRs, &none) && !equalPrefixes(&m.this.PodCIDRs, &none) {
+		// A Node that was created anew has none at first, and its pods the addresses of before.
+		n.PodCIDRs, n.Kept = m.this.PodCIDRs, true
+	}
 	m.setNode(n)
 }
 
@@ -106,5 +110,5 @@ func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
 
 func equalNode(a, b Node) bool {
 	return a.Known == b.Known && a.Name == b.Name && a.Addresses == b.Addresses && equalPrefixes(&a.PodCIDRs, &b.PodCIDRs) &&
-		a.Zone == b.Zone && a.Leaving == b.Leaving
+		a.Kept == b.Kept && a.Zone == b.Zone && a.Leaving == b.Leaving
 }

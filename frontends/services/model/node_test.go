@@ -37,7 +37,7 @@ func TestNodeFields(t *testing.T) {
 	if !m.Dirty() || m.Refresh().Node == nil || m.Dirty() {
 		t.Fatal("the node did not change, or does not stop to")
 	}
-	const want = "{true n1 [192.0.2.1 2001:db8::1] [[10.244.1.0/24 10.244.3.0/24] [fd00:10:244:3::/64]] a false}"
+	const want = "{true n1 [192.0.2.1 2001:db8::1] [[10.244.1.0/24 10.244.3.0/24] [fd00:10:244:3::/64]] false a false}"
 	if got := fmt.Sprint(m.Node()); got != want {
 		t.Errorf("node %s, want %s", got, want)
 	}
@@ -62,7 +62,7 @@ func TestNodeFields(t *testing.T) {
 	m.DeleteNode("n1")
 	m.DeleteNode("n1")
 	m.DeleteNode("n2")
-	if got := m.Refresh().Node; got == nil || fmt.Sprint(*got) != "{true n1 [192.0.2.1 2001:db8::1] [[10.244.1.0/24 10.244.3.0/24] [fd00:10:244:3::/64]] a true}" {
+	if got := m.Refresh().Node; got == nil || fmt.Sprint(*got) != "{true n1 [192.0.2.1 2001:db8::1] [[10.244.1.0/24 10.244.3.0/24] [fd00:10:244:3::/64]] false a true}" {
 		t.Errorf("gone: %+v, want it leaving and everything else as it was", got)
 	}
 	// Its object is away for a moment: nothing happened in between.
@@ -121,6 +121,40 @@ func TestPodCIDR(t *testing.T) {
 	m.Refresh()
 	if got := fmt.Sprint(m.Node().PodCIDRs); got != "[[10.244.1.0/24] []]" {
 		t.Errorf("pod CIDRs %s", got)
+	}
+}
+
+// TestPodCIDRsOfANewNode: a Node that is created anew without podCIDRs keeps those that it had until
+// it has some.
+//
+// Behaviour: 92.
+func TestPodCIDRsOfANewNode(t *testing.T) {
+	m := New(Config{NodeName: "n1"})
+	with := func(cidrs ...string) *corev1.Node {
+		n := node("n1")
+		n.Spec.PodCIDRs = cidrs
+		return n
+	}
+	for _, tt := range []struct {
+		node *corev1.Node
+		want string
+	}{
+		{with(), "[[] []] false"},
+		{with("10.244.1.0/24", "fd00:10:244:1::/64"), "[[10.244.1.0/24] [fd00:10:244:1::/64]] false"},
+		{nil, "[[10.244.1.0/24] [fd00:10:244:1::/64]] false"},
+		{with(), "[[10.244.1.0/24] [fd00:10:244:1::/64]] true"},
+		{with("bad"), "[[10.244.1.0/24] [fd00:10:244:1::/64]] true"},
+		{with("10.244.9.0/24"), "[[10.244.9.0/24] []] false"},
+	} {
+		if tt.node == nil {
+			m.DeleteNode("n1")
+		} else {
+			m.SetNode(tt.node)
+		}
+		m.Refresh()
+		if got := fmt.Sprint(m.Node().PodCIDRs, m.Node().Kept); got != tt.want {
+			t.Errorf("pod CIDRs %s, want %s", got, tt.want)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (s Snapshot) Proto() *modelpb.Model {
 		Revision: s.Revision,
 		Node: &modelpb.Node{
 			Known: s.Node.Known, Name: s.Node.Name, Addresses: addrsProto(s.Node.Addresses),
-			PodCidrs: prefixesProto(&s.Node.PodCIDRs), Zone: s.Node.Zone, Leaving: s.Node.Leaving,
+			PodCidrs: prefixesProto(&s.Node.PodCIDRs), Kept: s.Node.Kept, Zone: s.Node.Zone, Leaving: s.Node.Leaving,
 		},
 		ServiceCidrs: prefixesProto(&s.ServiceCIDRs),
 		Services:     make([]*modelpb.Service, len(s.Services)),
@@ -114,7 +114,7 @@ func FromProto(p *modelpb.Model) (Snapshot, error) {
 		Revision: p.GetRevision(),
 		Node: Node{
 			Known: n.GetKnown(), Name: n.GetName(), Zone: n.GetZone(), Leaving: n.GetLeaving(),
-			Addresses: d.addrs(n.GetAddresses()), PodCIDRs: d.prefixes(n.GetPodCidrs()),
+			Addresses: d.addrs(n.GetAddresses()), PodCIDRs: d.prefixes(n.GetPodCidrs()), Kept: n.GetKept(),
 		},
 		ServiceCIDRs: d.prefixes(p.GetServiceCidrs()),
 		Services:     make([]*Service, len(p.GetServices())),

@@ -94,7 +94,7 @@ func drawSnapshot(t *rapid.T) Snapshot {
 		Revision: rapid.Uint64().Draw(t, "revision"),
 		Node: Node{
 			Known: rapid.Bool().Draw(t, "known"), Name: rapid.StringN(0, 5, 20).Draw(t, "node"), Addresses: drawAddrs(t),
-			PodCIDRs: drawPrefixes(t), Zone: rapid.StringN(0, 5, 20).Draw(t, "zone"), Leaving: rapid.Bool().Draw(t, "leaving"),
+			PodCIDRs: drawPrefixes(t), Kept: rapid.Bool().Draw(t, "kept"), Zone: rapid.StringN(0, 5, 20).Draw(t, "zone"), Leaving: rapid.Bool().Draw(t, "leaving"),
 		},
 		ServiceCIDRs: drawPrefixes(t),
 		Services:     append([]*Service{}, listOf(t, "services", drawService)...),

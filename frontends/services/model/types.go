@@ -130,8 +130,10 @@ type Node struct {
 	// Addresses are the primary addresses of the node: the one in the configuration,
 	// the first InternalIP, or the first ExternalIP of each family.
 	Addresses [NumFamilies]netip.Addr
-	// PodCIDRs are the addresses of the pods on this node.
+	// PodCIDRs are the addresses of the pods on this node. If the object has none, they are those that
+	// it had before, and Kept is true.
 	PodCIDRs Prefixes
+	Kept     bool
 	// Zone is the label topology.kubernetes.io/zone, empty if there is none.
 	Zone string
 	// Leaving is true while load balancers should not send new traffic to the node:

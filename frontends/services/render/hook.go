@@ -7,29 +7,36 @@ import (
 )
 
 // hook is a chain on one of the kernel's hooks.
-type hook struct{ name, kind, hook, priority, rule string }
+type hook struct {
+	name, kind, hook, priority string
+	rules                      []string
+}
 
 // chain returns the message of the hook.
 func (h *hook) chain() *weftv1.Chain {
-	c := chain(h.name, h.rule)
+	c := chain(h.name, h.rules...)
 	c.Type, c.Hook, c.Priority, c.Policy = h.kind, h.hook, h.priority, "accept"
 	return c
 }
 
+// firewall sends packets to the source ranges: the first one of a flow, and of UDP, whose flows have
+// no end, all that a client sends. So a client that may not send any more is not served any more.
+var firewall = []string{"meta l4proto udp ct direction original jump " + chainFirewall, "meta l4proto != udp ct state new jump " + chainFirewall}
+
 // hooks are the chains on hooks that exist only while a listener has an element for a
 // role. Source ranges apply to addresses before destination NAT.
 var hooks = [numRoles][]hook{
-	roleNoEndpoint: {{"filter-input", "filter", "input", "filter", "ct state new jump " + chainInputCheck}},
+	roleNoEndpoint: {{"filter-input", "filter", "input", "filter", []string{"ct state new jump " + chainInputCheck}}},
 	roleLimited: {
-		{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", "ct state new jump " + chainFirewall},
-		{"firewall-output", "filter", "output", "-110", "ct state new jump " + chainFirewall},
+		{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", firewall},
+		{"firewall-output", "filter", "output", "-110", firewall},
 	},
 	// The kernel runs nat chains only for the first packet of a flow, and here after it was
 	// sent to an endpoint. The source is still the client's before srcnat, for which nft has
 	// no name in the input hook.
 	roleRemember: {
-		{"nat-remember-postrouting", "nat", "postrouting", "srcnat - 1", "ct status dnat jump " + chainRemember},
-		{"nat-remember-input", "nat", "input", "99", "ct status dnat jump " + chainRemember},
+		{"nat-remember-postrouting", "nat", "postrouting", "srcnat - 1", []string{"ct status dnat jump " + chainRemember}},
+		{"nat-remember-input", "nat", "input", "99", []string{"ct status dnat jump " + chainRemember}},
 	},
 }
 

@@ -112,10 +112,10 @@ const (
 // packet of a flow. In the output hook nft has no name for the priority of destination
 // NAT.
 var base = []hook{
-	{"nat-prerouting", "nat", "prerouting", "dstnat", "jump " + chainServices},
-	{"nat-output", "nat", "output", "-100", "jump " + chainServices},
-	{"filter-forward", "filter", "forward", "filter", "ct state new jump " + chainServiceCheck},
-	{"filter-output", "filter", "output", "filter", "ct state new jump " + chainServiceCheck},
+	{"nat-prerouting", "nat", "prerouting", "dstnat", []string{"jump " + chainServices}},
+	{"nat-output", "nat", "output", "-100", []string{"jump " + chainServices}},
+	{"filter-forward", "filter", "forward", "filter", []string{"ct state new jump " + chainServiceCheck}},
+	{"filter-output", "filter", "output", "filter", []string{"ct state new jump " + chainServiceCheck}},
 }
 
 // served skips the lookups for traffic without endpoints if a flow was sent to one.

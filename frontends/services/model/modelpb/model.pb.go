@@ -159,7 +159,9 @@ type Node struct {
 	// Label topology.kubernetes.io/zone.
 	Zone string `protobuf:"bytes,5,opt,name=zone,proto3" json:"zone,omitempty"`
 	// Should get no new traffic from load balancers.
-	Leaving       bool `protobuf:"varint,6,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving bool `protobuf:"varint,6,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// The object has no podCIDRs: pod_cidrs are those that it had before.
+	Kept          bool `protobuf:"varint,7,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -232,6 +234,13 @@ func (x *Node) GetZone() string {
 func (x *Node) GetLeaving() bool {
 	if x != nil {
 		return x.Leaving
+	}
+	return false
+}
+
+func (x *Node) GetKept() bool {
+	if x != nil {
+		return x.Kept
 	}
 	return false
 }
@@ -667,14 +676,15 @@ const file_model_proto_rawDesc = "" +
 	"\rservice_cidrs\x18\x04 \x03(\v2\x1e.weft.services.model.v1.PrefixR\fserviceCidrs\":\n" +
 	"\x06Prefix\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
-	"\x06length\x18\x02 \x01(\rR\x06length\"\xb9\x01\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\"\xcd\x01\n" +
 	"\x04Node\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
 	"\taddresses\x18\x03 \x03(\fR\taddresses\x12;\n" +
 	"\tpod_cidrs\x18\x04 \x03(\v2\x1e.weft.services.model.v1.PrefixR\bpodCidrs\x12\x12\n" +
 	"\x04zone\x18\x05 \x01(\tR\x04zone\x12\x18\n" +
-	"\aleaving\x18\x06 \x01(\bR\aleaving\"\x8e\x04\n" +
+	"\aleaving\x18\x06 \x01(\bR\aleaving\x12\x12\n" +
+	"\x04kept\x18\a \x01(\bR\x04kept\"\x8e\x04\n" +
 	"\aService\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
