@@ -84,12 +84,12 @@ func (s *State) NextExpiry() (at time.Duration, ok bool) {
 	return s.expiries.queue[0].at, true
 }
 
-// Expire forgets the elements whose time is over, as the kernel has done. It returns the fragments that
-// stated them. If successor is true, another fragment states such an element and has time left: commit
-// the next Plan at once. The state must not have changed since the last Accept.
-func (s *State) Expire(now time.Duration) (fragments []Key, successor bool) {
+// Expire forgets the elements whose time is over, as the kernel has done. It returns a patch for each
+// share that loses some. If successor is true, another fragment states such an element and has time
+// left: commit the next Plan at once. The state must not have changed since the last Accept.
+func (s *State) Expire(now time.Duration) (expired []*Update, successor bool) {
 	s.Advance(now)
-	x, seen := &s.expiries, map[*fragment]bool{}
+	x, of := &s.expiries, map[*setShare]*Update{}
 	for len(x.queue) > 0 && x.queue[0].at <= now {
 		e := heap.Pop(&x.queue).(expiry)
 		if !e.live() {
@@ -99,37 +99,38 @@ func (s *State) Expire(now time.Duration) (fragments []Key, successor bool) {
 			s.expireAt(e.set, e.share, e.id, due{at: d.at})
 			continue
 		}
-		successor = s.forget(e) || successor
-		if f := e.share.fragment; !seen[f] && !f.unclaimed {
-			seen[f] = true
-			fragments = append(fragments, f.key)
+		old, takesOver := s.forget(e)
+		successor = successor || takesOver
+		u := of[e.share]
+		if u == nil {
+			u = &Update{Fragment: e.share.fragment.key, Tables: []TableUpdate{{Table: e.set.table.id, Elements: []Elements{{Set: e.set.id.Name, Decl: e.share.decl}}}}}
+			of[e.share], expired = u, append(expired, u)
 		}
+		gone := &u.Tables[0].Elements[0].Remove
+		*gone = append(*gone, old)
 	}
-	if len(seen) > 0 {
+	if len(expired) > 0 {
 		s.evaluate()
 	}
-	return fragments, successor
+	return expired, successor
 }
 
 // forget removes an element that the kernel does not have any more from its share. It reports whether
 // that of another share comes into force.
-func (s *State) forget(e expiry) bool {
+func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	s.work.Keys++
 	delete(e.share.due, e.id)
-	old, had := e.share.elements.get(e.id)
-	if !had {
-		return false
-	}
+	old, _ = e.share.elements.get(e.id)
 	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
 	if !c.has || c.from == c.to {
-		return false
+		return old, false
 	}
 	s.mark(e.set)
 	if e.set.touched == nil {
 		e.set.touched = map[string]touch{}
 	}
 	e.set.touched[e.id] = touch{origin: -1}
-	return true
+	return old, true
 }
 
 // expireAt notes when a statement expires. One entry in the queue is enough: if the time moves to a
