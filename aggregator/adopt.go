@@ -30,6 +30,7 @@ func (w *writer) start(ctx context.Context) error {
 	}
 	w.unconfirmed.Load()
 	w.intact = stored.Trusted
+	w.state.Advance(w.elapsed())
 	w.state.Adopt(dump, stored.Record.Desired)
 	w.purger.Add(w.state.Unpurged(dump), true)
 	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970

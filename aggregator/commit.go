@@ -34,6 +34,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	if len(batch) == 0 {
 		return nil, nil
 	}
+	w.lapse()
 	began, charge := w.cfg.Now(), w.queue.meter(batch, false)
 	again, err = w.commitApplied(w.apply(batch), began)
 	charge()
@@ -94,6 +95,7 @@ func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 		}
 		w.revision++
 	}
+	w.state.Advance(w.elapsed())
 	w.state.Accept()
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	return stats, nil

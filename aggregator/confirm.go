@@ -134,7 +134,7 @@ func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Frag
 	case status.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION:
 		return nil, refuse("it belongs to an open stream, which would send its own content again: end that first")
 	case status.GetState() == weftv1.FragmentStatus_STATE_COMMITTED:
-		return fragmentMessage(head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables), nil
+		return fragmentMessage(head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}), nil
 	case status.GetState() == weftv1.FragmentStatus_STATE_ADOPTED:
 		// The rules' text is not known any more, but perhaps in the history, and its last entries may
 		// be lost: it counts if it is what the kernel has.

@@ -1,10 +1,14 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"math"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -45,12 +49,13 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return a.present(status), fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
+	return a.present(status), fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, partBytes), nil
 }
 
-// fragmentMessage returns a fragment with what updates put into tables.
-func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate) *weftv1.Fragment {
-	for f := range fragmentInParts(head, tables, math.MaxInt) {
+// fragmentMessage returns a fragment with what updates put into tables. If stated is not zero, the elements
+// say when they expire that were stated at that time.
+func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time) *weftv1.Fragment {
+	for f := range fragmentInParts(head, tables, stated, math.MaxInt) {
 		return f
 	}
 	return head
@@ -58,9 +63,9 @@ func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate) *weftv
 
 // fragmentInParts returns a fragment as messages of about limit bytes. The first one
 // has the head.
-func fragmentInParts(head *weftv1.Fragment, tables []desired.TableUpdate, limit int) iter.Seq[*weftv1.Fragment] {
+func fragmentInParts(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time, limit int) iter.Seq[*weftv1.Fragment] {
 	return func(yield func(*weftv1.Fragment) bool) {
-		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: head}}
+		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: head}, stated: stated}
 		b.next = b.nextPart
 		for i := range tables {
 			b.addTable(&tables[i])
@@ -73,6 +78,8 @@ func fragmentInParts(head *weftv1.Fragment, tables []desired.TableUpdate, limit 
 type fragmentParts struct {
 	parts[*weftv1.Fragment]
 	table *weftv1.Table
+	// stated is as in fragmentMessage.
+	stated time.Time
 }
 
 // nextPart begins another part in the same table.
@@ -142,7 +149,7 @@ func (b *fragmentParts) addSet(s *desired.Set) {
 	b.fit(m)
 	add(m)
 	for element := range s.All() {
-		e := elementMessage(s.Decl, &element)
+		e := elementMessage(s.Decl, &element, b.stated)
 		if b.fit(e) {
 			m = &weftv1.Set{Name: m.GetName()}
 			add(m)
@@ -154,12 +161,12 @@ func (b *fragmentParts) addSet(s *desired.Set) {
 	}
 }
 
-// patchMessage returns a patch that does what an update does.
-func patchMessage(u *desired.Update) *weftv1.Patch {
+// patchMessage returns a patch that does what an update does; stated is as in fragmentMessage.
+func patchMessage(u *desired.Update, stated time.Time) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: u.Fragment.Name}
 	for i := range u.Tables {
 		t := &u.Tables[i]
-		put := fragmentMessage(&weftv1.Fragment{}, u.Tables[i:i+1]).GetTables()[0]
+		put := fragmentMessage(&weftv1.Fragment{}, u.Tables[i:i+1], stated).GetTables()[0]
 		m := &weftv1.TablePatch{
 			Family: put.GetFamily(), Name: put.GetName(),
 			DeleteChains: t.DeleteChains, DeleteSets: t.DeleteSets, DeleteFlowtables: t.DeleteFlowtables,
@@ -169,20 +176,20 @@ func patchMessage(u *desired.Update) *weftv1.Patch {
 			m.DeleteObjects = append(m.DeleteObjects, &weftv1.ObjectReference{Kind: string(o.Kind), Name: o.Name})
 		}
 		for _, e := range t.Elements {
-			m.Elements = append(m.Elements, elementsMessage(&e))
+			m.Elements = append(m.Elements, elementsMessage(&e, stated))
 		}
 		p.Tables = append(p.Tables, m)
 	}
 	return p
 }
 
-func elementsMessage(e *desired.Elements) *weftv1.ElementPatch {
+func elementsMessage(e *desired.Elements, stated time.Time) *weftv1.ElementPatch {
 	m := &weftv1.ElementPatch{Set: e.Set}
 	for i := range e.Remove {
 		m.Remove = append(m.Remove, e.Decl.FormatKey(e.Remove[i]))
 	}
 	for i := range e.Add {
-		m.Add = append(m.Add, elementMessage(e.Decl, &e.Add[i]))
+		m.Add = append(m.Add, elementMessage(e.Decl, &e.Add[i], stated))
 	}
 	return m
 }
@@ -209,11 +216,15 @@ func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 	return m
 }
 
-// elementMessage converts an element of a set to a message.
-func elementMessage(d *set.Set, e *set.Element) *weftv1.Element {
-	return convert.Element(nft.Element{
+// elementMessage converts an element of a set to a message; stated is as in fragmentMessage.
+func elementMessage(d *set.Set, e *set.Element, stated time.Time) *weftv1.Element {
+	m := convert.Element(nft.Element{
 		Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, Timeout: e.Timeout, Expires: e.Expires(), Stateful: e.Stateful(),
 	})
+	if left := cmp.Or(e.Expires(), e.Timeout, d.Timeout); !stated.IsZero() && left != 0 {
+		m.State = &weftv1.ElementState{ExpireTime: timestamppb.New(stated.Add(left)), Stateful: e.Stateful()}
+	}
+	return m
 }
 
 // flagsMessage returns the flags of a table.

@@ -20,7 +20,7 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 			s.answer(r)
 			continue
 		}
-		c := changeOf(s, w.cfg.Access.Publisher(s.key().Publisher) != nil)
+		c := changeOf(s, w.cfg.Access.Publisher(s.key().Publisher) != nil, w.cfg.Now())
 		c.Done = func(err error) { w.stored(s, r, err) }
 		w.dir.Store(c)
 	}
@@ -38,19 +38,19 @@ func (a *Aggregator) stored(s *submission, r Result, err error) {
 	s.answer(r)
 }
 
-// changeOf returns what a committed update changes in the state directory. Updates
+// changeOf returns what an update that was committed now changes in the state directory. Updates
 // are immutable, so that the messages are made when they are stored.
-func changeOf(s *submission, configured bool) statedir.Change {
+func changeOf(s *submission, configured bool, now time.Time) statedir.Change {
 	c, u := statedir.Change{Fragment: s.key(), Configured: configured}, s.update
 	switch {
 	case u.Snapshot && (s.withdraws() || u.Lifetime != desired.LifetimeDurable):
 		// It is removed.
 	case u.Snapshot:
 		c.Snapshot = func() *weftv1.Fragment {
-			return fragmentMessage(head(u.Fragment.Name, u.Priority, weftv1.Lifetime_LIFETIME_DURABLE, expireTime(u.Expires)), u.Tables)
+			return fragmentMessage(head(u.Fragment.Name, u.Priority, weftv1.Lifetime_LIFETIME_DURABLE, expireTime(u.Expires)), u.Tables, now)
 		}
 	default:
-		c.Patch = func() *weftv1.Patch { return patchMessage(u) }
+		c.Patch = func() *weftv1.Patch { return patchMessage(u, now) }
 	}
 	return c
 }

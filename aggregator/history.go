@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -81,10 +82,10 @@ func (w *writer) historyChange(s *submission) history.Change {
 	case u.Snapshot:
 		c.Snapshot = func() *weftv1.Fragment {
 			lifetime := admission.EffectiveLifetime(weftv1.Lifetime(u.Lifetime))
-			return fragmentMessage(head(u.Fragment.Name, u.Priority, lifetime, expireTime(u.Expires)), u.Tables)
+			return fragmentMessage(head(u.Fragment.Name, u.Priority, lifetime, expireTime(u.Expires)), u.Tables, time.Time{})
 		}
 	default:
-		c.Patch = func() *weftv1.Patch { return patchMessage(u) }
+		c.Patch = func() *weftv1.Patch { return patchMessage(u, time.Time{}) }
 	}
 	return c
 }

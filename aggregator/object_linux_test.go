@@ -321,8 +321,8 @@ func TestKernelElementStates(t *testing.T) {
 	c = d.Dial(t, "tester")
 	check("after a restart")
 	plan, err := c.Plan(aggregatortest.Context(t), &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f(&weftv1.Element{Key: "11"})}})
-	if err != nil || len(plan.GetChanges()) > 0 {
-		t.Errorf("plan after the restart: %v, %v", plan, err)
+	if err != nil || len(plan.GetChanges()) != 1 || plan.GetChanges()[0].GetObject().GetName() != "timed" {
+		t.Errorf("plan after the restart, which renews one element: %v, %v", plan, err)
 	}
 	mustApply(t, c, f(&weftv1.Element{Key: "11"}))
 	check("when the publisher is back")

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
@@ -123,10 +125,14 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 	case o.Rule != nil:
 		return strings.TrimSpace(strings.TrimPrefix(ruleText(q.id, q.name.GetName(), o.Rule), fmt.Sprintf("rule %s %s", q.id, q.name.GetName())))
 	case q.set != nil:
-		if q.set.Map {
-			return q.set.FormatKey(o.Element) + " : " + q.set.FormatData(o.Element)
+		text := q.set.FormatKey(o.Element)
+		if left := o.Element.Expires(); left != 0 {
+			text += " expires " + datatype.FormatDuration(max(left.Round(time.Second), time.Second))
 		}
-		return q.set.FormatKey(o.Element)
+		if q.set.Map {
+			text += " : " + q.set.FormatData(o.Element)
+		}
+		return text
 	case q.addition != nil:
 		return noun(q.addition)
 	default:

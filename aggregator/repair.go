@@ -50,12 +50,14 @@ func (w *writer) tryRepair(last bool) error {
 	if err != nil {
 		return fmt.Errorf("reread kernel: %w", err)
 	}
+	w.forget()
 	plan := w.state.Diff(dump)
 	refused, err := w.commitTables(plan.Ops, last)
 	if err != nil {
 		w.state.Rollback()
 		return fmt.Errorf("repair kernel after %s: %w", reason, err)
 	}
+	w.state.Advance(w.elapsed())
 	w.state.Accept()
 	w.drift = ""
 	w.purger.Add(w.state.Unpurged(dump), true)

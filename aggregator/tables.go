@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -223,7 +224,7 @@ func (v *tableView) elements(s *desired.MergedSet, m *weftv1.MergedSet) (inForce
 // addElements appends to the last set of the part.
 func (b *tableParts) addElements(decl *set.Set, elements iter.Seq[set.Element], added bool) {
 	for element := range elements {
-		e := elementMessage(decl, &element)
+		e := elementMessage(decl, &element, time.Time{})
 		if b.fit(e) {
 			b.part.Sets = append(b.part.Sets, &weftv1.MergedSet{Set: &weftv1.Set{Name: decl.Name}, Map: decl.Map})
 		}

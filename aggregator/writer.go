@@ -73,6 +73,9 @@ type writer struct {
 	stagings  []*staging
 	stageDue  <-chan time.Time
 	commitDue time.Time
+	// began is when the writer was made, and lapseTimer fires when an element may have expired.
+	began      time.Time
+	lapseTimer *time.Timer
 	// grant is granted.
 	grant desired.Grant
 	// logged is when a commit last had a line in the log, and unlogged how many had none since.
@@ -86,6 +89,7 @@ func newWriter(a *Aggregator) *writer {
 	w := &writer{
 		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1), resave: stoppedTimer(),
 		saved: math.MaxUint64, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
+		began: a.cfg.Now(), lapseTimer: stoppedTimer(),
 	}
 	w.state.SetFixedFlags(w.OwnsTables())
 	w.grant = a.granted
@@ -132,6 +136,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 		case <-again:
 		case <-w.queue.nudge:
 		case f := <-w.requests:
+			w.lapse()
 			if f(w); w.cleanedUp {
 				return ErrCleanedUp
 			}
@@ -149,6 +154,8 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			}
 		case <-w.expirations.due(w.cfg.Now()):
 			w.expire()
+		case <-w.lapsing():
+			w.lapse()
 		case <-w.stageDue:
 			if err := w.stageSome(); err != nil {
 				w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.cfg.Retry)

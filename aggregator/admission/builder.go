@@ -280,6 +280,9 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	for _, e := range t.changes {
 		change := e.Elements
 		change.Remove, change.Add = b.join(e.remove), b.join(e.add)
+		for _, c := range e.add {
+			change.Remove = append(change.Remove, c.expired...)
+		}
 		u.Elements = append(u.Elements, change)
 	}
 	return u

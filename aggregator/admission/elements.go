@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -17,7 +19,9 @@ import (
 // chunk is a run of elements of one set, packed by one goroutine.
 type chunk struct {
 	out []set.Element
-	bad violations
+	// expired are the elements whose expire_time has passed.
+	expired []set.Element
+	bad     violations
 }
 
 // inlineElements is the number of elements up to which packing them at once is
@@ -59,21 +63,39 @@ func (p *pool) wait() {
 	}
 }
 
+// errExpired says that an element's expire_time has passed.
+var errExpired = errors.New("it has expired")
+
 // errTooLong is the violation of an element's text.
 var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 
 // packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
-	p, publisher := decl.Packer(len(elements)), b.limited()
+	p, publisher, now := decl.Packer(len(elements)), b.limited(), b.now()
 	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
 		if err := b.checkElement(elements[i]); err != nil {
 			return elements[i].GetKey(), out, err
 		}
 		e := convert.ElementOf(elements[i])
+		expired := false
+		if at := elements[i].GetState().GetExpireTime(); at != nil {
+			all := cmp.Or(e.Timeout, decl.Timeout)
+			if at.CheckValid() != nil || all == 0 || e.Expires != 0 {
+				return e.Key, out, errors.New("expire_time is for an element with a timeout and without expires")
+			}
+			// The clock can have been set back.
+			e.Expires = min(at.AsTime().Sub(now).Truncate(time.Millisecond), all)
+			if expired = e.Expires <= 0; expired {
+				e.Expires = 0
+			}
+		}
 		if e.Timeout > access.MaxTimeout && publisher.Limited() {
 			err = publisher.Times(e.Timeout, 0)
 		} else {
 			out, err = p.Pack(e)
+		}
+		if expired && err == nil {
+			err = errExpired
 		}
 		return elements[i].GetKey(), out, err
 	})
@@ -113,6 +135,8 @@ func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (k
 		switch {
 		case err == nil:
 			c.out = append(c.out, out)
+		case errors.Is(err, errExpired):
+			c.expired = append(c.expired, out)
 		case errors.Is(err, errTooLong):
 			c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
 		default:

@@ -10,13 +10,17 @@ import (
 // MaxTTL bounds how far ahead a fragment may expire.
 const MaxTTL = 10 * 365 * 24 * time.Hour
 
+func (b *Builder) now() time.Time {
+	if b.cfg.Now != nil {
+		return b.cfg.Now()
+	}
+	return time.Now()
+}
+
 // expires returns when a fragment expires; zero means never. It adds a violation if
 // the expiration is not valid.
 func (b *Builder) expires(f *weftv1.Fragment) time.Time {
-	now := time.Now()
-	if b.cfg.Now != nil {
-		now = b.cfg.Now()
-	}
+	now := b.now()
 	var at time.Time
 	switch x := f.GetExpiration().(type) {
 	case nil:

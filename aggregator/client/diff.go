@@ -21,7 +21,8 @@ import (
 // Applying the patch has the same effect as the snapshot. The order of chains,
 // sets and elements means nothing in a fragment; that of rules does.
 func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
-	if !proto.Equal(Declaration(from), Declaration(to)) {
+	// A text may have elements that are to be renewed.
+	if !proto.Equal(Declaration(from), Declaration(to)) || strings.Contains(to.GetNft(), "timeout") {
 		return nil, false
 	}
 	p := &weftv1.Patch{Fragment: to.GetName()}
@@ -96,7 +97,10 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 // if the set must be replaced: it has a key twice, or a key that was removed or added
 // may be another spelling of a key that stays.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
-	put, gone, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, sameElement)
+	put, gone, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, func(a, b *weftv1.Element) bool {
+		// An element with a timeout is renewed: its time begins again.
+		return b.GetTimeout() == nil && to.GetTimeout() == nil && sameElement(a, b)
+	})
 	if len(put)+len(gone) == 0 || !ok {
 		return nil, ok
 	}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Adopt replaces the state by what the kernel holds and what was recorded of
@@ -20,9 +22,9 @@ import (
 // back or been withdrawn. If none is recorded, the elements have no owner until
 // DropUnclaimed. Elements that packets have put into dynamic sets always stay.
 func (s *State) Adopt(dump []kernel.Table, record Record) {
-	work, fixed := s.work, s.fixedFlags
+	work, fixed, now := s.work, s.fixedFlags, s.expiries.now
 	*s = *New()
-	s.work, s.fixedFlags = work, fixed
+	s.work, s.fixedFlags, s.expiries.now = work, fixed, now
 	ad := &adoption{s: s, identities: map[Key]identity{}, shares: map[Place][]recorded{}, owners: map[Place]string{}}
 	ad.index(dump, record)
 	for i := range dump {
@@ -229,14 +231,25 @@ func parseKey(owner string) (Key, bool) {
 // set gives a dumped set's elements to the fragment that is recorded for it, or
 // to the unclaimed fragment.
 func (ad *adoption) set(o *set, d *kernel.Set) {
+	left := map[string]time.Duration{}
 	give := func(sh *setShare) {
 		sh.decl, sh.dumped, sh.origin = d.Decl, true, -1
 		sh.weigh()
 		ad.give(o, sh)
+		for id := range sh.elements.all() {
+			if at := left[id]; at != 0 && !sh.passive {
+				ad.s.expireAt(o, sh, strings.Clone(id), due{at: ad.s.deadline(at)})
+			}
+		}
 	}
 	elements := newElements(d.Decl, len(d.Elements))
 	for i := range d.Elements {
-		elements.put(elementID(d.Decl, &d.Elements[i]), &d.Elements[i])
+		e := d.Elements[i]
+		id := elementID(d.Decl, &e)
+		if at := e.Expires(); at != 0 {
+			left[id], e.State = at, nftset.NewState(0, e.Stateful())
+		}
+		elements.put(id, &e)
 	}
 	recorded := ad.shares[o.at()]
 	for _, rec := range recorded {

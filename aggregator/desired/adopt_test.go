@@ -27,6 +27,7 @@ func (h *harness) restart(record Record) {
 		h.t.Errorf("record changed on its way through JSON:\n%+v\n%+v", record, again)
 	}
 	h.State = New()
+	h.Advance(h.k.now)
 	h.Adopt(h.k.dump(), again)
 	checkInvariants(h.t, h.State)
 	if p := h.Plan(); !p.Empty() {

@@ -324,6 +324,7 @@ func (a *apply) newSet(h *holding, o *set, p *Set) {
 	sh.weigh()
 	a.s.work.Keys += uint64(len(p.Elements))
 	a.join(h, o, sh)
+	a.s.restateAll(o, sh)
 }
 
 // replaceElements replaces all elements of a share.

@@ -9,7 +9,7 @@ import (
 )
 
 // heap returns the bytes of the heap that are in use.
-func heap() int {
+func heapBytes() int {
 	// Twice: the first one finishes what the last one has left to sweep.
 	runtime.GC()
 	runtime.GC()
@@ -47,13 +47,13 @@ func BenchmarkHeap(b *testing.B) {
 	u := cluster(count, endpoints)
 	n := float64(count * (endpoints + 1))
 	for b.Loop() {
-		before := heap()
+		before := heapBytes()
 		s := New()
 		if err := s.Apply(received(u)); err != nil {
 			b.Fatal(err)
 		}
 		s.Accept()
-		b.ReportMetric(float64(heap()-before)/n, "snapshot-B/element")
+		b.ReportMetric(float64(heapBytes()-before)/n, "snapshot-B/element")
 		elements := u.Tables[0].PutSets[1].Elements
 		for i := range elements {
 			e := nftset.Element{Key: strings.Clone(elements[i].Key), Data: strings.Clone(elements[len(elements)-1-i].Data)}
@@ -63,7 +63,7 @@ func BenchmarkHeap(b *testing.B) {
 			}
 			s.Accept()
 		}
-		b.ReportMetric(float64(heap()-before)/n, "replaced-B/element")
+		b.ReportMetric(float64(heapBytes()-before)/n, "replaced-B/element")
 		runtime.KeepAlive(s)
 	}
 	runtime.KeepAlive(u)

@@ -303,6 +303,9 @@ func opText(op kernel.Op) string {
 	case kernel.FlushSet:
 		return "flush set " + op.Name
 	case kernel.AddElements:
+		if op.Renew {
+			return "renew elements " + op.Set.Name + " " + string('0'+rune(len(op.Elements)))
+		}
 		return "add elements " + op.Set.Name + " " + string('0'+rune(len(op.Elements)))
 	case kernel.DeleteElements:
 		return "delete elements " + op.Set.Name + " " + string('0'+rune(len(op.Elements)))

@@ -3,7 +3,6 @@ package desired
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -14,9 +13,8 @@ import (
 // rules that stay. Commit the plan and call Accept, even if the plan is empty.
 // If the commit fails, dump and Diff again: Rollback alone does not know what
 // the kernel holds.
-// Elements with a timeout that are missing from an existing set have timed out.
-// They are not added again unless they are stated again, and withdrawing them
-// needs no op. Elements that packets have put into dynamic sets stay. Adopted
+// Elements with a timeout get the time that is left of it. Call Expire before.
+// Elements that packets have put into dynamic sets stay. Adopted
 // rules that are missing cannot be added again. Staged sets stay if the kernel has them as
 // they were sent; otherwise they are removed.
 func (s *State) Diff(dump []kernel.Table) *Plan {
@@ -91,7 +89,6 @@ func (o *chain) redumped(d *kernel.Chain) []*slot {
 // with the kernel's elements.
 func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 	touched := map[string]touch{}
-	o.lapsed, o.lapsedShared = nil, false
 	if !o.exists() || !d.Decl.Equal(o.decl()) {
 		// The set goes, with all that is in it.
 		for i := range d.Elements {
@@ -106,30 +103,21 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 		e := &d.Elements[i]
 		id := elementID(decl, e)
 		there[id] = struct{}{}
-		want, ok := o.effective(id)
-		if ok && sameElement(decl, e, &want) || dynamic(decl) {
+		want, sh, ok := o.decided(id)
+		if ok && sameElement(decl, e, &want) && !s.lags(sh, id, e.Expires()) || dynamic(decl) {
 			continue
 		}
-		touched[id] = touch{before: *e, had: true, origin: -1}
+		touched[id] = touch{before: *e, had: true, due: s.deadline(e.Expires()), origin: -1}
 	}
 	for _, sh := range o.shares {
 		if sh.passive {
 			continue
 		}
-		for id, e := range sh.elements.all() {
+		for id := range sh.elements.all() {
 			s.work.Keys++
-			if _, ok := there[id]; ok || o.winner(id) != sh {
-				continue
-			}
-			// One that is new since the last Accept has not been there yet.
-			if _, pending := o.touched[id]; pending || o.kernel == nil || timeout(decl, &e) == 0 {
+			if _, ok := there[id]; !ok && o.winner(id) == sh {
 				touched[id] = touch{origin: -1}
-				continue
 			}
-			if o.lapsed == nil {
-				o.lapsed = map[string]struct{}{}
-			}
-			o.lapsed[strings.Clone(id)] = struct{}{}
 		}
 	}
 	return touched

@@ -3,7 +3,6 @@ package desired
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -103,37 +102,6 @@ func TestDiffWithPendingUpdates(t *testing.T) {
 	delete(h.k.tables[ipWeft].sets["s"].elements, addr("10.0.0.1"))
 	if p := h.repair(); p.Counts != (Counts{Chains: 1, RulesAdded: 1, ElementsAdded: 2}) {
 		t.Errorf("counts %+v", p.Counts)
-	}
-}
-
-func TestDiffTimeouts(t *testing.T) {
-	h := newHarness(t)
-	e := member("10.0.0.1")
-	e.Timeout = time.Minute
-	s := withFlags(addrSet("bans", e), nftset.FlagTimeout)
-	h.commit(snapshot(policy, 0, in(ipWeft, s)))
-	delete(h.k.tables[ipWeft].sets["bans"].elements, e.Key)
-	if p := h.Diff(h.k.dump()); !p.Empty() {
-		t.Errorf("what has run out is added again:\n%s", planText(p))
-	}
-	h.Accept()
-	// It can be withdrawn, and stated again.
-	gone := patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{e}}))
-	again := patch(policy, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{e}}))
-	h.apply(gone)
-	empty(t, "of withdrawing what has run out", h.Plan())
-	h.Rollback()
-	if p := h.commit(again); planText(p) != "add elements bans 1\n" {
-		t.Errorf("plan of stating it again:\n%s", planText(p))
-	}
-	empty(t, "of stating it twice", h.commit(again))
-	if p := h.commit(gone); planText(p) != "delete elements bans 1\n" {
-		t.Errorf("plan of withdrawing it:\n%s", planText(p))
-	}
-	h.commit(again)
-	delete(h.k.tables, ipWeft)
-	if p := h.repair(); p.Counts.ElementsAdded != 1 {
-		t.Errorf("counts %+v, want the element with its set", p.Counts)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // allTables selects every table.
@@ -30,8 +31,10 @@ func (s *State) DropAdopted(key Key) error {
 	}, nil)
 }
 
-// Empty reports whether there is nothing to commit.
-func (p *Plan) Empty() bool { return len(p.Ops) == 0 }
+// Empty reports whether there is nothing to commit but new deadlines.
+func (p *Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Ops, func(op kernel.Op) bool { add, ok := op.(kernel.AddElements); return !ok || !add.Renew })
+}
 
 // Pending returns the number of updates since the last Accept or Rollback:
 // successful calls of Apply and DropUnclaimed. Plan.Origin counts in these.

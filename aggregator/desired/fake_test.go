@@ -1,10 +1,12 @@
 package desired
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
@@ -20,6 +22,7 @@ import (
 type fakeKernel struct {
 	tables map[nft.TableID]*fakeTable
 	handle uint64
+	now    time.Duration
 }
 
 type fakeTable struct {
@@ -55,12 +58,14 @@ type fakeRule struct {
 type fakeSet struct {
 	decl     *nftset.Set
 	elements map[string]nftset.Element
+	// deadlines has those of elements with a timeout.
+	deadlines map[string]time.Duration
 }
 
 func newFakeKernel() *fakeKernel { return &fakeKernel{tables: map[nft.TableID]*fakeTable{}} }
 
 func (k *fakeKernel) clone() *fakeKernel {
-	c := &fakeKernel{tables: map[nft.TableID]*fakeTable{}, handle: k.handle}
+	c := &fakeKernel{tables: map[nft.TableID]*fakeTable{}, handle: k.handle, now: k.now}
 	for id, t := range k.tables {
 		ct := newFakeTable()
 		ct.dormant, ct.objects = t.dormant, maps.Clone(t.objects)
@@ -68,7 +73,7 @@ func (k *fakeKernel) clone() *fakeKernel {
 			ct.chains[name] = &fakeChain{decl: ch.decl, rules: slices.Clone(ch.rules)}
 		}
 		for name, s := range t.sets {
-			cs := &fakeSet{decl: s.decl, elements: make(map[string]nftset.Element, len(s.elements))}
+			cs := &fakeSet{decl: s.decl, elements: make(map[string]nftset.Element, len(s.elements)), deadlines: maps.Clone(s.deadlines)}
 			for id, e := range s.elements {
 				cs.elements[id] = e
 			}
@@ -130,7 +135,7 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 			if _, ok := t.sets[op.Set.Name]; ok {
 				return fmt.Errorf("set %s: EEXIST", op.Set.Name)
 			}
-			t.sets[op.Set.Name] = &fakeSet{decl: op.Set, elements: map[string]nftset.Element{}}
+			t.sets[op.Set.Name] = &fakeSet{decl: op.Set, elements: map[string]nftset.Element{}, deadlines: map[string]time.Duration{}}
 			return nil
 		})
 	case kernel.DeleteSet:
@@ -142,10 +147,11 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 				return fmt.Errorf("set %s: ENOENT", op.Name)
 			}
 			clear(s.elements)
+			clear(s.deadlines)
 			return nil
 		})
 	case kernel.AddElements:
-		return k.on(op.Table, func(t *fakeTable) error { return t.addElements(op) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.addElements(k.now, op) })
 	case kernel.DeleteElements:
 		return k.on(op.Table, func(t *fakeTable) error { return t.deleteElements(op) })
 	case kernel.AddObject:
@@ -340,14 +346,14 @@ func (t *fakeTable) deleteSet(name string) error {
 	return nil
 }
 
-func (t *fakeTable) addElements(op kernel.AddElements) error {
+func (t *fakeTable) addElements(now time.Duration, op kernel.AddElements) error {
 	s, ok := t.sets[op.Set.Name]
 	if !ok || !s.decl.Equal(op.Set) {
 		return fmt.Errorf("set %s: ENOENT or other declaration", op.Set.Name)
 	}
 	for _, e := range op.Elements {
 		id := elementID(s.decl, &e)
-		if _, ok := s.elements[id]; ok {
+		if had, ok := s.elements[id]; ok && (!op.Renew || had.Data != e.Data) {
 			return fmt.Errorf("set %s element %q: EEXIST", op.Set.Name, e.Key)
 		}
 		if id := leadsToObject(s.decl, e.Data); id.Name != "" && t.objects[id] == (fakeItem{}) {
@@ -359,8 +365,27 @@ func (t *fakeTable) addElements(op kernel.AddElements) error {
 			}
 		}
 		s.elements[id] = e
+		delete(s.deadlines, id)
+		if timed(s.decl, &e) {
+			s.deadlines[id] = now + cmp.Or(e.Expires(), timeout(s.decl, &e))
+		}
 	}
 	return nil
+}
+
+// advance moves the clock, and forgets the elements that expire.
+func (k *fakeKernel) advance(now time.Duration) {
+	k.now = now
+	for _, t := range k.tables {
+		for _, s := range t.sets {
+			for id, at := range s.deadlines {
+				if at <= now {
+					delete(s.elements, id)
+					delete(s.deadlines, id)
+				}
+			}
+		}
+	}
 }
 
 func (t *fakeTable) deleteElements(op kernel.DeleteElements) error {
@@ -370,10 +395,11 @@ func (t *fakeTable) deleteElements(op kernel.DeleteElements) error {
 	}
 	for _, e := range op.Elements {
 		id := elementID(s.decl, &e)
-		if _, ok := s.elements[id]; !ok {
+		if _, ok := s.elements[id]; !ok && s.decl.Flags&nftset.FlagTimeout == 0 {
 			return fmt.Errorf("set %s element %q: ENOENT", op.Set.Name, e.Key)
 		}
 		delete(s.elements, id)
+		delete(s.deadlines, id)
 	}
 	return nil
 }
@@ -409,7 +435,11 @@ func (k *fakeKernel) dump() []kernel.Table {
 			decl.Key.Fields, decl.Data.Fields = nil, nil
 			ds := kernel.Set{Decl: &decl}
 			for _, id := range sortedKeys(s.elements) {
-				ds.Elements = append(ds.Elements, s.elements[id])
+				e := s.elements[id]
+				if at, ok := s.deadlines[id]; ok {
+					e.State = nftset.NewState(at-k.now, e.Stateful())
+				}
+				ds.Elements = append(ds.Elements, e)
 			}
 			d.Sets = append(d.Sets, ds)
 		}

@@ -199,7 +199,7 @@ func checkSet(t tester, table string, o *set) {
 		}
 	}
 	inForce := len(slices.Collect(o.view(everything).Sorted()))
-	if want := len(union) - passive; len(o.lapsed) == 0 && (o.size() != want || inForce != want) {
+	if want := len(union) - passive; o.size() != want || inForce != want {
 		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.id.Name, o.size(), inForce, want)
 	}
 	if o.pools == nil {

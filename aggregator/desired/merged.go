@@ -264,8 +264,7 @@ func (o *chain) mergedChain(reader Reader, rules []*slot) MergedChain {
 }
 
 // size returns the number of merged elements as of the last Accept. Elements of
-// a passive share, which no other share has, and elements that have timed out
-// do not count.
+// a passive share, which no other share has, do not count.
 func (o *set) size() int {
 	n := o.union
 	switch len(o.shares) {
@@ -277,5 +276,5 @@ func (o *set) size() int {
 	if sh := o.unclaimed(); sh != nil && sh.passive {
 		n -= sh.elements.len()
 	}
-	return max(n-len(o.lapsed), 0)
+	return n
 }

@@ -80,7 +80,7 @@ func (s *State) OwnerOfRule(id nft.TableID, name string, handle uint64) (Owned, 
 }
 
 // OwnersOfElement returns the fragments that state an element, which is packed
-// for the set, in merge order. The value of the first is in force.
+// for the set, in merge order. The value of the first is in force. Their State has the time that is left.
 func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) ([]Owned, bool) {
 	o, ok := find[*set](s, id, setID(name))
 	if !ok {
@@ -91,7 +91,7 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) (
 	for _, sh := range o.shares {
 		if mine, ok := sh.elements.get(key); ok {
 			owned := sh.fragment.owned()
-			owned.Element = mine
+			owned.Element = s.rest(sh, key, mine)
 			owners = append(owners, owned)
 		}
 	}

@@ -38,12 +38,12 @@ func (p *planner) allElements(tc *tableChange, o *set, sc *partChange) {
 		}
 		for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
 			p.s.work.Keys++
-			if e, ok := o.effective(id); ok && !o.winner(id).passive {
-				b.add(sc.touched[id].origin, e)
+			if e, sh, ok := o.decided(id); ok && !sh.passive {
+				b.add(sc.touched[id].origin, p.s.rest(sh, id, e))
 			}
 		}
 	}
-	p.addElements(tc, o, b)
+	p.addElements(tc, o, b, false)
 }
 
 // shareElements adds the elements that are a share's own and come from the
@@ -63,7 +63,7 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 			return
 		}
 		e, _ := sh.elements.get(id)
-		b.add(origin, e)
+		b.add(origin, p.s.rest(sh, id, e))
 	}
 	if sh.fresh == nil || p.repair {
 		for _, id := range sh.elements.ids() {
@@ -76,23 +76,30 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 	}
 }
 
-// changedElements deletes and adds the touched keys that differ, and the
-// elements that lead to objects that are made anew.
+// changedElements deletes and adds the touched keys that differ, renews those with another deadline, and
+// deletes and adds the elements that lead to objects that are made anew.
 func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
-	var del, add elementBatch
+	var del, add, renew elementBatch
 	d := o.decl()
 	for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
 		p.s.work.Keys++
 		t := sc.touched[id]
-		e, ok := o.effective(id)
+		e, sh, ok := o.decided(id)
 		if t.had && ok && sameElement(d, &t.before, &e) && !tc.forcesElement(d, &e) {
+			if t.renews(d, sh, id, &e) {
+				renew.add(t.origin, p.s.rest(sh, id, e))
+			}
 			continue
 		}
 		if t.had {
 			del.add(t.origin, t.before)
 		}
-		if ok {
-			add.add(t.origin, e)
+		switch {
+		case ok && dynamic(d) && timed(d, &e):
+			// A packet may have added it.
+			renew.add(t.origin, p.s.rest(sh, id, e))
+		case ok:
+			add.add(t.origin, p.s.rest(sh, id, e))
 		}
 	}
 	if tc.forced != nil && hasTargets(d) {
@@ -103,7 +110,8 @@ func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 		p.counts.ElementsDeleted += len(g.elements)
 		p.add(deleteElements, g.origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: g.elements})
 	}
-	p.addElements(tc, o, add)
+	p.addElements(tc, o, add, false)
+	p.addElements(tc, o, renew, true)
 }
 
 // leadsToNew returns a function that reports whether an element of a group leads to a chain
@@ -130,15 +138,15 @@ func (p *planner) forcedElements(tc *tableChange, o *set, sc *partChange, del, a
 			}
 			origin := tc.table.part(leadsTo(sh.decl, e.Data)).base().origin
 			del.add(origin, e)
-			add.add(origin, e)
+			add.add(origin, p.s.rest(sh, id, e))
 		}
 	}
 }
 
-func (p *planner) addElements(tc *tableChange, o *set, b elementBatch) {
+func (p *planner) addElements(tc *tableChange, o *set, b elementBatch, renew bool) {
 	for _, g := range b {
 		p.counts.ElementsAdded += len(g.elements)
-		p.add(addElements, g.origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: g.elements})
+		p.add(addElements, g.origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: g.elements, Renew: renew})
 	}
 }
 

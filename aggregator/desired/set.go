@@ -1,8 +1,8 @@
 package desired
 
 import (
-	"maps"
 	"slices"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/cost"
@@ -18,11 +18,6 @@ type set struct {
 	// Accept. Where kernel is nil nothing was there before, and it only says
 	// which update an element comes from that is not its share's first.
 	touched map[string]touch
-	// lapsed has the keys whose element had timed out at the last Diff: it is
-	// still stated, but there is nothing to delete.
-	lapsed map[string]struct{}
-	// lapsedShared is true if a view has lapsed, which is copied before it changes.
-	lapsedShared bool
 	// conflicts has the keys that several fragments state, so that it matters
 	// which of them decides: see disagree.
 	conflicts map[string]struct{}
@@ -51,7 +46,9 @@ type touch struct {
 	before nftset.Element
 	had    bool
 	// flows is true if the flows of the kernel's element are watched.
-	flows  bool
+	flows bool
+	// due is when the kernel's element expires, 0 if it does not.
+	due    time.Duration
 	origin int
 }
 
@@ -66,6 +63,8 @@ type setShare struct {
 	dumped              bool
 	conntrack, affinity bool
 	elements            *elements
+	// due has the elements that expire.
+	due map[string]due
 	// bytes is the size of the elements for Usage, content what their memory depends on.
 	bytes   int
 	content cost.Content
@@ -102,6 +101,8 @@ type change struct {
 	// from is the share that decided on the key before, to the one that does now.
 	from, to *setShare
 	had, has bool
+	// renewed is true if the deciding fragment states an element with a timeout again.
+	renewed bool
 }
 
 // decl is the declaration. All shares agree on it, but one that comes from a
@@ -178,15 +179,6 @@ func (o *set) remade(before any) bool {
 }
 
 func (o *set) accept(*decision) {
-	if o.lapsedShared && len(o.touched) > 0 {
-		o.lapsed, o.lapsedShared = maps.Clone(o.lapsed), false
-	}
-	for id := range o.touched {
-		delete(o.lapsed, id)
-	}
-	if !o.exists() || o.kernel == nil || o.remade(o.kernel) {
-		o.lapsed = nil
-	}
 	o.watched, o.purged = o.pools != nil, o.affinity()
 	for _, sh := range o.shares {
 		sh.fresh, sh.origin = nil, -1
@@ -210,12 +202,13 @@ func (o *set) clearChanges() {
 func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool) {
 	s.work.Keys++
 	had, same := sh.elements.same(id, &e)
-	_, lapsed := o.lapsed[id]
-	if had == has && (same || !has) && !(lapsed && has) {
+	expires := has && timed(sh.decl, &e)
+	if had == has && (same || !has) && !expires {
 		return
 	}
 	old, _ := sh.elements.get(id)
 	c := s.write(o, sh, id, old, had, e, has)
+	c.renewed = expires && c.to == sh
 	prev, was := o.touched[id]
 	touched := s.touch(o, id, &c)
 	now := e // of its own, as the address of e is taken
@@ -226,6 +219,7 @@ func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool)
 			setKey(o.touched, id, prev, was)
 		}
 	})
+	s.restate(o, sh, id, expires)
 	if has && !sh.fragment.unclaimed {
 		s.claim(o, id)
 	}
@@ -249,8 +243,8 @@ func (s *State) claim(o *set, id string) {
 // touch journals a change of a merged element. In a set that the kernel does
 // not have, a change of the winner counts even if the element is the same.
 func (s *State) touch(o *set, id string, c *change) bool {
-	_, lapsed := o.lapsed[id]
-	if o.kernel != nil && !lapsed && c.had == c.has && (!c.had || sameElement(o.decl(), &c.before, &c.after)) {
+	same := c.had && c.has && sameElement(o.decl(), &c.before, &c.after) && !c.renewed && c.from.due[id].at == c.to.due[id].at
+	if o.kernel != nil && (same || !c.had && !c.has) {
 		return false
 	}
 	s.mark(o)
@@ -259,8 +253,9 @@ func (s *State) touch(o *set, id string, c *change) bool {
 	}
 	t, ok := o.touched[id]
 	if !ok {
-		t.before, t.had = c.before, c.had && !lapsed
-		t.flows = c.had && c.from.flows()
+		if t.before, t.had = c.before, c.had; c.had {
+			t.flows, t.due = c.from.flows(), c.from.due[id].at
+		}
 		if o.touched == nil {
 			o.touched = map[string]touch{}
 		}

@@ -81,11 +81,11 @@ func TestElementOptionsReplace(t *testing.T) {
 		comment string
 		ops     int
 	}{
-		{time.Minute, "", 0}, // the set's own
-		{time.Minute + time.Millisecond, "", 0},
+		{time.Minute, "", 1}, // the set's own: it is renewed
+		{time.Minute + time.Millisecond, "", 1},
 		{time.Hour, "", 2},
 		{time.Hour, "why", 2},
-		{time.Hour, "why", 0},
+		{time.Hour, "why", 1},
 	} {
 		e.Timeout, e.Comment = tt.timeout, tt.comment
 		p := h.commit(patch(policy, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{e}})))

@@ -32,6 +32,7 @@ type State struct {
 	// since.
 	plan *decision
 
+	expiries expiries
 	// fixedFlags is set by SetFixedFlags.
 	fixedFlags bool
 	// staged are the sets that the kernel gets before their updates.
@@ -171,6 +172,7 @@ func (s *State) Accept() {
 		}
 	}
 	s.acceptLifetimes()
+	s.acceptTimes()
 	s.reset()
 }
 
@@ -202,6 +204,7 @@ func (s *State) reset() {
 	}
 	s.dirty = s.dirty[:0]
 	clear(s.lifetimes)
+	s.expiries.stated = nil
 	s.undo = nil
 	s.origin = 0
 	s.plan = nil

@@ -9,7 +9,8 @@ import (
 )
 
 // KernelTime returns how long the kernel probably takes for ops of the last Plan, how much of it for
-// new sets, and the place that takes most of it. It costs what the ops change.
+// new sets, and the place that takes most of it. It costs what the ops change. Elements of which only the
+// time changes do not count: they bring nothing that was not there.
 func (s *State) KernelTime(ops []kernel.Op) (sum, fresh time.Duration, most Place) {
 	times := map[part]time.Duration{}
 	for _, op := range ops {
@@ -18,7 +19,11 @@ func (s *State) KernelTime(ops []kernel.Op) (sum, fresh time.Duration, most Plac
 		switch op := op.(type) {
 		case kernel.AddElements:
 			set := s.tables[op.Table].set(op.Set.Name)
-			if o, t = set, set.table.sets.Walk()+set.additions(op.Elements); set.kernel == nil {
+			elements := op.Elements
+			if op.Renew {
+				elements = set.unseen(elements)
+			}
+			if o, t = set, set.table.sets.Walk()+set.additions(elements); set.kernel == nil {
 				fresh += t
 			}
 		case kernel.DeleteElements:
@@ -100,6 +105,16 @@ func (o *set) additions(elements []nftset.Element) time.Duration {
 		t += c.Addition(d, &elements[i])
 	}
 	return t
+}
+
+// unseen returns the elements that the kernel did not have, of some that it may have.
+func (o *set) unseen(elements []nftset.Element) (out []nftset.Element) {
+	for i := range elements {
+		if e := &elements[i]; !o.touched[elementID(o.decl(), e)].had {
+			out = append(out, *e)
+		}
+	}
+	return out
 }
 
 // removals returns the time to remove elements that the shares do not have any more.

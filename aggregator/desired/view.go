@@ -37,7 +37,6 @@ func (r Reader) seesOwner(owner string) bool {
 type ElementView struct {
 	// shares are those of the set, in order of precedence.
 	shares []viewedShare
-	lapsed map[string]struct{}
 }
 
 type viewedShare struct {
@@ -55,8 +54,7 @@ func (el *elements) share() *elements {
 // view returns the elements in force that a reader sees. It costs what there is in pages,
 // not in elements.
 func (o *set) view(r Reader) *ElementView {
-	v := &ElementView{lapsed: o.lapsed}
-	o.lapsedShared = true
+	v := &ElementView{}
 	for _, sh := range o.shares {
 		if !sh.passive {
 			v.shares = append(v.shares, viewedShare{sh.elements.share(), !r.sees(sh.fragment)})
@@ -97,7 +95,7 @@ func (v *ElementView) Divide(decl *nftset.Set, elements []nftset.Element) (seen,
 		}
 	}
 	for i, id := range ids {
-		if _, lapsed := v.lapsed[id]; lapsed || hidden[id] {
+		if hidden[id] {
 			others = append(others, elements[i])
 		} else {
 			seen = append(seen, elements[i])
@@ -136,9 +134,6 @@ func (v *ElementView) Sorted() iter.Seq[nftset.Element] {
 		for i, e := range all {
 			key, sh := id(e), v.shares[e.share]
 			if i > 0 && bytes.Equal(key, id(all[i-1])) || sh.hidden {
-				continue
-			}
-			if _, lapsed := v.lapsed[string(key)]; lapsed {
 				continue
 			}
 			var element nftset.Element

@@ -47,7 +47,9 @@ const (
 	configuredVersion = 2
 	// apartVersion has shares of tables apart from the record.
 	apartVersion = 3
-	lastVersion  = apartVersion
+	// expiryVersion has elements with expire_time.
+	expiryVersion = 4
+	lastVersion   = expiryVersion
 )
 
 // damage is a part of a database that could not be read.

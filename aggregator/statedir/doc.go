@@ -24,7 +24,7 @@
 // # The database
 //
 //	state
-//	  version    "3" with "shares", or "2" if a fragment has "configured", "1" otherwise
+//	  version    "4" with an element that has an expire_time, "3" with "shares", or "2" if a fragment has "configured", "1" otherwise
 //	  revision   8 bytes: no revision above it was used
 //	  record     JSON of Record
 //	  flows      JSON of []conntrack.Change

@@ -95,10 +95,17 @@ func (fs *fragments) change(parent *bolt.Bucket, id []byte, f func(*store.Fragme
 	if parent == fs.live {
 		fs.total += w.Sum - was
 	}
-	if err := w.Finish(); err != nil || !w.Has(configuredKey) {
+	if err := w.Finish(); err != nil {
 		return err
 	}
-	return putVersion(b.Tx(), configuredVersion)
+	version := firstVersion
+	switch {
+	case w.Expires:
+		version = expiryVersion
+	case w.Has(configuredKey):
+		version = configuredVersion
+	}
+	return putVersion(b.Tx(), version)
 }
 
 // putInParts stores the entries of a fragment that is not there yet, live or staged,

@@ -311,12 +311,12 @@ func TestNewerVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, storeNow(d, snapshot(fragment("f", 1))))
-	must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte("4")) }))
+	must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte("5")) }))
 	must(t, d.Close())
 	before, err := os.ReadFile(d.file())
 	must(t, err)
 	_, err = watch(dir).Load()
-	if !errors.Is(err, store.ErrVersion) || !strings.Contains(err.Error(), "its version is 4, and this weft reads versions 1 to 3") {
+	if !errors.Is(err, store.ErrVersion) || !strings.Contains(err.Error(), "its version is 5, and this weft reads versions 1 to 4") {
 		t.Errorf("load: %v", err)
 	}
 	after, err := os.ReadFile(d.file())

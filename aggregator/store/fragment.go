@@ -7,6 +7,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/entries"
 )
 
@@ -29,6 +30,8 @@ type Fragment struct {
 	// Was has what the changed entries were before, nil for one that was not there. It is not
 	// filled if it is nil.
 	Was map[string][]byte
+	// Expires is true after an element with an expire_time was put.
+	Expires bool
 	// Err is the first error of a change.
 	Err error
 }
@@ -65,6 +68,9 @@ func (f *Fragment) Has(key string) bool { return f.Bucket.Get([]byte(key)) != ni
 
 // Put implements entries.Writer.
 func (f *Fragment) Put(e entries.Entry) {
+	if element, ok := e.Value.(*weftv1.Element); ok && element.GetState().GetExpireTime() != nil {
+		f.Expires = true
+	}
 	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, e.Value)
 	if err != nil && f.Err == nil {
 		f.Err = fmt.Errorf("encode %q: %w", e.Key, err)

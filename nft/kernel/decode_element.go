@@ -21,8 +21,7 @@ type elementDecoder struct {
 	set *set.Set
 	// ranges is true if an interval is two elements.
 	ranges bool
-	// live is true if the rest of the timeout is wanted. limit is the number of elements
-	// after which message then fails with errLimit.
+	// live is true if limit is the number of elements after which message fails with errLimit.
 	live  bool
 	limit int
 	// counted is true if elements whose counter has counted nothing are not wanted.
@@ -99,9 +98,7 @@ func (d *elementDecoder) element(b []byte) error {
 		case unix.NFTA_SET_ELEM_TIMEOUT:
 			err = a.Into(&e.Timeout)
 		case unix.NFTA_SET_ELEM_EXPIRATION:
-			if d.live {
-				err = a.Into(&expires)
-			}
+			err = a.Into(&expires)
 		case unix.NFTA_SET_ELEM_EXPR:
 			e.State = elementState((*statement).ReadAttr, &a)
 		case nftaSetElemExprs:

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type elementEncoder struct {
 	set *set.Set
 	// add is false if elements are to be deleted, so that only their keys are needed.
 	add bool
+	// renew is true if elements that exist get their time again.
+	renew bool
 	// ranges is true for sets in which an interval is two elements: its first key,
 	// and the first key after it.
 	ranges bool
@@ -110,6 +113,11 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 	}
 	if e.Timeout != 0 {
 		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_TIMEOUT, uint64(e.Timeout.Milliseconds()))
+	}
+	if ee.renew && e.Expires() == 0 {
+		if all := cmp.Or(e.Timeout, ee.set.Timeout); all != 0 {
+			b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_EXPIRATION, uint64(all.Milliseconds()))
+		}
 	}
 	if e.State != "" {
 		var err error

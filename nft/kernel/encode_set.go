@@ -26,6 +26,8 @@ type elementsOp struct {
 	set      *set.Set
 	elements []set.Element
 	add      bool
+	// renew states the time of each element, also if it is all of its timeout.
+	renew bool
 	// setID is the batch's number of an anonymous set; 0 for named sets.
 	setID uint32
 }
@@ -37,6 +39,7 @@ func (e *encoder) changeElements(op elementsOp) (int, error) {
 		e.elements += len(op.elements)
 	}
 	enc := newElementEncoder(op.set, op.add)
+	enc.renew = op.renew
 	for i := 0; i < len(op.elements); {
 		list := e.beginElements(op, i)
 		empty := len(e.buf)
@@ -57,6 +60,20 @@ func (e *encoder) changeElements(op elementsOp) (int, error) {
 		e.buf = attr.Close(e.buf, list)
 	}
 	return -1, nil
+}
+
+// deleteElements appends the deletion of elements. Those of a set with flag timeout can have expired: a
+// kernel that cannot destroy them gets them before.
+func (e *encoder) deleteElements(table nft.TableID, s *set.Set, elements []set.Element) (int, error) {
+	op := elementsOp{table: table, set: s, elements: elements}
+	if !e.destroy && s.Flags&unix.NFT_SET_TIMEOUT != 0 {
+		op.add = true
+		if i, err := e.changeElements(op); err != nil {
+			return i, err
+		}
+		op.add = false
+	}
+	return e.changeElements(op)
 }
 
 // beginElements opens a message with the elements from number first on, and their list.

@@ -17,7 +17,7 @@ import (
 // all features. Sequence numbers start at 1. It exists for tests and benchmarks of other
 // packages. Possible errors: *BatchError.
 func Encode(ops []Op) ([]byte, error) {
-	e := encoder{features: features{owner: true, ackEnd: true, destroy: true}, seq: 1}
+	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, seq: 1}
 	if err := e.batch(ops); err != nil {
 		return nil, err
 	}
@@ -34,6 +34,8 @@ type features struct {
 	ackEnd bool
 	// destroy is true if the kernel has NFT_MSG_DESTROYSETELEM (Linux 6.3).
 	destroy bool
+	// renew is true if an element that is added again gets the time that the message states (Linux 6.12).
+	renew bool
 }
 
 // encoder encodes ops as one netlink batch. It is used for one batch.
@@ -305,9 +307,14 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	case DeleteFlowtable:
 		e.remove(unix.NFT_MSG_DELFLOWTABLE, op.Table, nftaFlowtableName, op.Name)
 	case AddElements:
-		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true})
+		if op.Renew && !e.renew {
+			if element, err = e.deleteElements(op.Table, op.Set, op.Elements); err != nil {
+				return element, err
+			}
+		}
+		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true, renew: op.Renew && e.renew})
 	case DeleteElements:
-		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements})
+		return e.deleteElements(op.Table, op.Set, op.Elements)
 	default:
 		return -1, fmt.Errorf("unknown op %T", op)
 	}

@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +20,7 @@ func TestDeleteOfAnElementThatRanOut(t *testing.T) {
 		{Name: "ranges", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}},
 		{Name: "concat", Type: "ipv4_addr . inet_service", Flags: []string{"interval", "timeout"}},
 	} {
-		t.Run(decl.Name, func(t *testing.T) {
+		eachKernel(t, decl.Name, func(t *testing.T, before63 bool) {
 			ns := nfttest.New(t)
 			c := open(t, ns, Config{})
 			id, set := testTable(), setOf(t, decl)
@@ -39,18 +39,71 @@ func TestDeleteOfAnElementThatRanOut(t *testing.T) {
 			if !c.destroy {
 				t.Fatal("Open did not find NFT_MSG_DESTROYSETELEM")
 			}
-			c.destroy = false // as on a kernel before 6.3
-			var be *BatchError
-			if _, err := c.Commit(remove); !errors.As(err, &be) || be.Errno != unix.ENOENT || be.Index != 1 {
-				t.Errorf("delete without NFT_MSG_DESTROYSETELEM = %v, want ENOENT of op 1", err)
-			}
-			c.destroy = true
+			c.destroy = !before63
 			commit(t, c, remove...)
 			list := ns.ListRuleset(t)
 			if strings.Contains(list, "10.0.0.2") {
 				t.Errorf("the element beside it stayed:\n%s", list)
 			}
 			contains(t, list, "chain next", keys[2])
+		})
+	}
+}
+
+// eachKernel runs a test with what the kernel has, and as on a kernel before 6.3.
+func eachKernel(t *testing.T, name string, f func(t *testing.T, before63 bool)) {
+	t.Run(name, func(t *testing.T) { f(t, false) })
+	t.Run(name+" before 6.3", func(t *testing.T) { f(t, true) })
+}
+
+// An element that is renewed has all of its time again, or what its State says, whether it is there or not.
+func TestRenew(t *testing.T) {
+	for _, decl := range []nft.Set{
+		{Name: "hash", Type: "ipv4_addr", Flags: []string{"timeout"}},
+		{Name: "default", Type: "ipv4_addr", Flags: []string{"timeout"}, Timeout: time.Hour},
+		{Name: "dynamic", Type: "ipv4_addr", Flags: []string{"timeout", "dynamic"}},
+		{Name: "ranges", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}},
+		{Name: "concat", Type: "ipv4_addr . inet_service", Flags: []string{"interval", "timeout"}},
+	} {
+		eachKernel(t, decl.Name, func(t *testing.T, before63 bool) {
+			ns := nfttest.New(t)
+			c := open(t, ns, Config{})
+			if before63 {
+				c.destroy, c.renew = false, false
+			}
+			id, s := testTable(), setOf(t, decl)
+			keys := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+			for i := range keys {
+				if decl.Name == "concat" {
+					keys[i] += " . 80"
+				}
+			}
+			elements := pack(t, s, keys...)
+			for i := range elements {
+				if s.Timeout == 0 {
+					elements[i].Timeout = time.Hour
+				}
+			}
+			old := slices.Clone(elements)
+			old[0].State, old[1].State = set.NewState(10*time.Minute, nil), set.NewState(50*time.Millisecond, nil)
+			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddElements{Table: id, Set: s, Elements: old[:2]})
+			waitGone(t, ns, keys[1])
+			again := slices.Clone(elements)
+			again[2].State = set.NewState(20*time.Minute, nil)
+			for range 2 {
+				commit(t, c, AddElements{Table: id, Set: s, Elements: again, Renew: true})
+				live, err := c.DumpLive(id, []*set.Set{s}, 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var left []string
+				for _, e := range live.Elements[s.Name].Elements {
+					left = append(left, e.Expires().Round(10*time.Minute).String())
+				}
+				if slices.Sort(left); !slices.Equal(left, []string{"1h0m0s", "1h0m0s", "20m0s"}) {
+					t.Errorf("renewed elements have %v left", left)
+				}
+			}
 		})
 	}
 }

@@ -95,10 +95,13 @@ type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
+	// Renew gives an element that exists its time again: what its State says is left, or all of its
+	// timeout. Before Linux 6.12 the element is deleted and added for that, and its counters begin again.
+	Renew bool
 }
 
 // DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except
-// in a set with flag timeout from Linux 6.3 on, because it can have expired.
+// in a set with flag timeout, because it can have expired.
 type DeleteElements struct {
 	Table    nft.TableID
 	Set      *set.Set

@@ -68,8 +68,25 @@ func (c *Conn) probe(noOwner bool) error {
 	if err != nil {
 		return err
 	}
+	if c.renew, err = atLeast(6, 12); err != nil {
+		return err
+	}
 	c.gen, err = c.generation()
 	return err
+}
+
+// atLeast reports whether the kernel is of a version or a later one. It is for what only a commit
+// would show.
+func atLeast(major, minor int) (bool, error) {
+	var u unix.Utsname
+	var is [2]int
+	if err := unix.Uname(&u); err != nil {
+		return false, fmt.Errorf("uname: %w", err)
+	}
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &is[0], &is[1]); err != nil {
+		return false, fmt.Errorf("version of the kernel %q: %w", unix.ByteSliceToString(u.Release[:]), err)
+	}
+	return is[0] > major || is[0] == major && is[1] >= minor, nil
 }
 
 // probeUserData appends a message that fails only if the kernel knows the attribute of

@@ -1352,6 +1352,9 @@ type ElementState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rest of the timeout when the element is added. Not set means all of it.
 	Expires *durationpb.Duration `protobuf:"bytes,3,opt,name=expires,proto3" json:"expires,omitempty"`
+	// When the element expires, instead of expires. An element whose time has passed is as if it had been
+	// removed.
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// The element's own statements, as nft writes them: "counter packets 3 bytes 180".
 	Stateful      []string `protobuf:"bytes,2,rep,name=stateful,proto3" json:"stateful,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1391,6 +1394,13 @@ func (*ElementState) Descriptor() ([]byte, []int) {
 func (x *ElementState) GetExpires() *durationpb.Duration {
 	if x != nil {
 		return x.Expires
+	}
+	return nil
+}
+
+func (x *ElementState) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
 	}
 	return nil
 }
@@ -6755,9 +6765,11 @@ const file_weft_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x18\n" +
 	"\acomment\x18\x03 \x01(\tR\acomment\x123\n" +
 	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12+\n" +
-	"\x05state\x18\x05 \x01(\v2\x15.weft.v1.ElementStateR\x05stateJ\x04\b\x04\x10\x05\"e\n" +
+	"\x05state\x18\x05 \x01(\v2\x15.weft.v1.ElementStateR\x05stateJ\x04\b\x04\x10\x05\"\xa2\x01\n" +
 	"\fElementState\x123\n" +
-	"\aexpires\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\aexpires\x12\x1a\n" +
+	"\aexpires\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\aexpires\x12;\n" +
+	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\x12\x1a\n" +
 	"\bstateful\x18\x02 \x03(\tR\bstatefulJ\x04\b\x01\x10\x02\"^\n" +
 	"\x06Object\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
@@ -7356,166 +7368,167 @@ var file_weft_proto_depIdxs = []int32{
 	91,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
 	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
 	91,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
-	10,  // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	91,  // 18: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
-	71,  // 19: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	92,  // 20: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
-	8,   // 21: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
-	8,   // 22: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
-	10,  // 23: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	26,  // 24: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	27,  // 25: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	28,  // 26: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
-	12,  // 27: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	14,  // 28: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	14,  // 29: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	17,  // 30: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
-	18,  // 31: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
-	29,  // 32: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	15,  // 33: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	31,  // 34: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	32,  // 35: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	33,  // 36: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	9,   // 37: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
-	4,   // 38: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
-	8,   // 39: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
-	10,  // 40: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	71,  // 41: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	37,  // 42: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	72,  // 43: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	38,  // 44: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	36,  // 45: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
-	48,  // 46: weft.v1.PlanResponse.findings:type_name -> weft.v1.Finding
-	9,   // 47: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
-	5,   // 48: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	9,   // 49: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	8,   // 50: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	9,   // 51: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	8,   // 52: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	8,   // 53: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	41,  // 54: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	42,  // 55: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	8,   // 56: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	47,  // 57: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	10,  // 58: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	47,  // 59: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	8,   // 60: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
-	0,   // 61: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	6,   // 62: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	92,  // 63: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	33,  // 64: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	92,  // 65: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	92,  // 66: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
-	48,  // 67: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
-	8,   // 68: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
-	8,   // 69: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
-	53,  // 70: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	54,  // 71: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	56,  // 72: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	57,  // 73: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	58,  // 74: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	53,  // 75: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	8,   // 76: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	12,  // 77: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	8,   // 78: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	55,  // 79: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	13,  // 80: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	8,   // 81: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	14,  // 82: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	8,   // 83: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	15,  // 84: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	17,  // 85: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	8,   // 86: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	18,  // 87: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	8,   // 88: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	61,  // 89: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	63,  // 90: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	72,  // 91: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	92,  // 92: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	62,  // 93: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	92,  // 94: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	9,   // 95: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	66,  // 96: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	8,   // 97: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	92,  // 98: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	70,  // 99: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	72,  // 100: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	73,  // 101: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	74,  // 102: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	75,  // 103: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	69,  // 104: weft.v1.WatchResponse.finding:type_name -> weft.v1.FindingChange
-	48,  // 105: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
-	8,   // 106: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	71,  // 107: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	91,  // 108: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	91,  // 109: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	91,  // 110: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	8,   // 111: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	33,  // 112: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	71,  // 113: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	8,   // 114: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	92,  // 115: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 116: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	80,  // 117: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
-	2,   // 118: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
-	81,  // 119: weft.v1.Flow.bytes:type_name -> weft.v1.FlowBytes
-	80,  // 120: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
-	86,  // 121: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
-	92,  // 122: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
-	87,  // 123: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
-	71,  // 124: weft.v1.Revision.changes:type_name -> weft.v1.Counts
-	91,  // 125: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
-	91,  // 126: weft.v1.Revision.build:type_name -> google.protobuf.Duration
-	91,  // 127: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
-	8,   // 128: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
-	7,   // 129: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
-	90,  // 130: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
-	8,   // 131: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
-	3,   // 132: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
-	3,   // 133: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
-	10,  // 134: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
-	10,  // 135: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
-	19,  // 136: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	25,  // 137: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	21,  // 138: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
-	23,  // 139: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	34,  // 140: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	39,  // 141: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	43,  // 142: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	45,  // 143: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	49,  // 144: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	51,  // 145: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	59,  // 146: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	64,  // 147: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	67,  // 148: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	78,  // 149: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	82,  // 150: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	84,  // 151: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
-	88,  // 152: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
-	76,  // 153: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	20,  // 154: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	30,  // 155: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	22,  // 156: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
-	24,  // 157: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	35,  // 158: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	40,  // 159: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	44,  // 160: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	46,  // 161: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	50,  // 162: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	52,  // 163: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	60,  // 164: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	65,  // 165: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	68,  // 166: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	79,  // 167: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	83,  // 168: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	85,  // 169: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
-	89,  // 170: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
-	77,  // 171: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	154, // [154:172] is the sub-list for method output_type
-	136, // [136:154] is the sub-list for method input_type
-	136, // [136:136] is the sub-list for extension type_name
-	136, // [136:136] is the sub-list for extension extendee
-	0,   // [0:136] is the sub-list for field type_name
+	92,  // 17: weft.v1.ElementState.expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 18: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	91,  // 19: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
+	71,  // 20: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	92,  // 21: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
+	8,   // 22: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
+	8,   // 23: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
+	10,  // 24: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	26,  // 25: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	27,  // 26: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	28,  // 27: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
+	12,  // 28: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	14,  // 29: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	14,  // 30: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	17,  // 31: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	18,  // 32: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	29,  // 33: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	15,  // 34: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	31,  // 35: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	32,  // 36: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	33,  // 37: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	9,   // 38: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
+	4,   // 39: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
+	8,   // 40: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
+	10,  // 41: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	71,  // 42: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	37,  // 43: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	72,  // 44: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	38,  // 45: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	36,  // 46: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
+	48,  // 47: weft.v1.PlanResponse.findings:type_name -> weft.v1.Finding
+	9,   // 48: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	5,   // 49: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	9,   // 50: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	8,   // 51: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	9,   // 52: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	8,   // 53: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	8,   // 54: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	41,  // 55: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	42,  // 56: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	8,   // 57: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	47,  // 58: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	10,  // 59: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	47,  // 60: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	8,   // 61: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	0,   // 62: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	6,   // 63: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	92,  // 64: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	33,  // 65: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	92,  // 66: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	92,  // 67: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
+	48,  // 68: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
+	8,   // 69: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
+	8,   // 70: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
+	53,  // 71: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	54,  // 72: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	56,  // 73: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	57,  // 74: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	58,  // 75: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	53,  // 76: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	8,   // 77: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	12,  // 78: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	8,   // 79: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	55,  // 80: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	13,  // 81: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	8,   // 82: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	14,  // 83: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	8,   // 84: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	15,  // 85: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	17,  // 86: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	8,   // 87: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	18,  // 88: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	8,   // 89: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	61,  // 90: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	63,  // 91: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	72,  // 92: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	92,  // 93: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	62,  // 94: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	92,  // 95: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	9,   // 96: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	66,  // 97: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	8,   // 98: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	92,  // 99: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	70,  // 100: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	72,  // 101: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	73,  // 102: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	74,  // 103: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	75,  // 104: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	69,  // 105: weft.v1.WatchResponse.finding:type_name -> weft.v1.FindingChange
+	48,  // 106: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
+	8,   // 107: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	71,  // 108: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	91,  // 109: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	91,  // 110: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	91,  // 111: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	8,   // 112: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	33,  // 113: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	71,  // 114: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	8,   // 115: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	92,  // 116: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 117: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	80,  // 118: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
+	2,   // 119: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
+	81,  // 120: weft.v1.Flow.bytes:type_name -> weft.v1.FlowBytes
+	80,  // 121: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	86,  // 122: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
+	92,  // 123: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	87,  // 124: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
+	71,  // 125: weft.v1.Revision.changes:type_name -> weft.v1.Counts
+	91,  // 126: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	91,  // 127: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	91,  // 128: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	8,   // 129: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
+	7,   // 130: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
+	90,  // 131: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
+	8,   // 132: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
+	3,   // 133: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
+	3,   // 134: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
+	10,  // 135: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
+	10,  // 136: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
+	19,  // 137: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	25,  // 138: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	21,  // 139: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
+	23,  // 140: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	34,  // 141: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	39,  // 142: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	43,  // 143: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	45,  // 144: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	49,  // 145: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	51,  // 146: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	59,  // 147: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	64,  // 148: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	67,  // 149: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	78,  // 150: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	82,  // 151: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	84,  // 152: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	88,  // 153: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	76,  // 154: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	20,  // 155: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	30,  // 156: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	22,  // 157: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
+	24,  // 158: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	35,  // 159: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	40,  // 160: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	44,  // 161: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	46,  // 162: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	50,  // 163: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	52,  // 164: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	60,  // 165: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	65,  // 166: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	68,  // 167: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	79,  // 168: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	83,  // 169: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	85,  // 170: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	89,  // 171: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	77,  // 172: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	155, // [155:173] is the sub-list for method output_type
+	137, // [137:155] is the sub-list for method input_type
+	137, // [137:137] is the sub-list for extension type_name
+	137, // [137:137] is the sub-list for extension extendee
+	0,   // [0:137] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }

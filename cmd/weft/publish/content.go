@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -191,6 +192,9 @@ func expiration(of *set.Set, e *weftv1.Element) (at time.Time) {
 	if left := e.GetState().GetExpires().AsDuration(); left > 0 {
 		timeout = left
 	}
+	if at := e.GetState().GetExpireTime(); at != nil {
+		return at.AsTime()
+	}
 	if timeout > 0 {
 		at = time.Now().Add(timeout)
 	}
@@ -215,13 +219,19 @@ func (c *content) clone() *content {
 	return &content{entries: maps.Clone(c.entries), sets: maps.Clone(c.sets), err: c.err}
 }
 
-// fragment returns the content as a snapshot, without elements that have expired.
+// fragment returns the content as a snapshot, without elements that have expired. The others have the time
+// that is left: to send it again after a lost connection does not renew them.
 func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	f := &weftv1.Fragment{}
 	for _, key := range slices.Sorted(maps.Keys(c.entries)) {
 		e := c.entries[key]
 		if !e.expires.IsZero() && !e.expires.After(now) {
 			continue
+		}
+		if element, ok := e.Message.(*weftv1.Element); ok && !e.expires.IsZero() {
+			element = proto.CloneOf(element)
+			element.State = &weftv1.ElementState{Expires: durationpb.New(e.expires.Sub(now)), Stateful: element.GetState().GetStateful()}
+			e.Message = element
 		}
 		value, err := proto.Marshal(e.Message)
 		if err == nil {
