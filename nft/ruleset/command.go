@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
@@ -47,9 +48,10 @@ func (p *parser) command() {
 		return
 	}
 	start := p.Tok
+	p.begin = start.Offset
 	if p.IsPunct("}") {
 		p.report(start.Offset, "unexpected \"}\": no block is open here")
-		p.Advance()
+		p.outside()
 		return
 	}
 	if p.Tok.Kind != scan.Ident {
@@ -85,6 +87,16 @@ func (p *parser) command() {
 	}
 	p.expectEnd()
 	p.recover(0)
+}
+
+// outside skips a "}" and what follows up to a command that cannot be in a block: the block
+// was closed too early.
+func (p *parser) outside() {
+	p.partial = true
+	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
+		begins = p.Tok.EndsStatement()
+		p.Advance()
+	}
 }
 
 // object parses what an add or create command adds.
@@ -207,7 +219,7 @@ func (p *parser) existingTable() *table {
 	}
 	t := p.table(id)
 	if t == nil {
-		p.Fail(at, "table %s is not declared: write \"add table %s\" before", id, id)
+		p.undeclared(at, "table "+id.String(), "table %s is not declared: write \"add table %s\" before", id, id)
 	}
 	return t
 }
@@ -221,6 +233,8 @@ func (p *parser) tableStatement(t *table) {
 		p.setComment(at, &t.table.Comment)
 	case word == "flags":
 		p.tableFlags(t)
+	case word == "table":
+		p.stop(at, "unexpected table in a table: a block before it is not closed, the rest of the file is not read")
 	case refusal(word, true) != "":
 		p.Fail(at, "%s is not possible here: %s", word, refusal(word, true))
 	case !p.declare(at, func() *table { return t }, false):
@@ -247,14 +261,15 @@ func (p *parser) setComment(at scan.Token, dst *string) {
 	if p.Failed {
 		return
 	}
-	if p.Tok.Kind != scan.String && p.Tok.Kind != scan.Ident || p.src.fromVariable(p.Tok.Offset) {
+	if p.Tok.Kind != scan.String && (p.Tok.Kind != scan.Ident || datatype.IsKeyword(p.Tok.Text, true)) || p.src.fromVariable(p.Tok.Offset) {
 		p.Unexpected("a comment in double quotes")
 		return
 	}
-	if *dst != "" && *dst != p.Tok.Text {
+	text := nft.ParseComment(p.Tok.Text)
+	if *dst != "" && *dst != text {
 		p.Fail(at, "comment is given twice")
 		return
 	}
-	*dst = p.Tok.Text
+	*dst = text
 	p.Advance()
 }
