@@ -6,6 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // refusedCommands are the commands of nft that a file that declares a ruleset cannot
@@ -87,12 +88,15 @@ func (p *parser) command() {
 	}
 	p.expectEnd()
 	p.recover(0)
+	if p.lost {
+		p.outside()
+	}
 }
 
 // outside skips a "}" and what follows up to a command that cannot be in a block: the block
 // was closed too early.
 func (p *parser) outside() {
-	p.partial = true
+	p.lost, p.partial = false, true
 	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
 		begins = p.Tok.EndsStatement()
 		p.Advance()
@@ -218,7 +222,11 @@ func (p *parser) existingTable() *table {
 		return nil
 	}
 	t := p.table(id)
-	if t == nil {
+	switch {
+	case t == nil && p.IsPunct("{"):
+		p.Fail(at, "%s is in no table: a \"}\" before it is too much", id.Name)
+		p.lost = true
+	case t == nil:
 		p.undeclared(at, "table "+id.String(), "table %s is not declared: write \"add table %s\" before", id, id)
 	}
 	return t
@@ -237,6 +245,8 @@ func (p *parser) tableStatement(t *table) {
 		p.stop(at, "unexpected table in a table: a block before it is not closed, the rest of the file is not read")
 	case refusal(word, true) != "":
 		p.Fail(at, "%s is not possible here: %s", word, refusal(word, true))
+	case syntax.Newer(at, p.Tok) != "":
+		p.Fail(at, "%s", syntax.Newer(at, p.Tok))
 	case !p.declare(at, func() *table { return t }, false):
 		p.Fail(at, "unexpected %s in a table: want chain, set, map, flowtable, flags, comment or an object such as counter", at)
 	}
@@ -247,8 +257,8 @@ func (p *parser) tableFlags(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("dormant"); {
 	case p.Failed:
-	case word == "owner":
-		p.Fail(at, "flag owner is not possible: weft owns the tables that it publishes")
+	case word == "owner", word == "persist":
+		p.Fail(at, "flag %s is not possible: weft owns the tables that it publishes", word)
 	case word != "dormant":
 		p.Fail(at, "unknown flag %q of a table: want dormant", word)
 	default:

@@ -71,6 +71,8 @@ type parser struct {
 	unknown map[string]bool
 	// copies counts the anonymous chains of each name.
 	copies map[nft.TableID]int
+	// lost is true after a declaration outside of a table.
+	lost bool
 	// partial is true if a part of the file was not read.
 	partial bool
 	// stopped is true after an error that leaves the rest of the file without a meaning.

@@ -73,6 +73,8 @@ func (p *parser) setStatement(s *set) {
 		s.Elements = p.elements(s.Elements)
 	case slices.Contains(statefulWords[:], word):
 		s.Stateful = append(s.Stateful, p.stateful(at, false)...)
+	case syntax.Newer(at, p.Tok) != "":
+		p.Fail(at, "%s", syntax.Newer(at, p.Tok))
 	default:
 		p.Fail(at, "unexpected %s in a set: want type, typeof, flags, timeout, gc-interval, size, policy, auto-merge, comment, elements, counter, limit, quota or ct count", at)
 	}
@@ -213,6 +215,9 @@ func (p *parser) elementOptions(e *nft.Element) {
 	for !p.Failed && p.Tok.Kind == scan.Ident {
 		at := p.Tok
 		p.Advance()
+		if why := syntax.Newer(at, p.Tok); why != "" {
+			p.Fail(at, "%s", why)
+		}
 		switch at.Text {
 		case "timeout":
 			e.Timeout = p.ExpectTime()
