@@ -132,7 +132,7 @@ func ruleText(table nft.TableID, chain string, r *compile.Rule) string {
 	}
 	if r.Comment != "" {
 		// nft knows no escapes.
-		s += ` comment "` + r.Comment + `"`
+		s += ` comment "` + nft.CommentText(r.Comment) + `"`
 	}
 	return s
 }

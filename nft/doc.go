@@ -12,7 +12,7 @@
 // Package compile uses datatype (constants), selector (headers and keys), set and object
 // (declarations), expr (the kernel's expressions), userdata (comments) and attr (netlink
 // attributes). Errors in the fields come from these packages. A comment of any object has
-// at most 128 bytes, without double quotes and control characters: userdata.CheckComment.
+// at most 128 bytes, without double quotes and control characters: userdata.CheckComment. See [EmptyComment].
 //
 // Read nft.go first. The text fields accept nft's own language. LANGUAGE.md describes how
 // that is tested, and where weft and nft(8) differ.

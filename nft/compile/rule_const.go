@@ -192,6 +192,9 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
 		return fail(x.Pos, "%s is not a name: put it into double quotes if you mean one", x.Text)
 	}
+	if !x.Quoted && datatype.IsKeyword(x.Text, false) {
+		return fail(x.Pos, "%s is a keyword: a name is missing before it, or it is a name and needs double quotes", x.Text)
+	}
 	prefix, wildcard := datatype.IfNamePrefix(x.Text)
 	text := x.Text
 	if wildcard {

@@ -165,7 +165,7 @@ func TestParseErrors(t *testing.T) {
 		{Boolean, "true", "exists, missing"},
 		{Mark, "0x100000000", "the greatest is 4294967295"},
 		{IfName, "eth0123456789abcd", "1 to 15 bytes"},
-		{IfName, "a b", "without spaces"},
+		{IfName, "a\tb", "without quotes"},
 		{IfName, "eth*", "wildcard"},
 		{IfName, "", "1 to 15 bytes"},
 		{String, "a\x01", "control character"},

@@ -39,8 +39,8 @@ func appendIfName(dst []byte, text string) ([]byte, error) {
 	if strings.HasSuffix(name, `\*`) {
 		name = name[:len(name)-2] + "*"
 	}
-	if err := checkText(name); err != nil || len(name) >= IfNameSize || strings.ContainsAny(name, " \t/") {
-		return dst, fmt.Errorf("parse ifname: %q is not an interface name: want 1 to %d bytes without spaces or slashes", text, IfNameSize-1)
+	if err := checkText(name); err != nil || len(name) >= IfNameSize {
+		return dst, fmt.Errorf("parse ifname: %q is not an interface name: want 1 to %d bytes without quotes and control characters", text, IfNameSize-1)
 	}
 	var padded [IfNameSize]byte
 	copy(padded[:], name)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -121,6 +122,14 @@ func (n node) isList() bool { _, ok := n.v.([]any); return ok }
 
 // text returns the value of a string, and "" for anything else.
 func (n node) text() string { s, _ := n.v.(string); return s }
+
+// comment returns a comment as package nft has it, and "" if there is none.
+func (n node) comment() string {
+	if s, ok := n.v.(string); ok {
+		return nft.ParseComment(s)
+	}
+	return ""
+}
 
 // number returns a number as it is written, and "" for anything else. nft prints unsigned
 // numbers as if they were signed.

@@ -31,7 +31,7 @@ func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 		return
 	}
 	t.Objects = append(t.Objects, nft.Object{
-		Kind: kind, Name: name, Text: strings.TrimSpace(x.b.String()), Comment: o.get("comment").text(),
+		Kind: kind, Name: name, Text: strings.TrimSpace(x.b.String()), Comment: o.get("comment").comment(),
 	})
 }
 

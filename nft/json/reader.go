@@ -136,7 +136,7 @@ func (r *reader) tableFlags(o node, t *table) {
 			r.fail(f.errorf("unexpected %s: want dormant", f.describe()))
 		}
 	}
-	t.Comment = o.get("comment").text()
+	t.Comment = o.get("comment").comment()
 }
 
 // object reads an object of a table.
@@ -175,7 +175,7 @@ func (r *reader) chain(o node, t *table) {
 		t.Chains = append(t.Chains, nft.Chain{Name: name})
 		c = t.chain(name)
 	}
-	c.Comment = o.get("comment").text()
+	c.Comment = o.get("comment").comment()
 	if !o.has("hook") {
 		return
 	}
@@ -222,5 +222,5 @@ func (r *reader) rule(o node, t *table) {
 		r.fail(o.get("expr").errorf("a comment is not a statement"))
 		return
 	}
-	c.Rules = append(c.Rules, nft.Rule{Text: syntax.Print(parsed), Comment: o.get("comment").text()})
+	c.Rules = append(c.Rules, nft.Rule{Text: syntax.Print(parsed), Comment: o.get("comment").comment()})
 }

@@ -28,7 +28,7 @@ func (r *reader) set(o node, t *table, isMap bool) {
 		}
 		s.Size = uint32(size)
 	}
-	s.Policy, s.Comment = o.get("policy").text(), o.get("comment").text()
+	s.Policy, s.Comment = o.get("policy").text(), o.get("comment").comment()
 	s.AutoMerge, _ = o.get("auto-merge").v.(bool)
 	for _, stmt := range o.get("stmt").list() {
 		s.Stateful = append(s.Stateful, r.text(func(x *writer) { x.stmt(stmt) }))
@@ -73,7 +73,7 @@ func (r *reader) elem(n node, s *nft.Set) {
 func (r *reader) element(n, value node, forms []form) nft.Element {
 	key, options := n.element()
 	e := nft.Element{
-		Timeout: r.seconds(options.get("timeout")), Expires: r.seconds(options.get("expires")), Comment: options.get("comment").text(),
+		Timeout: r.seconds(options.get("timeout")), Expires: r.seconds(options.get("expires")), Comment: options.get("comment").comment(),
 	}
 	for _, stmt := range statefulNames {
 		if options.contains(stmt) {

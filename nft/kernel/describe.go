@@ -128,7 +128,7 @@ func describeRule(o AddRule) string {
 	}
 	text := o.Rule.Text
 	if o.Rule.Comment != "" {
-		text += fmt.Sprintf(" comment %q", o.Rule.Comment)
+		text += fmt.Sprintf(" comment %q", nft.CommentText(o.Rule.Comment))
 	}
 	return fmt.Sprintf("%s rule %s %s%s %s", verb, o.Table, o.Chain, place, text)
 }

@@ -75,7 +75,8 @@ type priority struct {
 }
 
 // prioritiesOf returns the names of priorities in a family: those of
-// enum nf_ip_hook_priorities, in the bridge family nf_br_hook_priorities.
+// enum nf_ip_hook_priorities, in the bridge family nf_br_hook_priorities. nft 1.0.6 has dstnat
+// only at prerouting and srcnat only at postrouting; 1.0.9 and later also at output and input.
 func prioritiesOf(family nft.Family) []priority {
 	pre, post := []string{"prerouting"}, []string{"postrouting"}
 	switch family {
@@ -87,8 +88,8 @@ func prioritiesOf(family nft.Family) []priority {
 		return []priority{{"filter", 0, nil}}
 	default:
 		return []priority{
-			{"raw", -300, nil}, {"mangle", -150, nil}, {"dstnat", -100, pre},
-			{"filter", 0, nil}, {"security", 50, nil}, {"srcnat", 100, post},
+			{"raw", -300, nil}, {"mangle", -150, nil}, {"dstnat", -100, []string{"prerouting", "output"}},
+			{"filter", 0, nil}, {"security", 50, nil}, {"srcnat", 100, []string{"postrouting", "input"}},
 		}
 	}
 }

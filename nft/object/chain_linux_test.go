@@ -35,6 +35,10 @@ func TestChainsAsNft(t *testing.T) {
 					text := fmt.Sprintf("chain %s { type %s hook %s %spriority %s; policy accept; }\n", c.Name, typ, hook, device, prio)
 					compiled, err := CompileChain(family, &c)
 					if err == nil {
+						if prio == "dstnat" && hook == "output" || prio == "srcnat" && hook == "input" {
+							// nft has these names there since 1.0.9.
+							text = strings.Replace(text, "priority "+prio, fmt.Sprintf("priority %d", compiled.Base.Priority), 1)
+						}
 						want[c.Name] = compiled
 						file.WriteString(text)
 						continue

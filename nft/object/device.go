@@ -42,6 +42,8 @@ func checkDevices(names []string) error {
 	sorted := slices.Sorted(slices.Values(names))
 	for i, name := range sorted {
 		switch {
+		case strings.HasSuffix(name, "*"):
+			return fmt.Errorf("device: %q is a wildcard: nft 1.1.6 has them; weft does not", name)
 		case name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n*"):
 			return fmt.Errorf("device: %q is not the name of a device", name)
 		case i > 0 && sorted[i-1] == name:
@@ -65,7 +67,7 @@ func (b *Base) setDevices(h hook, c *nft.Chain) error {
 	}
 	switch {
 	case h.device && len(names) == 0:
-		return fmt.Errorf("hook %s needs a device", h.name)
+		return fmt.Errorf("hook %s needs a device: nft 1.0.9 has chains without; weft does not", h.name)
 	case !h.device && len(names) > 0:
 		return fmt.Errorf("hook %s takes no device: remove device %q", h.name, names[0])
 	case len(names) == 1:

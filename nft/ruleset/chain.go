@@ -24,7 +24,11 @@ func (p *parser) chain(t *table) {
 	}
 	p.positions.enter(&t.table, "chain", name, at.Offset)
 	c := t.chains.get(name)
-	if c != nil && !p.mayExist(at, "chain "+name) {
+	switch {
+	case c != nil && c.anonymous:
+		p.Fail(at, "chain %s is the name of a chain in braces before: rename this one", name)
+		return
+	case c != nil && !p.mayExist(at, "chain "+name):
 		return
 	}
 	if c == nil {
@@ -49,9 +53,13 @@ func (p *parser) chainStatement(t *table, c *chain) {
 		p.setComment(at, &c.Comment)
 	case p.AcceptIdent("flags"):
 		p.flagsOffload(&c.Flags)
+	case at.IsWord("chain", "table") && p.Ahead.Kind == scan.Ident:
+		p.stop(at, "unexpected %s in a chain: a block before it is not closed, the rest of the file is not read", at.Text)
 	default:
 		p.rule(t, c, rulePlace{})
+		return
 	}
+	p.positions.check(&t.table, "chain", c.Name, at.Offset)
 }
 
 // flagsOffload parses the flags of a chain or flowtable.
@@ -150,7 +158,7 @@ func (p *parser) addRule(insert bool) {
 	}
 	c := t.chains.get(name)
 	if c == nil {
-		p.Fail(at, "chain %s of table %s is not declared: write \"add chain %s %s\" before", name, t.table.ID(), t.table.ID(), name)
+		p.undeclared(at, fmt.Sprintf("chain %s of %s", name, t.table.ID()), "chain %s of table %s is not declared: write \"add chain %s %s\" before", name, t.table.ID(), t.table.ID(), name)
 		return
 	}
 	place := rulePlace{insert: insert}
@@ -194,16 +202,23 @@ func (p *parser) rule(t *table, c *chain, place rulePlace) {
 		p.Fail(start, "%s is not possible here: %s", start.Text, why)
 		return
 	}
+	out, copied := rule{start: start.Offset}, start.Offset
 	for braces := p.Braces; p.Tok.Kind != scan.EOF && (p.Braces > braces || !p.ends()); {
+		jump := p.Braces == braces && p.Tok.IsWord("jump", "goto") && p.Ahead.Is("{")
 		p.Advance()
+		if jump {
+			out.text += p.src.text[copied:p.End]
+			p.anonymous(t, c, &out)
+			copied = p.End
+		}
 	}
-	if start.Offset <= p.illegal && p.illegal <= p.Tok.Offset {
-		// The illegal token was reported before.
+	out.text += p.src.text[copied:p.End]
+	if p.Failed || p.faulty(start.Offset) {
 		return
 	}
-	r, err := syntax.ParseRule(t.table.Family, p.src.text[start.Offset:p.End])
+	r, err := syntax.ParseRule(t.table.Family, out.text)
 	if err != nil {
-		p.reportInside(start.Offset, err)
+		p.reportInside(out.place, err)
 		return
 	}
 	if len(c.head)+len(c.tail) == 0 {
@@ -211,7 +226,8 @@ func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	}
 	comment := r.Comment
 	r.Comment = ""
-	c.put(place, rule{Rule: nft.Rule{Text: syntax.Print(r), Comment: comment}, start: start.Offset, end: p.End})
+	out.Rule = nft.Rule{Text: syntax.Print(r), Comment: comment}
+	c.put(place, out)
 }
 
 // put adds a rule.
@@ -236,7 +252,7 @@ func (p *parser) mayExist(at scan.Token, what string) bool {
 	return !p.Failed
 }
 
-// notDeclared is the message about something that the file has not declared.
-func notDeclared(what string, id nft.TableID) string {
-	return fmt.Sprintf("%s of table %s is not declared", what, id)
+// notDeclared fails because the file has not declared something of a table.
+func (p *parser) notDeclared(at scan.Token, what string, t *table) {
+	p.undeclared(at, what+" of "+t.table.ID().String(), "%s of table %s is not declared", what, t.table.ID())
 }

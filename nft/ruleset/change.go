@@ -21,7 +21,7 @@ type laterTable struct {
 // declare anywhere.
 func (p *parser) checkLater() {
 	for _, l := range p.later {
-		if !p.mentioned[l.id] {
+		if !p.partial && len(p.skipped) == 0 && !p.mentioned[l.id] {
 			p.report(l.offset, "%s is not possible here: the file does not declare table %s, and publishing it leaves other tables alone", l.verb, l.id)
 		}
 	}
@@ -83,7 +83,7 @@ func (p *parser) flush(verb scan.Token) {
 		if c := t.chains.get(name); c != nil {
 			c.flush()
 		} else {
-			p.Fail(at, "%s", notDeclared("chain "+name, t.table.ID()))
+			p.notDeclared(at, "chain "+name, t)
 		}
 	case word == "set" || word == "map":
 		t, at, name := p.declaredName(verb, "the name of a set or map")
@@ -93,7 +93,7 @@ func (p *parser) flush(verb scan.Token) {
 		if s := t.sets.get(name); s != nil {
 			s.flush()
 		} else {
-			p.Fail(at, "%s", notDeclared("set "+name, t.table.ID()))
+			p.notDeclared(at, "set "+name, t)
 		}
 	default:
 		p.Fail(at, "unexpected %s: want ruleset, table, chain, set or map", at)
@@ -149,7 +149,7 @@ func (p *parser) remove(verb scan.Token) {
 	if p.IsPunct("{") {
 		p.Fail(p.Tok, "unexpected \"{\": to remove devices from a flowtable, declare it without them")
 	} else if !t.remove(word, objectKind, name) && verb.Text == "delete" {
-		p.Fail(at, "%s", notDeclared(kind.Text+" "+name, t.table.ID()))
+		p.notDeclared(at, kind.Text+" "+name, t)
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *parser) removeElements(verb scan.Token) {
 	}
 	s := t.sets.get(name)
 	if s == nil {
-		p.Fail(at, "%s", notDeclared("set "+name, t.table.ID()))
+		p.notDeclared(at, "set "+name, t)
 		return
 	}
 	for i := range list {

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // refusedCommands are the commands of nft that a file that declares a ruleset cannot
@@ -47,9 +49,10 @@ func (p *parser) command() {
 		return
 	}
 	start := p.Tok
+	p.begin = start.Offset
 	if p.IsPunct("}") {
 		p.report(start.Offset, "unexpected \"}\": no block is open here")
-		p.Advance()
+		p.outside()
 		return
 	}
 	if p.Tok.Kind != scan.Ident {
@@ -85,6 +88,19 @@ func (p *parser) command() {
 	}
 	p.expectEnd()
 	p.recover(0)
+	if p.lost {
+		p.outside()
+	}
+}
+
+// outside skips a "}" and what follows up to a command that cannot be in a block: the block
+// was closed too early.
+func (p *parser) outside() {
+	p.lost, p.partial = false, true
+	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
+		begins = p.Tok.EndsStatement()
+		p.Advance()
+	}
 }
 
 // object parses what an add or create command adds.
@@ -206,8 +222,12 @@ func (p *parser) existingTable() *table {
 		return nil
 	}
 	t := p.table(id)
-	if t == nil {
-		p.Fail(at, "table %s is not declared: write \"add table %s\" before", id, id)
+	switch {
+	case t == nil && p.IsPunct("{"):
+		p.Fail(at, "%s is in no table: a \"}\" before it is too much", id.Name)
+		p.lost = true
+	case t == nil:
+		p.undeclared(at, "table "+id.String(), "table %s is not declared: write \"add table %s\" before", id, id)
 	}
 	return t
 }
@@ -221,8 +241,12 @@ func (p *parser) tableStatement(t *table) {
 		p.setComment(at, &t.table.Comment)
 	case word == "flags":
 		p.tableFlags(t)
+	case word == "table":
+		p.stop(at, "unexpected table in a table: a block before it is not closed, the rest of the file is not read")
 	case refusal(word, true) != "":
 		p.Fail(at, "%s is not possible here: %s", word, refusal(word, true))
+	case syntax.Newer(at, p.Tok) != "":
+		p.Fail(at, "%s", syntax.Newer(at, p.Tok))
 	case !p.declare(at, func() *table { return t }, false):
 		p.Fail(at, "unexpected %s in a table: want chain, set, map, flowtable, flags, comment or an object such as counter", at)
 	}
@@ -233,8 +257,8 @@ func (p *parser) tableFlags(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("dormant"); {
 	case p.Failed:
-	case word == "owner":
-		p.Fail(at, "flag owner is not possible: weft owns the tables that it publishes")
+	case word == "owner", word == "persist":
+		p.Fail(at, "flag %s is not possible: weft owns the tables that it publishes", word)
 	case word != "dormant":
 		p.Fail(at, "unknown flag %q of a table: want dormant", word)
 	default:
@@ -247,14 +271,15 @@ func (p *parser) setComment(at scan.Token, dst *string) {
 	if p.Failed {
 		return
 	}
-	if p.Tok.Kind != scan.String && p.Tok.Kind != scan.Ident || p.src.fromVariable(p.Tok.Offset) {
+	if p.Tok.Kind != scan.String && (p.Tok.Kind != scan.Ident || datatype.IsKeyword(p.Tok.Text, true)) || p.src.fromVariable(p.Tok.Offset) {
 		p.Unexpected("a comment in double quotes")
 		return
 	}
-	if *dst != "" && *dst != p.Tok.Text {
+	text := nft.ParseComment(p.Tok.Text)
+	if *dst != "" && *dst != text {
 		p.Fail(at, "comment is given twice")
 		return
 	}
-	*dst = p.Tok.Text
+	*dst = text
 	p.Advance()
 }

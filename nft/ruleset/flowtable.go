@@ -12,6 +12,7 @@ func (p *parser) declareFlowtable(t *table) {
 	f := nft.Flowtable{Name: p.name("the name of a flowtable")}
 	p.positions.enter(&t.table, "flowtable", f.Name, at.Offset)
 	p.block(func() { p.flowtableStatement(&f) })
+	p.positions.check(&t.table, "flowtable", f.Name, at.Offset)
 	if p.Failed {
 		return
 	}

@@ -48,7 +48,7 @@ func (f *formatter) flags(depth int, flags []string) {
 
 func (f *formatter) comment(depth int, comment string) {
 	if comment != "" {
-		f.line(depth, `comment "`, comment, `"`)
+		f.line(depth, `comment "`, nft.CommentText(comment), `"`)
 	}
 }
 
@@ -143,7 +143,7 @@ func FormatElement(e *nft.Element) string {
 		b.WriteString(" expires " + datatype.FormatDuration(e.Expires))
 	}
 	if e.Comment != "" {
-		b.WriteString(` comment "` + e.Comment + `"`)
+		b.WriteString(` comment "` + nft.CommentText(e.Comment) + `"`)
 	}
 	if e.Value != "" {
 		b.WriteString(" : " + e.Value)
@@ -178,7 +178,7 @@ func (f *formatter) chain(c *nft.Chain) {
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		if r.Comment != "" {
-			f.line(2, r.Text, ` comment "`, r.Comment, `"`)
+			f.line(2, r.Text, ` comment "`, nft.CommentText(r.Comment), `"`)
 			continue
 		}
 		f.line(2, r.Text)

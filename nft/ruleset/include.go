@@ -97,13 +97,8 @@ type includedFile struct {
 	copied        int
 }
 
-// next reads a token. An illegal token ends the line. The parser reports it later.
-func (f *includedFile) next() {
-	if f.tok = f.sc.Next(); f.tok.Kind == scan.Illegal {
-		f.tok.Kind = scan.Newline
-		f.sc.SkipLine()
-	}
-}
+// next reads a token. The parser reports illegal tokens later.
+func (f *includedFile) next() { f.tok = f.sc.Next() }
 
 // file appends a file and the files that it includes.
 func (i *includer) file(name, text string, depth int) {

@@ -46,6 +46,7 @@ func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 	default:
 		p.Unexpected(`"{"`)
 	}
+	p.positions.check(&t.table, string(kind), o.Name, at.Offset)
 	if p.Failed {
 		return
 	}
@@ -96,7 +97,7 @@ func (p *parser) objectBlock(o *nft.Object) {
 	}
 	text = append(text, p.src.text[copied:p.Tok.Offset]...)
 	p.Advance()
-	if start <= p.illegal && p.illegal <= p.End {
+	if p.skips(start, p.End) {
 		// The illegal token was reported before.
 		return
 	}
@@ -110,7 +111,7 @@ func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	}
 	body, err := syntax.ParseObject(o.Kind, text)
 	if err != nil {
-		p.reportInside(offset, err)
+		p.reportInside(func(pos syntax.Pos) int { return p.src.offsetOf(offset, pos) }, err)
 		return
 	}
 	o.Text = syntax.PrintObject(body)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -59,8 +60,23 @@ type parser struct {
 	src  *source
 	sc   *scan.Scanner
 	errs []*syntax.Error
-	// illegal is the offset of the last token that is not legal, -1 before the first.
-	illegal int
+	// begin is the offset of the statement that is read.
+	begin int
+	// skipped are the offsets of what was not understood and was reported, in order. Nothing
+	// else is reported of its statement.
+	skipped []int
+	// wrong are the offsets of the errors.
+	wrong []int
+	// unknown are the names that were reported because the file does not declare them.
+	unknown map[string]bool
+	// copies counts the anonymous chains of each name.
+	copies map[nft.TableID]int
+	// lost is true after a declaration outside of a table.
+	lost bool
+	// partial is true if a part of the file was not read.
+	partial bool
+	// stopped is true after an error that leaves the rest of the file without a meaning.
+	stopped bool
 	tables  map[nft.TableID]*table
 	// order has the tables in the order of their first mention, including tables that
 	// were deleted again.
@@ -83,7 +99,7 @@ type parser struct {
 func newParser(text string) *parser {
 	src, errs := expandVariables(text)
 	return &parser{
-		src: src, sc: scan.New(src.text), errs: errs, illegal: -1,
+		src: src, sc: scan.New(src.text), errs: errs, unknown: map[string]bool{}, copies: map[nft.TableID]int{},
 		tables: map[nft.TableID]*table{}, mentioned: map[nft.TableID]bool{}, flushes: map[nft.Family]int{},
 	}
 }
@@ -108,33 +124,73 @@ func (p *parser) build() []nft.Table {
 	return tables
 }
 
-// Next reads a token. It reports an illegal token and returns the end of its line.
+// Next reads a token. It reports an illegal token. After it, and after a variable without a
+// value, it returns the end of the statement.
 func (p *parser) Next() scan.Token {
 	t := p.sc.Next()
-	if t.Kind == scan.Illegal {
-		p.report(t.Offset, "%s", t.Text)
-		p.illegal = t.Offset
-		p.sc.SkipLine()
-		t.Kind, t.End = scan.Newline, p.sc.Offset()
+	if t.Kind != scan.Illegal && !t.Is("$") {
+		return t
+	}
+	if t.Kind == scan.Illegal && len(p.errs) < MaxErrors {
+		p.errs = append(p.errs, p.src.errorAt(t.Offset, t.Text))
+	}
+	p.skipped = append(p.skipped, t.Offset)
+	for depth := 0; t.Kind != scan.EOF && (depth > 0 || !t.EndsStatement()); t = p.sc.Next() {
+		switch {
+		case t.Is("{"):
+			depth++
+		case t.Is("}"):
+			depth--
+		}
 	}
 	return t
 }
 
-// report records an error at an offset of the expanded text.
+// report records an error at an offset of the expanded text, unless it follows from
+// another one.
 func (p *parser) report(offset int, format string, args ...any) {
-	if len(p.errs) < MaxErrors {
+	if len(p.errs) < MaxErrors && !p.stopped && !p.skips(p.begin, offset) {
 		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
+		p.wrong = append(p.wrong, offset)
 	}
 }
 
-// reportInside records the error of another parser. The text of that parser begins at
-// an offset of the expanded text.
-func (p *parser) reportInside(offset int, err error) {
+// skips reports whether something between two offsets was skipped.
+func (p *parser) skips(from, to int) bool {
+	i := sort.SearchInts(p.skipped, from)
+	return i < len(p.skipped) && p.skipped[i] <= to
+}
+
+// faulty reports whether there is an error from an offset to the current token.
+func (p *parser) faulty(from int) bool {
+	return p.skips(from, p.Tok.Offset) || slices.ContainsFunc(p.wrong, func(at int) bool { return from <= at && at <= p.Tok.Offset })
+}
+
+// stop ends the file at an error after which the rest has no meaning.
+func (p *parser) stop(at scan.Token, format string, args ...any) {
+	p.Fail(at, format, args...)
+	p.stopped, p.partial = true, true
+	p.Tok.Kind, p.Ahead.Kind = scan.EOF, scan.EOF
+}
+
+// undeclared reports the first use of a name that the file does not declare.
+func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
+	if p.unknown[name] {
+		p.Failed = true
+		return
+	}
+	p.unknown[name] = true
+	p.Fail(at, format, args...)
+}
+
+// reportInside records the error of another parser. Place returns the offset of a place in
+// its text.
+func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
 		pos, msg = e.Pos, e.Msg
 	}
-	p.report(p.src.offsetOf(offset, pos), "%s", msg)
+	p.report(place(pos), "%s", msg)
 }
 
 // Report records an error at a token. Until recover is called, the parser consumes and
@@ -208,9 +264,10 @@ func (p *parser) block(statement func()) {
 		case p.AcceptPunct("}"):
 			return
 		case p.Tok.Kind == scan.EOF:
-			p.Fail(open, "block is not closed: add \"}\"")
+			p.stop(open, "block is not closed: add \"}\"")
 			return
 		}
+		p.begin = p.Tok.Offset
 		statement()
 		p.expectEnd()
 		p.recover(inside)

@@ -7,15 +7,16 @@ import (
 
 // Rule is a rule as it is written in a file.
 type Rule struct {
-	// Text is the rule as it was written, but with the values of variables.
-	Text   string
-	src    *source
-	offset int
+	// Text is the rule as it was written, but with the values of variables and the names of
+	// anonymous chains.
+	Text  string
+	src   *source
+	place func(syntax.Pos) int
 }
 
 // Error converts an error in Text to an error in the file.
 func (r *Rule) Error(e *syntax.Error) *syntax.Error {
-	return r.src.errorAt(r.src.offsetOf(r.offset, e.Pos), e.Msg)
+	return r.src.errorAt(r.place(e.Pos), e.Msg)
 }
 
 // ParsePositions is Parse for a checker: with an error it also returns the tables as far as
@@ -55,11 +56,23 @@ type DeclarationID struct {
 type position struct {
 	at    int
 	parts []int
+	// faulty is true if the declaration has errors. Then it is not known what it declares.
+	faulty bool
 }
 
 // Declared reports whether the file has a declaration of a chain, set, flowtable or object,
 // valid or not.
 func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
+
+// Faulty reports whether the file has an error in the declaration itself: in a set, an object or
+// a flowtable, or in what a chain has besides rules.
+func (p *Positions) Faulty(id DeclarationID) bool { return p.of[id] != nil && p.of[id].faulty }
+
+// Complete reports whether the whole file was read, so that what it does not declare is
+// unknown.
+func (p *Positions) Complete() bool {
+	return p.parser != nil && !p.parser.partial && len(p.parser.errs) < MaxErrors
+}
 
 // Error returns an error about a declaration. Its position is unknown if the file does not
 // have the declaration.
@@ -93,8 +106,8 @@ func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	if c == nil || n < 0 || n >= len(c.head)+len(c.tail) {
 		return nil, false
 	}
-	r, src := c.rules()[n], p.parser.src
-	return &Rule{Text: src.text[r.start:r.end], src: src, offset: r.start}, true
+	r, src := &c.rules()[n], p.parser.src
+	return &Rule{Text: r.text, src: src, place: r.place}, true
 }
 
 // enter is called at the start of a declaration, or of a command that adds to it. Like
@@ -108,6 +121,14 @@ func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 		p.of[id] = &position{at: at}
 	}
 	p.now = p.of[id]
+}
+
+// check is called at the end of what enter was called for, or of a part of it that begins at
+// an offset.
+func (p *Positions) check(table *nft.Table, kind, name string, from int) {
+	if p != nil && p.parser.faulty(from) {
+		p.of[DeclarationID{table.ID(), kind, name}].faulty = true
+	}
 }
 
 // element is called for each element of a set.

@@ -1,6 +1,7 @@
 package ruleset
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -18,11 +19,13 @@ func (p *parser) set(t *table, isMap bool) {
 	p.positions.enter(&t.table, "set", name, at.Offset)
 	s := &set{Set: nft.Set{Name: name}, isMap: isMap}
 	p.block(func() { p.setStatement(s) })
-	if p.Failed {
-		return
-	}
+	p.positions.check(&t.table, "set", name, at.Offset)
 	old := t.sets.get(name)
 	switch {
+	case p.faulty(at.Offset):
+		if old == nil {
+			t.sets.add(name, s)
+		}
 	case s.Type == "" && s.TypeOf == "":
 		p.report(at.Offset, "set %s has no type: add type or typeof", name)
 	case old == nil:
@@ -70,6 +73,8 @@ func (p *parser) setStatement(s *set) {
 		s.Elements = p.elements(s.Elements)
 	case slices.Contains(statefulWords[:], word):
 		s.Stateful = append(s.Stateful, p.stateful(at, false)...)
+	case syntax.Newer(at, p.Tok) != "":
+		p.Fail(at, "%s", syntax.Newer(at, p.Tok))
 	default:
 		p.Fail(at, "unexpected %s in a set: want type, typeof, flags, timeout, gc-interval, size, policy, auto-merge, comment, elements, counter, limit, quota or ct count", at)
 	}
@@ -91,7 +96,7 @@ func (p *parser) stateful(at scan.Token, newlines bool) []string {
 	}
 	list, err := syntax.ParseStateful(p.src.text[at.Offset:p.End])
 	if err != nil {
-		p.reportInside(at.Offset, err)
+		p.reportInside(func(pos syntax.Pos) int { return p.src.offsetOf(at.Offset, pos) }, err)
 		return nil
 	}
 	out := make([]string, len(list))
@@ -139,7 +144,7 @@ func (p *parser) addElements() {
 	}
 	s := t.sets.get(name)
 	if s == nil {
-		p.Fail(at, "set %s of table %s is not declared: write \"add set %s %s { ... }\" before", name, t.table.ID(), t.table.ID(), name)
+		p.undeclared(at, fmt.Sprintf("set %s of %s", name, t.table.ID()), "set %s of table %s is not declared: write \"add set %s %s { ... }\" before", name, t.table.ID(), t.table.ID(), name)
 		return
 	}
 	p.positions.enter(&t.table, "set", name, at.Offset)
@@ -210,6 +215,9 @@ func (p *parser) elementOptions(e *nft.Element) {
 	for !p.Failed && p.Tok.Kind == scan.Ident {
 		at := p.Tok
 		p.Advance()
+		if why := syntax.Newer(at, p.Tok); why != "" {
+			p.Fail(at, "%s", why)
+		}
 		switch at.Text {
 		case "timeout":
 			e.Timeout = p.ExpectTime()

@@ -102,7 +102,11 @@ func (t *table) build() nft.Table {
 	out := t.table
 	t.objects.each(func(o *nft.Object) { out.Objects = append(out.Objects, *o) })
 	t.flowtables.each(func(f *nft.Flowtable) { out.Flowtables = append(out.Flowtables, *f) })
-	t.chains.each(func(c *chain) { out.Chains = append(out.Chains, c.build()) })
+	t.chains.each(func(c *chain) {
+		if !c.anonymous {
+			out.Chains = c.build(out.Chains)
+		}
+	})
 	t.sets.each(func(s *set) {
 		if s.isMap {
 			out.Maps = append(out.Maps, nft.Map(s.build()))
@@ -163,12 +167,19 @@ type chain struct {
 	// head are the rules that were inserted at the start, in reverse order. tail are the
 	// rules after them.
 	head, tail []rule
+	// anonymous is true for a chain in braces. It belongs to its rule.
+	anonymous bool
 }
 
-// rule is a rule and its place in the expanded text.
+// rule is a rule, the offset in the expanded text at which it begins, and its text there.
 type rule struct {
 	nft.Rule
-	start, end int
+	start int
+	text  string
+	// anonymous are the chains in braces that the rule contains. In the expanded text, what
+	// follows offset cut of text is further on by shift.
+	anonymous  []*chain
+	cut, shift int
 }
 
 // rules returns all rules in order.
@@ -179,13 +190,16 @@ func (c *chain) rules() []rule {
 	return c.tail
 }
 
-// build returns the finished chain.
-func (c *chain) build() nft.Chain {
+// build appends the finished chain, after the anonymous chains of its rules.
+func (c *chain) build(list []nft.Chain) []nft.Chain {
 	out := c.Chain
 	for _, r := range c.rules() {
 		out.Rules = append(out.Rules, r.Rule)
+		for _, a := range r.anonymous {
+			list = a.build(list)
+		}
 	}
-	return out
+	return append(list, out)
 }
 
 // flush removes the rules.

@@ -11,14 +11,17 @@ import (
 
 // expandVariables removes the definitions ("define NAME = VALUE") from a file and
 // replaces $NAME by the values. A variable is known from its definition to the end of
-// the table or chain that contains the definition, or until it is undefined.
+// the table or chain that contains the definition, or until it is undefined. A "$" that is
+// left in the text was reported.
 func expandVariables(text string) (*source, []*syntax.Error) {
 	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
 		src.text = text
 		return src, nil
 	}
-	e := &expander{sc: scan.New(text), src: src, scopes: []scope{{}}, line: true, commas: strings.Count(text, ",")}
+	e := &expander{
+		sc: scan.New(text), src: src, scopes: []scope{{}}, unknown: map[string]bool{}, line: true, commas: strings.Count(text, ","),
+	}
 	e.next()
 	for e.tok.Kind != scan.EOF && len(e.errs) < MaxErrors {
 		e.step()
@@ -37,6 +40,8 @@ type variable struct {
 	text string
 	// set is true for a value in braces.
 	set bool
+	// wrong is true if the definition has an error. Its uses are no errors of their own.
+	wrong bool
 	// operation is true for a value such as 0x1 | 0x2, which needs parentheses next to
 	// another operator.
 	operation bool
@@ -78,6 +83,8 @@ type expander struct {
 	// Braces that are nested too deeply for a scope are only counted, in tooDeep.
 	scopes  []scope
 	tooDeep int
+	// unknown are the unknown variables that were reported.
+	unknown map[string]bool
 	// line is true at the start of a statement, scope in a statement that may open a
 	// scope.
 	line, scope bool
@@ -87,11 +94,7 @@ func (e *expander) next() {
 	if e.tok.Kind != scan.Newline {
 		e.prev = e.tok
 	}
-	if e.tok = e.sc.Next(); e.tok.Kind == scan.Illegal {
-		// The parser reports it. Continue with the next line.
-		e.sc.SkipLine()
-		e.tok.Kind, e.tok.Text = scan.Newline, ""
-	}
+	e.tok = e.sc.Next()
 }
 
 // report records an error at an offset of the original.
@@ -119,6 +122,10 @@ func (e *expander) step() {
 		e.close()
 	case e.tok.Is("$"):
 		if !e.use() {
+			return
+		}
+	case e.tok.Kind == scan.String && e.prev.IsWord("prefix"):
+		if !e.prefix() {
 			return
 		}
 	case begins && e.tok.Kind == scan.Ident:
@@ -165,22 +172,51 @@ func (e *expander) close() {
 func (e *expander) use() bool {
 	at, prev := e.tok.Offset, e.prev
 	value, ok := e.variable()
-	if !ok {
-		return false
-	}
-	text := e.fit(value, prev)
-	if !e.spend(at, &value, text) {
+	return ok && e.replace(at, e.tok.End, &value, e.fit(&value, prev))
+}
+
+// replace puts a value in place of a part of the original. It returns false, after which the
+// file is not read on, if that is too much.
+func (e *expander) replace(at, end int, v *variable, text string) bool {
+	if !e.spend(at, v, text) {
 		return false
 	}
 	e.copyTo(at)
 	e.out.add(text, piece{from: at, variable: true})
-	e.copied = e.tok.End
+	e.copied = end
 	if e.out.Len() > MaxLength {
 		e.report(at, "variables expand to more than %d bytes", MaxLength)
 		e.tok.Kind = scan.EOF
 		return false
 	}
 	return true
+}
+
+// prefix replaces the variables in a log prefix, the only string in which nft knows them. It
+// returns false, after which the file is not read on, if that is too much.
+func (e *expander) prefix() bool {
+	text, from := e.tok.Text, e.tok.Offset+1
+	for i := 0; ; {
+		n := strings.IndexByte(text[i:], '$')
+		if n < 0 {
+			return true
+		}
+		start := i + n
+		for i = start + 1; i < len(text) && (text[i] == '_' || '0' <= text[i] && text[i] <= '9' || 'a' <= text[i]|0x20 && text[i]|0x20 <= 'z'); {
+			i++
+		}
+		v, ok := e.lookup(from+start, text[start+1:i])
+		word, isWord := v.word()
+		if ok && !isWord {
+			e.report(from+start, "variable $%s is not one word or text: nothing else is possible in a log prefix", text[start+1:i])
+		}
+		if !ok || !isWord {
+			word = "?" // The error was reported.
+		}
+		if !e.replace(from+start, from+i, &v, word) {
+			return false
+		}
+	}
 }
 
 // spend counts a value that replaces a variable at an offset of the original. It returns
@@ -201,15 +237,23 @@ func (e *expander) spend(at int, v *variable, text string) bool {
 	return false
 }
 
+// word returns a value that is one word or one text, without its quotes.
+func (v *variable) word() (string, bool) {
+	if inner, ok := strings.CutPrefix(v.text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
+		return strings.TrimSuffix(inner, `"`), true
+	}
+	return v.text, scan.IsWord(v.text)
+}
+
 // fit returns a value as the place of its use requires it. The tokens around the value
 // must not merge with it, an operation keeps its own operands, and the elements of a set
 // in a set become elements of the outer set. Where nft requires a word, the value may
 // have quotes.
-func (e *expander) fit(v variable, prev scan.Token) string {
+func (e *expander) fit(v *variable, prev scan.Token) string {
 	text := v.text
 	if prev.IsWord("jump", "goto", "policy", "priority") {
-		if inner, ok := strings.CutPrefix(text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
-			text = strings.TrimSuffix(inner, `"`)
+		if word, ok := v.word(); ok {
+			text = word
 		}
 	}
 	if v.set && prev.Is("{", ",") && e.peek().Is("}", ",") {
@@ -250,13 +294,25 @@ func (e *expander) variable() (variable, bool) {
 		e.report(at.Offset, "unexpected \"$\": want a variable such as $NAME")
 		return variable{}, false
 	}
+	return e.lookup(at.Offset, e.tok.Text)
+}
+
+// lookup returns the variable that is used at an offset of the original, and false if it has
+// no value.
+func (e *expander) lookup(at int, name string) (variable, bool) {
 	for i := len(e.scopes) - 1; i >= 0; i-- {
-		if v, ok := e.scopes[i][e.tok.Text]; ok {
-			return v, true
+		if v, ok := e.scopes[i][name]; ok {
+			return v, !v.wrong
 		}
 	}
-	e.report(at.Offset, "unknown variable $%s: define it before its use", e.tok.Text)
-	return variable{}, true
+	switch {
+	case name == "":
+		e.report(at, "unexpected \"$\": want a variable such as $NAME")
+	case !e.unknown[name]:
+		e.unknown[name] = true
+		e.report(at, "unknown variable $%s: define it before its use", name)
+	}
+	return variable{}, false
 }
 
 // define carries out a statement about a variable and removes it from the text.
@@ -299,6 +355,7 @@ func (e *expander) definition(redefine bool) {
 	if e.next(); !e.tok.Is("=") {
 		e.report(e.tok.Offset, "unexpected %s: want \"=\"", e.tok)
 		e.skipStatement()
+		e.scopes[len(e.scopes)-1][name.Text] = variable{wrong: true}
 		return
 	}
 	e.next()
@@ -307,8 +364,10 @@ func (e *expander) definition(redefine bool) {
 	switch {
 	case e.spent:
 		return
+	case value.wrong:
 	case value.text == "":
 		e.report(name.Offset, "variable %s has no value", name.Text)
+		value.wrong = true
 	case known && !redefine:
 		e.report(name.Offset, "variable %s is defined twice", name.Text)
 	}
@@ -346,15 +405,20 @@ func (e *expander) value() variable {
 			prev := e.prev
 			used, ok := e.variable()
 			if !ok {
+				v.wrong = true
 				continue
 			}
 			v.operation = v.operation || depth == 0 && used.operation
 			v.set = v.set || used.set && b.Len() == 0 && depth == 0
-			text = e.fit(used, prev)
+			text = e.fit(&used, prev)
 			if !e.spend(at, &used, text) {
 				break
 			}
 			v.commas += used.commas
+		}
+		if e.tok.Kind == scan.Illegal {
+			e.report(at, "%s", e.tok.Text)
+			v.wrong = true
 		}
 		if e.tok.Is(",") {
 			v.commas++

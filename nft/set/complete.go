@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -18,7 +19,8 @@ func (s *Set) Complete() {
 	s.AutoMerge = findUint32(s.UserData, udataSetMerge) != 0
 	s.DataInterval = findUint32(s.UserData, udataSetDataInterval) != 0
 	if value, ok := userdata.FindRecord(s.UserData, udataSetComment); ok {
-		s.Comment, _ = userdata.ParseString(value)
+		text, _ := userdata.ParseString(value)
+		s.Comment = nft.ParseComment(text)
 	}
 	s.Key.Names = typeNames(s.Key.ID)
 	s.Key.complete(s.keyParts())

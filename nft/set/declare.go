@@ -149,7 +149,7 @@ func (s *Set) SetUserData(key, data TypeOf) {
 		b = userdata.AppendUint32(b, udataSetDataInterval, interval)
 	}
 	if s.Comment != "" {
-		b = userdata.AppendString(b, udataSetComment, s.Comment)
+		b = userdata.AppendString(b, udataSetComment, nft.CommentText(s.Comment))
 	}
 	s.UserData = b
 }

@@ -278,6 +278,9 @@ func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	if p.Type.Len() == 0 && !p.Text() {
 		return p.appendNumber(b, text, big)
 	}
+	if p.Text() && datatype.IsKeyword(text, false) {
+		return b, fmt.Errorf("parse %s: %s is a keyword: a name needs double quotes then", p.Type, text)
+	}
 	at := len(b)
 	b, err := p.Type.AppendParse(b, text)
 	if err != nil {

@@ -99,6 +99,9 @@ func (p *parser) binary(primary func() Expr, level int) Expr {
 			return x
 		}
 		p.Advance()
+		if p.Ahead.Kind == scan.Ident && selector(p.Tok, p.Ahead) != nil {
+			p.Fail(p.Tok, "nft 1.1.2 has a selector after %s, on Linux 6.13; weft has only constants there", op)
+		}
 		x = &Binary{Pos: x.Position(), Op: op, X: x, Y: p.binary(p.constantPrimary, precedences[op]+1)}
 		// Every later walk over the tree recurses into the left operands.
 		p.nest()
@@ -153,6 +156,7 @@ func (p *parser) selectorPrimary() Expr {
 	case p.IsPunct("@"):
 		return p.rawPayload()
 	}
+	p.refuseNewer()
 	if parse := selector(p.Tok, p.Ahead); parse != nil && !p.isConstantHeader() {
 		return parse(p)
 	}

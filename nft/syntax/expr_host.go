@@ -63,6 +63,13 @@ func (p *parser) fib() Expr {
 			break
 		}
 	}
+	if p.IsIdent("check") && p.Ahead.IsWord("exists", "missing") {
+		// nft 1.1.4 writes "check" for what earlier versions write "oif", and means the same.
+		p.Tok.Text = "oif"
+	}
+	if p.IsIdent("check") {
+		p.Fail(p.Tok, "nft 1.1.4 has fib check as a value; weft has only \"check exists\" and \"check missing\"")
+	}
 	f.Result = p.OneOf("oifname", "oif", "type")
 	return f
 }

@@ -3,6 +3,7 @@ package syntax
 import (
 	"time"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
@@ -159,7 +160,7 @@ func (p *parser) elementOptions(e *Elem) {
 			if e.Comment != "" {
 				p.Fail(at, "comment is given twice")
 			}
-			e.Comment = p.ExpectText("a comment in double quotes")
+			e.Comment = nft.ParseComment(p.text("a comment in double quotes"))
 		default:
 			return
 		}
@@ -201,7 +202,7 @@ func (p *printer) elem(e *Elem, dynamic bool) {
 	}
 	if e.Comment != "" {
 		p.str(" comment ")
-		p.quote(e.Comment)
+		p.quote(nft.CommentText(e.Comment))
 	}
 	if dynamic {
 		p.stmts(e.Stmts)

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -159,7 +160,13 @@ func (o *TimeoutBody) parsePolicy(p *parser) {
 		t := StateTimeout{Pos: p.Tok.Pos}
 		t.State = p.ExpectIdent("a state such as established")
 		p.ExpectPunct(":")
-		t.Seconds = p.uint32("a number of seconds")
+		if d, ok := p.Tok.Duration(); ok && d%time.Second == 0 && d/time.Second <= math.MaxUint32 {
+			// So since nft 1.0.9.
+			t.Seconds = uint32(d / time.Second)
+			p.Advance()
+		} else {
+			t.Seconds = p.uint32("a number of seconds, or a time such as 5m")
+		}
 		o.Policy = append(o.Policy, t)
 		if !p.AcceptPunct(",") {
 			break

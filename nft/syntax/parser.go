@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
@@ -89,6 +90,14 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 // uint32 consumes a number of 32 bits.
 func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
+// text consumes a text in double quotes. A word needs none unless it is a keyword.
+func (p *parser) text(want string) string {
+	if p.Tok.Kind == scan.Ident && datatype.IsKeyword(p.Tok.Text, true) {
+		p.Unexpected(want)
+	}
+	return p.ExpectText(want)
+}
+
 // family consumes "ip" or "ip6" if it is the current token.
 func (p *parser) family() string {
 	if p.IsIdent("ip") || p.IsIdent("ip6") {
@@ -154,7 +163,7 @@ func (p *parser) rule(family nft.Family) *Rule {
 				p.Fail(p.Tok, "comment before the first statement: write it at the end of the rule")
 			}
 			p.Advance()
-			r.Comment = p.ExpectText("a comment in double quotes")
+			r.Comment = nft.ParseComment(p.text("a comment in double quotes"))
 			return r
 		default:
 			r.Stmts = append(r.Stmts, p.stmt())

@@ -3,6 +3,8 @@ package syntax
 import (
 	"strconv"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
 // Print returns a rule in canonical form, with its comment.
@@ -17,7 +19,7 @@ func Print(r *Rule) string {
 	}
 	if r.Comment != "" {
 		p.str(" comment ")
-		p.quote(r.Comment)
+		p.quote(nft.CommentText(r.Comment))
 	}
 	return p.b.String()
 }

@@ -8,8 +8,13 @@ type FlowAdd struct {
 	NamePos Pos
 }
 
-// flow parses "flow add @f" and its older form "flow offload @f".
+// flow parses "flow add @f" and its older form "flow offload @f". "flow table" is the old name
+// of a meter.
 func (p *parser) flow() Stmt {
+	if p.Ahead.IsWord("table") {
+		p.Advance()
+		return p.meter()
+	}
 	f := &FlowAdd{Pos: p.begin()}
 	p.OneOf("add", "offload")
 	p.ExpectPunct("@")

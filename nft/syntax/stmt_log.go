@@ -31,7 +31,7 @@ func (p *parser) log() Stmt {
 			if p.Tok.Kind == scan.Addr || p.Tok.Kind == scan.Word {
 				p.Tok.Kind = scan.String // such words need no quotes here
 			}
-			l.Prefix = new(p.ExpectText("a log prefix in double quotes"))
+			l.Prefix = new(p.text("a log prefix in double quotes"))
 		case p.AcceptIdent("level"):
 			if p.Tok.Kind == scan.String {
 				p.Tok.Kind = scan.Ident // quotes have no meaning here

@@ -28,6 +28,9 @@ func (p *parser) verdict() *Verdict {
 	v := &Verdict{Pos: p.Tok.Pos, Kind: p.Tok.Text}
 	p.Advance()
 	if v.Kind == "jump" || v.Kind == "goto" {
+		if p.IsPunct("{") {
+			p.Fail(p.Tok, "a chain in braces is possible only in the rules of a file: declare a chain, and write its name here")
+		}
 		v.Chain = p.ExpectIdent("the name of a chain")
 	}
 	return v

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
 // Fingerprint is the first half of a SHA-256 over a compiled rule.
@@ -147,6 +149,7 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 		var ok bool
 		if typ == udataComment {
 			*comment, ok = ParseString(value)
+			*comment = nft.ParseComment(*comment)
 		} else {
 			ok = f(typ, value)
 		}
@@ -165,6 +168,9 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 // CheckComment returns an error if comment exceeds MaxComment bytes or contains a double
 // quote or a control character: nft could not print it and read it back.
 func CheckComment(comment string) error {
+	if comment == nft.EmptyComment {
+		return nil
+	}
 	if len(comment) > MaxComment {
 		return fmt.Errorf("comment %.40q... has %d bytes: want at most %d", comment, len(comment), MaxComment)
 	}
@@ -183,7 +189,7 @@ func AppendComment(dst []byte, comment string) ([]byte, error) {
 	if err := CheckComment(comment); err != nil {
 		return dst, err
 	}
-	return AppendString(dst, udataComment, comment), nil
+	return AppendString(dst, udataComment, nft.CommentText(comment)), nil
 }
 
 // AppendString appends a record that holds s and a NUL. It panics if s has more than 254

@@ -86,6 +86,8 @@ func Run(files []File) *Result {
 type checker struct {
 	scopes map[nft.TableID]*scope
 	out    Result
+	// partial is true if a file was not read to its end: it may declare any name.
+	partial bool
 }
 
 // unit is a file and its state in the checker.
@@ -122,6 +124,11 @@ type chainContent struct {
 // fail records an error.
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
+// faulty reports whether the declaration of an object has an error that was reported.
+func (u *unit) faulty(t *nft.Table, kind, name string) bool {
+	return u.places.Faulty(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name})
+}
+
 // sorted returns the problems, sorted by place.
 func (u *unit) sorted() []Problem {
 	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
@@ -147,6 +154,7 @@ func (c *checker) read(f *File) *unit {
 	if err == nil {
 		u.parsed, u.places, err = json.ParsePositions("", text)
 	}
+	c.partial = c.partial || err != nil && (u.places == nil || !u.places.Complete())
 	if list := (*ruleset.ErrorList)(nil); errors.As(err, &list) {
 		u.errs = list.Errors
 	}
@@ -156,6 +164,7 @@ func (c *checker) read(f *File) *unit {
 		s := c.scopes[t.ID()]
 		if s == nil {
 			s = newScope(t.ID())
+			s.partial = &c.partial
 			c.scopes[t.ID()] = s
 		}
 		if !u.Context && !s.counted {
@@ -201,12 +210,18 @@ func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 	}
 	for i := range t.Objects {
 		o := &t.Objects[i]
+		if u.faulty(t, string(o.Kind), o.Name) {
+			continue
+		}
 		if _, err := object.Compile(t.Family, o); count(string(o.Kind), o.Name, err) {
 			s.objects[object.Ref{Kind: o.Kind, Name: o.Name}] = true
 		}
 	}
 	for i := range t.Flowtables {
 		f := &t.Flowtables[i]
+		if u.faulty(t, "flowtable", f.Name) {
+			continue
+		}
 		if _, err := object.CompileFlowtable(f); count("flowtable", f.Name, err) {
 			s.flowtables[f.Name] = true
 		}
@@ -216,6 +231,9 @@ func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 // chain compiles a chain's declaration.
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	id := ruleset.DeclarationID{Table: t.ID(), Kind: "chain", Name: decl.Name}
+	if u.places.Faulty(id) {
+		return
+	}
 	chain, err := object.CompileChain(t.Family, decl)
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
@@ -234,6 +252,9 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 // elements.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
+	if u.places.Faulty(id) {
+		return
+	}
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
 		return
@@ -292,7 +313,8 @@ func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	id := ruleset.DeclarationID{Table: s.id, Kind: "set", Name: declared.decl.Name}
 	for i, e := range declared.elements {
 		v, err := set.ParseVerdictData(e.Data)
-		if err == nil && v.Chain != "" && !s.Chain(v.Chain) {
+		s.incomplete = false
+		if err == nil && v.Chain != "" && !s.Chain(v.Chain) && !s.incomplete {
 			u.fail(u.places.ElementError(id, i, fmt.Sprintf("unknown chain %q", v.Chain)))
 		}
 	}

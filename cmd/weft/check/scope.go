@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/ruleset"
@@ -18,15 +20,20 @@ type scope struct {
 	files []*unit
 	// counted is true if the table is in a file that is not context.
 	counted bool
-	// incomplete is set when a lookup fails because the declaration has an error: the
-	// failed lookup is not an error of its own.
+	// incomplete is set when a lookup fails that is not an error of its own: the declaration has
+	// an error or may be in what was not read, or the same name was reported before.
 	incomplete bool
+	// unknown are the names that were reported.
+	unknown map[ruleset.DeclarationID]bool
+	// partial is true if a file was not read to its end.
+	partial *bool
 }
 
 func newScope(id nft.TableID) *scope {
 	return &scope{
 		id: id, sets: map[string]*set.Set{}, chains: map[string]*object.Chain{},
 		objects: map[object.Ref]bool{}, flowtables: map[string]bool{},
+		unknown: map[ruleset.DeclarationID]bool{},
 	}
 }
 
@@ -49,14 +56,16 @@ func (s *scope) Flowtable(name string) bool {
 	return s.found(s.flowtables[name], "flowtable", name)
 }
 
-// found returns ok. If the lookup failed because a declaration has an error, it sets
-// incomplete.
+// found returns ok. It sets incomplete if a failed lookup is not to be reported.
 func (s *scope) found(ok bool, kind, name string) bool {
-	id := ruleset.DeclarationID{Table: s.id, Kind: kind, Name: name}
-	for i := 0; !ok && i < len(s.files); i++ {
-		s.incomplete = s.incomplete || s.files[i].places.Declared(id)
+	if ok {
+		return true
 	}
-	return ok
+	id := ruleset.DeclarationID{Table: s.id, Kind: kind, Name: name}
+	declared := func(u *unit) bool { return u.places.Declared(id) }
+	s.incomplete = s.incomplete || *s.partial || s.unknown[id] || slices.ContainsFunc(s.files, declared)
+	s.unknown[id] = true
+	return false
 }
 
 // first returns the first file, other than u, that declares an object.

@@ -94,6 +94,9 @@ func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 		}
 	}
 	if len(files) == 0 && !wild {
+		if filepath.IsAbs(pattern) {
+			return nil, errors.New("no such file")
+		}
 		return nil, fmt.Errorf("no such file in %s", strings.Join(dirs, ", "))
 	}
 	return files, nil

@@ -39,6 +39,8 @@ func (s *Scanner) Next() Token {
 		end := strings.IndexAny(s.src[s.off+1:], "\"\n")
 		if end < 0 || s.src[s.off+1+end] == '\n' {
 			t.Kind, t.Text = Illegal, "string is not closed: add a double quote"
+			s.SkipLine()
+			t.End = s.off
 			return t
 		}
 		t.Kind = String
@@ -66,8 +68,10 @@ func (s *Scanner) Next() Token {
 	default:
 		n := operator(s.src[s.off:])
 		if n == 0 {
-			r, _ := utf8.DecodeRuneInString(s.src[s.off:])
+			r, size := utf8.DecodeRuneInString(s.src[s.off:])
 			t.Kind, t.Text = Illegal, fmt.Sprintf("unexpected character %q", r)
+			s.off += size
+			t.End = s.off
 			return t
 		}
 		s.off += n

@@ -58,7 +58,8 @@ const (
 	String
 	// Punct is punctuation or an operator.
 	Punct
-	// Illegal is text that is not a token. Its Text is the error message.
+	// Illegal is a character that begins no token, or a line from a string that is not closed.
+	// Its Text is the error message.
 	Illegal
 )
 
