@@ -10,9 +10,9 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Findings returns what package lint finds in all files together, the rules of context included. If there
-// are several files, each that is not context is a party of its own.
-func (r *Result) Findings() ([]lint.Finding, error) {
+// Findings returns what package lint finds in all files together, the rules of context included. The files that are
+// not context are one party. Needs are what the node that gets them must be able to receive; without them nothing is cut off.
+func (r *Result) Findings(needs []lint.Need) ([]lint.Finding, error) {
 	rules, err := load.Tables(cli.Map(r.units, func(u *unit) load.Part {
 		p := load.Part{Tables: u.parsed}
 		if !u.Context && len(r.units) > 1 {
@@ -23,5 +23,5 @@ func (r *Result) Findings() ([]lint.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for findings: %w", err)
 	}
-	return lint.Run(rules, lint.Options{Needs: lint.NodeNeeds}), nil
+	return lint.Run(rules, lint.Options{Needs: needs}), nil
 }
