@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// tables finds rules that no packet can match, and sets that no rule reads.
-func (l *linter) tables() {
+// tables finds rules that no packet can match and, unless there may be other rules, sets that no rule reads.
+func (l *linter) tables(part bool) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
 		read := make(map[string]bool)
@@ -18,6 +18,9 @@ func (l *linter) tables() {
 			l.chain(t, &t.Chains[j], read)
 		}
 		for j := range t.Sets {
+			if part {
+				break
+			}
 			l.set(t, &t.Sets[j], read)
 		}
 	}

@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -10,8 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
+// replaces matches a command that makes a file the whole ruleset.
+var replaces = regexp.MustCompile(`(?m)^\s*flush\s+ruleset\b`)
+
 // Findings returns what package lint finds in all files together, the rules of context included. The files that are
-// not context are one party. Needs are what the node that gets them must be able to receive; without them nothing is cut off.
+// not context are one party. Needs are what the node that gets them must be able to receive; without them nothing is cut off. That no rule reads a set is found if the files are the whole ruleset: if there is context, or if one
+// of them flushes the ruleset.
 func (r *Result) Findings(needs []lint.Need) ([]lint.Finding, error) {
 	rules, err := load.Tables(cli.Map(r.units, func(u *unit) load.Part {
 		p := load.Part{Tables: u.parsed}
@@ -23,5 +29,6 @@ func (r *Result) Findings(needs []lint.Need) ([]lint.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for findings: %w", err)
 	}
-	return lint.Run(rules, lint.Options{Needs: needs}), nil
+	whole := slices.ContainsFunc(r.units, func(u *unit) bool { return u.Context || replaces.MatchString(u.Text) })
+	return lint.Run(rules, lint.Options{Needs: needs, Part: !whole}), nil
 }

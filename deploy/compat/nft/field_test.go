@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -21,7 +22,7 @@ var field = flag.String("nft.field", "", "compare weft with nft on the files of 
 var classes = []string{"both accept and equal", "differ", "weft refuses", "nft refuses", "both refuse"}
 
 // TestField loads each file of a directory with nft and with weft, each in a namespace of its own, and prints how many
-// are in each class, those that only one accepts or that differ with the reason, and what weft check finds in those that weft accepts.
+// are in each class, the others with the reason, and what weft check finds in those that weft accepts.
 func TestField(t *testing.T) {
 	if *field == "" {
 		t.Skip("no -nft.field")
@@ -51,7 +52,7 @@ func TestField(t *testing.T) {
 	for _, class := range classes {
 		rows = append(rows, []string{class, fmt.Sprint(count[class])})
 	}
-	for _, class := range classes[1:4] {
+	for _, class := range classes[1:] {
 		fmt.Printf("%s:\n  %s\n", class, strings.Join(reasons[class], "\n  "))
 	}
 	kinds := [][]string{{"finding", "number"}}
@@ -126,11 +127,11 @@ func (d *daemon) judge(t *testing.T, theirs *nfttest.NS, file string) (class, wh
 	_, _ = d.run("", "delete", "field")
 	switch {
 	case ourErr != nil && theirErr != nil:
-		return "both refuse", ""
+		return "both refuse", firstReason(theirErr)
 	case ourErr != nil:
-		return "weft refuses", firstLine(ourErr)
+		return "weft refuses", firstReason(ourErr)
 	case theirErr != nil:
-		return "nft refuses", firstLine(theirErr)
+		return "nft refuses", firstReason(theirErr)
 	}
 	if a, b := ordered(theirList), ordered(ourList); a != b {
 		return "differ", difference(a, b)
@@ -138,11 +139,15 @@ func (d *daemon) judge(t *testing.T, theirs *nfttest.NS, file string) (class, wh
 	return classes[0], ""
 }
 
-// firstLine returns the first error of a command.
-func firstLine(err error) string {
-	_, text, _ := strings.Cut(err.Error(), "exit status 1: ")
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
+// reason matches the first error of nft or of weft.
+var reason = regexp.MustCompile(`(?m)(?::\d+:\d+(?:-\d+)?|rejected|: weft): (.+)$|rejected:\s+(.+)$`)
+
+// firstReason returns the first error of a command, without its place.
+func firstReason(err error) string {
+	if m := reason.FindStringSubmatch(err.Error()); m != nil {
+		return cmp.Or(m[1], m[2])
+	}
+	return err.Error()
 }
 
 // elementsOf matches the elements of a set, blockOf a table and declaration the parts of one.
