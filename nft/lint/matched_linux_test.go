@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +62,7 @@ var changing = []string{
 	"meta priority set 1:2 meta priority 1:2", "meta pkttype set host meta pkttype host", "tcp option maxseg size set 9", "counter", "limit rate 1000/second", "log",
 }
 
-// packets are one of each kind: addresses, options and extensions of headers, protocols.
+// packets are one of each kind: options and extensions of headers, protocols. None is secured by IPsec, which not every kernel has.
 func packets() (out [][]byte) {
 	v4 := func(protocol byte, options, payload []byte) {
 		n := 20 + len(options)
@@ -128,7 +128,12 @@ func newStation(t *testing.T) *station {
 	to := nfttest.New(t)
 	nfttest.Veth(t, nfttest.Port{NS: s.from, Name: "up", Addrs: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("fd01::1/64")}},
 		nfttest.Port{NS: to, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"), netip.MustParsePrefix("fd01::2/64")}})
-	err := to.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/accept_source_route", []byte("1"), 0) })
+	var server net.Listener
+	err := to.Do(func() (err error) {
+		// It is the socket of the packets to its port.
+		server, err = net.Listen("tcp", ":22")
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +150,7 @@ func newStation(t *testing.T) *station {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _, _ = s.conn.Close(), unix.Close(s.raw[0]), unix.Close(s.raw[1])
+		_, _, _, _ = server.Close(), s.conn.Close(), unix.Close(s.raw[0]), unix.Close(s.raw[1])
 	})
 	s.commit(t, kernel.AddTable{Table: s.table})
 	return s
@@ -251,7 +256,7 @@ func TestMatchedIsNeverReported(t *testing.T) {
 		for _, text := range holds {
 			words[kindOf(text)] = true
 		}
-		for range 150 {
+		for range 80 {
 			parts := []string{}
 			for range 2 + random.IntN(3) {
 				parts = append(parts, holds[random.IntN(len(holds))])
@@ -274,7 +279,7 @@ func TestMatchedIsNeverReported(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	t.Logf("%d comparisons and %d of %d combined rules matched a packet; they begin with %s", single, several, len(combined), strings.Join(kinds, " "))
-	if single < 1000 || several < len(combined)/2 || len(kinds) < 25 {
+	if single < 1000 || several < len(combined)/2 || len(kinds) < 40 {
 		t.Error("too few rules matched")
 	}
 }
