@@ -41,13 +41,14 @@ FOCUS     ?=
 NODES     ?=
 PROCS     ?=
 SHORT     ?=
+FILES     ?=
 CHAOS     ?=
 MAN       ?= bin/man
 # Whether an attack fails if the updates of others are late: not on a busy machine.
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check lines bench bench-scale bench-against bench-peers bench-fleet fuzz chaos attack wedge faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions kernels clean
+.PHONY: help build run test lint generate check lines bench bench-scale bench-against bench-peers bench-fleet fuzz chaos attack wedge faults e2e migration upgrade install-try manifests profiles monitoring incidents conformance cyclonus man image release release-again package nft-versions field kernels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -196,6 +197,10 @@ package: ## build the Debian package of this machine's architecture, and install
 nft-versions: ## other versions of nft on what weft commits: Debian's, and those of BUILT=DIRECTORY; TABLE=FILE (root)
 	@.ci/need nft
 	cd deploy/compat && $(GO) test -count=1 -v -timeout 1h ./nft $(if $(BUILT),-nft.built $(abspath $(BUILT))) $(if $(TABLE),-nft.table $(abspath $(TABLE)))
+
+field: ## the .nft files of the directory FILES with nft and with weft: both accept, differ, one refuses and why; and what weft check finds (root)
+	@.ci/need nft ip
+	cd deploy/compat && $(GO) test -count=1 -v -timeout 1h -run '^TestField$$' ./nft -nft.field '$(abspath $(FILES))'
 
 kernels: ## kernel tests and weft demo on Debian's kernels, in software emulation; SUITES=a,b, SHORT=1, TABLE=FILE (half an hour)
 	@.ci/need nft ip conntrack qemu-system-x86_64 busybox depmod xz

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/check"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/nftfile"
+	"github.com/weft-proxy/weft/nft/lint"
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
@@ -18,6 +19,7 @@ func newCheckCmd() *cobra.Command {
 		paths    []string
 		with     []string
 		strict   bool
+		node     bool
 		includes nftfile.IncludePath
 	)
 	cmd := &cobra.Command{
@@ -32,8 +34,9 @@ them. Use --with for files with the chains, sets and objects that other publishe
 declare, or with the output of "nft list ruleset" of a node.
 
 What is right and cannot be meant is a finding, such as an accept that the rules of a
---with file override: it is printed, with both parties and a remedy. With --strict
-findings are errors. The comment "weft:ignore" on a rule silences those of the rule.
+--with file override: it is printed, with both parties and a remedy. With --node it is
+also a finding that a chain drops what a node of Kubernetes needs: SSH, its kubelet, its
+API server. With --strict findings are errors. The comment "weft:ignore" on a rule silences those of the rule.
 
 With -o netlink the expressions of every rule and the elements of every set are
 printed, in the notation of "nft --debug=netlink".
@@ -52,12 +55,17 @@ and --strict is set, 2 the command line is wrong.`,
 			if err != nil {
 				return err
 			}
-			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.Format == "netlink", strict)
+			var needs []lint.Need
+			if node {
+				needs = lint.NodeNeeds
+			}
+			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.Format == "netlink", strict, needs)
 		},
 	}
 	output.AddFlag(cmd, "text", "netlink")
 	cmd.Flags().StringArrayVarP(&paths, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
 	cmd.Flags().StringArrayVar(&with, "with", nil, "a .nft file, or a directory of them, that declares what the others refer to")
+	cmd.Flags().BoolVar(&node, "node", false, "the files are for a node of Kubernetes: find what cuts it off from SSH, its kubelet or its API server")
 	cmd.Flags().BoolVar(&strict, "strict", false, "fail if there are findings")
 	includes.AddFlag(cmd.Flags())
 	// The only errors are unknown flags.
@@ -92,7 +100,7 @@ func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]
 }
 
 // runCheck checks files and prints the result.
-func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool) error {
+func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool, needs []lint.Need) error {
 	r := check.Run(files)
 	if len(r.Problems) > 0 {
 		wrong := map[string]bool{}
@@ -105,7 +113,7 @@ func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool
 	if netlink {
 		return r.Netlink(stdout)
 	}
-	findings, err := r.Findings()
+	findings, err := r.Findings(needs)
 	if err != nil {
 		return err
 	}

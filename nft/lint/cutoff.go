@@ -25,14 +25,15 @@ type Need struct {
 // NodeNeeds is what a node of Kubernetes needs with the usual ports.
 var NodeNeeds = []Need{{Name: "SSH", Port: 22}, {Name: "its kubelet", Port: 10250}, {Name: "its API server", Port: 6443, Client: true}}
 
-// cutOff finds base chains that let nothing through of what the node needs, from wherever it comes.
+// cutOff finds base chains that let nothing through of what the node needs, from wherever it comes. A table
+// of IPv6 alone cuts nothing off: the node is there over IPv4.
 func (l *linter) cutOff(needs []Need) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
 		for j := range t.Chains {
 			c := &t.Chains[j]
 			base := c.Decl.Base
-			if t.Dormant || base == nil || base.Type != "filter" || !filtered(t.ID.Family) {
+			if t.Dormant || base == nil || base.Type != "filter" || t.ID.Family != nft.FamilyIP && t.ID.Family != nft.FamilyInet {
 				continue
 			}
 			for _, n := range needs {
@@ -45,11 +46,6 @@ func (l *linter) cutOff(needs []Need) {
 			}
 		}
 	}
-}
-
-// filtered reports whether tables of a family see the packets of IPv4 or IPv6.
-func filtered(f nft.Family) bool {
-	return f == nft.FamilyIP || f == nft.FamilyIP6 || f == nft.FamilyInet
 }
 
 // cutsOff looks whether a base chain drops all packets of a need, in all its families. Answer is true for

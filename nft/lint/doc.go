@@ -15,6 +15,9 @@
 // What the evaluator cannot decide is not a finding. So package lint overlooks things, and
 // reports nothing that is not there.
 //
+// That a rule never matches is not shown by packets but by its comparisons (solve.go): two of them exclude each other, and nothing between
+// them changes what they compare. An expression that package lint does not know may have changed everything.
+//
 // # How to silence one
 //
 // A rule with the comment "weft:ignore" has no findings, and one with "weft:ignore=ID" none of

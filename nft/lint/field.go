@@ -7,6 +7,8 @@ type field struct {
 	value [64]byte
 	// required are the bits that the rules require, chosen those for which another value would do too.
 	required, chosen [64]byte
+	// changed is true after a rule that writes the field: later rules do not compare what the packet came with.
+	changed bool
 }
 
 // operand is what a register holds: bytes of a field, (bytes & mask) ^ xor.

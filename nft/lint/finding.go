@@ -116,10 +116,10 @@ func (p Place) with(rule string) string {
 
 // Party is who makes rules: a fragment of weft, or another program.
 type Party struct {
-	// Fragment is "publisher/name".
+	// Fragment is "publisher/name", or the name of a file that is to be published.
 	Fragment string
 	// Program is the name of a program that is known by its names of tables and chains. It is empty for a
-	// program that is not known, which is identified by its table.
+	// program that is not known.
 	Program string
 	// Table is the table of a party without a Fragment.
 	Table nft.TableID
@@ -133,17 +133,17 @@ func (p Party) String() string {
 	return cmp.Or(p.Program, "table "+p.Table.String())
 }
 
-// key identifies a party: the fragments of a publisher are one.
+// key identifies a party: the fragments of a publisher are one, and so are all tables without a fragment and a
+// known program, because they may have one author.
 func (p Party) key() string {
-	publisher, _, _ := strings.Cut(p.Fragment, "/")
+	publisher, _, ok := strings.Cut(p.Fragment, "/")
 	switch {
-	case p.Fragment != "":
+	case ok:
 		return "publisher " + publisher
-	case p.Program != "":
-		return "program " + p.Program
+	case p.Fragment != "":
+		return "files"
 	default:
-		// Programs often have a table of the same name for each family.
-		return "table " + p.Table.Name
+		return p.Program
 	}
 }
 
@@ -167,6 +167,7 @@ var programs = []struct{ program, table, chain string }{
 	{"kindnet", "kindnet-network-policies", ""},
 	{"podman", "netavark", ""},
 	{"podman", "", "NETAVARK"},
+	{"LXC", "lxc", ""},
 	{"LXD", "lxd", ""},
 	{"Incus", "incus", ""},
 	{"Tailscale", "", "ts-"},
@@ -176,6 +177,7 @@ var programs = []struct{ program, table, chain string }{
 	{"fail2ban", "", "f2b-"},
 	{"CrowdSec", "crowdsec", ""},
 	{"CrowdSec", "crowdsec6", ""},
+	{"MiniUPnP", "miniupnpd", ""},
 	{"MiniUPnP", "", "MINIUPNPD"},
 	{"Istio", "", "ISTIO_"},
 }

@@ -27,6 +27,8 @@ const (
 type Options struct {
 	// Needs are what the node must be able to receive. Without them nothing is cut off.
 	Needs []Need
+	// Part is true if there may be rules elsewhere: they may read the sets that these do not.
+	Part bool
 }
 
 // Run returns the findings of a ruleset, ordered by kind and place.
@@ -35,7 +37,7 @@ func Run(rules *eval.Ruleset, o Options) []Finding {
 		rules: rules, budget: maxRules, seen: make(map[group]int), places: make(map[groupPlace]bool),
 		parties: make(map[*eval.Chain]Party), chains: make(map[*eval.Table]map[string]*eval.Chain),
 	}
-	l.tables()
+	l.tables(o.Part)
 	for _, family := range []nft.Family{nft.FamilyIP, nft.FamilyIP6} {
 		for hook := range hookNames {
 			chains := rules.BaseChains(family, uint32(hook)) //nolint:gosec // a small number

@@ -115,37 +115,21 @@ func marksOf(r *eval.Rule) []markUse {
 		switch e := expr.Unwrap(e).(type) {
 		case *expr.Bitwise:
 			v, ok := m.registers[start(e.Source)]
-			delete(m.registers, start(e.Dest))
+			clear(m.registers)
 			if ok && e.Op == expr.BitwiseBool && len(e.Mask) == 4 && len(e.Xor) == 4 {
 				mask, xor := binary.NativeEndian.Uint32(e.Mask), binary.NativeEndian.Uint32(e.Xor)
 				m.registers[start(e.Dest)] = markValue{v.kind, v.mask & mask, v.xor&mask ^ xor}
 			}
 		case *expr.CT:
-			switch {
-			case e.Key != unix.NFT_CT_MARK:
-				delete(m.registers, start(e.Dest))
-			case e.Source != 0:
-				m.write(connMark, e.Source)
-			default:
-				m.registers[start(e.Dest)] = markValue{connMark, math.MaxUint32, 0}
+			m.mark(connMark, e.Key == unix.NFT_CT_MARK, e.Source, e.Dest)
+		case *google.Meta:
+			source, dest := uint32(0), e.Register
+			if e.SourceRegister {
+				source, dest = dest, 0
 			}
+			m.mark(packetMark, e.Key == google.MetaKeyMARK, source, dest)
 		case *expr.Unknown:
 			m.extension(e)
-		case *google.Meta:
-			switch {
-			case e.Key != google.MetaKeyMARK:
-				if !e.SourceRegister {
-					delete(m.registers, start(e.Register))
-				}
-			case e.SourceRegister:
-				m.write(packetMark, e.Register)
-			default:
-				m.registers[start(e.Register)] = markValue{packetMark, math.MaxUint32, 0}
-			}
-		case *google.Immediate:
-			delete(m.registers, start(e.Register))
-		case *google.Payload:
-			delete(m.registers, start(e.DestRegister))
 		case *google.Cmp:
 			m.match(e.Register)
 		case *google.Range:
@@ -153,8 +137,10 @@ func marksOf(r *eval.Rule) []markUse {
 		case *google.Lookup:
 			m.match(e.SourceRegister)
 			if e.IsDestRegSet {
-				delete(m.registers, start(e.DestRegister))
+				clear(m.registers)
 			}
+		default:
+			clear(m.registers)
 		}
 	}
 	return m.out
@@ -162,6 +148,7 @@ func marksOf(r *eval.Rule) []markUse {
 
 // markReader reads a rule.
 type markReader struct {
+	// registers has the last one that a mark was loaded into. What is loaded after it may lie over it.
 	registers map[uint32]markValue
 	out       []markUse
 }
@@ -170,6 +157,19 @@ type markReader struct {
 type markValue struct {
 	kind      markKind
 	mask, xor uint32
+}
+
+// mark reads an expression that writes the value of a register to a mark, or loads one into a register if source
+// is 0. It is about something else if isMark is false.
+func (m *markReader) mark(kind markKind, isMark bool, source, dest uint32) {
+	switch {
+	case source == 0:
+		if clear(m.registers); isMark {
+			m.registers[start(dest)] = markValue{kind, math.MaxUint32, 0}
+		}
+	case isMark:
+		m.write(kind, source)
+	}
 }
 
 // match notes that the value of a register is compared.

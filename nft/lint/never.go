@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// tables finds rules that no packet can match, and sets that no rule reads.
-func (l *linter) tables() {
+// tables finds rules that no packet can match and, unless there may be other rules, sets that no rule reads.
+func (l *linter) tables(part bool) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
 		read := make(map[string]bool)
@@ -18,6 +18,9 @@ func (l *linter) tables() {
 			l.chain(t, &t.Chains[j], read)
 		}
 		for j := range t.Sets {
+			if part {
+				break
+			}
 			l.set(t, &t.Sets[j], read)
 		}
 	}
@@ -34,38 +37,18 @@ func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 			l.unreachable(t, c, end, r)
 			continue
 		}
-		if s := newSolver(t); !changesPacket(r) {
-			if s.rule(r, ""); s.contradicted {
-				at := l.place(t, c, r)
-				l.report(Finding{
-					ID: NeverMatches, Subject: at, Text: "the conditions of a rule of " + at.Party.String() + " contradict each other, so the rule never matches",
-					Remedy: "Correct the rule, or remove it",
-				}, r)
-			}
+		s := newSolver(t)
+		if s.rule(r, ""); s.contradicted {
+			at := l.place(t, c, r)
+			l.report(Finding{
+				ID: NeverMatches, Subject: at, Text: "the conditions of a rule of " + at.Party.String() + " contradict each other, so the rule never matches",
+				Remedy: "Correct the rule, or remove it",
+			}, r)
 		}
 		if endsChain(r) {
 			end = r
 		}
 	}
-}
-
-// changesPacket reports whether a rule changes what it may compare again afterwards.
-func changesPacket(r *eval.Rule) bool {
-	for _, e := range r.Exprs {
-		switch k := e.(type) {
-		case *expr.PayloadWrite:
-			return true
-		case expr.Library:
-			if m, ok := k.Any.(*google.Meta); ok && m.SourceRegister {
-				return true
-			}
-		case *expr.CT:
-			if k.Source != 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // unreachable reports a rule after one that every packet matches.

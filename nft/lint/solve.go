@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	google "github.com/google/nftables/expr"
@@ -14,15 +15,18 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// solver finds a packet that meets the conditions of rules. It reads the expressions that compare
-// something; what it does not know it passes over, because the packet is evaluated anyway.
+// solver finds a packet that meets the conditions of rules. It reads the expressions that compare something of
+// which it knows where it is.
 type solver struct {
 	table *eval.Table
 	// network, transport, meta and ct are what the rules compare. Meta and ct are by key.
 	network, transport field
 	meta, ct           map[uint32]*field
 
+	// registers are those with known operands, by their first byte.
 	registers map[uint32]operand
+	// unknown is true after an expression that may have changed everything that rules compare.
+	unknown bool
 	// ranges are the comparisons that need no exact value, of one rule.
 	ranges []func() (contradicted bool)
 	// contradicted is true if no packet meets the conditions of a rule.
@@ -30,16 +34,20 @@ type solver struct {
 }
 
 func newSolver(t *eval.Table) *solver {
-	return &solver{table: t, meta: make(map[uint32]*field), ct: make(map[uint32]*field)}
+	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// rule adds the conditions of a rule that leads to a chain, if that is not empty.
+// rule adds the conditions of a rule that leads to a chain, if that is not empty. It reads an expression that it
+// does not know as one that can change everything: what rules compare after it is no condition.
 func (s *solver) rule(r *eval.Rule, to string) {
-	s.registers, s.ranges = make(map[uint32]operand), nil
+	s.ranges = nil
+	clear(s.registers)
 	for _, e := range r.Exprs {
 		switch e := expr.Unwrap(e).(type) {
+		case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit, *expr.Log, *expr.Dynset, *expr.Objref, *google.Verdict, *google.Reject:
+			// They change neither registers nor what rules compare.
 		case *google.Immediate:
-			delete(s.registers, start(e.Register))
+			s.forget(e.Register)
 		case *google.Payload:
 			x, ok := operand{}, false
 			switch uint32(e.Base) {
@@ -50,14 +58,12 @@ func (s *solver) rule(r *eval.Rule, to string) {
 			}
 			s.load(e.DestRegister, x, ok)
 		case *google.Meta:
-			if !e.SourceRegister {
-				x, ok := newOperand(fieldOf(s.meta, uint32(e.Key)), 0, metaLength(e.Key))
-				s.load(e.Register, x, ok)
+			if e.SourceRegister {
+				fieldOf(s.meta, uint32(e.Key)).changed = true
+				continue
 			}
-		case *google.Byteorder:
-			// Only numbers of sets with intervals are swapped: they are read as they are there.
-			x, ok := s.registers[start(e.SourceRegister)]
-			s.load(e.DestRegister, x, ok && e.Size == 2 && e.Len == 2)
+			x, ok := s.metaOperand(e.Key)
+			s.load(e.Register, x, ok)
 		case *google.Cmp:
 			if x, ok := s.registers[start(e.Register)]; ok {
 				s.compare(x, e.Op, e.Data)
@@ -70,12 +76,9 @@ func (s *solver) rule(r *eval.Rule, to string) {
 			if set, ok := s.table.Set(r, e.SetID, e.SetName); ok && !e.Invert {
 				s.lookup(e, set, to)
 			}
-		case *google.Numgen:
-			delete(s.registers, start(e.Register))
-		case *expr.Fib:
-			delete(s.registers, start(e.Register))
-		case *google.Rt:
-			delete(s.registers, start(e.Register))
+			if e.IsDestRegSet {
+				s.forget(e.DestRegister)
+			}
 		case *expr.Bitwise:
 			x, ok := s.registers[start(e.Source)]
 			if ok && e.Op == expr.BitwiseBool {
@@ -85,16 +88,40 @@ func (s *solver) rule(r *eval.Rule, to string) {
 			}
 			s.load(e.Dest, x, ok)
 		case *expr.CT:
-			if e.Source == 0 {
-				x, ok := s.ctOperand(e)
-				s.load(e.Dest, x, ok)
+			if e.Source != 0 {
+				fieldOf(s.ct, e.Key).changed = true
+				continue
 			}
-		case *expr.Hash:
-			delete(s.registers, start(e.Dest))
+			x, ok := s.ctOperand(e)
+			s.load(e.Dest, x, ok)
+		case *google.Byteorder:
+			s.forget(e.DestRegister)
+		case *google.Numgen:
+			s.forget(e.Register)
+		case *expr.Fib:
+			s.forget(e.Register)
+		default:
+			clear(s.registers)
+			s.unknown = s.unknown || changes(e)
 		}
 	}
 	for _, contradicted := range s.ranges {
 		s.contradicted = s.contradicted || contradicted()
+	}
+}
+
+// changes reports whether an expression may change what rules compare. Only those that load
+// something into registers, and the matches of iptables, certainly do not.
+func changes(e any) bool {
+	switch e := e.(type) {
+	case *google.Rt, *expr.Hash, *expr.Socket, *expr.Xfrm, *expr.OSF:
+		return false
+	case *expr.Exthdr:
+		return e.Dest == 0
+	case *expr.Unknown:
+		return e.Name != "match"
+	default:
+		return true
 	}
 }
 
@@ -104,13 +131,18 @@ func start(register uint32) uint32 {
 	return 4 * slot
 }
 
-// load puts an operand into a register, or nothing if ok is false.
+// load puts an operand into a register. Nothing is known of it afterwards if ok is false, or if the
+// operand's field may have changed.
 func (s *solver) load(register uint32, x operand, ok bool) {
-	if !ok {
-		delete(s.registers, start(register))
-		return
+	s.forget(register)
+	if ok && !s.unknown && !x.field.changed {
+		s.registers[start(register)] = x
 	}
-	s.registers[start(register)] = x
+}
+
+// forget makes a register unknown, and all after it: their operands may begin in the bytes that are written.
+func (s *solver) forget(register uint32) {
+	maps.DeleteFunc(s.registers, func(at uint32, x operand) bool { return int(at)+len(x.mask) > int(start(register)) })
 }
 
 // fieldOf returns the field of a key.
@@ -121,18 +153,21 @@ func fieldOf(m map[uint32]*field, key uint32) *field {
 	return m[key]
 }
 
-// metaLength returns the length of a key in bytes.
-func metaLength(k google.MetaKey) int {
+// metaOperand returns a key of the packet that has one value while the rules run.
+func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
+	n := 4
 	switch k {
 	case google.MetaKeyIIFNAME, google.MetaKeyOIFNAME:
-		return unix.IFNAMSIZ
+		n = unix.IFNAMSIZ
 	case google.MetaKeyL4PROTO, google.MetaKeyNFPROTO, google.MetaKeyPKTTYPE:
-		return 1
+		n = 1
 	case google.MetaKeyPROTOCOL, google.MetaKeyIIFTYPE, google.MetaKeyOIFTYPE:
-		return 2
+		n = 2
+	case google.MetaKeyMARK, google.MetaKeyIIF, google.MetaKeyOIF, google.MetaKeyLEN, google.MetaKeyPRIORITY, google.MetaKeySKUID, google.MetaKeySKGID:
 	default:
-		return 4
+		return operand{}, false
 	}
+	return newOperand(fieldOf(s.meta, uint32(k)), 0, n)
 }
 
 // ctOperand returns a key of the connection itself.
@@ -235,9 +270,6 @@ func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 		if element.Key == "" || s.choose(e.SourceRegister, in.Decl, element.Key) {
 			break
 		}
-	}
-	if e.IsDestRegSet && !in.Decl.Verdict {
-		delete(s.registers, start(e.DestRegister))
 	}
 }
 

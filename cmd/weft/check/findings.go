@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -10,9 +12,13 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Findings returns what package lint finds in all files together, the rules of context included. If there
-// are several files, each that is not context is a party of its own.
-func (r *Result) Findings() ([]lint.Finding, error) {
+// replaces matches a command that makes a file the whole ruleset.
+var replaces = regexp.MustCompile(`(?m)^\s*flush\s+ruleset\b`)
+
+// Findings returns what package lint finds in all files together, the rules of context included. The files that are
+// not context are one party. Needs are what the node that gets them must be able to receive; without them nothing is cut off. That no rule reads a set is found if the files are the whole ruleset: if there is context, or if one
+// of them flushes the ruleset.
+func (r *Result) Findings(needs []lint.Need) ([]lint.Finding, error) {
 	rules, err := load.Tables(cli.Map(r.units, func(u *unit) load.Part {
 		p := load.Part{Tables: u.parsed}
 		if !u.Context && len(r.units) > 1 {
@@ -23,5 +29,6 @@ func (r *Result) Findings() ([]lint.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for findings: %w", err)
 	}
-	return lint.Run(rules, lint.Options{Needs: lint.NodeNeeds}), nil
+	whole := slices.ContainsFunc(r.units, func(u *unit) bool { return u.Context || replaces.MatchString(u.Text) })
+	return lint.Run(rules, lint.Options{Needs: needs, Part: !whole}), nil
 }

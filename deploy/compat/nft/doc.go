@@ -7,6 +7,8 @@
 // kernel accept. Then each version lists each table as text and as JSON, and loads its own text
 // again in an empty namespace, which must list the same.
 //
+// field_test.go compares weft with nft on files that people wrote: "make field FILES=DIR".
+//
 // versions_test.go gets the versions: packages of Debian's suites, and programs that the script
 // build made of the sources, from directories named with -nft.built.
 package nft

@@ -33,7 +33,7 @@ var cannot = map[string]struct{ own, corpora int }{
 func TestVersions(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	all := versions(t)
-	d := start(t)
+	d := start(t, objects...)
 	tables, rules := d.corpora(t)
 	own := []string{"ip weft", "ip6 weft", "ip weft-policy", "ip6 weft-policy"}
 	rows := [][]string{{"nft", "from", "weft's tables", "of corpora as text", "as JSON", "loads its own text", "and lists the same", "same text as " + all[0].name}}

@@ -22,8 +22,11 @@ type daemon struct {
 	binary, socket string
 }
 
-// start builds weft and starts it on the objects in testdata.
-func start(t *testing.T) *daemon {
+// objects are the arguments of a weft that serves the objects in testdata.
+var objects = []string{"run", "--network-policy", "--manifests", "testdata/objects", "--hostname-override", "node-1", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", "--healthz-bind-address", ""}
+
+// start builds weft and starts it with arguments.
+func start(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	d := &daemon{ns: nfttest.New(t), binary: filepath.Join(t.TempDir(), "weft")}
 	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", d.binary, "./cmd/weft")
@@ -41,9 +44,7 @@ func start(t *testing.T) *daemon {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(d.binary, "run", "--network-policy", "--manifests", "testdata/objects", "--hostname-override", "node-1",
-		"--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", "--socket", d.socket, "--state-dir", filepath.Join(dir, "state"),
-		"--metrics-bind-address", "", "--healthz-bind-address", "")
+	cmd := exec.Command(d.binary, append(args, "--socket", d.socket, "--state-dir", filepath.Join(dir, "state"), "--metrics-bind-address", "")...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := d.ns.Do(cmd.Start); err != nil {
 		t.Fatal(err)

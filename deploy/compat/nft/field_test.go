@@ -1,0 +1,179 @@
+package nft
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/compat/report"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+var field = flag.String("nft.field", "", "compare weft with nft on the files of this directory")
+
+// classes are what can come of a file, in the order of the table.
+var classes = []string{"both accept and equal", "differ", "weft refuses", "nft refuses", "both refuse"}
+
+// TestField loads each file of a directory with nft and with weft, each in a namespace of its own, and prints how many
+// are in each class, the others with the reason, and what weft check finds in those that weft accepts.
+func TestField(t *testing.T) {
+	if *field == "" {
+		t.Skip("no -nft.field")
+	}
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	files := fieldFiles(t)
+	d, theirs := start(t, "aggregator"), nfttest.New(t)
+	for i, name := range interfacesOf(t, files) {
+		for _, ns := range []*nfttest.NS{d.ns, theirs} {
+			// A file may name what cannot be an interface.
+			_, _ = ns.Output("", "ip", "link", "add", name, "index", fmt.Sprint(100+i), "type", "dummy")
+		}
+	}
+	count, reasons, findings := map[string]int{}, map[string][]string{}, map[string][]string{}
+	for _, file := range files {
+		class, why := d.judge(t, theirs, file)
+		count[class]++
+		name, _ := filepath.Rel(*field, file)
+		reasons[class] = append(reasons[class], name+": "+why)
+		if out, err := d.ns.Output("", d.binary, at(file, "check")...); err == nil {
+			for _, f := range finding.FindAllStringSubmatch(out, -1) {
+				findings[f[1]] = append(findings[f[1]], name+": "+f[0])
+			}
+		}
+	}
+	rows := [][]string{{"class", "files"}}
+	for _, class := range classes {
+		rows = append(rows, []string{class, fmt.Sprint(count[class])})
+	}
+	for _, class := range classes[1:] {
+		fmt.Printf("%s:\n  %s\n", class, strings.Join(reasons[class], "\n  "))
+	}
+	kinds := [][]string{{"finding", "number"}}
+	for id, list := range findings {
+		kinds = append(kinds, []string{id, fmt.Sprint(len(list))})
+		fmt.Printf("%s:\n  %s\n", id, strings.Join(list, "\n  "))
+	}
+	slices.SortFunc(kinds[1:], slices.Compare)
+	fmt.Printf("%d files of %s\n\n%s\n%s", len(files), *field, report.Table(rows), report.Table(kinds))
+	if count["differ"] > 0 {
+		t.Errorf("%d files mean something else to weft than to nft", count["differ"])
+	}
+}
+
+// finding matches a finding of weft check, with its lines.
+var finding = regexp.MustCompile(`(?m)^([a-z-]+): .*(?:\n  .*)+`)
+
+// fieldFiles returns the files of the directory, not those that are hidden.
+func fieldFiles(t *testing.T) (files []string) {
+	err := filepath.WalkDir(*field, func(path string, d fs.DirEntry, err error) error {
+		switch hidden := strings.HasPrefix(d.Name(), ".") && path != *field; {
+		case hidden && d.IsDir():
+			return fs.SkipDir
+		case !hidden && d.Type().IsRegular():
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in %s: %v", *field, err)
+	}
+	return files
+}
+
+// interfaceNames matches where a file names interfaces of which nft wants an index or a device.
+var interfaceNames = regexp.MustCompile(`(?:\b[io]if\b|\bdevices?\b|^define\s+\w+)[\s=!{]*("?[a-zA-Z][\w.@-]*"?(?:\s*,\s*"?[a-zA-Z][\w.@-]*"?)*)`)
+
+// interfacesOf returns the names of interfaces in files.
+func interfacesOf(t *testing.T, files []string) (names []string) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			for _, m := range interfaceNames.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
+				for _, name := range strings.Split(m[1], ",") {
+					if name = strings.Trim(strings.TrimSpace(name), `"`); name != "lo" && len(name) < 16 {
+						names = append(names, name)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// at returns the arguments of a verb about a file.
+func at(file, verb string, args ...string) []string {
+	return append([]string{verb, "-I", filepath.Dir(file), "-f", file}, args...)
+}
+
+// judge returns the class of a file, and why.
+func (d *daemon) judge(t *testing.T, theirs *nfttest.NS, file string) (class, why string) {
+	t.Helper()
+	_, theirErr := theirs.Output("", "nft", "-I", filepath.Dir(file), "-f", file)
+	theirList := theirs.Run(t, "nft", "list", "ruleset")
+	theirs.Run(t, "nft", "flush", "ruleset")
+	_, ourErr := d.run("", at(file, "apply", "--name", "field")...)
+	ourList := d.ns.Run(t, "nft", "list", "ruleset")
+	_, _ = d.run("", "delete", "field")
+	switch {
+	case ourErr != nil && theirErr != nil:
+		return "both refuse", firstReason(theirErr)
+	case ourErr != nil:
+		return "weft refuses", firstReason(ourErr)
+	case theirErr != nil:
+		return "nft refuses", firstReason(theirErr)
+	}
+	if a, b := ordered(theirList), ordered(ourList); a != b {
+		return "differ", difference(a, b)
+	}
+	return classes[0], ""
+}
+
+// reason matches the first error of nft or of weft.
+var reason = regexp.MustCompile(`(?m)(?::\d+:\d+(?:-\d+)?|rejected|: weft): (.+)$|rejected:\s+(.+)$`)
+
+// firstReason returns the first error of a command, without its place.
+func firstReason(err error) string {
+	if m := reason.FindStringSubmatch(err.Error()); m != nil {
+		return cmp.Or(m[1], m[2])
+	}
+	return err.Error()
+}
+
+// elementsOf matches the elements of a set, blockOf a table and declaration the parts of one.
+var (
+	elementsOf  = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
+	blockOf     = regexp.MustCompile(`(?ms)^table .*?^\}\n`)
+	declaration = regexp.MustCompile(`(?ms)^\t[a-z].*?^\t\}\n`)
+)
+
+// ordered returns a listing without what is accidental: the order of tables, of declarations and of elements.
+func ordered(text string) string {
+	text = elementsOf.ReplaceAllStringFunc(steady(text), func(list string) string {
+		items := strings.Split(strings.Trim(strings.TrimPrefix(list, "elements ="), " {}\n\t"), ",")
+		for i := range items {
+			items[i] = strings.Join(strings.Fields(items[i]), " ")
+		}
+		slices.Sort(items)
+		return "elements = { " + strings.Join(items, ",\n") + " }"
+	})
+	blocks := blockOf.FindAllString(text, -1)
+	for i, block := range blocks {
+		head, _, _ := strings.Cut(block, "\n")
+		parts := declaration.FindAllString(block, -1)
+		slices.Sort(parts)
+		blocks[i] = head + "\n" + strings.Join(parts, "")
+	}
+	slices.Sort(blocks)
+	return strings.Join(blocks, "")
+}
