@@ -112,25 +112,20 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 		}
 		touched[id] = touch{before: *e, had: true, origin: -1}
 	}
-	for _, sh := range o.shares {
-		if sh.passive {
+	for id, e := range o.inForce() {
+		s.work.Keys++
+		if _, ok := there[id]; ok {
 			continue
 		}
-		for id, e := range sh.elements.all() {
-			s.work.Keys++
-			if _, ok := there[id]; ok || o.winner(id) != sh {
-				continue
-			}
-			// One that is new since the last Accept has not been there yet.
-			if _, pending := o.touched[id]; pending || o.kernel == nil || timeout(decl, &e) == 0 {
-				touched[id] = touch{origin: -1}
-				continue
-			}
-			if o.lapsed == nil {
-				o.lapsed = map[string]struct{}{}
-			}
-			o.lapsed[strings.Clone(id)] = struct{}{}
+		// One that is new since the last Accept has not been there yet.
+		if _, pending := o.touched[id]; pending || o.kernel == nil || timeout(decl, &e) == 0 {
+			touched[id] = touch{origin: -1}
+			continue
 		}
+		if o.lapsed == nil {
+			o.lapsed = map[string]struct{}{}
+		}
+		o.lapsed[strings.Clone(id)] = struct{}{}
 	}
 	return touched
 }

@@ -29,21 +29,42 @@ func (p *planner) elements(tc *tableChange, o *set, sc *partChange, added bool) 
 // allElements adds all elements of a set that is new.
 func (p *planner) allElements(tc *tableChange, o *set, sc *partChange) {
 	var b elementBatch
-	if !p.repair && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
+	if !p.repair && o.merge == nil && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
 		// All of it is one update's, in that update's order.
 		b.take(o.shares[0].origin, o.shares[0].fresh)
+	} else if o.merge != nil {
+		p.mergedElements(o, sc, &b)
 	} else {
 		for _, sh := range o.shares {
 			p.shareElements(o, sc, sh, &b)
 		}
-		for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
+		for _, id := range slices.SortedFunc(maps.Keys(sc.touched), compareIDs) {
 			p.s.work.Keys++
 			if e, ok := o.effective(id); ok && !o.winner(id).passive {
 				b.add(sc.touched[id].origin, e)
 			}
 		}
 	}
-	p.addElements(tc, o, b)
+	p.addElements(tc, o, b, true)
+}
+
+// mergedElements adds all elements of a set with auto-merge. A range comes from the update that changed it
+// last, the others from the first.
+func (p *planner) mergedElements(o *set, sc *partChange, b *elementBatch) {
+	first := o.origin
+	for _, sh := range o.shares {
+		if sh.origin >= 0 {
+			first = min(first, sh.origin)
+		}
+	}
+	for _, e := range o.sorted() {
+		p.s.work.Keys++
+		t, touched := sc.touched[elementID(o.decl(), &e)]
+		if !touched {
+			t.origin = first
+		}
+		b.add(t.origin, e)
+	}
 }
 
 // shareElements adds the elements that are a share's own and come from the
@@ -81,7 +102,7 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	var del, add elementBatch
 	d := o.decl()
-	for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
+	for _, id := range slices.SortedFunc(maps.Keys(sc.touched), compareIDs) {
 		p.s.work.Keys++
 		t := sc.touched[id]
 		e, ok := o.effective(id)
@@ -99,11 +120,15 @@ func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 		p.forcedElements(tc, o, sc, &del, &add)
 	}
 	p.needed = p.needed || tc.ahead && d.Verdict && slices.ContainsFunc(add, tc.leadsToNew(d))
+	size := o.size()
+	if o.merge != nil {
+		size = o.merge.merged.len()
+	}
 	for _, g := range del {
 		p.counts.ElementsDeleted += len(g.elements)
 		p.add(deleteElements, g.origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: g.elements})
 	}
-	p.addElements(tc, o, add)
+	p.addElements(tc, o, add, len(del) == 0 && add.len() == size)
 }
 
 // leadsToNew returns a function that reports whether an element of a group leads to a chain
@@ -135,10 +160,11 @@ func (p *planner) forcedElements(tc *tableChange, o *set, sc *partChange, del, a
 	}
 }
 
-func (p *planner) addElements(tc *tableChange, o *set, b elementBatch) {
-	for _, g := range b {
+// addElements adds elements; first says that the kernel has none of the set.
+func (p *planner) addElements(tc *tableChange, o *set, b elementBatch, first bool) {
+	for i, g := range b {
 		p.counts.ElementsAdded += len(g.elements)
-		p.add(addElements, g.origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: g.elements})
+		p.add(addElements, g.origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: g.elements, First: first && i == 0})
 	}
 }
 
@@ -161,6 +187,14 @@ func (b *elementBatch) take(origin int, elems []nftset.Element) {
 	if len(elems) > 0 {
 		b.group(origin).elements = elems
 	}
+}
+
+// len returns the number of elements.
+func (b elementBatch) len() (n int) {
+	for _, g := range b {
+		n += len(g.elements)
+	}
+	return n
 }
 
 // group returns the group of an update, made when it is new.

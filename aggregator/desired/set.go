@@ -28,6 +28,8 @@ type set struct {
 	conflicts map[string]struct{}
 	// union is the number of different keys of all shares, if there are several.
 	union int
+	// merge is the union of the elements of a set with auto-merge, nil in other sets.
+	merge *automerge
 	// pools is the index of UDP backends; nil unless a share wants it. watched
 	// says that it was there at the last Accept.
 	pools   *pools
@@ -105,8 +107,11 @@ type change struct {
 }
 
 // decl is the declaration. All shares agree on it, but one that comes from a
-// dump knows less of it.
+// dump knows less of it. While the elements of the last share leave the union, there is no share.
 func (o *set) decl() *nftset.Set {
+	if len(o.shares) == 0 {
+		return o.merge.decl
+	}
 	for _, sh := range o.shares {
 		if !sh.dumped {
 			return sh.decl
@@ -115,10 +120,17 @@ func (o *set) decl() *nftset.Set {
 	return o.shares[0].decl
 }
 
-// effective returns the merged element of a key.
+// effective returns the merged element of a key. In a set with auto-merge it is the one that the kernel
+// is to have.
 func (o *set) effective(id string) (nftset.Element, bool) {
 	e, _, ok := o.decided(id)
-	return e, ok
+	if o.merge == nil {
+		return e, ok
+	}
+	if merged, ok := o.merge.get(id); ok {
+		return merged, true
+	}
+	return e, ok && o.merge.apart(id, &e)
 }
 
 // decided returns the merged element of a key and the share that decides on it.
@@ -216,16 +228,24 @@ func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool)
 	}
 	old, _ := sh.elements.get(id)
 	c := s.write(o, sh, id, old, had, e, has)
-	prev, was := o.touched[id]
-	touched := s.touch(o, id, &c)
 	now := e // of its own, as the address of e is taken
-	s.undo = append(s.undo, func() {
-		s.work.Keys++
-		s.write(o, sh, id, now, has, old, had)
-		if touched {
-			setKey(o.touched, id, prev, was)
-		}
-	})
+	if o.merge != nil {
+		o.remerge(id, &c, s.touchAll(o))
+		s.undo = append(s.undo, func() {
+			c := s.write(o, sh, id, now, has, old, had)
+			o.remerge(id, &c, nil)
+		})
+	} else {
+		prev, was := o.touched[id]
+		touched := s.touch(o, id, &c)
+		s.undo = append(s.undo, func() {
+			s.work.Keys++
+			s.write(o, sh, id, now, has, old, had)
+			if touched {
+				setKey(o.touched, id, prev, was)
+			}
+		})
+	}
 	if has && !sh.fragment.unclaimed {
 		s.claim(o, id)
 	}
@@ -260,7 +280,7 @@ func (s *State) touch(o *set, id string, c *change) bool {
 	t, ok := o.touched[id]
 	if !ok {
 		t.before, t.had = c.before, c.had && !lapsed
-		t.flows = c.had && c.from.flows()
+		t.flows = c.had && c.from != nil && c.from.flows()
 		if o.touched == nil {
 			o.touched = map[string]touch{}
 		}
@@ -338,10 +358,10 @@ func (s *State) claimAll(o *set, sh *setShare) {
 func (o *set) link(s *State, linked share, in, journal bool) {
 	sh := linked.(*setShare)
 	var visit func(string, *change)
-	if journal && !sh.passive && (!in || o.kernel != nil || len(o.touched) > 0) {
+	others := len(o.shares) > count(!in)
+	if journal && !sh.passive && (!in || o.kernel != nil || len(o.touched) > 0 || o.merge != nil && others) {
 		visit = s.touchAll(o)
 	}
-	others := len(o.shares) > count(!in)
 	if others && sh.decl.Map {
 		for id := range sh.elements.all() {
 			s.shade(o, id, -1)
@@ -356,6 +376,12 @@ func (o *set) link(s *State, linked share, in, journal bool) {
 			}
 			s.updateConflict(o, id)
 		}
+	}
+	switch {
+	case in && !others && visit == nil:
+		o.fill()
+	case in && !others:
+		o.merge = newMerge(sh.decl)
 	}
 	if visit != nil || others || o.pools != nil || hasTargets(sh.decl) {
 		s.visit(o, sh, in, visit)
@@ -413,15 +439,22 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 		if !c.had {
 			o.union += by
 		}
-		if behind {
+		switch {
+		case behind && o.merge == nil:
 			continue
+		case behind:
+			c.after, c.to, c.has = c.before, c.from, true
+		default:
+			c.after, c.to, c.has = e, sh, true
 		}
-		c.after, c.to, c.has = e, sh, true
 		if !in {
 			c = change{before: c.after, from: c.to, had: c.has, after: c.before, to: c.from, has: c.had}
 		}
 		o.pools.change(&c)
-		if visit != nil {
+		switch {
+		case o.merge != nil:
+			o.remerge(id, &c, visit)
+		case visit != nil:
 			visit(id, &c)
 		}
 	}
@@ -438,6 +471,7 @@ func (s *State) redeclareSet(o *set, sh *setShare, d *nftset.Set) {
 			}
 		}
 		s.index(o, true)
+		o.fill()
 	})
 }
 

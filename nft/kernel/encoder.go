@@ -305,7 +305,7 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	case DeleteFlowtable:
 		e.remove(unix.NFT_MSG_DELFLOWTABLE, op.Table, nftaFlowtableName, op.Name)
 	case AddElements:
-		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true})
+		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true, first: op.First})
 	case DeleteElements:
 		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements})
 	default:

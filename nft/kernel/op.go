@@ -95,6 +95,9 @@ type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
+	// First says that the set has no elements before. If it has ranges, the first of Elements
+	// has the smallest key; nft's end at the key 0 is added if that is not 0.
+	First bool
 }
 
 // DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except
