@@ -274,6 +274,9 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	for _, s := range t.sets {
 		if put := s.Set; put.Decl != nil {
 			put.Elements = b.join(s.chunks)
+			if put.Decl.Ranges() {
+				slices.SortStableFunc(put.Elements, set.Compare)
+			}
 			u.PutSets = append(u.PutSets, put)
 		}
 	}

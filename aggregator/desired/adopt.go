@@ -39,6 +39,28 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	}
 	s.evaluate()
 	s.reset()
+	for i := range dump {
+		for j := range dump[i].Sets {
+			s.unmerged(dump[i].ID, &dump[i].Sets[j])
+		}
+	}
+}
+
+// unmerged marks what the kernel has otherwise than merged in a set with auto-merge, for the next Plan.
+func (s *State) unmerged(id nft.TableID, d *kernel.Set) {
+	if d.Decl == nil || !d.Decl.Merges() {
+		return
+	}
+	o, ok := find[*set](s, id, setID(d.Decl.Name))
+	if !ok {
+		return
+	}
+	touched := s.diffElements(o, d)
+	if len(touched) > 0 {
+		s.markTable(o.table)
+		s.mark(o)
+		o.touched = touched
+	}
 }
 
 // recorded is a recorded share. Only that of a chain or set has more than the fragment.

@@ -122,6 +122,11 @@ func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	delete(e.share.due, e.id)
 	old, _ = e.share.elements.get(e.id)
 	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
+	if e.set.merge != nil {
+		// What others state without a timeout is in the kernel already.
+		_, c.had = e.set.merge.get(e.id)
+		c.has = c.has && !c.had
+	}
 	if !c.has || c.from == c.to {
 		return old, false
 	}
@@ -150,6 +155,14 @@ func (s *State) expireAt(o *set, sh *setShare, id string, d due) {
 		heap.Push(&x.queue, expiry{at: d.at, set: o, share: sh, id: id})
 	}
 	sh.due[id] = d
+}
+
+// expiry returns when an element of a share expires, 0 if it does not, or if there is no share.
+func (sh *setShare) expiry(id string) time.Duration {
+	if sh == nil {
+		return 0
+	}
+	return sh.due[id].at
 }
 
 // restate journals that a fragment states an element, or with has false that it does not any more.
@@ -218,7 +231,7 @@ func (s *State) deadline(left time.Duration) time.Duration {
 
 // rest returns a statement with the time that is left of it: all of it, if it is new.
 func (s *State) rest(sh *setShare, id string, e nftset.Element) nftset.Element {
-	if at := sh.due[id].at; at != 0 {
+	if at := sh.expiry(id); at != 0 {
 		e.State = nftset.NewState(max(at-expiryMargin-s.expiries.now, jiffy).Truncate(time.Millisecond), e.Stateful())
 	}
 	return e
@@ -227,13 +240,13 @@ func (s *State) rest(sh *setShare, id string, e nftset.Element) nftset.Element {
 // renews reports whether the kernel's element of a key stays and needs another time: e, which sh
 // states, is new or has another deadline.
 func (t *touch) renews(d *nftset.Set, sh *setShare, id string, e *nftset.Element) bool {
-	at := sh.due[id].at
+	at := sh.expiry(id)
 	return timed(d, e) && (at == 0 || at != t.due)
 }
 
 // lags reports whether the kernel, which says what is left of an element's time, has another deadline than the
 // state.
 func (s *State) lags(sh *setShare, id string, left time.Duration) bool {
-	at := sh.due[id].at
+	at := sh.expiry(id)
 	return at != 0 && left != 0 && (s.deadline(left)-at).Abs() > expirySlack
 }

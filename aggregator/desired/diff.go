@@ -103,21 +103,16 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 		e := &d.Elements[i]
 		id := elementID(decl, e)
 		there[id] = struct{}{}
-		want, sh, ok := o.decided(id)
+		want, sh, ok := o.wanted(id)
 		if ok && sameElement(decl, e, &want) && !s.lags(sh, id, e.Expires()) || dynamic(decl) {
 			continue
 		}
 		touched[id] = touch{before: *e, had: true, due: s.deadline(e.Expires()), origin: -1}
 	}
-	for _, sh := range o.shares {
-		if sh.passive {
-			continue
-		}
-		for id := range sh.elements.all() {
-			s.work.Keys++
-			if _, ok := there[id]; !ok && o.winner(id) == sh {
-				touched[id] = touch{origin: -1}
-			}
+	for id := range o.inForce() {
+		s.work.Keys++
+		if _, ok := there[id]; !ok {
+			touched[id] = touch{origin: -1}
 		}
 	}
 	return touched

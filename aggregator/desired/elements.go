@@ -217,7 +217,7 @@ func (el *elements) ids() []string {
 	for id := range el.all() {
 		ids = append(ids, id)
 	}
-	slices.Sort(ids)
+	slices.SortFunc(ids, compareIDs)
 	return ids
 }
 

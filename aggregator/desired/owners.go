@@ -80,7 +80,8 @@ func (s *State) OwnerOfRule(id nft.TableID, name string, handle uint64) (Owned, 
 }
 
 // OwnersOfElement returns the fragments that state an element, which is packed
-// for the set, in merge order. The value of the first is in force. Their State has the time that is left.
+// for the set, in merge order. The value of the first is in force. In a set with auto-merge they are
+// those that state a part of it, each with the first such element. Their State has the time that is left.
 func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) ([]Owned, bool) {
 	o, ok := find[*set](s, id, setID(name))
 	if !ok {
@@ -89,7 +90,15 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) (
 	var owners []Owned
 	key := elementID(o.decl(), &e)
 	for _, sh := range o.shares {
-		if mine, ok := sh.elements.get(key); ok {
+		mine, ok := sh.elements.get(key)
+		if !ok && o.merge != nil && len(key) == o.merge.stated.size {
+			for part := range o.merge.stated.overlapping(key[:len(key)/2], key[len(key)/2:]) {
+				if mine, ok = sh.elements.get(part); ok {
+					break
+				}
+			}
+		}
+		if ok {
 			owned := sh.fragment.owned()
 			owned.Element = s.rest(sh, key, mine)
 			owners = append(owners, owned)

@@ -29,21 +29,46 @@ func (p *planner) elements(tc *tableChange, o *set, sc *partChange, added bool) 
 // allElements adds all elements of a set that is new.
 func (p *planner) allElements(tc *tableChange, o *set, sc *partChange) {
 	var b elementBatch
-	if !p.repair && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
+	if !p.repair && o.merge == nil && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
 		// All of it is one update's, in that update's order.
 		b.take(o.shares[0].origin, o.shares[0].fresh)
+	} else if o.merge != nil {
+		p.mergedElements(o, sc, &b)
 	} else {
 		for _, sh := range o.shares {
 			p.shareElements(o, sc, sh, &b)
 		}
-		for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
+		for _, id := range slices.SortedFunc(maps.Keys(sc.touched), compareIDs) {
 			p.s.work.Keys++
-			if e, sh, ok := o.decided(id); ok && !sh.passive {
+			if e, sh, ok := o.wanted(id); ok && (sh == nil || !sh.passive) {
 				b.add(sc.touched[id].origin, p.s.rest(sh, id, e))
 			}
 		}
 	}
-	p.addElements(tc, o, b, false)
+	p.addElements(tc, o, b, kernel.AddElements{First: true})
+}
+
+// mergedElements adds all elements of a set with auto-merge. A range comes from the update that changed it
+// last, the others from the first.
+func (p *planner) mergedElements(o *set, sc *partChange, b *elementBatch) {
+	first := o.origin
+	for _, sh := range o.shares {
+		if sh.origin >= 0 {
+			first = min(first, sh.origin)
+		}
+	}
+	for id, e := range o.inForce() {
+		p.s.work.Keys++
+		t, touched := sc.touched[id]
+		if !touched {
+			t.origin = first
+		}
+		_, sh, _ := o.wanted(id)
+		b.add(t.origin, p.s.rest(sh, id, e))
+	}
+	for i := range *b {
+		slices.SortFunc((*b)[i].elements, nftset.Compare)
+	}
 }
 
 // shareElements adds the elements that are a share's own and come from the
@@ -81,10 +106,10 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	var del, add, renew elementBatch
 	d := o.decl()
-	for _, id := range slices.Sorted(maps.Keys(sc.touched)) {
+	for _, id := range slices.SortedFunc(maps.Keys(sc.touched), compareIDs) {
 		p.s.work.Keys++
 		t := sc.touched[id]
-		e, sh, ok := o.decided(id)
+		e, sh, ok := o.wanted(id)
 		if t.had && ok && sameElement(d, &t.before, &e) && !tc.forcesElement(d, &e) {
 			if t.renews(d, sh, id, &e) {
 				renew.add(t.origin, p.s.rest(sh, id, e))
@@ -106,12 +131,16 @@ func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 		p.forcedElements(tc, o, sc, &del, &add)
 	}
 	p.needed = p.needed || tc.ahead && d.Verdict && slices.ContainsFunc(add, tc.leadsToNew(d))
+	size := o.size()
+	if o.merge != nil {
+		size = o.merge.merged.len()
+	}
 	for _, g := range del {
 		p.counts.ElementsDeleted += len(g.elements)
 		p.add(deleteElements, g.origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: g.elements})
 	}
-	p.addElements(tc, o, add, false)
-	p.addElements(tc, o, renew, true)
+	p.addElements(tc, o, add, kernel.AddElements{First: len(del) == 0 && add.len() == size})
+	p.addElements(tc, o, renew, kernel.AddElements{Renew: true})
 }
 
 // leadsToNew returns a function that reports whether an element of a group leads to a chain
@@ -143,10 +172,13 @@ func (p *planner) forcedElements(tc *tableChange, o *set, sc *partChange, del, a
 	}
 }
 
-func (p *planner) addElements(tc *tableChange, o *set, b elementBatch, renew bool) {
-	for _, g := range b {
+// addElements adds elements, each group like an op: First says that the kernel has none of the set.
+func (p *planner) addElements(tc *tableChange, o *set, b elementBatch, like kernel.AddElements) {
+	like.Table, like.Set = tc.table.id, o.decl()
+	for i, g := range b {
 		p.counts.ElementsAdded += len(g.elements)
-		p.add(addElements, g.origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: g.elements, Renew: renew})
+		like.Elements, like.First = g.elements, like.First && i == 0
+		p.add(addElements, g.origin, like)
 	}
 }
 
@@ -169,6 +201,14 @@ func (b *elementBatch) take(origin int, elems []nftset.Element) {
 	if len(elems) > 0 {
 		b.group(origin).elements = elems
 	}
+}
+
+// len returns the number of elements.
+func (b elementBatch) len() (n int) {
+	for _, g := range b {
+		n += len(g.elements)
+	}
+	return n
 }
 
 // group returns the group of an update, made when it is new.

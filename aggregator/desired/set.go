@@ -23,6 +23,8 @@ type set struct {
 	conflicts map[string]struct{}
 	// union is the number of different keys of all shares, if there are several.
 	union int
+	// merge is the union of the elements of a set with auto-merge, nil in other sets.
+	merge *automerge
 	// pools is the index of UDP backends; nil unless a share wants it. watched
 	// says that it was there at the last Accept.
 	pools   *pools
@@ -106,8 +108,11 @@ type change struct {
 }
 
 // decl is the declaration. All shares agree on it, but one that comes from a
-// dump knows less of it.
+// dump knows less of it. While the elements of the last share leave the union, there is no share.
 func (o *set) decl() *nftset.Set {
+	if len(o.shares) == 0 {
+		return o.merge.decl
+	}
 	for _, sh := range o.shares {
 		if !sh.dumped {
 			return sh.decl
@@ -116,10 +121,23 @@ func (o *set) decl() *nftset.Set {
 	return o.shares[0].decl
 }
 
-// effective returns the merged element of a key.
+// effective returns the element of a key that the kernel is to have.
 func (o *set) effective(id string) (nftset.Element, bool) {
-	e, _, ok := o.decided(id)
+	e, _, ok := o.wanted(id)
 	return e, ok
+}
+
+// wanted returns the element of a key that the kernel is to have, and the share that decides on it: nil
+// for the union of a set with auto-merge.
+func (o *set) wanted(id string) (nftset.Element, *setShare, bool) {
+	e, sh, ok := o.decided(id)
+	if o.merge == nil {
+		return e, sh, ok
+	}
+	if merged, ok := o.merge.get(id); ok {
+		return merged, nil, true
+	}
+	return e, sh, ok && o.merge.apart(id, &e)
 }
 
 // decided returns the merged element of a key and the share that decides on it.
@@ -209,16 +227,24 @@ func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool)
 	old, _ := sh.elements.get(id)
 	c := s.write(o, sh, id, old, had, e, has)
 	c.renewed = expires && c.to == sh
-	prev, was := o.touched[id]
-	touched := s.touch(o, id, &c)
 	now := e // of its own, as the address of e is taken
-	s.undo = append(s.undo, func() {
-		s.work.Keys++
-		s.write(o, sh, id, now, has, old, had)
-		if touched {
-			setKey(o.touched, id, prev, was)
-		}
-	})
+	if o.merge != nil {
+		o.remerge(id, &c, s.touchAll(o))
+		s.undo = append(s.undo, func() {
+			c := s.write(o, sh, id, now, has, old, had)
+			o.remerge(id, &c, nil)
+		})
+	} else {
+		prev, was := o.touched[id]
+		touched := s.touch(o, id, &c)
+		s.undo = append(s.undo, func() {
+			s.work.Keys++
+			s.write(o, sh, id, now, has, old, had)
+			if touched {
+				setKey(o.touched, id, prev, was)
+			}
+		})
+	}
 	s.restate(o, sh, id, expires)
 	if has && !sh.fragment.unclaimed {
 		s.claim(o, id)
@@ -243,7 +269,7 @@ func (s *State) claim(o *set, id string) {
 // touch journals a change of a merged element. In a set that the kernel does
 // not have, a change of the winner counts even if the element is the same.
 func (s *State) touch(o *set, id string, c *change) bool {
-	same := c.had && c.has && sameElement(o.decl(), &c.before, &c.after) && !c.renewed && c.from.due[id].at == c.to.due[id].at
+	same := c.had && c.has && sameElement(o.decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.kernel != nil && (same || !c.had && !c.has) {
 		return false
 	}
@@ -253,8 +279,8 @@ func (s *State) touch(o *set, id string, c *change) bool {
 	}
 	t, ok := o.touched[id]
 	if !ok {
-		if t.before, t.had = c.before, c.had; c.had {
-			t.flows, t.due = c.from.flows(), c.from.due[id].at
+		if t.before, t.had = c.before, c.had; c.had && c.from != nil {
+			t.flows, t.due = c.from.flows(), c.from.expiry(id)
 		}
 		if o.touched == nil {
 			o.touched = map[string]touch{}
@@ -333,10 +359,10 @@ func (s *State) claimAll(o *set, sh *setShare) {
 func (o *set) link(s *State, linked share, in, journal bool) {
 	sh := linked.(*setShare)
 	var visit func(string, *change)
-	if journal && !sh.passive && (!in || o.kernel != nil || len(o.touched) > 0) {
+	others := len(o.shares) > count(!in)
+	if journal && !sh.passive && (!in || o.kernel != nil || len(o.touched) > 0 || o.merge != nil && others) {
 		visit = s.touchAll(o)
 	}
-	others := len(o.shares) > count(!in)
 	if others && sh.decl.Map {
 		for id := range sh.elements.all() {
 			s.shade(o, id, -1)
@@ -351,6 +377,12 @@ func (o *set) link(s *State, linked share, in, journal bool) {
 			}
 			s.updateConflict(o, id)
 		}
+	}
+	switch {
+	case in && !others && visit == nil:
+		o.fill()
+	case in && !others:
+		o.merge = newMerge(sh.decl)
 	}
 	if visit != nil || others || o.pools != nil || hasTargets(sh.decl) {
 		s.visit(o, sh, in, visit)
@@ -408,15 +440,22 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 		if !c.had {
 			o.union += by
 		}
-		if behind {
+		switch {
+		case behind && o.merge == nil:
 			continue
+		case behind:
+			c.after, c.to, c.has = c.before, c.from, true
+		default:
+			c.after, c.to, c.has = e, sh, true
 		}
-		c.after, c.to, c.has = e, sh, true
 		if !in {
 			c = change{before: c.after, from: c.to, had: c.has, after: c.before, to: c.from, has: c.had}
 		}
 		o.pools.change(&c)
-		if visit != nil {
+		switch {
+		case o.merge != nil:
+			o.remerge(id, &c, visit)
+		case visit != nil:
 			visit(id, &c)
 		}
 	}
@@ -433,6 +472,7 @@ func (s *State) redeclareSet(o *set, sh *setShare, d *nftset.Set) {
 			}
 		}
 		s.index(o, true)
+		o.fill()
 	})
 }
 

@@ -19,9 +19,10 @@ type Staged struct {
 	// comment is that of the table, if the kernel does not have the table.
 	comment string
 	decl    *nftset.Set
-	// elements are those of the update, and packed are the same for its share.
-	elements []nftset.Element
-	packed   *elements
+	// elements are those that the kernel is to have. stated are those of the update, and packed are the
+	// same for its share.
+	elements, stated []nftset.Element
+	packed           *elements
 	// begun is true if the kernel has the set; sent counts the elements that it has, and content
 	// is theirs.
 	begun   bool
@@ -85,7 +86,10 @@ func (s *State) Stage(u *Update, least, most time.Duration) []*Staged {
 				continue
 			}
 			sh := o.shares[0]
-			sets = append(sets, &Staged{id: stagedID{t.id, o.id.Name}, comment: t.comment(), decl: sh.decl, elements: sh.fresh, packed: sh.elements})
+			sets = append(sets, &Staged{id: stagedID{t.id, o.id.Name}, comment: t.comment(), decl: sh.decl, elements: sh.fresh, stated: sh.fresh, packed: sh.elements})
+			if o.merge != nil {
+				sets[len(sets)-1].elements = o.sorted()
+			}
 			if sh.content.Change(sh.decl) > most {
 				return nil
 			}
@@ -143,7 +147,7 @@ func (s *State) StageOps(sets []*Staged, n int, within time.Duration) (ops []ker
 			if n -= len(next); fit < len(next) {
 				n, next = 0, next[:fit]
 			}
-			ops = append(ops, kernel.AddElements{Table: st.id.table, Set: st.decl, Elements: next})
+			ops = append(ops, kernel.AddElements{Table: st.id.table, Set: st.decl, Elements: next, First: st.sent == 0})
 		}
 	}
 	return ops
@@ -193,7 +197,7 @@ func (st *Staged) complete() bool { return st.begun && st.sent == len(st.element
 // is reports whether the kernel has what a set that is applied anew needs.
 func (st *Staged) is(o *set, touched map[string]touch) bool {
 	return st.complete() && len(o.shares) == 1 && len(touched) == 0 && st.decl.Equal(o.decl()) &&
-		sameSlice(st.elements, o.shares[0].fresh) && (len(st.elements) > 0 || o.shares[0].elements.len() == 0)
+		sameSlice(st.stated, o.shares[0].fresh) && (len(st.elements) > 0 || o.shares[0].elements.len() == 0)
 }
 
 func sameSlice(a, b []nftset.Element) bool {
@@ -212,7 +216,7 @@ func (s *State) stagedIn(id nft.TableID) *Staged {
 
 // packed returns the packed elements of a set that is applied again after Stage, or nil.
 func (s *State) packed(o *set, p *Set) *elements {
-	if st := s.staged[stagedID{o.table.id, o.id.Name}]; st != nil && st.decl == p.Decl && sameSlice(st.elements, p.Elements) {
+	if st := s.staged[stagedID{o.table.id, o.id.Name}]; st != nil && st.decl == p.Decl && sameSlice(st.stated, p.Elements) {
 		return st.packed
 	}
 	return nil

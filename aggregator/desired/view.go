@@ -37,6 +37,9 @@ func (r Reader) seesOwner(owner string) bool {
 type ElementView struct {
 	// shares are those of the set, in order of precedence.
 	shares []viewedShare
+	// merge is the declaration of a set with auto-merge whose elements are all seen: they are merged, as
+	// in the kernel. It is nil for others.
+	merge *nftset.Set
 }
 
 type viewedShare struct {
@@ -55,6 +58,9 @@ func (el *elements) share() *elements {
 // not in elements.
 func (o *set) view(r Reader) *ElementView {
 	v := &ElementView{}
+	if o.merge != nil && r.All {
+		v.merge = o.merge.decl
+	}
 	for _, sh := range o.shares {
 		if !sh.passive {
 			v.shares = append(v.shares, viewedShare{sh.elements.share(), !r.sees(sh.fragment)})
@@ -74,6 +80,9 @@ func (v *ElementView) Len() (n int) {
 // Divide divides elements of a set with the declaration into those whose keys the reader sees,
 // and the others. It walks all keys, because a view has no index, but does not sort them.
 func (v *ElementView) Divide(decl *nftset.Set, elements []nftset.Element) (seen, others []nftset.Element) {
+	if v.merge != nil {
+		return v.divideMerged(elements)
+	}
 	ids := make([]string, len(elements))
 	hidden := make(map[string]bool, len(elements))
 	for i := range elements {
@@ -104,6 +113,22 @@ func (v *ElementView) Divide(decl *nftset.Set, elements []nftset.Element) (seen,
 	return seen, others
 }
 
+// divideMerged is Divide for a set with auto-merge.
+func (v *ElementView) divideMerged(elements []nftset.Element) (seen, others []nftset.Element) {
+	ids := map[string]struct{}{}
+	for e := range v.Sorted() {
+		ids[elementID(v.merge, &e)] = struct{}{}
+	}
+	for _, e := range elements {
+		if _, ok := ids[elementID(v.merge, &e)]; ok {
+			seen = append(seen, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return seen, others
+}
+
 // viewedElement is a record of a share, by their numbers, or an odd element, whose number
 // is counted from the last record.
 type viewedElement struct{ share, number uint32 }
@@ -111,6 +136,19 @@ type viewedElement struct{ share, number uint32 }
 // Sorted returns the elements by their packed keys: numbers and addresses come in their own
 // order.
 func (v *ElementView) Sorted() iter.Seq[nftset.Element] {
+	if v.merge == nil {
+		return v.stated()
+	}
+	stated := slices.Collect(v.stated())
+	merged, err := v.merge.Normalize(stated)
+	if err != nil {
+		return slices.Values(stated) // they overlap others with a timeout: the kernel refuses them
+	}
+	return slices.Values(merged)
+}
+
+// stated returns the elements as their fragments state them, ordered as by Sorted.
+func (v *ElementView) stated() iter.Seq[nftset.Element] {
 	return func(yield func(nftset.Element) bool) {
 		odd := make([][]string, len(v.shares))
 		var all []viewedElement

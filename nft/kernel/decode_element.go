@@ -209,21 +209,7 @@ func (d *elementDecoder) finish() []set.Element {
 		if i+1 < len(d.elements) && (next == "" || d.elements[i+1].Key < next) {
 			next = d.elements[i+1].Key // nft(8) omits an end at which the next interval begins
 		}
-		e.KeyEnd = keyBefore(next, len(e.Key))
+		e.KeyEnd = cmp.Or(set.Before(next), strings.Repeat("\xff", len(e.Key)))
 	}
 	return slices.Clip(d.elements)
-}
-
-// keyBefore returns the key of n bytes before next, or the greatest key if next is empty.
-func keyBefore(next string, n int) string {
-	if next == "" {
-		return strings.Repeat("\xff", n)
-	}
-	b := []byte(next)
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i]--; b[i] != 0xff {
-			break
-		}
-	}
-	return string(b)
 }

@@ -29,13 +29,13 @@ type elementEncoder struct {
 }
 
 func newElementEncoder(set *set.Set, add bool) elementEncoder {
-	interval := set.Flags&unix.NFT_SET_INTERVAL != 0
-	concat := set.Flags&setConcat != 0
-	return elementEncoder{set: set, add: add, ranges: interval && !concat, keyEnd: interval && concat}
+	ranges := set.Ranges()
+	return elementEncoder{set: set, add: add, ranges: ranges, keyEnd: set.Flags&unix.NFT_SET_INTERVAL != 0 && !ranges}
 }
 
-// append appends an element as one list entry, or as two if the set has ranges.
-func (ee *elementEncoder) append(b []byte, e *set.Element) ([]byte, error) {
+// append appends the i-th element as one list entry, or as two if the set has ranges.
+func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byte, error) {
+	e := &elements[i]
 	if err := ee.check(e); err != nil {
 		return b, err
 	}
@@ -49,10 +49,10 @@ func (ee *elementEncoder) append(b []byte, e *set.Element) ([]byte, error) {
 		return b, err
 	}
 	b = attr.Close(b, at)
-	if !ee.ranges || open || e.Key == "" {
+	if !ee.ranges || open || e.Key == "" || ee.set.EndsAtNext(elements, i) {
 		return b, nil
 	}
-	return ee.appendEnd(b, rangeEnd(e)), nil
+	return appendEnd(b, rangeEnd(e)), nil
 }
 
 // check checks an element, because the kernel would only answer EINVAL.
@@ -147,7 +147,7 @@ func appendState(b []byte, e *set.Element) ([]byte, error) {
 }
 
 // appendEnd appends the end of an interval: the first key after last.
-func (ee *elementEncoder) appendEnd(b []byte, last string) []byte {
+func appendEnd(b []byte, last string) []byte {
 	b, at := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
 	b, key := attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)
 	b = attr.AppendBytes(b, unix.NFTA_DATA_VALUE, last)

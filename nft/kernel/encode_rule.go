@@ -127,7 +127,7 @@ func (e *encoder) addAnonymous(table nft.TableID, set set.Anonymous, id uint32) 
 		return nil
 	}
 	i, err := e.changeElements(elementsOp{
-		table: table, set: set.Set, elements: set.Elements, add: true, setID: id,
+		table: table, set: set.Set, elements: set.Elements, add: true, first: true, setID: id,
 	})
 	if err != nil && i >= 0 {
 		return fmt.Errorf("element %d: %w", i, err)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +29,8 @@ type elementsOp struct {
 	add      bool
 	// renew states the time of each element, also if it is all of its timeout.
 	renew bool
+	// first is true if the set has no element before.
+	first bool
 	// setID is the batch's number of an anonymous set; 0 for named sets.
 	setID uint32
 }
@@ -42,11 +45,14 @@ func (e *encoder) changeElements(op elementsOp) (int, error) {
 	enc.renew = op.renew
 	for i := 0; i < len(op.elements); {
 		list := e.beginElements(op, i)
+		if i == 0 && op.first && op.set.NullEnd(op.elements) {
+			e.buf = appendEnd(e.buf, strings.Repeat("\xff", int(op.set.Key.Len)))
+		}
 		empty := len(e.buf)
 		for ; i < len(op.elements); i++ {
 			before := len(e.buf)
 			var err error
-			if e.buf, err = enc.append(e.buf, &op.elements[i]); err != nil {
+			if e.buf, err = enc.append(e.buf, op.elements, i); err != nil {
 				return i, err
 			}
 			if len(e.buf)-list > attr.MaxLen {

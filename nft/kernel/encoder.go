@@ -312,7 +312,7 @@ func (e *encoder) encode(op Op) (element int, err error) {
 				return element, err
 			}
 		}
-		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true, renew: op.Renew && e.renew})
+		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true, renew: op.Renew && e.renew, first: op.First})
 	case DeleteElements:
 		return e.deleteElements(op.Table, op.Set, op.Elements)
 	default:

@@ -98,6 +98,9 @@ type AddElements struct {
 	// Renew gives an element that exists its time again: what its State says is left, or all of its
 	// timeout. Before Linux 6.12 the element is deleted and added for that, and its counters begin again.
 	Renew bool
+	// First says that the set has no elements before. If it has ranges, the first of Elements
+	// has the smallest key; nft's end at the key 0 is added if that is not 0.
+	First bool
 }
 
 // DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except

@@ -157,7 +157,7 @@ func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Eleme
 			return e, false, fmt.Errorf("get end of an interval of set %s of table %s: %w", s.Name, table, err)
 		}
 		if found && len(d.ends) > 0 {
-			e.KeyEnd = keyBefore(d.ends[0], len(e.Key))
+			e.KeyEnd = set.Before(d.ends[0])
 		}
 		return e, true, nil
 	}

@@ -1,6 +1,7 @@
 package set
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -60,7 +61,10 @@ func (s *Set) DumpElements(table string, elems []Element) string {
 // its end.
 func KernelElements(a Anonymous) []string {
 	var out []string
-	plain := a.Set.Flags&FlagInterval != 0 && a.Set.Flags&FlagConcat == 0
+	plain := a.Set.Ranges()
+	if a.Set.NullEnd(a.Elements) {
+		out = append(out, dumpWords(strings.Repeat("\x00", int(a.Set.Key.Len)))+" : 1 [end]")
+	}
 	for i, e := range a.Elements {
 		key, data := dumpWords(e.Key), dumpElementData(a.Set, e)
 		if e.Key == "" {
@@ -74,17 +78,38 @@ func KernelElements(a Anonymous) []string {
 			out = append(out, key+" : "+data+"0 [end]"+DumpComment(e, false))
 			continue
 		}
-		if i == 0 && strings.Trim(e.Key, "\x00") != "" {
-			out = append(out, dumpWords(strings.Repeat("\x00", len(e.Key)))+" : 1 [end]")
-		}
 		next := []byte(e.KeyEnd)
-		ok, end := increment(next), string(next)
+		ok := increment(next)
 		out = append(out, key+" : "+data+"0 [end]"+DumpComment(e, !ok))
-		if ok && (i == len(a.Elements)-1 || a.Elements[i+1].Key != end) {
-			out = append(out, dumpWords(end)+" : 1 [end]")
+		if ok && !a.Set.EndsAtNext(a.Elements, i) {
+			out = append(out, dumpWords(string(next))+" : 1 [end]")
 		}
 	}
 	return out
+}
+
+// Ranges reports whether the kernel keeps an interval as two elements: its first key, and as its
+// end the first key after it.
+func (s *Set) Ranges() bool { return s.Flags&FlagInterval != 0 && s.Flags&FlagConcat == 0 }
+
+// NullEnd reports whether nft sends, before the first elements of a set, an end with the key 0: it
+// ends what is before the first interval. The elements are ordered by Compare.
+func (s *Set) NullEnd(elems []Element) bool {
+	return s.Ranges() && len(elems) > 0 && strings.Trim(elems[0].Key, "\x00") != ""
+}
+
+// Compare orders elements as nft sends those of a set with ranges: by key, the catch-all element last.
+func Compare(a, b Element) int {
+	if (a.Key == "") != (b.Key == "") {
+		return cmp.Compare(b.Key, a.Key)
+	}
+	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.KeyEnd, b.KeyEnd))
+}
+
+// EndsAtNext reports whether nft sends no end of the i-th element: in an anonymous set, the
+// element after it begins there.
+func (s *Set) EndsAtNext(elems []Element, i int) bool {
+	return s.Flags&FlagAnonymous != 0 && i+1 < len(elems) && touches(elems[i].KeyEnd, elems[i+1].Key)
 }
 
 // DumpComment returns the userdata of an element in the notation of `nft --debug=netlink`,

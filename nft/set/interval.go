@@ -196,14 +196,14 @@ func hasInterval(parts []Part, text string) bool {
 
 // Normalize returns the elements ordered by key. It reports intervals that overlap, and one
 // key with different data, timeouts, comments or statements; of equal elements it keeps one.
-// In sets with auto-merge, intervals that overlap or touch become one if their data agree;
-// it has the comment and the timeout of the first of them, as in nft. The catch-all
-// element comes last. It does not modify elems.
+// In sets with auto-merge, intervals without a timeout that overlap or touch become one; it has
+// the comment and the statements of the first of them, as in nft, and of several with one key those of
+// the one that ends last. The catch-all element comes last. It does not modify elems.
 func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	out := slices.Clone(elems)
 	slices.SortStableFunc(out, func(a, b Element) int {
 		if s.AutoMerge {
-			return cmp.Compare(a.Key, b.Key)
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(b.KeyEnd, a.KeyEnd))
 		}
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.KeyEnd, b.KeyEnd))
 	})
@@ -237,9 +237,9 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 			if err := s.repeated(*last, e); err != nil {
 				return nil, err
 			}
-		case s.Flags&FlagInterval == 0 || concat || last.KeyEnd < e.Key && !(s.AutoMerge && touches(last.KeyEnd, e.Key)):
+		case s.Flags&FlagInterval == 0 || concat || last.KeyEnd < e.Key && !touches(last.KeyEnd, e.Key):
 			out[n], n = e, n+1
-		case s.AutoMerge && last.Data == e.Data:
+		case s.Merged(last) && s.Merged(&e):
 			last.KeyEnd = max(last.KeyEnd, e.KeyEnd)
 		case last.KeyEnd < e.Key:
 			out[n], n = e, n+1
@@ -261,13 +261,12 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	return out, nil
 }
 
-// repeated returns an error unless two elements with the same key are equal. In sets with
-// auto-merge only their data must be.
+// repeated returns an error unless two elements with the same key are equal, or auto-merge joins them.
 func (s *Set) repeated(a, b Element) error {
 	switch {
 	case a.Data != b.Data:
 		return s.Conflict(a, b, "has two values")
-	case !s.AutoMerge && (a.Timeout != b.Timeout || a.Comment != b.Comment || a.State != b.State):
+	case !(s.Merged(&a) && s.Merged(&b)) && (a.Timeout != b.Timeout || a.Comment != b.Comment || a.State != b.State):
 		return s.elementError("add", s.FormatKey(b), errors.New("the key is given twice, with different timeouts, comments or statements: remove one of them"))
 	default:
 		return nil
@@ -299,13 +298,46 @@ func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
 		return s.elementError("add", s.FormatKey(a), fmt.Errorf("the key %s: %s and %s", what, s.FormatData(a), s.FormatData(b)))
 	}
-	return s.elementError("add", s.FormatKey(b), fmt.Errorf("it %s %s: remove one of them, or declare the set with auto-merge", what, s.FormatKey(a)))
+	advice := ""
+	switch {
+	case s.Merges():
+		advice = ": auto-merge does not join elements with a timeout"
+	case !s.Map && s.Ranges():
+		advice = ", or declare the set with auto-merge"
+	}
+	return s.elementError("add", s.FormatKey(b), fmt.Errorf("it %s %s: remove one of them%s", what, s.FormatKey(a), advice))
+}
+
+// Next returns the key after a key of a set with intervals, or "" if it is the greatest.
+func Next(key string) string {
+	next := []byte(key)
+	if !increment(next) {
+		return ""
+	}
+	return string(next)
+}
+
+// Before returns the key before a key of a set with intervals, or "" if it is the least.
+func Before(key string) string {
+	b := []byte(key)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]--; b[i] != 0xff {
+			return string(b)
+		}
+	}
+	return ""
 }
 
 // touches reports whether b is the value after a.
-func touches(a, b string) bool {
-	next := []byte(a)
-	return increment(next) && string(next) == b
+func touches(a, b string) bool { return b != "" && Next(a) == b }
+
+// Merges reports whether auto-merge joins elements of the set: it has ranges, and is no map.
+func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
+
+// Merged reports whether auto-merge joins an element with others. One with a timeout stays as it is,
+// because a range has one timeout: nft gives it that of its first element.
+func (s *Set) Merged(e *Element) bool {
+	return s.Merges() && e.Key != "" && e.Timeout == 0 && s.Timeout == 0
 }
 
 // increment adds 1 to a big-endian number. It returns false if the number was the

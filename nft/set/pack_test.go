@@ -144,7 +144,7 @@ func TestNormalize(t *testing.T) {
 		{nft.Set{Type: "ipv4_addr", Flags: interval}, []string{"10.0.0.5", "10.0.0.0/8"}, "overlaps"},
 		{nft.Set{Type: "ipv4_addr", Flags: interval, AutoMerge: true}, []string{"10.0.0.0/8", "11.0.0.0/8", "10.1.0.0/16", "1.1.1.1"}, "1.1.1.1, 10.0.0.0/7"},
 		{nft.Set{Type: "inet_service", Flags: interval, AutoMerge: true}, []string{"5-9", "1-4", "20", "7-12"}, "1-12, 20"},
-		{nft.Set{Type: "mark : mark", Flags: interval, AutoMerge: true}, []string{"1-4 : 1", "5-9 : 2", "10-11 : 2"}, "0x00000001-0x00000004 : 0x00000001, 0x00000005-0x0000000b : 0x00000002"},
+		{nft.Set{Type: "mark : mark", Flags: interval, AutoMerge: true}, []string{"1-4 : 1", "5-9 : 2", "10-11 : 2"}, "0x00000001-0x00000004 : 0x00000001, 0x00000005-0x00000009 : 0x00000002, 0x0000000a/31 : 0x00000002"},
 		{nft.Set{Type: "mark : mark", Flags: interval, AutoMerge: true}, []string{"1-4 : 1", "3-9 : 2"}, "overlaps"},
 		{nft.Set{Type: "ipv4_addr . inet_service", Flags: interval}, []string{"10.0.0.0/8 . 80", "10.0.0.0/8 . 81", "10.0.0.0/8 . 80"}, "10.0.0.0/8 . 80, 10.0.0.0/8 . 81"},
 		{nft.Set{Type: "ipv4_addr . inet_service", Flags: interval}, []string{"10.0.0.0/8 . 80", "10.5.0.0/16 . 1-100"}, "overlaps"},
