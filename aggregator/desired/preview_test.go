@@ -160,6 +160,10 @@ func (w *world) checkMerged(st *TableStatus) {
 func (w *world) checkElementOwner(st *TableStatus, d *nftset.Set, e nftset.Element) {
 	w.t.Helper()
 	owners, ok := w.s.OwnersOfElement(st.Table, d.Name, e)
+	if ok && e.Expires() == 0 {
+		// It has the time that is left.
+		owners[0].Element.State = nftset.NewState(0, owners[0].Element.Stateful())
+	}
 	if !ok || owners[0].Element != e {
 		w.t.Fatalf("first owner of %s in %s is %+v", elementText(&e), d.Name, owners)
 	}
