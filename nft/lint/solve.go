@@ -38,7 +38,7 @@ func newSolver(t *eval.Table) *solver {
 }
 
 // rule adds the conditions of a rule that leads to a chain, if that is not empty. It reads an expression that it
-// does not know as one that can change everything: what rules compare after it is no condition.
+// does not know as one that can change everything: after it, what rules compare is not a condition of the packet.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
