@@ -86,15 +86,15 @@ func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 // dropsAll returns the step that drops a packet of a need if no other rule lets such packets through, wherever
 // they come from; else nil.
 func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bool) (p eval.Packet, last *eval.Step) {
-	needed := func(way []step) (eval.Packet, bool) {
+	needed := func(way []step) (p eval.Packet, possible, open bool) {
 		s := newSolver(b.Table)
 		s.need(family, n.Port, answer)
 		for _, at := range way {
 			s.rule(at.rule, at.to)
 		}
-		return s.packet(family, b.Base.Hook), !s.contradicted
+		return s.packet(family, b.Base.Hook), !s.contradicted && !s.excluded, s.open
 	}
-	p, _ = needed(nil)
+	p, _, _ = needed(nil)
 	last, out, ok := l.ending(b, p)
 	if !ok || out.Verdict != eval.Drop {
 		return p, nil
@@ -105,13 +105,13 @@ func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bo
 		if ok && v.Code != datatype.VerdictAccept {
 			return true
 		}
-		p, possible := needed(way)
+		p, possible, open := needed(way)
 		if !possible || p.In.Name == "lo" {
 			return true
 		}
-		// What cannot be decided may pass.
+		// What cannot be decided may pass, and what an empty set may have later.
 		_, out, ok = l.ending(b, p)
-		passes = !ok || out.Verdict == eval.Accept
+		passes = open || !ok || out.Verdict == eval.Accept
 		trials--
 		return !passes && trials > 0
 	})

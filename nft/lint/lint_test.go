@@ -135,6 +135,8 @@ func TestRules(t *testing.T) {
 		"another kind ignored": {`chain c { counter drop; tcp dport 80 accept comment "weft:ignore=never-read"; }`, []string{"never-matches"}},
 		"ignored set":          {`set s { type ipv4_addr; comment "weft:ignore"; elements = { 10.0.0.1 }; }`, nil},
 		"SSH from one network": {`chain c { type filter hook input priority 0; policy drop; ct state established accept; ip saddr 10.0.0.0/8 tcp dport { 22, 10250 } accept; }`, nil},
+		"SSH from a set":       {`set s { type ipv4_addr; }; chain c { type filter hook input priority 0; policy drop; ct state established accept; tcp dport { 22, 10250 } ip saddr @s accept; }`, nil},
+		"another from a set":   {`set s { type ipv4_addr; }; chain c { type filter hook input priority 0; policy drop; ct state established accept; tcp dport 10250 accept; tcp dport { 80, 443 } ip saddr @s accept; }`, []string{"cut-off"}},
 		"SSH undecided":        {`chain c { type filter hook input priority 0; policy drop; ct state established accept; numgen random mod 2 0 tcp dport 22 accept; tcp dport 10250 accept; }`, nil},
 		"no answers":           {`chain c { type filter hook input priority 0; policy drop; tcp dport { 22, 10250 } accept; }`, []string{"cut-off"}},
 		"no output":            {`chain c { type filter hook output priority 0; policy drop; ct state established accept; }`, []string{"cut-off"}},

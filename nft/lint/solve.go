@@ -31,6 +31,9 @@ type solver struct {
 	ranges []func() (contradicted bool)
 	// contradicted is true if no packet meets the conditions of a rule.
 	contradicted bool
+	// excluded is true if no element of an anonymous set meets them, and open if an element that is added to an empty
+	// set can.
+	excluded, open bool
 }
 
 func newSolver(t *eval.Table) *solver {
@@ -38,7 +41,7 @@ func newSolver(t *eval.Table) *solver {
 }
 
 // rule adds the conditions of a rule that leads to a chain, if that is not empty. It reads an expression that it
-// does not know as one that can change everything: what rules compare after it is no condition.
+// does not know as one that can change everything: after it, what rules compare is not a condition of the packet.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
@@ -260,7 +263,9 @@ func (s *solver) within(x operand, from, to []byte) {
 
 // lookup chooses an element of a set, of a verdict map one that leads to a chain.
 func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
-	for _, element := range elementsOf(in) {
+	elements, anonymous := elementsOf(in), in.Decl.Flags&unix.NFT_SET_ANONYMOUS != 0
+	s.open = s.open || len(elements) == 0 && !anonymous
+	for _, element := range elements {
 		if in.Decl.Verdict && to != "" {
 			v, err := set.ParseVerdictData(element.Data)
 			if err != nil || v.Chain != to {
@@ -268,9 +273,10 @@ func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 			}
 		}
 		if element.Key == "" || s.choose(e.SourceRegister, in.Decl, element.Key) {
-			break
+			return
 		}
 	}
+	s.excluded = s.excluded || anonymous && in.Decl.Flags&unix.NFT_SET_INTERVAL == 0 && len(elements) < maxElements
 }
 
 // choose makes the registers of a lookup a key, if it can.

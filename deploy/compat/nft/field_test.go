@@ -30,11 +30,13 @@ func TestField(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	files := fieldFiles(t)
 	d, theirs := start(t, "aggregator"), nfttest.New(t)
+	var links strings.Builder
 	for i, name := range interfacesOf(t, files) {
-		for _, ns := range []*nfttest.NS{d.ns, theirs} {
-			// A file may name what cannot be an interface.
-			_, _ = ns.Output("", "ip", "link", "add", name, "index", fmt.Sprint(100+i), "type", "dummy")
-		}
+		fmt.Fprintf(&links, "link add name %s index %d type veth peer name peer%d\n", name, 1000+i, i)
+	}
+	for _, ns := range []*nfttest.NS{d.ns, theirs} {
+		// Not everything that looks like a name is one.
+		_, _ = ns.Output(links.String(), "ip", "-force", "-batch", "-")
 	}
 	count, reasons, findings := map[string]int{}, map[string][]string{}, map[string][]string{}
 	for _, file := range files {
@@ -140,7 +142,7 @@ func (d *daemon) judge(t *testing.T, theirs *nfttest.NS, file string) (class, wh
 }
 
 // reason matches the first error of nft or of weft.
-var reason = regexp.MustCompile(`(?m)(?::\d+:\d+(?:-\d+)?|rejected|: weft): (.+)$|rejected:\s+(.+)$`)
+var reason = regexp.MustCompile(`(?m):\d+:\d+(?:-\d+)?: (.+)$|rejected:\s+(.+)$`)
 
 // firstReason returns the first error of a command, without its place.
 func firstReason(err error) string {
