@@ -40,7 +40,7 @@ type variable struct {
 	text string
 	// set is true for a value in braces.
 	set bool
-	// wrong is true if the definition has an error. Its uses are no errors of their own.
+	// wrong is true if the definition has an error. Its uses are not reported.
 	wrong bool
 	// operation is true for a value such as 0x1 | 0x2, which needs parentheses next to
 	// another operator.

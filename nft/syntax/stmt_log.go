@@ -31,6 +31,9 @@ func (p *parser) log() Stmt {
 			if p.Tok.Kind == scan.Addr || p.Tok.Kind == scan.Word {
 				p.Tok.Kind = scan.String // such words need no quotes here
 			}
+			if p.Tok.IsWord("prefix", "level", "group", "snaplen", "queue-threshold") {
+				p.Unexpected("a log prefix in double quotes")
+			}
 			l.Prefix = new(p.text("a log prefix in double quotes"))
 		case p.AcceptIdent("level"):
 			if p.Tok.Kind == scan.String {

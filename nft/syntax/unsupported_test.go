@@ -19,6 +19,7 @@ func TestUnsupported(t *testing.T) {
 		"iifname . meta ibrhwaddr { lo . 0:0:0:0:0:0 }": "1:11: nft 1.1.6 has meta ibrhwaddr; weft does not",
 		"meta mark set ct mark | meta mark":             "1:25: nft 1.1.2 has a selector after |, on Linux 6.13; weft has only constants there",
 		"fib daddr check vmap { missing : drop }":       "1:11: nft 1.1.4 has fib check as a value; weft has only \"check exists\" and \"check missing\"",
+		"log prefix group 5":                            `1:12: unexpected "group": want a log prefix in double quotes`,
 		"jump { accept }":                               "1:6: a chain in braces is possible only in the rules of a file: declare a chain, and write its name here",
 	} {
 		if _, err := ParseRule(nft.FamilyInet, text); err == nil || err.Error() != want {
