@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/intervals"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -15,7 +16,7 @@ import (
 type automerge struct {
 	decl *nftset.Set
 	// stated are the elements of all shares that are merged, merged is their union.
-	stated, merged ranges
+	stated, merged *intervals.Index
 	// options are the options of ranges in merged, by ID. Most have none.
 	options map[string]options
 }
@@ -25,13 +26,13 @@ func newMerge(d *nftset.Set) *automerge {
 	if !d.Merges() {
 		return nil
 	}
-	r := ranges{size: 2 * int(d.Key.Len)}
-	return &automerge{decl: d, stated: r, merged: r, options: map[string]options{}}
+	n := int(d.Key.Len)
+	return &automerge{decl: d, stated: intervals.New(n), merged: intervals.New(n), options: map[string]options{}}
 }
 
 // get returns a merged range.
 func (m *automerge) get(id string) (nftset.Element, bool) {
-	if len(id) != m.merged.size || !m.merged.has(id) {
+	if len(id) != m.merged.IDLen() || !m.merged.Has(id) {
 		return nftset.Element{}, false
 	}
 	return m.element(id), true
@@ -39,12 +40,12 @@ func (m *automerge) get(id string) (nftset.Element, bool) {
 
 func (m *automerge) element(id string) nftset.Element {
 	x := m.options[id]
-	return nftset.Element{Key: id[:m.merged.size/2], KeyEnd: m.merged.end(id), Comment: x.comment, State: x.state}
+	return nftset.Element{Key: id[:len(id)/2], KeyEnd: id[len(id)/2:], Comment: x.comment, State: x.state}
 }
 
 // apart reports whether an element that decides on its ID is in the kernel as it is stated.
 func (m *automerge) apart(id string, e *nftset.Element) bool {
-	return !m.decl.Merged(e) && !m.stated.has(id) && !m.merged.has(id)
+	return !m.decl.Merged(e) && !m.stated.Has(id) && !m.merged.Has(id)
 }
 
 // states reports whether a share of the set states an element that is merged.
@@ -56,30 +57,30 @@ func (m *automerge) states(o *set, id string) bool {
 }
 
 // update brings the union to what the shares of the set state of an ID. It returns the ranges that the
-// union had before around it, and the IDs of those that it has now.
-func (m *automerge) update(o *set, id string) (before []nftset.Element, now union) {
-	if len(id) != m.stated.size {
+// union had before around it, and the IDs of its ranges now.
+func (m *automerge) update(o *set, id string) (before []nftset.Element, now intervals.Union) {
+	if len(id) != m.stated.IDLen() {
 		return nil, nil
 	}
-	switch is, was := m.states(o, id), m.stated.has(id); {
+	switch is, was := m.states(o, id), m.stated.Has(id); {
 	case !is && !was:
 		return nil, nil
 	case !is:
-		m.stated.remove(id)
+		m.stated.Remove(id)
 	case !was:
-		m.stated.insert(id)
+		m.stated.Insert(id)
 	}
 	before, now = m.around(id[:len(id)/2], id[len(id)/2:])
 	for i := range before {
 		id := before[i].Key + before[i].KeyEnd
 		delete(m.options, id)
 		if _, stays := slices.BinarySearch(now, id); !stays {
-			m.merged.remove(id)
+			m.merged.Remove(id)
 		}
 	}
 	for _, id := range now {
-		if !m.merged.has(id) {
-			m.merged.insert(id)
+		if !m.merged.Has(id) {
+			m.merged.Insert(id)
 		}
 		if x := m.first(o, id); x != (options{}) {
 			m.options[id] = x
@@ -90,39 +91,39 @@ func (m *automerge) update(o *set, id string) (before []nftset.Element, now unio
 
 // around returns the ranges that overlap or touch those from first to last, and what becomes of them:
 // outside, nothing has changed.
-func (m *automerge) around(first, last string) (before []nftset.Element, now union) {
-	var right union
+func (m *automerge) around(first, last string) (before []nftset.Element, now intervals.Union) {
+	var right intervals.Union
 	begin, next := nftset.Before(first), nftset.Next(last)
-	from := m.merged.before(first)
-	if from == "" || m.merged.end(from) < begin {
+	from := m.merged.Before(first)
+	if from == "" || from[len(from)/2:] < begin {
 		from = first
 	}
-	for id := range m.merged.from(from) {
-		low, high := id[:len(first)], m.merged.end(id)
+	for id := range m.merged.From(from) {
+		low, high := id[:len(first)], id[len(id)/2:]
 		if low > last && low != next {
 			break
 		}
 		before = append(before, m.element(id))
 		if low < first {
-			now.add(low, min(high, begin))
+			now.Add(low, min(high, begin))
 		}
 		if high > last {
-			right.add(max(low, next), high)
+			right.Add(max(low, next), high)
 		}
 	}
-	end := m.stated.covered(above(first))
+	end := m.stated.Covered(above(first))
 	if end >= first {
-		now.add(first, min(end, last))
+		now.Add(first, min(end, last))
 	}
-	for id := range m.stated.from(above(first)) {
+	for id := range m.stated.From(above(first)) {
 		if end >= last || id[:len(first)] > last {
 			break
 		}
-		end = max(end, m.stated.end(id))
-		now.add(id[:len(first)], min(end, last))
+		end = max(end, id[len(id)/2:])
+		now.Add(id[:len(first)], min(end, last))
 	}
 	for _, id := range right {
-		now.add(id[:len(first)], m.merged.end(id))
+		now.Add(id[:len(first)], id[len(id)/2:])
 	}
 	return before, now
 }
@@ -133,7 +134,7 @@ func above(first string) string { return first + strings.Repeat("\xff", len(firs
 // first returns the options of the element with which a range begins: as in nft, the others have none.
 // Of several, the one that ends last counts.
 func (m *automerge) first(o *set, id string) options {
-	low := m.stated.before(above(id[:len(id)/2]))
+	low := m.stated.Before(above(id[:len(id)/2]))
 	for _, sh := range o.shares {
 		if e, ok := sh.elements.get(low); ok && m.decl.Merged(&e) && low[:len(low)/2] == id[:len(id)/2] {
 			return optionsOf(&e)
@@ -184,19 +185,19 @@ func (o *set) fill() {
 	var ids []string
 	for _, sh := range o.shares {
 		for id, e := range sh.elements.all() {
-			if len(id) == m.stated.size && m.decl.Merged(&e) {
+			if len(id) == m.stated.IDLen() && m.decl.Merged(&e) {
 				ids = append(ids, id)
 			}
 		}
 	}
 	slices.Sort(ids)
-	var all union
+	var all intervals.Union
 	for _, id := range slices.Compact(ids) {
-		m.stated.insert(id)
-		all.add(id[:len(id)/2], m.stated.end(id))
+		m.stated.Insert(id)
+		all.Add(id[:len(id)/2], id[len(id)/2:])
 	}
 	for _, id := range all {
-		m.merged.insert(id)
+		m.merged.Insert(id)
 		if x := m.first(o, id); x != (options{}) {
 			m.options[id] = x
 		}
@@ -208,7 +209,7 @@ func (o *set) inForce() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		m := o.merge
 		if m != nil {
-			for id := range m.merged.from("") {
+			for id := range m.merged.From("") {
 				if !yield(id, m.element(id)) {
 					return
 				}

@@ -17,9 +17,10 @@
 // fragments come in order of (priority, publisher, name). In a chain their rules
 // follow each other, with the rules of each fragment kept together. In a map the
 // first fragment that has a key decides on its value, and the values of the others
-// are shadowed until it is gone. Declarations must agree, and references must
-// resolve within the table. An update that would break that is rejected, and the
-// violation names the other fragment.
+// are shadowed until it is gone. A set with auto-merge is the union of the intervals of
+// all shares (automerge.go); a change costs what lies around it. Declarations must agree,
+// and references must resolve within the table. An update that would break that is
+// rejected, and the violation names the other fragment.
 //
 // # Staging
 //

@@ -1,9 +1,12 @@
 package desired
 
 import (
+	"cmp"
 	"encoding/binary"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -238,4 +241,60 @@ func (el *elements) bytes() int {
 // elementBytes returns the size of an element for Usage.
 func elementBytes(id string, e *nftset.Element) int {
 	return len(id) + len(e.Data) + len(e.Comment) + len(e.State)
+}
+
+// extras has the options of elements, by the numbers of their records. Most have none.
+// The zero value is ready for use.
+type extras struct {
+	// pages have the options of recordsPerChunk records each; n counts the options.
+	pages []map[int]options
+	n     int
+	// shared says which pages a view has: they are copied before they change.
+	shared []bool
+}
+
+// get returns the options of a record.
+func (x *extras) get(i int) options {
+	if page := i / recordsPerChunk; page < len(x.pages) {
+		return x.pages[page][i]
+	}
+	return options{}
+}
+
+// set changes the options of a record.
+func (x *extras) set(i int, o options) {
+	before := x.get(i)
+	if before == o {
+		return
+	}
+	page := i / recordsPerChunk
+	if missing := page + 1 - len(x.pages); missing > 0 {
+		x.pages = append(x.pages, make([]map[int]options, missing)...)
+	}
+	if page < len(x.shared) && x.shared[page] {
+		x.pages[page], x.shared[page] = maps.Clone(x.pages[page]), false
+	}
+	x.n += count(o != options{}) - count(before != options{})
+	if o == (options{}) {
+		delete(x.pages[page], i)
+	} else {
+		if x.pages[page] == nil {
+			x.pages[page] = map[int]options{}
+		}
+		x.pages[page][i] = o
+	}
+	if x.n == 0 {
+		x.pages, x.shared = nil, nil
+	}
+}
+
+// share returns the options as they are now, for views.
+func (x *extras) share() extras {
+	x.shared = slices.Repeat([]bool{true}, len(x.pages))
+	return extras{pages: slices.Clone(x.pages), n: x.n}
+}
+
+// compareIDs orders IDs as nft sends the elements, the catch-all element last.
+func compareIDs(a, b string) int {
+	return cmp.Or(count(a == "")-count(b == ""), strings.Compare(a, b))
 }

@@ -91,8 +91,8 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) (
 	key := elementID(o.decl(), &e)
 	for _, sh := range o.shares {
 		mine, ok := sh.elements.get(key)
-		if !ok && o.merge != nil && len(key) == o.merge.stated.size {
-			for part := range o.merge.stated.overlapping(key[:len(key)/2], key[len(key)/2:]) {
+		if !ok && o.merge != nil && len(key) == o.merge.stated.IDLen() {
+			for part := range o.merge.stated.Overlapping(key[:len(key)/2], key[len(key)/2:]) {
 				if mine, ok = sh.elements.get(part); ok {
 					break
 				}

@@ -133,7 +133,7 @@ func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	p.needed = p.needed || tc.ahead && d.Verdict && slices.ContainsFunc(add, tc.leadsToNew(d))
 	size := o.size()
 	if o.merge != nil {
-		size = o.merge.merged.len()
+		size = o.merge.merged.Len()
 	}
 	for _, g := range del {
 		p.counts.ElementsDeleted += len(g.elements)

@@ -331,7 +331,7 @@ func Before(key string) string {
 // touches reports whether b is the value after a.
 func touches(a, b string) bool { return b != "" && Next(a) == b }
 
-// Merges reports whether auto-merge joins elements of the set: it has ranges, and is no map.
+// Merges reports whether auto-merge joins elements of the set: it has ranges, and is not a map.
 func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
 
 // Merged reports whether auto-merge joins an element with others. One with a timeout stays as it is,

@@ -1,0 +1,166 @@
+package intervals
+
+import (
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Index has intervals by their IDs, in order. The IDs are packed into chunks, so a change
+// copies one chunk at most.
+type Index struct {
+	// size is the length of an ID.
+	size   int
+	chunks []chunk
+}
+
+// chunk has up to perChunk IDs in order. last is the greatest of their last keys.
+type chunk struct {
+	ids  string
+	last string
+}
+
+const perChunk = 128
+
+// New returns an empty index of intervals of keys of n bytes.
+func New(n int) *Index { return &Index{size: 2 * n} }
+
+// IDLen returns the length of an ID in bytes.
+func (r *Index) IDLen() int { return r.size }
+
+// at returns an ID of a chunk.
+func (r *Index) at(c, i int) string { return r.chunks[c].ids[i*r.size : (i+1)*r.size] }
+
+// end returns the last key of an ID.
+func (r *Index) end(id string) string { return id[r.size/2:] }
+
+// search returns the place of the first ID that is not less than key, which may be a first key alone.
+func (r *Index) search(key string) (c, i int) {
+	c = max(sort.Search(len(r.chunks), func(c int) bool { return r.at(c, 0) >= key })-1, 0)
+	if c == len(r.chunks) {
+		return c, 0
+	}
+	n := len(r.chunks[c].ids) / r.size
+	if i = sort.Search(n, func(i int) bool { return r.at(c, i) >= key }); i == n {
+		return c + 1, 0
+	}
+	return c, i
+}
+
+// Len returns the number of IDs.
+func (r *Index) Len() (n int) {
+	for _, ch := range r.chunks {
+		n += len(ch.ids) / r.size
+	}
+	return n
+}
+
+// Has reports whether an ID is there.
+func (r *Index) Has(id string) bool {
+	c, i := r.search(id)
+	return c < len(r.chunks) && r.at(c, i) == id
+}
+
+// From returns the IDs that are not less than key, in order.
+func (r *Index) From(key string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		c, i := r.search(key)
+		for ; c < len(r.chunks); c, i = c+1, 0 {
+			for ; i*r.size < len(r.chunks[c].ids); i++ {
+				if !yield(r.at(c, i)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Before returns the last ID that is less than key, or "".
+func (r *Index) Before(key string) string {
+	c, i := r.search(key)
+	if i == 0 {
+		if c == 0 {
+			return ""
+		}
+		c, i = c-1, len(r.chunks[c-1].ids)/r.size
+	}
+	return r.at(c, i-1)
+}
+
+// Covered returns the greatest last key of the IDs that are less than key, or "".
+func (r *Index) Covered(key string) (last string) {
+	c, i := r.search(key)
+	for _, ch := range r.chunks[:c] {
+		last = max(last, ch.last)
+	}
+	for i--; i >= 0; i-- {
+		last = max(last, r.end(r.at(c, i)))
+	}
+	return last
+}
+
+// Overlapping returns the IDs of the intervals that have a key from first to last.
+func (r *Index) Overlapping(first, last string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for c, ch := range r.chunks {
+			if ch.last < first {
+				continue
+			}
+			for i := 0; i*r.size < len(ch.ids); i++ {
+				id := r.at(c, i)
+				if id[:r.size/2] > last || r.end(id) >= first && !yield(id) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Insert adds an ID that is not there.
+func (r *Index) Insert(id string) {
+	c, i := r.search(id)
+	if i == 0 && c > 0 {
+		c, i = c-1, len(r.chunks[c-1].ids)/r.size
+	}
+	if len(r.chunks) == 0 {
+		r.chunks = append(r.chunks, chunk{})
+	}
+	ch := &r.chunks[c]
+	ch.ids = ch.ids[:i*r.size] + id + ch.ids[i*r.size:]
+	ch.last = max(ch.last, strings.Clone(r.end(id)))
+	if len(ch.ids) <= perChunk*r.size {
+		return
+	}
+	half := perChunk / 2 * r.size
+	if c == len(r.chunks)-1 && i == perChunk {
+		half = perChunk * r.size // IDs that come in order fill their chunks
+	}
+	tail := chunk{ids: strings.Clone(ch.ids[half:])}
+	ch.ids = strings.Clone(ch.ids[:half])
+	r.chunks = slices.Insert(r.chunks, c+1, tail)
+	r.measure(c)
+	r.measure(c + 1)
+}
+
+// Remove removes an ID that is there.
+func (r *Index) Remove(id string) {
+	c, i := r.search(id)
+	ch := &r.chunks[c]
+	ch.ids = ch.ids[:i*r.size] + ch.ids[(i+1)*r.size:]
+	switch {
+	case ch.ids == "":
+		r.chunks = slices.Delete(r.chunks, c, c+1)
+	case ch.last == r.end(id):
+		r.measure(c)
+	}
+}
+
+// measure finds the greatest last key of a ch.
+func (r *Index) measure(c int) {
+	ch, last := &r.chunks[c], ""
+	for i := 0; i*r.size < len(ch.ids); i++ {
+		last = max(last, r.end(r.at(c, i)))
+	}
+	ch.last = last
+}

@@ -1,0 +1,19 @@
+package intervals
+
+import "github.com/weft-proxy/weft/nft/set"
+
+// Union has the IDs of intervals that neither overlap nor touch, in order.
+type Union []string
+
+// Add adds the interval from first to last. First keys come in order.
+func (u *Union) Add(first, last string) {
+	if n := len(*u); n > 0 {
+		before := (*u)[n-1]
+		begin, end := before[:len(first)], before[len(first):]
+		if end >= first || set.Next(end) == first {
+			(*u)[n-1] = begin + max(end, last)
+			return
+		}
+	}
+	*u = append(*u, first+last)
+}
