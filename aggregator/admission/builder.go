@@ -276,6 +276,7 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 			put.Elements = b.join(s.chunks)
 			if put.Decl.Ranges() {
 				slices.SortStableFunc(put.Elements, set.Compare)
+				put.Elements = slices.Compact(put.Elements)
 			}
 			u.PutSets = append(u.PutSets, put)
 		}

@@ -163,6 +163,14 @@ func TestAutoMergeSplits(t *testing.T) {
 	}
 	h.Accept()
 	is("repair", "5-5d", "110-119")
+	// An earlier version did not merge.
+	h.k.tables[ipWeft].sets["s"].elements[between(120, 120).Key+between(120, 120).KeyEnd] = between(120, 120)
+	h.Adopt(h.k.dump(), h.Record())
+	if err := h.k.commit(h.Plan().Ops); err != nil {
+		t.Fatal(err)
+	}
+	h.Accept()
+	is("merged after the restart", "5-5d", "110-120")
 }
 
 // TestAutoMergeCostsTheChange changes one of 60,000 elements.
