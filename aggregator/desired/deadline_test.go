@@ -109,7 +109,6 @@ type timeModel struct {
 
 type modelBan struct {
 	timeout, at time.Duration
-	data        string
 }
 
 // inForce returns the kernel's elements as text, with the time that is left.

@@ -242,7 +242,7 @@ func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error)
 func (h *host) sourceTo(dst netip.Addr) (netip.Addr, error) {
 	r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, 0)
 	if errors.Is(err, unix.ENETUNREACH) {
-		return netip.Addr{}, fmt.Errorf("processes of this node get %q for %s: the node has no route to it; add one, or a default route", err, dst)
+		return netip.Addr{}, fmt.Errorf("processes of this node get \"%w\" for %s: the node has no route to it; add one, or a default route", err, dst)
 	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("the route of this node to %s: %w", dst, err)
