@@ -418,4 +418,7 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 		}}}
 	}
 	w.flows.After(plan.Stale, event)
+	if plan.Rerouted {
+		w.flows.Ask()
+	}
 }

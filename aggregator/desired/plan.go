@@ -28,6 +28,9 @@ type Plan struct {
 	// Stale are the UDP flows to flush after the commit, ordered by address
 	// and port.
 	Stale []conntrack.Change
+	// Rerouted is true if packets may reach destinations with watched flows that they did not reach
+	// before: compare all flows with Live after the commit.
+	Rerouted bool
 	// Deserted are those of Stale whose destination has no backend any more, in
 	// the same order. After the commit the State does not know them.
 	Deserted []conntrack.Change
@@ -77,7 +80,7 @@ type tableChange struct {
 	// of them so.
 	forced   map[objectID]bool
 	forcedBy int
-	// rewritten is true if rules change that packets may have met before, or meet first.
+	// rewritten is true if rules come that look up maps by port.
 	rewritten bool
 }
 
@@ -151,6 +154,7 @@ type planner struct {
 
 	counts   Counts
 	stale    []conntrack.Change
+	rerouted bool
 	deserted []conntrack.Change
 	purges   []Purge
 	decision decision
@@ -195,7 +199,7 @@ func (p *planner) add(ph phase, origin int, op kernel.Op) {
 
 // finish joins the phases. The decision is for the next Accept.
 func (p *planner) finish() *Plan {
-	plan := &Plan{Counts: p.counts, Stale: p.stale, Deserted: p.deserted, Purges: p.purges}
+	plan := &Plan{Counts: p.counts, Stale: p.stale, Rerouted: p.rerouted, Deserted: p.deserted, Purges: p.purges}
 	n := 0
 	for _, ops := range p.ops {
 		n += len(ops)
@@ -398,8 +402,6 @@ func (p *planner) rules(tc *tableChange, o *chain, cc *partChange) {
 			p.add(deleteRules, tc.ruleOrigin(o, r), kernel.DeleteRule{Table: t, Chain: o.id.Name, Handle: r.handle})
 		}
 	}
-	led := cc.before != nil || o.exists() && o.decl().Base != nil
-	tc.rewritten = tc.rewritten || led && (slices.Contains(kept, false) || slices.Contains(match, -1))
 	var prev *kernel.Handle
 	for i, r := range after {
 		if b := match[i]; b >= 0 {
@@ -413,6 +415,7 @@ func (p *planner) rules(tc *tableChange, o *chain, cc *partChange) {
 		}
 		h := &kernel.Handle{}
 		p.counts.RulesAdded++
+		tc.rewritten = tc.rewritten || tc.before && o.table.looksUpPorts(r)
 		p.add(addRules, tc.ruleOrigin(o, r), kernel.AddRule{Table: t, Chain: o.id.Name, Rule: r.rule, Owner: r.owner, After: prev, Handle: h})
 		p.decision.handles = append(p.decision.handles, assignment{r, h})
 		prev = h

@@ -325,15 +325,18 @@ func (t *table) indexAddresses(o *set) {
 	}
 }
 
+// looksUpPorts reports whether a rule looks up a map by port.
+func (t *table) looksUpPorts(r *slot) bool {
+	return slices.ContainsFunc(appendReferences(nil, r.rule), func(id objectID) bool {
+		m, ok := t.parts[id].(*set)
+		return ok && m.exists() && byPort(m.decl())
+	})
+}
+
 // leadsToPorts reports whether a rule looks up a set of addresses beside a map by port.
 func (o *set) leadsToPorts() bool {
-	ports := func(id objectID) bool {
-		m, ok := o.table.parts[id].(*set)
-		return ok && m.exists() && byPort(m.decl())
-	}
 	both := func(r *slot) bool {
-		ids := appendReferences(nil, r.rule)
-		return slices.Contains(ids, o.id) && slices.ContainsFunc(ids, ports)
+		return slices.Contains(appendReferences(nil, r.rule), o.id) && o.table.looksUpPorts(r)
 	}
 	for c := range o.callers {
 		if from, ok := c.from.(*chain); ok && slices.ContainsFunc(from.merged(), both) {
@@ -378,30 +381,42 @@ func (o *set) untranslated(add func(conntrack.Change)) {
 	}
 }
 
-// reached adds the flows that are stale because packets reach destinations that they did not reach
-// before: rules that existed, or a chain on a hook, have changed, or a set of addresses has got some.
+// reached notes that packets may reach destinations that they did not reach before: any, if the table
+// wakes, and those of the maps by port, if rules come that look such a map up, or a set of addresses
+// beside one has got some.
 func (p *planner) reached(tc *tableChange) {
 	if p.repair || !tc.before || !tc.table.exists() || len(p.s.watched) == 0 {
 		return
 	}
-	all, ports := tc.rewritten || tc.asleep && !tc.table.dormant(), false
-	for i := range tc.parts {
-		o, ok := tc.parts[i].part.(*set)
-		if _, addresses := tc.table.addresses[o]; all || !ok || !addresses {
-			continue
-		}
-		for id, t := range tc.parts[i].touched {
-			if _, has := o.effective(id); has && !t.had {
-				ports = ports || o.leadsToPorts()
-				break
-			}
-		}
+	if tc.asleep && !tc.table.dormant() {
+		p.rerouted = true
+		return
+	}
+	if !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() }) {
+		return
 	}
 	for o := range p.s.watched {
-		if o.table == tc.table && (all || ports && o.pools.layout.addrLen == 0) {
+		if o.table == tc.table && o.pools.layout.addrLen == 0 {
 			o.untranslated(func(st conntrack.Change) { p.stale = append(p.stale, st) })
 		}
 	}
+}
+
+// answers reports whether the part is a set of addresses that leads to destinations by port, and gets some.
+func (c *partChange) answers() bool {
+	o, ok := c.part.(*set)
+	if !ok {
+		return false
+	}
+	if _, addresses := o.table.addresses[o]; !addresses {
+		return false
+	}
+	for id, t := range c.touched {
+		if _, has := o.effective(id); has && !t.had {
+			return o.leadsToPorts()
+		}
+	}
+	return false
 }
 
 // Answering returns the flows that are stale because an address or range has become local: those
