@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -381,24 +382,65 @@ func (o *set) untranslated(add func(conntrack.Change)) {
 	}
 }
 
+// answering adds a change for each UDP port that the table's maps by port have, if the flows of one of
+// them are watched: flows there that were not translated are stale, also where no endpoint is left and
+// new ones are rejected.
+func (t *table) answering(add func(conntrack.Change)) {
+	at, seen := t.at(), map[netip.AddrPort]struct{}{}
+	for _, p := range t.parts {
+		o, ok := p.(*set)
+		if !ok || !o.exists() || !byPort(o.decl()) {
+			continue
+		}
+		for _, e := range o.inForce() {
+			if len(e.Key) < 2*partLen || e.Key[0] != unix.IPPROTO_UDP || e.KeyEnd != "" && e.KeyEnd != e.Key {
+				continue
+			}
+			for _, local := range t.unspecified() {
+				dest := netip.AddrPortFrom(local, binary.BigEndian.Uint16([]byte(e.Key[partLen:])))
+				if _, ok := seen[dest]; ok {
+					continue
+				}
+				seen[dest] = struct{}{}
+				add(conntrack.Change{Addr: local, Port: dest.Port(), First: true, At: at})
+			}
+		}
+	}
+}
+
+// unspecified returns the address that stands for all local ones of each family of the table.
+func (t *table) unspecified() []netip.Addr {
+	switch t.id.Family {
+	case nft.FamilyIP:
+		return []netip.Addr{netip.IPv4Unspecified()}
+	case nft.FamilyIP6:
+		return []netip.Addr{netip.IPv6Unspecified()}
+	default:
+		return []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	}
+}
+
+// watchesPorts reports whether the flows of a map by port are watched.
+func (s *State) watchesPorts(t *table) bool {
+	for o := range s.watched {
+		if o.table == t && o.pools.layout.addrLen == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // reached notes that packets may reach destinations that they did not reach before: any, if the table
 // wakes, and those of the maps by port, if rules come that look such a map up, or a set of addresses
 // beside one has got some.
 func (p *planner) reached(tc *tableChange) {
-	if p.repair || !tc.before || !tc.table.exists() || len(p.s.watched) == 0 {
-		return
-	}
-	if tc.asleep && !tc.table.dormant() {
+	switch {
+	case p.repair || !tc.before || !tc.table.exists() || len(p.s.watched) == 0:
+	case tc.asleep && !tc.table.dormant():
 		p.rerouted = true
-		return
-	}
-	if !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() }) {
-		return
-	}
-	for o := range p.s.watched {
-		if o.table == tc.table && o.pools.layout.addrLen == 0 {
-			o.untranslated(func(st conntrack.Change) { p.stale = append(p.stale, st) })
-		}
+	case !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() }):
+	case p.s.watchesPorts(tc.table):
+		tc.table.answering(func(st conntrack.Change) { p.stale = append(p.stale, st) })
 	}
 }
 
@@ -422,11 +464,11 @@ func (c *partChange) answers() bool {
 // Answering returns the flows that are stale because an address or range has become local: those
 // to destinations without an address that were not translated. The zero Prefix is any address.
 func (s *State) Answering(local netip.Prefix) (stale []conntrack.Change) {
-	for o := range s.watched {
-		if o.pools.layout.addrLen > 0 {
+	for _, t := range s.tables {
+		if !s.watchesPorts(t) {
 			continue
 		}
-		o.untranslated(func(st conntrack.Change) {
+		t.answering(func(st conntrack.Change) {
 			if local.IsValid() && local.Addr().Is4() != st.Addr.Is4() {
 				return
 			}

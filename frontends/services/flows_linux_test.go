@@ -240,6 +240,8 @@ func TestKeptFlows(t *testing.T) {
 							if err = w.right(k); err == nil {
 								break
 							}
+							// One that is rejected at once would use up the ports of the clients.
+							<-time.After(20 * time.Millisecond)
 						}
 						mu.Lock()
 						defer mu.Unlock()
