@@ -275,7 +275,8 @@ func (r *run) address(s *side, svc, where string, v6 bool) (netip.Addr, error) {
 	case "loopback":
 		return pick(lab.Addresses{V4: netip.MustParseAddr("127.0.0.1"), V6: netip.IPv6Loopback()}), nil
 	case "unused":
-		return pick(lab.Addresses{V4: netip.MustParseAddr("10.96.255.222"), V6: netip.MustParseAddr("fd00:10:96::ffde")}), nil
+		// Of the first addresses, which the API server allocates only once it has no others (KEP-3070).
+		return pick(lab.Addresses{V4: netip.MustParseAddr("10.96.0.222"), V6: netip.MustParseAddr("fd00:10:96::de")}), nil
 	}
 	if kind, rest, _ := strings.Cut(where, "-"); kind == "external" || kind == "lb" {
 		return r.vip(svc, kind, map[string]int{"": 0, "2": 1}[rest], v6), nil
