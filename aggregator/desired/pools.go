@@ -243,12 +243,15 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 		}
 	}
 	var at map[netip.Addr]struct{}
-	if l.addrLen == 0 {
-		at = o.table.at()
-	}
 	for dest, more := range balance {
 		to, total := l.dest(dest), now.totals.get(dest, "")
-		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more, At: at}
+		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more}
+		if st.First && l.addrLen == 0 {
+			if at == nil {
+				at = o.table.at()
+			}
+			st.At = at
+		}
 		if st.First || len(st.Removed) > 0 {
 			add(st, total == 0)
 		}
