@@ -118,12 +118,12 @@ func (w *flowWorld) step(t *testing.T, r *rand.Rand, i int) string {
 		ranges := [][]string{nil, {extAddr[0].String() + "/32", extAddr[1].String() + "/128"}, {"10.244.1.0/24", "fd00:10:244:1::/64"}}
 		w.service = w.service.DeepCopy()
 		w.service.Spec.LoadBalancerSourceRanges = ranges[r.IntN(len(ranges))]
-		w.deliver(w.service)
+		w.deliver(w.service.DeepCopy())
 		return fmt.Sprintf("source ranges %v", w.service.Spec.LoadBalancerSourceRanges)
 	case 5:
 		w.service = w.service.DeepCopy()
 		w.service.Spec.ExternalTrafficPolicy = []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster}[r.IntN(2)]
-		w.deliver(w.service)
+		w.deliver(w.service.DeepCopy())
 		return fmt.Sprintf("traffic policy %v", w.service.Spec.ExternalTrafficPolicy)
 	default:
 		nodes := [][]netip.Addr{{nodeAddr[0]}, {nodeAddr[1]}, nodeAddr[:], {vipAddr[0], vipAddr[1]}, {vipAddr[0], nodeAddr[1]}, {rangeAddr[0], rangeAddr[1]}}
@@ -222,7 +222,7 @@ func TestKeptFlows(t *testing.T) {
 				w.service.Status.LoadBalancer.Ingress = append(w.service.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: balancerIP(f, 1).String()})
 			}
 			w.service.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "s1"}
-			w.script = newScript(setNode(), w.service)
+			w.script = newScript(setNode(), w.service.DeepCopy())
 			w.frontend, _ = s.frontend(t, w.script, tt.prefixes...)
 			await(t, "the first commit", func() bool { return w.frontend.Status().Published })
 			clients := w.keepers(t)
