@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/packed"
 	"github.com/weft-proxy/weft/nft"
 	nftobject "github.com/weft-proxy/weft/nft/object"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -279,7 +280,7 @@ func (a *apply) putSet(h *holding, p *Set) {
 	if !agreed {
 		return
 	}
-	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {
+	if _, ok := packed.NewLayout(p.Decl); p.Conntrack && !ok {
 		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},
 			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.id.Name)
 		return

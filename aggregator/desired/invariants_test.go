@@ -210,7 +210,7 @@ func checkSet(t tester, table string, o *set) {
 		return
 	}
 	l := o.pools.layout
-	want := pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
+	want := pools{layout: l, backends: newCounts(l.BackendLen(), 0), totals: newCounts(l.DestLen(), 0)}
 	for _, sh := range o.shares {
 		for id, e := range sh.elements.all() {
 			if o.winner(id) == sh && sh.flows() {

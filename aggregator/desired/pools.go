@@ -2,13 +2,11 @@ package desired
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"net/netip"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/weft-proxy/weft/aggregator/packed"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -18,105 +16,10 @@ import (
 // elements, without those of fragments that do not want their flows to be watched. It tells a commit, at the cost of the change, whether a backend
 // that left one slot is still in another.
 type pools struct {
-	layout layout
+	layout packed.Layout
 	// backends counts the elements of a destination that have the same backend: its
 	// keys are both as the map packs them. totals counts all of a destination.
 	backends, totals counts
-}
-
-// backend is one destination's backend, both as the map packs them.
-type backend struct {
-	// dest is the packed key up to and with the port.
-	dest string
-	// data is the packed address and port.
-	data string
-}
-
-// layout has the positions of the parts of a packed key and its data.
-type layout struct {
-	addrLen     int // 0 where the key has no address
-	proto, port int
-	// end is the length of the destination in the key, dataLen that of the
-	// address in the data, backendLen that of all the data.
-	end, dataLen, backendLen int
-}
-
-// newLayout returns the layout of a map whose flows can be watched: its key
-// begins with an optional address, inet_proto and inet_service, in this
-// order, and its data is an address and a port. It goes by the names of the
-// types alone, which is all that a dumped declaration has.
-func newLayout(d *nftset.Set) (layout, bool) {
-	var l layout
-	if !d.Map || d.Verdict || len(d.Data.Names) != 2 {
-		return l, false
-	}
-	names := d.Key.Names
-	if len(names) > 0 && addrLen(names[0]) > 0 {
-		l.addrLen = addrLen(names[0])
-		l.end = l.addrLen
-		names = names[1:]
-	}
-	if len(names) < 2 || names[0] != "inet_proto" || names[1] != "inet_service" {
-		return l, false
-	}
-	l.proto, l.port, l.end = l.end, l.end+partLen, l.end+2*partLen
-	l.dataLen, l.backendLen = addrLen(d.Data.Names[0]), int(d.Data.Len)
-	return l, l.dataLen > 0 && d.Data.Names[1] == "inet_service"
-}
-
-// partLen is the room of a protocol or port in a concatenation, whose parts
-// are padded to multiples of four bytes.
-const partLen = 4
-
-// addrLen is the length of an address type, 0 of other types.
-func addrLen(name string) int {
-	switch name {
-	case "ipv4_addr":
-		return 4
-	case "ipv6_addr":
-		return 16
-	default:
-		return 0
-	}
-}
-
-// backend returns an element's destination and backend, if it is UDP.
-func (l *layout) backend(e *nftset.Element) (backend, bool) {
-	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataLen+2 || len(e.Data) != l.backendLen {
-		return backend{}, false
-	}
-	return backend{dest: e.Key[:l.end], data: e.Data}, true
-}
-
-// packed returns the packed destination and backend of a UDP flow, if a map of this layout
-// can have it.
-func (l *layout) packed(dest, to netip.AddrPort) (backend, bool) {
-	addr, data := dest.Addr().AsSlice(), to.Addr().AsSlice()
-	if len(data) != l.dataLen || l.addrLen > 0 && len(addr) != l.addrLen || l.addrLen == 0 && !dest.Addr().IsUnspecified() {
-		return backend{}, false
-	}
-	key, value := make([]byte, l.end), make([]byte, l.backendLen)
-	copy(key[:l.addrLen], addr)
-	key[l.proto] = unix.IPPROTO_UDP
-	binary.BigEndian.PutUint16(key[l.port:], dest.Port())
-	binary.BigEndian.PutUint16(value[copy(value, data):], to.Port())
-	return backend{dest: string(key), data: string(value)}, true
-}
-
-// dest unpacks a destination. Where the key has no address it is the unspecified
-// one of the family that its backends have: see conntrack.Change.
-func (l *layout) dest(dest string) netip.AddrPort {
-	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addrLen]))
-	if !ok {
-		addr, _ = netip.AddrFromSlice(make([]byte, l.dataLen))
-	}
-	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(dest[l.port:l.port+2])))
-}
-
-// addrPort unpacks a backend.
-func (l *layout) addrPort(data string) netip.AddrPort {
-	addr, _ := netip.AddrFromSlice([]byte(data[:l.dataLen]))
-	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(data[l.dataLen:l.dataLen+2])))
 }
 
 // change follows a change of a merged element. It does nothing on nil.
@@ -137,12 +40,12 @@ func (p *pools) change(c *change) {
 }
 
 func (p *pools) count(e *nftset.Element, by int) {
-	b, ok := p.layout.backend(e)
+	b, ok := p.layout.Backend(e)
 	if !ok {
 		return
 	}
-	p.backends.add(b.dest, b.data, by)
-	p.totals.add(b.dest, "", by)
+	p.backends.add(b.Dest, b.Data, by)
+	p.totals.add(b.Dest, "", by)
 }
 
 // index makes or drops a set's pools as its shares want; anew makes them
@@ -158,12 +61,12 @@ func (s *State) index(o *set, anew bool) {
 	if !watched {
 		return
 	}
-	l, ok := newLayout(o.decl())
+	l, ok := packed.NewLayout(o.decl())
 	if !ok {
 		return
 	}
 	s.watched[o] = struct{}{}
-	o.pools = &pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
+	o.pools = &pools{layout: l, backends: newCounts(l.BackendLen(), 0), totals: newCounts(l.DestLen(), 0)}
 	for i, sh := range o.shares {
 		if !sh.flows() {
 			continue
@@ -184,7 +87,7 @@ func (s *State) leadsElsewhere(table *table, dest, to netip.AddrPort) bool {
 		if o.table == table {
 			continue
 		}
-		if b, ok := o.pools.layout.packed(dest, to); ok && o.pools.backends.get(b.dest, b.data) > 0 {
+		if b, ok := o.pools.layout.Pack(dest, to); ok && o.pools.backends.get(b.Dest, b.Data) > 0 {
 			return true
 		}
 	}
@@ -196,19 +99,19 @@ func (s *State) leadsElsewhere(table *table, dest, to netip.AddrPort) bool {
 // If before is nil, the kernel has no such map. Deserted means that the
 // destination has no watched element any more.
 func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
-	var old layout
-	packed := false
+	var old packed.Layout
+	known := false
 	if before != nil {
-		old, packed = newLayout(before)
+		old, known = packed.NewLayout(before)
 	}
 	now := o.pools
 	switch {
-	case now == nil && (!o.watched || !packed):
+	case now == nil && (!o.watched || !known):
 		return
 	case now == nil:
 		// The last fragment whose flows are watched has gone.
 		now = &pools{layout: old}
-	case !packed || old != now.layout:
+	case !known || old != now.layout:
 		// Nothing was there, or all of it looked different.
 		o.untranslated(func(st conntrack.Change) { add(st, false) })
 		return
@@ -217,36 +120,41 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 	// balance is how many more elements a destination has than before. kept are backends
 	// that an element has whose flows are not watched.
 	balance := map[string]int{}
-	kept := map[backend]bool{}
+	kept := map[packed.Backend]bool{}
+	// begun are destinations with a pool that has got its first backend.
+	begun := map[string]bool{}
 	sameLayout := o.exists() && o.hasLayout(l)
-	for id := range touched {
+	for id, t := range touched {
 		e, sh, ok := o.decided(id)
 		if !ok || !sameLayout {
 			continue
 		}
-		switch b, ok := l.backend(&e); {
+		switch b, ok := l.Backend(&e); {
 		case ok && sh.flows():
-			balance[b.dest]++
+			balance[b.Dest]++
+			if !t.had && o.begins(&e) {
+				begun[b.Dest] = true
+			}
 		case ok:
 			kept[b] = true
 		}
 	}
 	gone := map[string][]netip.AddrPort{}
 	for _, t := range touched {
-		b, ok := l.backend(&t.before)
+		b, ok := l.Backend(&t.before)
 		if !ok || !t.had || !t.flows {
 			continue
 		}
-		balance[b.dest]--
-		if now.backends.get(b.dest, b.data) == 0 && !kept[b] {
-			gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
+		balance[b.Dest]--
+		if now.backends.get(b.Dest, b.Data) == 0 && !kept[b] {
+			gone[b.Dest] = append(gone[b.Dest], l.AddrPort(b.Data))
 		}
 	}
 	var at map[netip.Addr]struct{}
 	for dest, more := range balance {
-		to, total := l.dest(dest), now.totals.get(dest, "")
-		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more}
-		if st.First && l.addrLen == 0 {
+		to, total := l.Dest(dest), now.totals.get(dest, "")
+		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more || begun[dest]}
+		if st.First && l.ByPort() {
 			if at == nil {
 				at = o.table.at()
 			}
@@ -258,9 +166,22 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 	}
 }
 
+// begins reports whether an element has the first slot of a pool. The slots of a pool follow each other, and a
+// destination may have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
+// those on this node, and a client that has to take the latter is not translated before it has a backend.
+func (o *set) begins(e *nftset.Element) bool {
+	key, first, ok := o.pools.layout.Previous(e.Key)
+	if !ok || first {
+		return ok
+	}
+	previous := nftset.Element{Key: key}
+	_, _, ok = o.decided(elementID(o.decl(), &previous))
+	return !ok
+}
+
 // hasLayout reports whether a map's elements are packed as a layout says.
-func (o *set) hasLayout(l *layout) bool {
-	now, ok := newLayout(o.decl())
+func (o *set) hasLayout(l *packed.Layout) bool {
+	now, ok := packed.NewLayout(o.decl())
 	return ok && now == *l
 }
 
@@ -284,14 +205,14 @@ func (s *State) Live() []conntrack.Destination {
 				continue
 			}
 			l := &o.pools.layout
-			if l.addrLen == 0 {
+			if l.ByPort() {
 				for addr := range t.at() {
 					at[addr] = struct{}{}
 				}
 			}
 			for b := range o.pools.backends.all() {
-				dest := l.dest(b[:l.end])
-				all[dest] = append(all[dest], l.addrPort(b[l.end:]))
+				dest := l.Dest(b[:l.DestLen()])
+				all[dest] = append(all[dest], l.AddrPort(b[l.DestLen():]))
 			}
 		}
 	}
@@ -310,18 +231,13 @@ func (s *State) Live() []conntrack.Destination {
 // before it let through: local ones, and those in a set that a rule looks up beside a map by port. A
 // flow that began before its address was one of them was not translated, and is stale once it is.
 
-// byPort reports whether the keys of a map are ports without an address.
-func byPort(d *nftset.Set) bool {
-	return d.Map && len(d.Key.Names) >= 2 && d.Key.Names[0] == "inet_proto" && d.Key.Names[1] == "inet_service"
-}
-
 // indexAddresses notes whether a part of the table is a set of addresses.
 func (t *table) indexAddresses(o *set) {
 	delete(t.addresses, o)
 	if !o.exists() {
 		return
 	}
-	if d := o.decl(); !d.Map && len(d.Key.Names) == 1 && addrLen(d.Key.Names[0]) > 0 {
+	if d := o.decl(); !d.Map && len(d.Key.Names) == 1 && packed.AddrLen(d.Key.Names[0]) > 0 {
 		if t.addresses == nil {
 			t.addresses = map[*set]struct{}{}
 		}
@@ -333,7 +249,7 @@ func (t *table) indexAddresses(o *set) {
 func (t *table) looksUpPorts(r *slot) bool {
 	return slices.ContainsFunc(appendReferences(nil, r.rule), func(id objectID) bool {
 		m, ok := t.parts[id].(*set)
-		return ok && m.exists() && byPort(m.decl())
+		return ok && m.exists() && packed.ByPort(m.decl())
 	})
 }
 
@@ -376,11 +292,11 @@ func (t *table) at() map[netip.Addr]struct{} {
 // stale.
 func (o *set) untranslated(add func(conntrack.Change)) {
 	var at map[netip.Addr]struct{}
-	if o.pools.layout.addrLen == 0 {
+	if o.pools.layout.ByPort() {
 		at = o.table.at()
 	}
 	for dest := range o.pools.totals.all() {
-		to := o.pools.layout.dest(dest)
+		to := o.pools.layout.Dest(dest)
 		add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true, At: at})
 	}
 }
@@ -392,15 +308,16 @@ func (t *table) answering(add func(conntrack.Change)) {
 	at, seen := t.at(), map[netip.AddrPort]struct{}{}
 	for _, p := range t.parts {
 		o, ok := p.(*set)
-		if !ok || !o.exists() || !byPort(o.decl()) {
+		if !ok || !o.exists() || !packed.ByPort(o.decl()) {
 			continue
 		}
 		for _, e := range o.inForce() {
-			if len(e.Key) < 2*partLen || e.Key[0] != unix.IPPROTO_UDP || e.KeyEnd != "" && e.KeyEnd != e.Key {
+			port, ok := packed.UDPPort(e.Key)
+			if !ok || e.KeyEnd != "" && e.KeyEnd != e.Key {
 				continue
 			}
 			for _, local := range t.unspecified() {
-				dest := netip.AddrPortFrom(local, binary.BigEndian.Uint16([]byte(e.Key[partLen:])))
+				dest := netip.AddrPortFrom(local, port)
 				if _, ok := seen[dest]; ok {
 					continue
 				}
@@ -426,7 +343,7 @@ func (t *table) unspecified() []netip.Addr {
 // watchesPorts reports whether the flows of a map by port are watched.
 func (s *State) watchesPorts(t *table) bool {
 	for o := range s.watched {
-		if o.table == t && o.pools.layout.addrLen == 0 {
+		if o.table == t && o.pools.layout.ByPort() {
 			return true
 		}
 	}
@@ -434,17 +351,48 @@ func (s *State) watchesPorts(t *table) bool {
 }
 
 // reached notes that packets may reach destinations that they did not reach before: any, if the table
-// wakes, and those of the maps by port, if rules come that look such a map up, or a set of addresses
-// beside one has got some.
+// wakes, and those of the maps by port, if rules come that look such a map up, a set of addresses
+// beside one has got some, or a port leads to a chain that translates and did not before.
 func (p *planner) reached(tc *tableChange) {
 	switch {
 	case p.repair || !tc.before || !tc.table.exists() || len(p.s.watched) == 0:
 	case tc.asleep && !tc.table.dormant():
 		p.rerouted = true
-	case !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() }):
+	case !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() || c.translates() }):
 	case p.s.watchesPorts(tc.table):
 		tc.table.answering(func(st conntrack.Change) { p.stale = append(p.stale, st) })
 	}
+}
+
+// translates reports whether the part is a map by port, one of whose UDP ports led to a chain that did not
+// translate, and leads to one that does: a NodePort whose externalTrafficPolicy is no longer Local.
+func (c *partChange) translates() bool {
+	o, ok := c.part.(*set)
+	if !ok || !o.exists() || !o.decl().Verdict || !packed.ByPort(o.decl()) {
+		return false
+	}
+	for id, t := range c.touched {
+		e, has := o.effective(id)
+		if _, udp := packed.UDPPort(e.Key); !has || !udp || !t.had || t.before.Data == e.Data {
+			continue
+		}
+		before, known := o.table.parts[leadsTo(o.decl(), t.before.Data)].(*chain)
+		after, ok := o.table.parts[leadsTo(o.decl(), e.Data)].(*chain)
+		if known && ok && before.exists() && !before.leadsToBackends() && after.leadsToBackends() {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsToBackends reports whether a rule of the chain looks up a map whose flows are watched.
+func (o *chain) leadsToBackends() bool {
+	return slices.ContainsFunc(o.merged(), func(r *slot) bool {
+		return slices.ContainsFunc(appendReferences(nil, r.rule), func(id objectID) bool {
+			m, ok := o.table.parts[id].(*set)
+			return ok && m.pools != nil
+		})
+	})
 }
 
 // answers reports whether the part is a set of addresses that leads to destinations by port, and gets some.

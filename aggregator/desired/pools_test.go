@@ -116,6 +116,51 @@ func TestStaleNodePort(t *testing.T) {
 	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))
 }
 
+// TestStalePoolBegins has a destination with two pools, as a NodePort with externalTrafficPolicy Local has: what
+// was not translated is stale when either gets its first backend, and not when one grows.
+func TestStalePoolBegins(t *testing.T) {
+	const vip, a, b, c = "10.96.0.10", "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
+	const local = 1_000_000
+	h := newHarness(t)
+	publish := func(elems ...nftset.Element) *Plan {
+		t.Helper()
+		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...))))
+	}
+	slot := func(n uint32, backend string) nftset.Element { return endpoint(vip, udp, 53, n, backend) }
+	wantStale(t, publish(slot(0, a)), stale(vip, 53, true))
+	wantStale(t, publish(slot(0, a), slot(local, b)), stale(vip, 53, true))
+	wantStale(t, publish(slot(0, a), slot(1, b), slot(local, b), slot(local+1, c)))
+	wantStale(t, publish(slot(0, a)), stale(vip, 53, false, b, c))
+	wantStale(t, publish(slot(0, a), slot(local, a)), stale(vip, 53, true))
+}
+
+// TestStaleWhereTranslated leads a NodePort from chain to chain: what was not translated is stale when a chain
+// without a backend gives way to one with some.
+func TestStaleWhereTranslated(t *testing.T) {
+	ports := &nftset.Set{Name: "nodeport-endpoints", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
+	port := endpoint("0.0.0.0", udp, 30053, 0, "10.1.0.1:53")
+	port.Key = port.Key[4:]
+	picks := rule("dnat ip to meta l4proto . th dport map @nodeport-endpoints", "@nodeport-endpoints")
+	h := newHarness(t)
+	lead := func(to string) *Plan {
+		t.Helper()
+		verdicts := Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
+		if to != "" {
+			verdicts.Elements = []nftset.Element{{Key: port.Key[:8], Data: "\xff\xff\xff\xfc" + to}}
+		}
+		return h.commit(snapshot(services, 0, in(ipWeft, base("hook", 0, rule("vmap @nodeports", "@nodeports")), verdicts,
+			Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}},
+			regular("elsewhere", rule("return")), regular("pick-1", picks), regular("pick-2", picks))))
+	}
+	first := stale("0.0.0.0", 30053, true)
+	lead("elsewhere")
+	wantStale(t, lead("pick-1"), first)
+	wantStale(t, lead("pick-2"))
+	wantStale(t, lead("elsewhere"))
+	wantStale(t, lead("pick-2"), first)
+	wantStale(t, lead(""))
+}
+
 // TestStaleWhereReached changes what decides where a destination without an address answers, and
 // what does not.
 func TestStaleWhereReached(t *testing.T) {
@@ -197,30 +242,6 @@ func TestLiveAfterRestart(t *testing.T) {
 	// What an absent publisher had is flushed when it comes back with less.
 	p := h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", slotsOf("10.96.0.9", udp, "10.1.0.3:53")...))))
 	wantStale(t, p, stale("10.96.0.10", 53, false, "10.1.0.1:53", "10.1.0.2:53"))
-}
-
-func TestLayoutRefusesOtherMaps(t *testing.T) {
-	short := endpointMap("e").Decl
-	l, ok := newLayout(short)
-	if !ok {
-		t.Fatal("the endpoints map has no layout")
-	}
-	for _, e := range []nftset.Element{{}, {Key: "short"}, {Key: dest("10.0.0.1", udp, 53), Data: "abc"}} {
-		if b, ok := l.backend(&e); ok {
-			t.Errorf("backend of %q is %v", e.Key, b)
-		}
-	}
-	six := *short
-	six.Key.Names = []string{"ipv6_addr", "inet_proto", "inet_service", "integer"}
-	six.Data.Names = []string{"ipv6_addr", "inet_service"}
-	if l, ok := newLayout(&six); !ok || l.addrLen != 16 || l.port != 20 || l.end != 24 || l.dataLen != 16 {
-		t.Errorf("layout of IPv6: %+v, %t", l, ok)
-	}
-	for _, d := range []*nftset.Set{addrMap("m").Decl, verdictMap("v").Decl, addrSet("s").Decl} {
-		if _, ok := newLayout(d); ok {
-			t.Errorf("%s has a layout", d.Name)
-		}
-	}
 }
 
 // TestStaleOnlyOfSharesThatWantIt shares a map between a fragment that wants its flows to be

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -26,6 +27,9 @@ var (
 	rangeAddr  = [2]netip.Addr{netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("2001:db8:9::9")}
 	localRange = [2]string{"203.0.113.0/28", "2001:db8:9::/64"}
 )
+
+// flowsSeed repeats the steps of a run that failed.
+var flowsSeed = flag.Uint64("flows.seed", 0, "seed of TestKeptFlows, 0 for the time")
 
 // keeper is a client that keeps its UDP socket. It is not connected: the kernel routes each packet anew.
 type keeper struct {
@@ -210,7 +214,10 @@ func TestKeptFlows(t *testing.T) {
 		{"prefixes", []netip.Prefix{netip.MustParsePrefix("192.0.2.64/26"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::77/128"), netip.MustParsePrefix("2001:db8:9::/48")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number
+			seed := *flowsSeed
+			if seed == 0 {
+				seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number
+			}
 			r := rand.New(rand.NewPCG(seed, 0))
 			t.Logf("seed %d", seed)
 			c := newCluster(t)
@@ -230,22 +237,28 @@ func TestKeptFlows(t *testing.T) {
 			for i := range steps {
 				what := w.step(t, r, i)
 				w.finish(t)
+				t.Logf("step %d, %s", i, what)
 				began := time.Now()
 				var mu sync.Mutex
 				var wg sync.WaitGroup
 				for _, k := range clients {
 					wg.Go(func() {
-						var err error
+						var err, last error
 						for deadline := began.Add(3 * time.Minute); time.Now().Before(deadline); {
 							if err = w.right(k); err == nil {
 								break
 							}
+							last = err
 							// One that is rejected at once would use up the ports of the clients.
 							<-time.After(20 * time.Millisecond)
 						}
 						mu.Lock()
 						defer mu.Unlock()
-						worst = max(worst, time.Since(began))
+						took := time.Since(began)
+						worst = max(worst, took)
+						if took > 2*time.Second {
+							t.Logf("step %d, %s: after %v: %v", i, what, took, last)
+						}
 						if err != nil {
 							t.Errorf("step %d, %s: %v", i, what, err)
 						}
@@ -253,7 +266,8 @@ func TestKeptFlows(t *testing.T) {
 				}
 				wg.Wait()
 				if t.Failed() {
-					c.node.ListRuleset(t)
+					t.Log(c.node.ListRuleset(t))
+					t.Log(c.node.Run(t, "conntrack", "-L", "-p", "udp"))
 					return
 				}
 			}
