@@ -179,7 +179,7 @@ func TestFlowsAreNotedBeforeTheCommit(t *testing.T) {
 	if got := fmt.Sprint(seen[0].Flows); got != "[]" {
 		t.Errorf("the first commit has noted %s", got)
 	}
-	if got := fmt.Sprint(seen[1].Flows); got != "[{10.96.0.1 53 [10.1.0.1:8080] false map[]}]" {
+	if got := fmt.Sprint(seen[1].Flows); got != "[{10.96.0.1 53 [10.1.0.1:8080] false map[] false}]" {
 		t.Errorf("the commit that leaves a destination without backends has noted %s", got)
 	}
 }

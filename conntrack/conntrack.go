@@ -33,6 +33,10 @@ type Change struct {
 	// At are addresses that are not local and that have the destination nevertheless, if it has no
 	// address of its own. Only flows that were not translated are looked for there.
 	At map[netip.Addr]struct{} `json:"-"`
+	// Answered is true if the flows to remove are those that the destination has begun, besides First. An
+	// answer that is on its way when a flow that was not translated is removed makes an entry of its
+	// own. The packets of the client then belong to that entry, and are never translated.
+	Answered bool `json:"-"`
 }
 
 // Destination lists the backends of a UDP destination. For a flow to an address and port
@@ -108,12 +112,19 @@ func (c *Conn) Close() error {
 }
 
 // Flush removes the UDP flows that changes made invalid, and returns how many it removed.
-// It reads the table at most once per family, or up to five times if the kernel reports
+// It reads the table at most once per family and value of Answered, or up to five times if the kernel reports
 // that the table changed during the read, and not at all if changes is empty. On an error,
 // flows removed so far stay removed and are counted; calling Flush again with the same
 // argument is safe.
 func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err error) {
-	return c.sweep(ctx, "flush udp flows", matchChanges(changes))
+	for _, answered := range []bool{false, true} {
+		m := matchChanges(changes, answered)
+		n, err := c.sweep(ctx, "flush udp flows", m)
+		if deleted += n; err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
 }
 
 // Reconcile removes the UDP flows to a destination whose replies do not come

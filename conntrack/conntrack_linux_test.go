@@ -79,6 +79,10 @@ func TestFlush(t *testing.T) {
 		{"node port of this node, and of an address that has gone", []Change{{Port: 30053, Removed: backend1}}, []string{":4400 ", ":4500 "}},
 		{"both families", []Change{{Addr: dns6, Port: 53, Removed: aps("[fd00:1::1]:5353")}, {Addr: noRule, Port: 53, First: true}},
 			[]string{":4300 ", ":4600 "}},
+		{"begun by an address", []Change{{Addr: ap(clientAddr + ":4200").Addr(), Port: 4200, First: true, Answered: true}}, []string{":4200 "}},
+		{"begun by a node port", []Change{{Port: 4200, First: true, Answered: true}}, []string{":4200 "}},
+		{"begun and translated", []Change{{Port: 4000, First: true, Answered: true}}, nil},
+		{"begun elsewhere", []Change{{Addr: dns, Port: 53, First: true, Answered: true}}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)

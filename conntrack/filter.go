@@ -15,10 +15,11 @@ import (
 const msgGet = 1
 
 // filter selects the flows that a dump of one family contains: those to destination to
-// whose replies come from from.
+// whose replies come from from; if answered is true, those that to has begun.
 type filter struct {
 	family   family
 	to, from end
+	answered bool
 }
 
 // end selects one end of flows. The zero addr means any address, 0 any port.
@@ -72,7 +73,7 @@ func (m *matcher) filter(f family) (filter, bool) {
 			add(end{port: key.port}, t)
 		}
 	}
-	return filter{family: f, to: to.end, from: from.end}, to.some
+	return filter{family: f, to: to.end, from: from.end, answered: m.answered}, to.some
 }
 
 // from returns where the replies of the flows to remove come from: the removed backends,
@@ -107,6 +108,10 @@ const (
 // The filters of github.com/ti-mo/conntrack support neither protocol nor tuple.
 func dumpRequest(f filter) (netlink.Message, error) {
 	orig, origFlags := tupleFilter(ctaTupleOrig, f.to, ctaIPv4Dst, filterIPDst, ctaProtoDstPort, filterDstPort)
+	if f.answered {
+		orig, origFlags = tupleFilter(ctaTupleOrig, f.to, ctaIPv4Src, filterIPSrc, ctaProtoSrcPort, filterSrcPort)
+		f.from = end{}
+	}
 	attrs := []netfilter.Attribute{orig}
 	flags := []netfilter.Attribute{flagsAttr(ctaFilterOrigFlags, origFlags)}
 	if reply, bits := tupleFilter(ctaTupleReply, f.from, ctaIPv4Src, filterIPSrc, ctaProtoSrcPort, filterSrcPort); bits != filterProto {

@@ -20,30 +20,30 @@ func TestFilter(t *testing.T) {
 		ok     bool
 	}{
 		{"nothing", nil, familyIPv4, filter{family: familyIPv4}, false},
-		{"one destination", []Change{dns4, dns4}, familyIPv4, filter{familyIPv4, dns, dns}, true},
+		{"one destination", []Change{dns4, dns4}, familyIPv4, filter{familyIPv4, dns, dns, false}, true},
 		{"other family only", []Change{dns4}, familyIPv6, filter{family: familyIPv6}, false},
-		{"each family its own", []Change{dns4, dns6}, familyIPv6, filter{familyIPv6, endOf(ap("[fd00:96::10]:53")), endOf(ap("[fd00:96::10]:53"))}, true},
+		{"each family its own", []Change{dns4, dns6}, familyIPv6, filter{familyIPv6, endOf(ap("[fd00:96::10]:53")), endOf(ap("[fd00:96::10]:53")), false}, true},
 		{"common port", []Change{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true}},
-			familyIPv4, filter{familyIPv4, any53, any53}, true},
+			familyIPv4, filter{familyIPv4, any53, any53, false}, true},
 		{"common address", []Change{dns4, {Addr: dns4.Addr, Port: 54, First: true}},
-			familyIPv4, filter{familyIPv4, end{addr: dns4.Addr}, end{addr: dns4.Addr}}, true},
-		{"node port", []Change{{Port: 30053, First: true}}, familyIPv6, filter{familyIPv6, end{port: 30053}, end{port: 30053}}, true},
+			familyIPv4, filter{familyIPv4, end{addr: dns4.Addr}, end{addr: dns4.Addr}, false}, true},
+		{"node port", []Change{{Port: 30053, First: true}}, familyIPv6, filter{familyIPv6, end{port: 30053}, end{port: 30053}, false}, true},
 		{"node port of IPv4", []Change{{Addr: netip.IPv4Unspecified(), Port: 30053, First: true}}, familyIPv6, filter{family: familyIPv6}, false},
 		{"node port of one family", []Change{{Port: 30053, Removed: aps("10.1.0.1:53")}},
 			familyIPv6, filter{family: familyIPv6}, false},
-		{"one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353")}, familyIPv4, filter{familyIPv4, dns, backend}, true},
+		{"one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353")}, familyIPv4, filter{familyIPv4, dns, backend, false}, true},
 		{"one backend of many destinations", []Change{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353"), {Port: 30053, Removed: aps("10.1.0.1:5353")}},
-			familyIPv4, filter{familyIPv4, end{}, backend}, true},
+			familyIPv4, filter{familyIPv4, end{}, backend, false}, true},
 		{"backends with a common port", []Change{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:5353")},
-			familyIPv4, filter{familyIPv4, dns, end{port: 5353}}, true},
+			familyIPv4, filter{familyIPv4, dns, end{port: 5353}, false}, true},
 		{"ports of one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.10:53", "10.1.0.1:5354")},
-			familyIPv4, filter{familyIPv4, dns, end{addr: backend.addr}}, true},
+			familyIPv4, filter{familyIPv4, dns, end{addr: backend.addr}, false}, true},
 		{"nothing in common", []Change{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:1", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353")},
 			familyIPv4, filter{family: familyIPv4}, true},
 		{"lost and untranslated", []Change{{Addr: dns4.Addr, Port: 53, First: true, Removed: aps("10.1.0.1:5353")}},
-			familyIPv4, filter{familyIPv4, dns, end{}}, true},
+			familyIPv4, filter{familyIPv4, dns, end{}, false}, true},
 	} {
-		got, ok := matchChanges(tt.stale).filter(tt.family)
+		got, ok := matchChanges(tt.stale, false).filter(tt.family)
 		if got != tt.want || ok != tt.ok {
 			t.Errorf("%s: filter = %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
@@ -79,7 +79,7 @@ func TestFilterLetsStaleThrough(t *testing.T) {
 	narrow := 0
 	for i := range entries {
 		for j := range entries {
-			m := matchChanges([]Change{entries[i], entries[j]})
+			m := matchChanges([]Change{entries[i], entries[j]}, false)
 			m.local = localsOf("192.0.2.1/32")
 			f, ok := m.filter(familyIPv4)
 			for _, dst := range dsts {

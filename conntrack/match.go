@@ -42,6 +42,8 @@ type matcher struct {
 	ports map[localPort]*target
 	// local are the addresses of the namespace. It is set only if there are ports.
 	local locals
+	// answered is true if the flows are those that the destinations have begun.
+	answered bool
 }
 
 // localPort is a destination without an address: all local addresses of a family.
@@ -62,11 +64,13 @@ type target struct {
 	at           []map[netip.Addr]struct{}
 }
 
-// matchChanges returns a matcher of the flows that changes made invalid.
-func matchChanges(changes []Change) *matcher {
+// matchChanges returns a matcher of the flows that changes made invalid, of the changes with the given value of
+// Answered.
+func matchChanges(changes []Change, answered bool) *matcher {
 	m := newMatcher()
+	m.answered = answered
 	for _, c := range changes {
-		if len(c.Removed) == 0 && !c.First {
+		if len(c.Removed) == 0 && !c.First || c.Answered != answered {
 			continue
 		}
 		for _, t := range m.targets(c.Addr, c.Port, c.Removed) {
@@ -148,7 +152,14 @@ func normalize(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
 // selects reports whether an entry is a UDP flow that is removed.
 func (m *matcher) selects(e *Entry) bool {
-	return e.Protocol == unix.IPPROTO_UDP && m.remove(flow{dst: e.Destination, reply: e.ReplySource})
+	f := flow{dst: e.Destination, reply: e.ReplySource}
+	if m.answered {
+		if e.Destination != e.ReplySource {
+			return false
+		}
+		f = flow{dst: e.Source, reply: e.ReplyDestination}
+	}
+	return e.Protocol == unix.IPPROTO_UDP && m.remove(f)
 }
 
 // remove reports whether a flow is removed. If the destination matches by its

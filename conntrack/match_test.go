@@ -34,7 +34,7 @@ func TestStaleMatcher(t *testing.T) {
 		{Addr: netip.IPv4Unspecified(), Port: 30055, First: true, At: map[netip.Addr]struct{}{netip.MustParseAddr("198.51.100.7"): {}}},
 		{Addr: netip.IPv6Unspecified(), Port: 30056, First: true, Removed: aps("[fd00:1::1]:5353")},
 		{Addr: netip.MustParseAddr("10.96.0.99"), Port: 53},
-	})
+	}, false)
 	m.local = localsOf("192.0.2.1/32", "2001:db8::1/128", "203.0.113.0/24")
 	for _, tt := range []struct {
 		name, dst, reply string

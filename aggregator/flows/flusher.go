@@ -21,6 +21,9 @@ const (
 	maxEvents = 256
 	// retryDelay is the time between a failed removal and the next one.
 	retryDelay = time.Second
+	// answerDelay is the time after a removal in which answers arrive that were on their way: see
+	// conntrack.Change.
+	answerDelay = 500 * time.Millisecond
 )
 
 // Conntrack is the part of package conntrack that a Flusher needs.
@@ -286,9 +289,14 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	if len(stale) > 0 {
 		deleted, err = f.cfg.Conntrack.Flush(ctx, stale)
 	}
+	if deleted > 0 {
+		f.followAnswers(stale)
+	}
 	if all && err == nil {
 		var n int
-		n, err = f.cfg.Conntrack.Reconcile(ctx, live)
+		if n, err = f.cfg.Conntrack.Reconcile(ctx, live); n > 0 {
+			f.followAnswers(firsts(live))
+		}
 		deleted += n
 	}
 	f.cfg.Metrics.Flows.Add(float64(deleted))
@@ -313,4 +321,27 @@ func (f *Flusher) pass(ctx context.Context) bool {
 		f.noteFailed(f.strike(noted))
 	}
 	return err == nil
+}
+
+// followAnswers adds a removal of the flows that answers begin which arrive after a removal of flows to the
+// destinations. It ends with the removal that finds none.
+func (f *Flusher) followAnswers(removed []conntrack.Change) {
+	var answered []conntrack.Change
+	for _, c := range removed {
+		if c.First {
+			answered = append(answered, conntrack.Change{Addr: c.Addr, Port: c.Port, At: c.At, First: true, Answered: true})
+		}
+	}
+	if len(answered) > 0 {
+		time.AfterFunc(answerDelay, func() { f.Add(answered) })
+	}
+}
+
+// firsts returns the changes after which flows to destinations that were not translated are stale.
+func firsts(live []conntrack.Destination) []conntrack.Change {
+	all := make([]conntrack.Change, 0, len(live))
+	for _, d := range live {
+		all = append(all, conntrack.Change{Addr: d.Addr, Port: d.Port, At: d.At, First: true})
+	}
+	return all
 }

@@ -23,8 +23,8 @@
 //
 // The package reads no clock, no file and no kernel. Names of services and
 // protocols, and of the users and groups that every Debian system has, come from
-// compiled-in tables; other users, indices of interfaces (except lo) and cgroups
-// must be numbers, hours and dates are in UTC. Unknown input is an error with a
+// compiled-in tables; other users, and cgroups
+// must be numbers, names of interfaces stand for themselves in place of their indices, hours and dates are in UTC. Unknown input is an error with a
 // position, never left out. A statement after one that ends the rule is an error. The
 // package rejects what the kernel accepts but on which
 // nft(8) 1.0.6 aborts when it lists it: the result of a map as data of a dynamic

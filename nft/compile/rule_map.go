@@ -14,7 +14,7 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	if w.typ == nil && w.parts == nil {
 		return fail(x.Pos, "a map is not possible here")
 	}
-	spec := r.mapSpec(x.Key)
+	spec := r.mapSpec(byName(x.Key, x.Table))
 	for _, p := range w.single() {
 		spec.data = append(spec.data, wantAsPart(p))
 	}
@@ -127,7 +127,7 @@ type vmapStmt struct {
 
 // vmap evaluates "key vmap TABLE".
 func (r *ruleCompiler) vmap(x *syntax.Vmap) {
-	spec := r.mapSpec(x.Key)
+	spec := r.mapSpec(byName(x.Key, x.Table))
 	spec.verdict = true
 	table := r.mapTable(x.Table, &spec, func(e *syntax.Elem, out *set.Element) {
 		v, ok := e.Value.(*syntax.Verdict)

@@ -17,7 +17,7 @@ type matchStmt struct {
 // match evaluates a comparison.
 func (r *ruleCompiler) match(m *syntax.Match) {
 	unlistableOption(m.Left)
-	left := r.eval(m.Left, want{})
+	left := r.eval(byName(m.Left, m.Right), want{})
 	if isConstant(left) {
 		fail(m.Pos, "%s is a constant: nothing to match", describe(m.Left))
 	}

@@ -13,7 +13,7 @@
 // The package does not read the system, so that a rule means the same on every machine.
 // Names of services, protocols, users and groups come from compiled-in tables: those of
 // Debian 12, and only the users and groups that every Debian system has. Names that depend
-// on the machine must be given as numbers: other users, interfaces by index (except lo),
+// on the machine must be given as numbers: other users, indices of interfaces (except lo),
 // routing realms, marks and labels of connections, cgroup paths. Hours and dates are in
 // UTC. nft(8) uses its time zone instead, which is the same if TZ is UTC.
 //

@@ -234,7 +234,7 @@ func (t *Type) numericOnly() string {
 	case UID, GID:
 		return "a number (names are known only for the users and groups that every Debian system has)"
 	case IfIndex:
-		return "an interface number (match the name with ifname types such as iifname)"
+		return "an interface number, because the index of a name is the machine's (declare the set with type ifname, and look up iifname or oifname)"
 	case Realm, DevGroup:
 		return "a number (names of the machine's own tables are not read)"
 	case CGroupV2:

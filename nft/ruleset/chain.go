@@ -224,6 +224,14 @@ func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	if len(c.head)+len(c.tail) == 0 {
 		t.filled = append(t.filled, c)
 	}
+	for _, stmt := range r.Stmts {
+		if d, ok := stmt.(*syntax.Dynamic); ok {
+			if t.updated == nil {
+				t.updated = map[string]bool{}
+			}
+			t.updated[d.Set.Name] = true
+		}
+	}
 	comment := r.Comment
 	r.Comment = ""
 	out.Rule = nft.Rule{Text: syntax.Print(r), Comment: comment}

@@ -59,6 +59,8 @@ type table struct {
 	flowtables list[string, nft.Flowtable]
 	// filled are the chains that have rules.
 	filled []*chain
+	// updated are the sets that rules of the file change.
+	updated map[string]bool
 	// flushes is how often the tables of the family had been flushed when this table was
 	// declared.
 	flushes int
@@ -108,6 +110,10 @@ func (t *table) build() nft.Table {
 		}
 	})
 	t.sets.each(func(s *set) {
+		// As nft does. A set that rules cannot change is refused with the rule.
+		if t.updated[s.Name] && !slices.ContainsFunc(s.Flags, func(flag string) bool { return flag == "dynamic" || flag == "interval" || flag == "constant" }) {
+			s.Flags = append(s.Flags, "dynamic")
+		}
 		if s.isMap {
 			out.Maps = append(out.Maps, nft.Map(s.build()))
 		} else {

@@ -157,11 +157,14 @@ var (
 	elementsOf  = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
 	blockOf     = regexp.MustCompile(`(?ms)^table .*?^\}\n`)
 	declaration = regexp.MustCompile(`(?ms)^\t[a-z].*?^\t\}\n`)
+	// indexOf matches what compares the index of an interface with names: weft compares the name.
+	indexOf = regexp.MustCompile(`\b([io]if)( != | )(["{@])`)
 )
 
 // ordered returns a listing without what is accidental: the order of tables, of declarations and of elements.
 func ordered(text string) string {
-	text = elementsOf.ReplaceAllStringFunc(steady(text), func(list string) string {
+	text = indexOf.ReplaceAllString(steady(text), "${1}name$2$3")
+	text = elementsOf.ReplaceAllStringFunc(text, func(list string) string {
 		items := strings.Split(strings.Trim(strings.TrimPrefix(list, "elements ="), " {}\n\t"), ",")
 		for i := range items {
 			items[i] = strings.Join(strings.Fields(items[i]), " ")
