@@ -161,8 +161,45 @@ var (
 	indexOf = regexp.MustCompile(`\b([io]if)( != | )(["{@])`)
 )
 
+// namedChain matches the name that weft gives a chain that a rule has in braces.
+var namedChain = regexp.MustCompile(`\b[\w.-]+-[0-9a-f]{8}(?:-\d+)?\b`)
+
+// unnested returns a listing without its chains in braces and those that weft has made of such chains, and the rules
+// of all of these.
+func unnested(text string) (rest, rules string) {
+	var out, inner []string
+	var take func(lines []string, in *[]string) []string
+	take = func(lines []string, in *[]string) []string {
+		line := lines[0]
+		lines = lines[1:]
+		head := namedChain.ReplaceAllString(line, "{")
+		chain := strings.HasPrefix(strings.TrimSpace(line), "chain ") && head != line
+		if !chain {
+			*in = append(*in, head)
+		}
+		if !chain && !strings.HasSuffix(line, "jump {") && !strings.HasSuffix(line, "goto {") {
+			return lines
+		}
+		end := line[:len(line)-len(strings.TrimLeft(line, "\t"))] + "}"
+		var block []string
+		for len(lines) > 0 && lines[0] != end {
+			lines = take(lines, &block)
+		}
+		for _, l := range block {
+			inner = append(inner, strings.TrimSpace(l))
+		}
+		return lines[min(1, len(lines)):]
+	}
+	for lines := strings.Split(text, "\n"); len(lines) > 0; {
+		lines = take(lines, &out)
+	}
+	slices.Sort(inner)
+	return strings.Join(out, "\n"), strings.Join(inner, "\n")
+}
+
 // ordered returns a listing without what is accidental: the order of tables, of declarations and of elements.
 func ordered(text string) string {
+	text, inner := unnested(text)
 	text = indexOf.ReplaceAllString(steady(text), "${1}name$2$3")
 	text = elementsOf.ReplaceAllStringFunc(text, func(list string) string {
 		items := strings.Split(strings.Trim(strings.TrimPrefix(list, "elements ="), " {}\n\t"), ",")
@@ -180,5 +217,5 @@ func ordered(text string) string {
 		blocks[i] = head + "\n" + strings.Join(parts, "")
 	}
 	slices.Sort(blocks)
-	return strings.Join(blocks, "")
+	return strings.Join(blocks, "") + inner
 }
