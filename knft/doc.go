@@ -15,7 +15,7 @@
 // patch that costs what changed, or a snapshot where tables come or go. It is
 // committed whole or not at all.
 //
-// Unlike the rest of package client, this one uses the compiler of nft/compile:
+// Unlike package client, this one uses the compiler of nft/compile:
 // two spellings of a key are one key, and only the compiler can tell.
 //
 // # What works
