@@ -89,7 +89,7 @@ func (l *lab) warmUp() {
 			for _, to := range []netip.Addr{extAddrs[f], nodeAddrs[f]} {
 				wg.Go(func() {
 					for range 20 {
-						if c, err := dial(ns, "tcp", netip.AddrPortFrom(to, 8080)); err == nil {
+						if c, err := dial(ns, "tcp", netip.AddrPortFrom(to, 8080), 10*time.Second); err == nil {
 							c.Close()
 							return
 						}
@@ -195,17 +195,25 @@ func (l *lab) apply() {
 	l.node.Nft(l.t, l.rules.String())
 }
 
-// patience is how long a probe waits: what is dropped is never answered.
+// patience is how long a probe waits for an answer that must not come.
 const patience = 250 * time.Millisecond
+
+// wait returns how long a probe waits: a busy machine may take long to answer.
+func wait(wanted bool) time.Duration {
+	if wanted {
+		return 3 * time.Minute
+	}
+	return patience
+}
 
 // link is an open connection.
 type link struct{ net.Conn }
 
 // dial opens a connection. UDP is one after the first answer.
-func dial(ns *nfttest.NS, network string, to netip.AddrPort) (*link, error) {
+func dial(ns *nfttest.NS, network string, to netip.AddrPort, limit time.Duration) (*link, error) {
 	var out *link
 	err := ns.Do(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		c, err := (&net.Dialer{}).DialContext(ctx, network, to.String())
 		if err == nil {
@@ -216,7 +224,7 @@ func dial(ns *nfttest.NS, network string, to netip.AddrPort) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := out.echo(); err != nil {
+	if err := out.echo(limit); err != nil {
 		out.Close()
 		return nil, err
 	}
@@ -224,9 +232,9 @@ func dial(ns *nfttest.NS, network string, to netip.AddrPort) (*link, error) {
 }
 
 // echo sends a byte and waits for it.
-func (l *link) echo() error {
+func (l *link) echo(limit time.Duration) error {
 	b := []byte{1}
-	_ = l.SetDeadline(time.Now().Add(patience))
+	_ = l.SetDeadline(time.Now().Add(limit))
 	if _, err := l.Write(b); err != nil {
 		return err
 	}
@@ -250,7 +258,7 @@ func (l *lab) run(probes []probe) {
 	var wg sync.WaitGroup
 	for _, p := range probes {
 		wg.Go(func() {
-			c, err := dial(p.from, p.network, p.to)
+			c, err := dial(p.from, p.network, p.to, wait(p.want))
 			if err == nil {
 				c.Close()
 			}

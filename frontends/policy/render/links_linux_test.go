@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/nft/nfttest"
@@ -36,8 +37,8 @@ func linkLocal(t *testing.T, ns *nfttest.NS, name string) netip.Addr {
 }
 
 // dialFrom opens a connection from an address.
-func dialFrom(ns *nfttest.NS, network string, from netip.Addr, to netip.AddrPort) (*link, error) {
-	d := net.Dialer{Timeout: patience, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+func dialFrom(ns *nfttest.NS, network string, from netip.Addr, to netip.AddrPort, limit time.Duration) (*link, error) {
+	d := net.Dialer{Timeout: limit, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 	if network == "udp" {
 		d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
@@ -52,7 +53,7 @@ func dialFrom(ns *nfttest.NS, network string, from netip.Addr, to netip.AddrPort
 	if err != nil {
 		return nil, err
 	}
-	if err := out.echo(); err != nil {
+	if err := out.echo(limit); err != nil {
 		out.Close()
 		return nil, err
 	}
@@ -73,35 +74,37 @@ func TestLinks(t *testing.T) {
 	pod := linkLocal(t, l.pods[1], "eth0")
 	type probe struct {
 		name string
-		dial func(network string) (*link, error)
+		dial func(network string, limit time.Duration) (*link, error)
 	}
 	outgoing := []probe{
-		{"link-local to the node", func(n string) (*link, error) {
-			return dialFrom(l.pods[1], n, pod, netip.AddrPortFrom(node.WithZone(pod.Zone()), 8080))
+		{"link-local to the node", func(n string, limit time.Duration) (*link, error) {
+			return dialFrom(l.pods[1], n, pod, netip.AddrPortFrom(node.WithZone(pod.Zone()), 8080), limit)
 		}},
 	}
 	var incoming []probe
 	for f, a := range second {
 		outgoing = append(outgoing,
-			probe{"second address to the node", func(n string) (*link, error) {
-				return dialFrom(l.pods[1], n, a, netip.AddrPortFrom(nodeAddrs[f], 8080))
+			probe{"second address to the node", func(n string, limit time.Duration) (*link, error) {
+				return dialFrom(l.pods[1], n, a, netip.AddrPortFrom(nodeAddrs[f], 8080), limit)
 			}},
-			probe{"second address to the outside", func(n string) (*link, error) {
-				return dialFrom(l.pods[1], n, a, netip.AddrPortFrom(extAddrs[f], 8080))
+			probe{"second address to the outside", func(n string, limit time.Duration) (*link, error) {
+				return dialFrom(l.pods[1], n, a, netip.AddrPortFrom(extAddrs[f], 8080), limit)
 			}},
-			probe{"second address to a pod", func(n string) (*link, error) {
-				return dialFrom(l.pods[1], n, a, netip.AddrPortFrom(labAddr(f, 2), 8080))
+			probe{"second address to a pod", func(n string, limit time.Duration) (*link, error) {
+				return dialFrom(l.pods[1], n, a, netip.AddrPortFrom(labAddr(f, 2), 8080), limit)
 			}})
-		incoming = append(incoming, probe{"from a pod to the second address", func(n string) (*link, error) { return dial(l.pods[2], n, netip.AddrPortFrom(a, 8081)) }})
+		incoming = append(incoming, probe{"from a pod to the second address", func(n string, limit time.Duration) (*link, error) {
+			return dial(l.pods[2], n, netip.AddrPortFrom(a, 8081), limit)
+		}})
 	}
-	back := probe{"the node to the pod, link-local", func(n string) (*link, error) {
-		return dialFrom(l.node, n, node, netip.AddrPortFrom(pod.WithZone(node.Zone()), 8080))
+	back := probe{"the node to the pod, link-local", func(n string, limit time.Duration) (*link, error) {
+		return dialFrom(l.node, n, node, netip.AddrPortFrom(pod.WithZone(node.Zone()), 8080), limit)
 	}}
 	expect := func(when string, all []probe, want bool) (open []*link) {
 		t.Helper()
 		for _, p := range all {
 			for _, n := range []string{"tcp", "udp"} {
-				c, err := p.dial(n)
+				c, err := p.dial(n, wait(want))
 				if (err == nil) != want {
 					t.Errorf("%s: %s, %s: %v, want answered %v", when, p.name, n, err, want)
 				}

@@ -156,7 +156,7 @@ func (l *lab) links(from, to string) (out []*link) {
 	_, addrs := l.end(to)
 	for _, network := range []string{"tcp", "udp"} {
 		for _, a := range addrs {
-			c, err := dial(ns, network, a)
+			c, err := dial(ns, network, a, wait(true))
 			if err != nil {
 				l.t.Fatalf("%s to %s: %v", from, to, err)
 			}
@@ -171,7 +171,7 @@ func (l *lab) links(from, to string) (out []*link) {
 func (l *lab) alive(name string, all []*link, want bool) {
 	l.t.Helper()
 	for _, c := range all {
-		if err := c.echo(); (err == nil) != want {
+		if err := c.echo(wait(want)); (err == nil) != want {
 			l.t.Errorf("%s, %s %s: %v, want alive %v", name, c.LocalAddr().Network(), c.RemoteAddr(), err, want)
 		}
 	}
@@ -242,26 +242,26 @@ func TestRepliesAreCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		push := func() error {
+		push := func(wanted bool) error {
 			if _, err := server.WriteTo(b, from); err != nil {
 				return err
 			}
-			_ = client.SetReadDeadline(time.Now().Add(patience))
+			_ = client.SetReadDeadline(time.Now().Add(wait(wanted)))
 			_, err := client.Read(b)
 			return err
 		}
-		if err := push(); err != nil {
+		if err := push(true); err != nil {
 			t.Fatalf("%s before: %v", families[f].table, err)
 		}
 		l.policy("lab/p", nil, nil)
 		l.narrowed = []netip.Addr{labAddr(f, 2)}
 		l.apply()
-		if err := push(); err == nil {
+		if err := push(false); err == nil {
 			t.Errorf("%s: a reply got through after the narrowing", families[f].table)
 		}
 		l.policy("lab/p", everyone, nil)
 		l.apply()
-		if err := push(); err != nil {
+		if err := push(true); err != nil {
 			t.Errorf("%s after the policy allows it again: %v", families[f].table, err)
 		}
 	}
@@ -294,7 +294,7 @@ func TestErrorsOfConnections(t *testing.T) {
 	l.labPod(2, "lab/in", "lab/out")
 	l.apply()
 	for f := range families {
-		_, err := dial(l.pods[1], "udp", netip.AddrPortFrom(labAddr(f, 2), 9))
+		_, err := dial(l.pods[1], "udp", netip.AddrPortFrom(labAddr(f, 2), 9), wait(true))
 		if !refused(err) {
 			t.Errorf("%s: %v, want an ICMP error", families[f].table, err)
 		}
