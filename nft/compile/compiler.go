@@ -20,11 +20,11 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// CompileRule parses a rule and compiles it to what the kernel runs, which is
-// what nft 1.0.6 makes of the same text. It rejects statements after one that ends the
-// rule, comments that nft cannot store, and a comment in the text that differs from
-// rule.Comment. Errors of the text are an *Error, wrapped. They wrap ErrSyntax too if the
-// text does not parse.
+// CompileRule parses a rule and compiles it to the same expressions as nft 1.0.6.
+//
+// It rejects statements after a terminal one, comments that nft cannot store, and a comment in the
+// text that differs from rule.Comment. An error in the text is a wrapped *Error, and wraps
+// ErrSyntax if the text does not parse.
 func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	parsed, err := syntax.ParseRule(family, rule.Text)
 	if err != nil {
@@ -44,8 +44,8 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 // failure is the panic that ends a compilation at its first error. It never leaves catch.
 type failure struct{ err error }
 
-// fail ends the compilation with an error at pos. It has a result so that functions can
-// end with "return fail(...)".
+// fail ends the compilation with an error at pos. It has a result so that functions can end with
+// "return fail(...)".
 func fail(pos syntax.Pos, format string, args ...any) term {
 	panic(failure{syntax.ErrorAt(pos, format, args...)})
 }
@@ -71,13 +71,13 @@ func checkAt(pos syntax.Pos, err error) {
 	}
 }
 
-// must returns x. It ends the compilation if err is not nil.
+// must returns x, or ends the compilation if err is not nil.
 func must[T any, E anError](x T, err E) T {
 	check(err)
 	return x
 }
 
-// catch calls f and returns the error with which it ended.
+// catch calls f and returns its failure.
 func catch(f func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -92,13 +92,12 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// statement is a statement of a rule after evaluation.
+// statement is an evaluated statement.
 type statement interface {
 	// generate appends the statement's expressions.
 	generate(g *generator)
 }
 
-// ruleCompiler compiles one rule.
 type ruleCompiler struct {
 	scope Scope
 	ctx   context
@@ -106,18 +105,16 @@ type ruleCompiler struct {
 	out   *Rule
 }
 
-// add appends a statement. The statement that is being evaluated is not in the list yet, so
-// that what it depends on comes before it.
+// add appends a statement. The statement under evaluation is added after its dependencies.
 func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
 
-// first puts the statements that f adds before all others.
+// first moves the statements that f adds to the head of the rule.
 func (r *ruleCompiler) first(f func()) {
 	n := len(r.stmts)
 	f()
 	r.stmts = slices.Concat(r.stmts[n:], r.stmts[:n])
 }
 
-// compile evaluates the statements and generates the expressions.
 func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	switch {
 	case parsed.Comment != "" && comment != "" && parsed.Comment != comment:
@@ -157,7 +154,7 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	}
 }
 
-// terminal reports whether nothing after a statement is run.
+// terminal reports whether later statements of the rule can never run.
 func terminal(s syntax.Stmt) bool {
 	switch s := s.(type) {
 	case *syntax.Verdict:
@@ -169,7 +166,6 @@ func terminal(s syntax.Stmt) bool {
 	}
 }
 
-// statement evaluates one statement.
 func (r *ruleCompiler) statement(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match:
@@ -260,28 +256,27 @@ func (r *Rule) seal() error {
 	return nil
 }
 
-// orders of values that statements assign.
+// Types of values that statements assign.
 var (
 	wantPort = want{typ: datatype.InetService, width: 16, order: datatype.BigEndian}
 	wantIP   = want{typ: datatype.IPv4Addr, width: 32, order: datatype.BigEndian}
 	wantIP6  = want{typ: datatype.IPv6Addr, width: 128, order: datatype.BigEndian}
 )
 
-// Scope looks up the names that a rule refers to: the declarations of its table.
+// Scope looks up the declarations of a rule's table.
 type Scope interface {
 	// Set returns the named set or map. A rule that refers to a missing one is rejected.
 	Set(name string) (*set.Set, bool)
-	// Chain reports whether a chain of that name can be a target of jump and
-	// goto. A scope that checks references elsewhere returns true.
+	// Chain reports whether jump and goto can name the chain. A scope that checks references elsewhere
+	// returns true.
 	Chain(name string) bool
-	// Object reports whether there is a named object that a rule can refer to. A
-	// scope that checks references elsewhere returns true.
+	// Object reports whether a rule can refer to the named object. A scope that checks references
+	// elsewhere returns true.
 	Object(kind nft.ObjectKind, name string) bool
-	// Flowtable reports whether there is a flowtable of that name. A scope that checks
-	// references elsewhere returns true.
+	// Flowtable reports whether the flowtable exists. A scope that checks references elsewhere returns
+	// true.
 	Flowtable(name string) bool
 }
 
-// ErrSyntax is wrapped by CompileRule's error about a text that does not parse. Its other
-// errors do not wrap it: they are about what the text means.
+// ErrSyntax is wrapped by errors of CompileRule if the text does not parse.
 var ErrSyntax = errors.New("parse rule")

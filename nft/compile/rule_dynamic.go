@@ -18,11 +18,10 @@ type dynamicStmt struct {
 	data    term
 	timeout time.Duration
 	exprs   []expr.Expr
-	// id is the number of a meter's set; 0 for named ones.
+	// id is the number of a meter's set, or 0 for named sets.
 	id uint32
 }
 
-// dynsetOps are the operations of a dynamic statement.
 var dynsetOps = map[string]uint32{"add": unix.NFT_DYNSET_OP_ADD, "update": unix.NFT_DYNSET_OP_UPDATE, "delete": expr.DynsetDelete}
 
 // dynamic evaluates "update @set { KEY timeout T : DATA }".
@@ -36,7 +35,7 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	case declared.Flags&set.FlagConstant != 0:
 		fail(s.Set.Pos, "@%s has the flag constant: a rule cannot change it", declared.Name)
 	case declared.Flags&(set.FlagEval|set.FlagTimeout) == 0 && (declared.Size != 0 || declared.Key.Len <= 2):
-		// The kernel then chooses a fixed table or a bitmap. nft sets the flag by itself.
+		// The kernel chooses a fixed table or a bitmap then. nft sets the flag by itself.
 		fail(s.Set.Pos, "the kernel cannot change @%s from a rule: declare it with flags dynamic", declared.Name)
 	case e.Comment != "":
 		fail(e.Pos, "an element that a rule adds cannot have a comment")
@@ -62,8 +61,7 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	r.add(out)
 }
 
-// dynamicExprs returns the expressions of the statements that each new element of a
-// set gets.
+// dynamicExprs returns the expressions of the statements of a set's new elements.
 func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	if len(stmts) == 0 {
 		return nil
@@ -95,7 +93,7 @@ func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 	return t
 }
 
-// containsMap reports whether an expression looks something up in a map.
+// containsMap reports whether an expression has a map lookup.
 func containsMap(x syntax.Expr) bool {
 	found := false
 	walk(x, func(x syntax.Expr) {
@@ -105,9 +103,9 @@ func containsMap(x syntax.Expr) bool {
 	return found
 }
 
-// keyRegister reserves the registers of the key. For maps nft uses a 128-bit register each
-// for key and data, even if the key is a concatenation. It overwrites the end of a longer
-// key; this package does not.
+// keyRegister reserves the registers of the key. For maps nft uses one 128-bit register each for
+// key and data, even if the key is a concatenation. nft overwrites the end of a longer key; this
+// package does not.
 func (s *dynamicStmt) keyRegister(g *generator) register {
 	if s.data == nil {
 		return g.regs.takeFor(s.key)
@@ -116,7 +114,6 @@ func (s *dynamicStmt) keyRegister(g *generator) register {
 	return g.regs.take((max(i.slots(), 1)+3)&^3, i.pos)
 }
 
-// generate implements statement.
 func (s *dynamicStmt) generate(g *generator) {
 	key := s.keyRegister(g)
 	g.load(s.key, key)
@@ -129,8 +126,8 @@ func (s *dynamicStmt) generate(g *generator) {
 	g.emitOwn(out)
 }
 
-// meter evaluates "meter NAME { KEY STATEMENT }": an update of a set that the rule
-// brings along, like those of braces, but with a name.
+// meter evaluates "meter NAME { KEY STATEMENT }": an update of a set that belongs to the rule,
+// like an anonymous set, but with a name.
 func (r *ruleCompiler) meter(s *syntax.Meter) {
 	e := s.Elem
 	checkName(s.Pos, "meter", s.Name)

@@ -24,7 +24,7 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	}
 }
 
-// object checks that there is an object, and notes that the rule uses it.
+// object checks that the object exists and records the reference.
 func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	checkName(name.Pos, string(kind), name.Text)
 	if r.scope == nil || !r.scope.Object(kind, name.Text) {
@@ -33,21 +33,21 @@ func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	note(&r.out.Objects, object.Ref{Kind: kind, Name: name.Text})
 }
 
-// checkName rejects the name of something that cannot exist.
+// checkName rejects an invalid name.
 func checkName(pos syntax.Pos, what, name string) {
 	if err := datatype.CheckName(name); err != nil {
 		fail(pos, "%s: %s", what, err)
 	}
 }
 
-// note adds what the rule refers to, unless it is in the list.
+// note adds x to the list unless it is already in the list.
 func note[T comparable](list *[]T, x T) {
 	if !slices.Contains(*list, x) {
 		*list = append(*list, x)
 	}
 }
 
-// objectMap evaluates "KEY map TABLE", whose values are names of objects.
+// objectMap evaluates "KEY map TABLE" with names of objects as values.
 func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 	spec := r.mapSpec(x.Key)
 	spec.object = kind

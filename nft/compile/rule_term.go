@@ -10,21 +10,19 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// term is an expression of a rule after evaluation: its type, width and byte
-// order are known. Terms are what the linearizer turns into kernel
-// expressions.
+// term is an evaluated expression with a known type, width and byte order. The generator turns
+// terms into kernel expressions.
 type term interface {
 	info() *termInfo
 }
 
-// termInfo is what all terms have.
+// termInfo is common to all terms.
 type termInfo struct {
 	pos syntax.Pos
 	// typ is nil for concatenations.
 	typ *datatype.Type
-	// bits is the width of the value in a register, width that of the constants
-	// that it is compared with; they differ for header fields that do not end
-	// at a byte's end.
+	// bits is the width of the value in a register, width the width of constants compared with it.
+	// They differ for header fields that end within a byte.
 	bits, width uint32
 	order       datatype.Order
 }
@@ -37,7 +35,6 @@ func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
 // slots is the number of 32-bit registers of the value.
 func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
 
-// isString is true for values that are text.
 func (t *termInfo) isString() bool { return t.typ == datatype.IfName || t.typ == datatype.String }
 
 // constTerm is a constant.
@@ -82,7 +79,7 @@ type ctTerm struct {
 	dir selector.Direction
 }
 
-// fibTerm looks into the routing table.
+// fibTerm queries the routing table.
 type fibTerm struct {
 	termInfo
 	inputs []string
@@ -105,25 +102,22 @@ type swapTerm struct {
 	x term
 }
 
-// concatTerm is a concatenation.
 type concatTerm struct {
 	termInfo
 	parts []term
 }
 
-// setTerm is a set that is looked up: a named one, or an anonymous one with
-// its number.
+// setTerm is the set of a lookup, named or anonymous.
 type setTerm struct {
 	termInfo
 	set *set.Set
-	// id is 0 for named sets.
+	// id is the number of an anonymous set, or 0.
 	id uint32
-	// values are the single values of an anonymous set of intervals, in the
-	// order of the text.
+	// values are the single values of an anonymous interval set, in text order.
 	values []value
 }
 
-// lookupTerm is the value that a map gives for a key.
+// lookupTerm is the value that a map holds for a key.
 type lookupTerm struct {
 	termInfo
 	key   term
@@ -138,7 +132,7 @@ func partsOf(t term) []term {
 	return []term{t}
 }
 
-// isConstant reports whether a term is known when the rule is compiled.
+// isConstant reports whether a term is known at compile time.
 func isConstant(t term) bool {
 	switch t := t.(type) {
 	case *constTerm, *prefixTerm, *rangeTerm:
