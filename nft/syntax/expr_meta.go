@@ -6,19 +6,18 @@ import "slices"
 type Meta struct {
 	Pos
 	Key string
-	// KeyPos is where Key begins. It is Pos if there is no "meta" before the key.
+	// begin of Key; equals Pos without a "meta" before the key
 	KeyPos Pos
 }
 
 // CT is conntrack information: "ct state", "ct original ip saddr".
 type CT struct {
 	Pos
-	// Dir is original, reply or empty.
+	// original, reply or empty
 	Dir string
-	// L3 is ip, ip6 or empty.
-	L3  string
-	Key string
-	// KeyPos is where Key begins.
+	// ip, ip6 or empty
+	L3     string
+	Key    string
 	KeyPos Pos
 }
 
@@ -32,7 +31,6 @@ var metaKeys = []string{
 // bareMetaKeys are the meta keys that nft lists without "meta".
 var bareMetaKeys = []string{"iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "iifgroup", "oifgroup"}
 
-// meta parses "meta KEY" and "KEY".
 func (p *parser) meta() Expr {
 	x := &Meta{Pos: p.Tok.Pos}
 	p.AcceptIdent("meta")

@@ -11,9 +11,9 @@ import (
 
 // The limits of the parsers.
 const (
-	// MaxRuleLength is the greatest length of a text in bytes.
+	// MaxRuleLength is the longest text, in bytes.
 	MaxRuleLength = 64 << 10
-	// MaxDepth is how deep parentheses and braces may be nested.
+	// MaxDepth is the deepest nesting of parentheses and braces.
 	MaxDepth = 64
 )
 
@@ -24,8 +24,8 @@ type Rule struct {
 	Comment string
 }
 
-// ParseRule parses one rule, which is the text after "add rule TABLE CHAIN" in nft(8).
-// It stores family in the rule. The error is an *Error.
+// ParseRule parses one rule: the text after "add rule TABLE CHAIN" in nft(8). It stores family in
+// the rule. The error is an *Error.
 func ParseRule(family nft.Family, text string) (*Rule, error) {
 	p := newParser(text)
 	p.SkipNewlines()
@@ -37,8 +37,7 @@ func ParseRule(family nft.Family, text string) (*Rule, error) {
 	return result(p, r, "after the end of the rule")
 }
 
-// result returns what was parsed, or the error. It fails if text is left; where says
-// what that text follows.
+// result returns the parsed x, or the error. It fails if text is left after where.
 func result[T any](p *parser, x T, where string) (T, error) {
 	if p.err == nil && p.Tok.Kind != scan.EOF {
 		p.Fail(p.Tok, "unexpected %s %s", p.Tok, where)
@@ -50,16 +49,15 @@ func result[T any](p *parser, x T, where string) (T, error) {
 	return x, nil
 }
 
-// parser is a recursive-descent parser. After the first error every token is EOF, so
-// that all loops end.
+// parser is a recursive-descent parser. After the first error every token is EOF, so that all
+// loops end.
 type parser struct {
 	scan.Cursor
 	scan.Scanner
 	src   string
 	err   *Error
 	depth int
-	// assigned is true in a value that is assigned. nft does not accept an IPv6 extension
-	// header there.
+	// true in an assigned value, where nft rejects IPv6 extension headers
 	assigned bool
 }
 
@@ -75,7 +73,6 @@ func newParser(text string) *parser {
 	return p
 }
 
-// Report implements scan.Parser.
 func (p *parser) Report(at scan.Token, format string, args ...any) { p.fail(at.Pos, format, args...) }
 
 // fail records the first error and ends the sequence of tokens.
@@ -87,10 +84,9 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 	p.Tok.Kind, p.Ahead.Kind = scan.EOF, scan.EOF
 }
 
-// uint32 consumes a number of 32 bits.
 func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
-// text consumes a text in double quotes. A word needs none unless it is a keyword.
+// text consumes a text in double quotes. A word that is not a keyword needs no quotes.
 func (p *parser) text(want string) string {
 	if p.Tok.Kind == scan.Ident && datatype.IsKeyword(p.Tok.Text, true) {
 		p.Unexpected(want)
@@ -98,7 +94,7 @@ func (p *parser) text(want string) string {
 	return p.ExpectText(want)
 }
 
-// family consumes "ip" or "ip6" if it is the current token.
+// family consumes an optional "ip" or "ip6".
 func (p *parser) family() string {
 	if p.IsIdent("ip") || p.IsIdent("ip6") {
 		return p.ExpectIdent("a family")
@@ -106,8 +102,8 @@ func (p *parser) family() string {
 	return ""
 }
 
-// flagList consumes flags such as "random,persistent" and adds them to list, sorted and
-// without duplicates.
+// flagList consumes flags such as "random,persistent" and adds them to list, sorted and without
+// duplicates.
 func (p *parser) flagList(list []string, flags ...string) []string {
 	list = append(list, p.OneOf(flags...))
 	for p.AcceptPunct(",") {
@@ -140,8 +136,7 @@ func (p *parser) open() {
 	p.Advance()
 }
 
-// close consumes the closing bracket text. The line end after the outermost bracket
-// counts again.
+// close consumes the closing bracket text. After the outermost bracket, line ends count again.
 func (p *parser) close(text string) {
 	p.unnest()
 	p.Inline--

@@ -3,9 +3,9 @@ package syntax
 // Dup sends a copy of the packet to another host or device.
 type Dup struct {
 	Pos
-	// To is an address, or a device in tables of family netdev.
+	// address, or device in tables of family netdev
 	To Expr
-	// Device is nil if it was not given.
+	// nil if not given
 	Device Expr
 }
 

@@ -6,18 +6,18 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Limit matches until a rate is reached, or above the rate if Over is set. It is also the
-// body of a limit object, in which Per is empty if no rate was given.
+// Limit matches until a rate is reached, or above the rate if Over is set. It is also the body of
+// a limit object. Per is then empty if no rate was given.
 type Limit struct {
 	Pos
 	Over bool
-	// Rate is in packets, or in Unit, which is a unit of datatype.ByteUnits.
+	// packets, or a unit Unit of datatype.ByteUnits
 	Rate uint64
 	Unit string
-	// Per is a unit of datatype.TimeUnits.
+	// unit of datatype.TimeUnits
 	Per string
-	// Burst is in BurstUnit: packets or a unit of datatype.ByteUnits. BurstUnit is empty
-	// if no burst was given.
+	// Burst is in BurstUnit: packets or a unit of datatype.ByteUnits. BurstUnit is empty without a
+	// burst.
 	Burst     uint64
 	BurstUnit string
 }

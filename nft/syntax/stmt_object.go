@@ -6,11 +6,10 @@ import "github.com/weft-proxy/weft/nft"
 type ObjectRef struct {
 	Pos
 	Kind nft.ObjectKind
-	// Ref is the name, which is a quoted Const, or a Map from keys to names.
+	// the name as a quoted Const, or a Map from keys to names
 	Ref Expr
 }
 
-// objectRef parses the name of an object, or a map to names.
 func (p *parser) objectRef(pos Pos, kind nft.ObjectKind) Stmt {
 	return newObjectRef(pos, kind, p.value())
 }

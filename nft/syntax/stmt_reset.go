@@ -6,7 +6,6 @@ type ResetOption struct {
 	Option *Exthdr
 }
 
-// tcpOptionFields are the fields of TCP options.
 var tcpOptionFields = []string{"length", "size", "count", "left", "right", "tsval", "tsecr", "subtype"}
 
 // reset parses "reset tcp option NAME".
