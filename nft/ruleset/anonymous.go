@@ -9,14 +9,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// An anonymous chain is written in the rule that leads to it: "jump { ... }". It becomes a
-// chain with a name. The name depends on what the chain contains, so that a change of one
-// such chain does not change the rules that lead to others.
+// An anonymous chain is written in the rule that leads to it: "jump { ... }". It becomes a named
+// chain. The name depends on the chain's content, so that a change of one chain does not change
+// rules that lead to others.
 
-// maxAnonymousPrefix is how much of the outer chain's name is in that of the inner one.
+// maxAnonymousPrefix is the longest part of the outer chain's name in the name of an inner one.
 const maxAnonymousPrefix = 128
 
-// anonymous parses "{ rule ... }" of a rule of chain c. It adds the chain to the rule, and its
+// anonymous parses "{ rule ... }" in a rule of chain c. It adds the chain to the rule, and its
 // name to the rule's text.
 func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	open := p.Tok
@@ -46,7 +46,7 @@ func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	r.cut, r.shift = len(r.text), p.End-r.start-len(r.text)
 }
 
-// place returns the offset in the expanded text of a place in the rule's text.
+// place converts a position in the rule's text to an offset in the expanded text.
 func (r *rule) place(pos syntax.Pos) int {
 	text := source{text: r.text}
 	at := text.offsetOf(0, pos)

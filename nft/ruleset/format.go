@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Format prints tables as a file that `nft -f` and Parse read. It does not check them:
-// tables that are not valid become text that Parse rejects.
+// Format prints tables as a file for `nft -f` and Parse. It does not check them: Parse rejects the
+// text of invalid tables.
 func Format(tables []nft.Table) string {
 	var f formatter
 	for i := range tables {
@@ -22,7 +22,6 @@ func Format(tables []nft.Table) string {
 	return f.String()
 }
 
-// formatter collects the lines of a file.
 type formatter struct{ strings.Builder }
 
 func (f *formatter) line(depth int, words ...string) {
@@ -129,7 +128,7 @@ func (f *formatter) set(noun string, s *nft.Set) {
 	f.line(1, "}")
 }
 
-// FormatElement returns an element as it is written in a file, without a comma.
+// FormatElement returns an element in file syntax, without a comma.
 func FormatElement(e *nft.Element) string {
 	var b strings.Builder
 	b.WriteString(e.Key)
@@ -186,7 +185,7 @@ func (f *formatter) chain(c *nft.Chain) {
 	f.line(1, "}")
 }
 
-// object prints an object: the statements of its body on lines of their own.
+// object prints an object with one line per statement of its body.
 func (f *formatter) object(o *nft.Object) {
 	f.line(1, string(o.Kind), " ", o.Name, " {")
 	f.comment(2, o.Comment)
@@ -198,7 +197,7 @@ func (f *formatter) object(o *nft.Object) {
 	f.line(1, "}")
 }
 
-// splitStatements splits a body at its semicolons, but for those in strings.
+// splitStatements splits a body at its semicolons outside strings.
 func splitStatements(text string) []string {
 	var out []string
 	start, quoted := 0, false
@@ -229,7 +228,6 @@ func (f *formatter) flowtable(t *nft.Flowtable) {
 	f.line(1, "}")
 }
 
-// formatDevices is a list of devices in nft's words.
 func formatDevices(names []string) string {
 	return `devices = { "` + strings.Join(names, `", "`) + `" }`
 }
