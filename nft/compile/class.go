@@ -6,9 +6,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The class of each feature of rules. LANGUAGE.md lists these tables.
+// Classes of all features of rules. LANGUAGE.md lists these tables.
 
-// objectClasses maps the kind of a named object to the class of its declaration and its uses.
+// objectClasses maps kinds of named objects to the class of their declarations and uses.
 var objectClasses = map[nft.ObjectKind]nft.Class{
 	nft.ObjectCounter: nft.ClassFilter, nft.ObjectQuota: nft.ClassFilter, nft.ObjectLimit: nft.ClassFilter,
 	nft.ObjectCTHelper: nft.ClassConntrack, nft.ObjectCTTimeout: nft.ClassConntrack, nft.ObjectCTExpectation: nft.ClassConntrack,
@@ -16,11 +16,11 @@ var objectClasses = map[nft.ObjectKind]nft.Class{
 	nft.ObjectSynProxy: nft.ClassSynProxy,
 }
 
-// keyClasses holds the class of each meta and ct key that a rule can set.
+// keyClasses maps settable meta and ct keys to classes.
 var keyClasses = map[string]map[string]nft.Class{
 	"meta": {
 		"mark": nft.ClassMarks, "priority": nft.ClassMangle, "nftrace": nft.ClassTrace, "secmark": nft.ClassSecMark,
-		// A bridge delivers a frame to the host if its type says so.
+		// A bridge delivers a frame to the host by this type.
 		"pkttype": nft.ClassNAT,
 	},
 	"ct": {
@@ -29,8 +29,8 @@ var keyClasses = map[string]map[string]nft.Class{
 	},
 }
 
-// fieldClasses holds the class of each header field. ClassMangle has the TCP options and the
-// fields that decide neither the route of a packet nor its connection.
+// fieldClasses maps header fields to classes. ClassMangle has the TCP options and the fields
+// without effect on the packet's route or connection.
 var fieldClasses = map[string]map[nft.Class][]string{
 	"ether": {nft.ClassNAT: {"daddr", "saddr", "type"}},
 	"vlan":  {nft.ClassMangle: {"pcp", "dei", "cfi"}, nft.ClassNAT: {"id", "type"}},
@@ -60,18 +60,18 @@ var fieldClasses = map[string]map[nft.Class][]string{
 	"comp":    {nft.ClassMangle: {"flags"}, nft.ClassNAT: {"nexthdr", "cpi"}},
 }
 
-// dataClasses holds the class of map data, by type. Types without an entry are of ClassNAT: a rule
-// of another publisher can translate addresses to their data or write it into a header.
+// dataClasses maps types of map data to classes. The default is ClassNAT: rules of other
+// publishers can translate addresses to the data or write it into a header.
 var dataClasses = map[string]nft.Class{
 	"mark": nft.ClassMarks, "classid": nft.ClassMangle, "dscp": nft.ClassMangle, "ecn": nft.ClassMangle,
 	"ct_label": nft.ClassConntrack, "ct_event": nft.ClassConntrack,
 }
 
-// ObjectClass returns the class of a kind of named object, or 0 if the kind is unknown.
+// ObjectClass returns the class of a kind of named object, 0 if unknown.
 func ObjectClass(kind nft.ObjectKind) nft.Class { return objectClasses[kind] }
 
-// SetClass returns the classes of the elements of a set or map. A map's data decides its classes;
-// sets and verdict maps are of ClassFilter.
+// SetClass returns the classes of a set's or map's elements. Map data decides its classes; sets
+// and verdict maps are of ClassFilter.
 func SetClass(s *set.Set) nft.ClassSet {
 	var all nft.ClassSet
 	switch {
@@ -93,7 +93,6 @@ func SetClass(s *set.Set) nft.ClassSet {
 	return all
 }
 
-// classes returns the classes of an evaluated statement.
 func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
 	if d, ok := s.(*syntax.Dynamic); ok {
 		return SetClass(r.named(d.Set))
@@ -105,7 +104,6 @@ func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
 	return nft.ClassSet(0).With(class)
 }
 
-// classOf returns the class of a statement other than *syntax.Dynamic, or 0.
 func classOf(s syntax.Stmt) nft.Class {
 	switch s := s.(type) {
 	case *syntax.Match, *syntax.Verdict, *syntax.Vmap, *syntax.Reject,

@@ -1,17 +1,17 @@
 // Package compile turns rules into kernel expressions.
 //
 // Input is the text of a rule and a [Scope] with the declarations of its table. Output is a
-// [Rule]: expressions, anonymous sets, and the names that the rule refers to. Read compiler.go
-// first, then rule_context.go, rule_eval.go and rule_generate.go. Each statement has a file
-// rule_*.go, each selector a file selector_*.go.
+// [Rule]: expressions, anonymous sets and references. Read compiler.go first, then
+// rule_context.go, rule_eval.go and rule_generate.go. Statements are in files rule_*.go, selectors
+// in selector_*.go.
 //
 // # Rules
 //
 // [CompileRule] is a pipeline of pure functions: text, syntax tree, evaluated terms, expressions,
 // bytes. Evaluation gives every expression its type, width and byte order, inserts missing
-// dependencies of selectors ("tcp dport 80" matches only TCP), and makes sets of braces. Reduction
-// removes redundant comparisons and merges adjacent ones. The generator allocates registers.
-// Expressions and registers equal the output of nft(8) 1.0.6, so nft lists a rule as it was
+// dependencies of selectors ("tcp dport 80" matches only TCP), and makes sets of braces. Then
+// redundant comparisons are removed and adjacent ones merged, and the generator allocates
+// registers. Expressions and registers equal the output of nft(8) 1.0.6, so nft lists a rule as
 // written.
 //
 // Package selector holds the vocabulary, package expr the kernel expressions, packages set and
@@ -29,9 +29,8 @@
 // Unknown input is an error with a position, and is never left out. So is a statement after a
 // terminal one. The package also rejects:
 //
-//   - Rules that the kernel accepts but on which nft(8) 1.0.6 aborts when it lists them: the result of
-//     a map as data of a dynamic update, two conntrack ports in a concatenation, and masks on TCP
-//     options without a name.
+//   - Rules on which nft(8) 1.0.6 aborts when it lists them: the result of a map as data of a dynamic
+//     update, two conntrack ports in a concatenation, and masks on TCP options without a name.
 //   - Numbers that nft cuts off, such as a synproxy mss above 65535.
 //   - Text that nft misreads: codes of reject above 255, Ethernet addresses written as numbers or with
 //     dots, a traffic class that is not a number, text after a date.
@@ -41,8 +40,8 @@
 //
 // # Errors
 //
-// Errors in the text of a rule are a wrapped [*Error]. Inside the package the first error is a
-// panic, as in text/template/parse: fail raises it, and only [CompileRule] recovers it.
+// Errors in the text are a wrapped [*Error]. Inside the package the first error is a panic, as in
+// text/template/parse: fail raises it, and only [CompileRule] recovers it.
 //
 // # Concurrency
 //

@@ -13,11 +13,10 @@ import (
 
 // Effects describe the reach of a rule.
 type Effects struct {
-	// Classes of the rule's statements.
 	Classes nft.ClassSet
-	// Bits of the packet mark that the rule can change.
+	// bits of the packet mark that can change
 	Mark uint32
-	// Most packets that the rule logs per hour, or UnlimitedLog.
+	// most logged packets per hour, or UnlimitedLog
 	LogRate uint64
 }
 
@@ -25,12 +24,11 @@ type Effects struct {
 const UnlimitedLog = math.MaxUint32
 
 // changedMark returns the bits of the packet mark that a rule can change. A bit is preserved if
-// the rule loads the mark, replaces other bits by constants, and writes the result back. "meta
-// mark set meta mark & 0xffff00ff | 0x100" compiles to this form. Any other write can change all
-// bits.
+// the rule loads the mark, replaces other bits by constants, and writes the result back, as in
+// "meta mark set meta mark & 0xffff00ff | 0x100". Any other write can change all bits.
 func changedMark(list []expr.Expr) uint32 {
 	var changed uint32
-	// kept holds the bits of register reg that equal the mark's.
+	// bits of register reg that equal the mark's
 	var reg, kept uint32
 	for _, e := range list {
 		switch e := e.(type) {
@@ -63,9 +61,9 @@ func changedMark(list []expr.Expr) uint32 {
 // burstsPerHour counts a limit's burst once a minute.
 const burstsPerHour = 60
 
-// logRate returns the most packets that a rule logs per hour. A log statement is limited by the
-// limits in packets before it in the rule. Limits of elements do not count because a set has many
-// elements, and named limits because another publisher can declare the object.
+// logRate returns the most logged packets per hour. Limits in packets before a log statement apply
+// to it. Limits of elements do not count because a set has many elements, and named limits because
+// another publisher can declare the object.
 func logRate(list []expr.Expr) uint64 {
 	var rate uint64
 	limit := uint64(UnlimitedLog)
@@ -80,8 +78,7 @@ func logRate(list []expr.Expr) uint64 {
 	return rate
 }
 
-// packetsPerHour returns the most packets that pass a limit per hour, rounded up. It returns
-// UnlimitedLog if the number is not bounded.
+// packetsPerHour returns the most packets that pass a limit per hour, rounded up, or UnlimitedLog.
 func packetsPerHour(l *google.Limit) uint64 {
 	if l.Over || l.Type != google.LimitTypePkts || l.Unit == 0 || l.Rate > UnlimitedLog {
 		return UnlimitedLog

@@ -10,42 +10,42 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Rule is a compiled rule: its expressions, anonymous sets and references.
+// Rule is a compiled rule: expressions, anonymous sets and references.
 //
 // A Rule is immutable and independent of its position in a chain. Goroutines can share it, and it
 // can be committed any number of times.
 type Rule struct {
 	Family nft.Family
-	// Text is the canonical form, without the comment.
+	// canonical form, without the comment
 	Text    string
 	Comment string
 	// Exprs are in kernel order. A Lookup or Dynset on anonymous set i (from 0) has SetID i+1 and a
 	// name such as "__set%d", in which the kernel replaces %d. SetID is 0 for named sets.
 	Exprs []expr.Expr
-	// Anonymous sets and maps, in SetID order.
+	// in SetID order
 	Anonymous []set.Anonymous
-	// Targets of jump and goto, in the rule and its anonymous verdict maps, sorted, without repeats.
+	// targets of jump and goto, also in anonymous verdict maps; sorted, without repeats
 	Chains []string
-	// Names of the named sets and maps in use, sorted, without repeats.
+	// names of named sets and maps, sorted, without repeats
 	Sets []string
-	// Named objects and flowtables in use, sorted, without repeats.
+	// sorted, without repeats
 	Objects    []object.Ref
 	Flowtables []string
-	// Entries that packets add to maps when they run the rule, without repeats.
+	// map entries made by packets, without repeats
 	Writes  []Write
 	Effects Effects
 	// Fingerprint identifies the rule's content (family, expressions, anonymous sets, comment) without
-	// its owner. If fingerprints are equal, the kernel's rule can stay, with its handle and counters.
-	// The rule's userdata stores the fingerprint (see UserData), so it must be the same in all
-	// versions of weft that compile the same bytes.
+	// its owner. With equal fingerprints, the kernel's rule can stay, with its handle and counters.
+	// The rule's userdata stores the fingerprint (see UserData), so it must not change between
+	// versions of weft with the same compiled bytes.
 	Fingerprint userdata.Fingerprint
 
 	encoded expr.Encoded
 }
 
-// Encode returns the payload of NFTA_RULE_EXPRESSIONS. Anonymous set number i, counted from 1,
-// gets the transaction number base+i. Encode copies the expressions that CompileRule marshalled.
-// It returns an error only for a Rule that CompileRule did not return.
+// Encode returns the payload of NFTA_RULE_EXPRESSIONS. Anonymous set i, counted from 1, gets
+// transaction number base+i. CompileRule has marshalled the expressions, so Encode only copies. It
+// returns an error only for a Rule that CompileRule did not return.
 func (r *Rule) Encode(base uint32) ([]byte, error) {
 	if r.encoded.Bytes == nil && len(r.Exprs) > 0 {
 		// The Rule was put together by hand.
@@ -58,9 +58,9 @@ func (r *Rule) Encode(base uint32) ([]byte, error) {
 	return r.encoded.At(base), nil
 }
 
-// UserData returns the rule's userdata: its comment as nft stores it, then the rule's fingerprint
-// and its owner, which nft skips. [userdata.ParseRule] reads it. An owner of more than
-// [userdata.MaxOwner] bytes is an error.
+// UserData returns the rule's userdata: its comment as nft stores it, then its fingerprint and
+// owner, which nft skips. [userdata.ParseRule] reads it. An owner of more than [userdata.MaxOwner]
+// bytes is an error.
 func (r *Rule) UserData(owner string) ([]byte, error) {
 	if len(owner) > userdata.MaxOwner {
 		return nil, fmt.Errorf("encode rule userdata: owner %.40q... has %d bytes: want at most %d", owner, len(owner), userdata.MaxOwner)

@@ -16,14 +16,13 @@ type want struct {
 	width uint32
 	order datatype.Order
 	raw   bool
-	// parts replaces the other fields for concatenations.
+	// replaces the other fields for concatenations
 	parts []want
-	// max is the greatest value if limited is true.
+	// greatest value if limited
 	max     uint64
 	limited bool
 }
 
-// wantLike returns the type of constants compared with a term.
 func wantLike(t term) want {
 	if c, ok := t.(*concatTerm); ok {
 		w := want{parts: make([]want, len(c.parts))}
@@ -40,7 +39,6 @@ func wantLike(t term) want {
 	return w
 }
 
-// wantOf returns the type of a set's keys or data.
 func wantOf(t *set.Type) (want, error) {
 	parts, err := t.Resolve()
 	if err != nil {
@@ -58,7 +56,6 @@ func wantOf(t *set.Type) (want, error) {
 
 func wantPart(p set.Part) want { return want{typ: p.Type, width: uint32(p.Bits), order: p.Order} }
 
-// name names the type for messages.
 func (w want) name() string {
 	if w.typ != nil {
 		return w.typ.Name
@@ -70,7 +67,6 @@ func (w want) name() string {
 	return strings.Join(names, " . ")
 }
 
-// single returns the parts of a concatenation, or the type itself.
 func (w want) single() []want {
 	if w.parts != nil {
 		return w.parts
@@ -88,7 +84,6 @@ func (w want) info(pos syntax.Pos) termInfo {
 
 func (w want) isString() bool { return w.typ == datatype.IfName || w.typ == datatype.String }
 
-// constant evaluates an expression of constants.
 func (r *ruleCompiler) constant(x syntax.Expr, w want) term {
 	if c, ok := x.(*syntax.Concat); ok || w.typ == nil {
 		return r.constantConcat(x, c, w)
@@ -117,7 +112,6 @@ func (r *ruleCompiler) constant(x syntax.Expr, w want) term {
 	}
 }
 
-// single evaluates an expression that must be one value.
 func (r *ruleCompiler) single(x syntax.Expr, w want) *constTerm {
 	t := r.constant(x, w)
 	c, ok := t.(*constTerm)
@@ -161,7 +155,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	}
 	typ := w.typ
 	if typ == datatype.Boolean && x.Text != "" && '0' <= x.Text[0] && x.Text[0] <= '9' {
-		// nft accepts any number that the field holds, as well as exists and missing.
+		// nft accepts any number that fits, as well as exists and missing.
 		typ = datatype.Integer
 	}
 	var room [16]byte
@@ -212,7 +206,6 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// prefix evaluates ADDRESS/LENGTH and clears the bits after the prefix.
 func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) term {
 	c := r.single(x.X, w)
 	if w.isString() {
@@ -261,15 +254,14 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// cyclic reports whether a selector's values wrap around: hours and days.
+// cyclic reports whether a selector's values wrap around.
 func cyclic(t term) bool {
 	m, ok := t.(*metaTerm)
 	return ok && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
 }
 
-// cycle evaluates a range of a cyclic selector. A range that begins after its end, such as
-// "22:00"-"06:00", becomes the complement of the reversed range. Like in nft 1.0.6, this excludes
-// both ends.
+// cycle evaluates a range of a cyclic selector. A reversed range, such as "22:00"-"06:00", becomes
+// the complement of its inverse. Like in nft 1.0.6, this excludes both ends.
 func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 	from := r.single(x.From, w)
 	to := r.single(x.To, w)
@@ -282,7 +274,6 @@ func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 // outsideTerm is the complement of a range.
 type outsideTerm struct{ *rangeTerm }
 
-// inverse negates == and !=.
 func inverse(op string) string {
 	if op == "!=" {
 		return "=="

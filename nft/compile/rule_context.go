@@ -10,15 +10,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// context holds the protocols that the rule has matched so far. It decides the implicit
-// dependencies of a selector.
+// context holds the protocols matched so far. It decides the implicit dependencies of a selector.
 type context struct {
 	family nft.Family
 	layers [selector.Layers]knownLayer
 	// link headers in front of the known one: Ethernet and outer tags
 	stacked []*selector.Header
-	// ICMP type that the rule matches, or 0. An echo reply counts as an echo request, because both
-	// have the same fields.
+	// matched ICMP type, or 0; an echo reply counts as a request because both have the same fields
 	icmpType uint64
 }
 
@@ -62,7 +60,6 @@ func (c *context) knowAt(l selector.Layer, h *selector.Header) {
 	k.header = h
 }
 
-// at returns the protocol of a layer, or nil.
 func (c *context) at(l selector.Layer) *selector.Header { return c.layers[l].header }
 
 // ambiguous returns another possible protocol of h's layer, or nil.
@@ -89,8 +86,8 @@ func (c *context) stackedBits(l selector.Layer) uint32 {
 	return n
 }
 
-// locate matches for a header before the current statement if the rule has not matched it yet. It
-// returns the header's offset in its layer, in bits: a VLAN tag comes after the Ethernet header.
+// locate ensures that the rule matches a header before the current statement. It returns the
+// header's offset in its layer, in bits: a VLAN tag comes after the Ethernet header.
 func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	if h.Raw {
 		return 0
@@ -117,7 +114,6 @@ func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	return r.stack(known, h, pos)
 }
 
-// failConflict rejects a header that excludes a header matched earlier.
 func failConflict(known, h *selector.Header, pos syntax.Pos) {
 	fail(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
 }
@@ -139,8 +135,8 @@ func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	r.depend(lower, h, pos)
 }
 
-// requireNetwork returns the network protocol for a transport protocol, if none is known. ICMP
-// implies a network protocol, which is matched too; other protocols can have any.
+// requireNetwork returns the network protocol for a transport protocol. ICMP implies one, which is
+// matched too; other protocols can have any.
 func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selector.Header {
 	var network *selector.Header
 	switch h {
@@ -155,12 +151,12 @@ func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selec
 	return network
 }
 
-// requireEther matches for packets that arrived with an Ethernet header.
+// requireEther matches packets that arrived with an Ethernet header.
 func (r *ruleCompiler) requireEther(pos syntax.Pos) {
 	r.prependMatch(r.metaTerm("iiftype", pos), unix.ARPHRD_ETHER)
 }
 
-// depend matches for an upper header by its number in the lower one.
+// depend matches an upper header by its number in the lower one.
 func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	num, ok := lower.Number(h)
 	if !ok {
@@ -173,7 +169,7 @@ func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	r.dependOnField(num, pos, lower)
 }
 
-// dependOnField matches the field of h that holds the number of the next protocol.
+// dependOnField matches the next-protocol field of h.
 func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Header) {
 	offset := r.locate(h, pos)
 	r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)
@@ -184,14 +180,14 @@ func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
 	return &metaTerm{termInfo{pos: pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
-// prependMatch adds a dependency on a selector's value and updates the context.
+// prependMatch adds a dependency and updates the context.
 func (r *ruleCompiler) prependMatch(left term, num uint64) {
 	m := &matchStmt{left: left, op: "==", right: &constTerm{*left.info(), value{lo: num}}}
 	r.add(m)
 	r.learnValue(left, num)
 }
 
-// stack locates a link header if the rule matches another link header, before or after it.
+// stack locates a link header before or after the matched one.
 func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) uint32 {
 	lower := known
 	switch {

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// dynamicStmt changes a named set from the packet path.
 type dynamicStmt struct {
 	op      uint32
 	set     *set.Set
@@ -18,7 +17,7 @@ type dynamicStmt struct {
 	data    term
 	timeout time.Duration
 	exprs   []expr.Expr
-	// id is the number of a meter's set, or 0 for named sets.
+	// number of a meter's set, 0 for named sets
 	id uint32
 }
 
@@ -61,7 +60,6 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	r.add(out)
 }
 
-// dynamicExprs returns the expressions of the statements of a set's new elements.
 func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	if len(stmts) == 0 {
 		return nil
@@ -76,7 +74,6 @@ func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	return out
 }
 
-// dynamicPart evaluates the key or the data of a dynamic statement.
 func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 	w, err := wantOf(typ)
 	if err != nil {
@@ -93,7 +90,6 @@ func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 	return t
 }
 
-// containsMap reports whether an expression has a map lookup.
 func containsMap(x syntax.Expr) bool {
 	found := false
 	walk(x, func(x syntax.Expr) {
@@ -103,9 +99,8 @@ func containsMap(x syntax.Expr) bool {
 	return found
 }
 
-// keyRegister reserves the registers of the key. For maps nft uses one 128-bit register each for
-// key and data, even if the key is a concatenation. nft overwrites the end of a longer key; this
-// package does not.
+// keyRegister reserves the key's registers. For maps nft uses one 128-bit register each for key
+// and data, and overwrites the end of a longer concatenation. This package does not overwrite it.
 func (s *dynamicStmt) keyRegister(g *generator) register {
 	if s.data == nil {
 		return g.regs.takeFor(s.key)
@@ -126,8 +121,8 @@ func (s *dynamicStmt) generate(g *generator) {
 	g.emitOwn(out)
 }
 
-// meter evaluates "meter NAME { KEY STATEMENT }": an update of a set that belongs to the rule,
-// like an anonymous set, but with a name.
+// meter evaluates "meter NAME { KEY STATEMENT }": an update of the rule's own set, which has a
+// name but is otherwise anonymous.
 func (r *ruleCompiler) meter(s *syntax.Meter) {
 	e := s.Elem
 	checkName(s.Pos, "meter", s.Name)

@@ -5,7 +5,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// eval evaluates any expression, after its dependencies. Constants have the type w; selectors have
+// eval evaluates any expression after its dependencies. Constants have the type w; selectors have
 // their own.
 func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	switch x := x.(type) {
@@ -49,7 +49,7 @@ func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	}
 }
 
-// as gives a number the type of its target if the target has 32 bits.
+// as gives a number the type of a 32-bit target.
 func (t *numberTerm) as(w want) *numberTerm {
 	if w.typ != nil && w.width == 32 && !w.isString() {
 		t.typ = w.typ
@@ -57,7 +57,6 @@ func (t *numberTerm) as(w want) *numberTerm {
 	return t
 }
 
-// concat evaluates a concatenation of selectors and constants.
 func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	if w.parts != nil && len(w.parts) != len(x.Parts) {
 		return fail(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
@@ -86,8 +85,8 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	return newConcat(x.Pos, parts)
 }
 
-// concatCT rejects ct keys that cannot follow the earlier parts of a concatenation. nft 1.0.6
-// compiles two ports but aborts when it lists them.
+// concatCT rejects ct keys after some parts of a concatenation. nft 1.0.6 compiles two ports but
+// aborts when it lists them.
 func concatCT(c *ctTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":
@@ -101,7 +100,6 @@ func concatCT(c *ctTerm, before []term) {
 	}
 }
 
-// binary evaluates an operation on bits, of selectors or constants.
 func (r *ruleCompiler) binary(x *syntax.Binary, w want) term {
 	left := r.eval(x.X, w)
 	info := *left.info()
@@ -149,8 +147,7 @@ func toOrder(t term, order datatype.Order) term {
 	}
 }
 
-// toBig converts the key of an interval lookup, because the kernel compares keys bytewise from the
-// first byte.
+// toBig converts the key of an interval lookup, because the kernel compares keys bytewise.
 func toBig(t term) term {
 	c, ok := t.(*concatTerm)
 	if !ok {

@@ -8,14 +8,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// exprStmt is a statement of one expression without registers.
 type exprStmt struct{ expr.Expr }
 
 func (s exprStmt) generate(g *generator) { g.emitOwn(s.Expr) }
 
-// valueStmt is a statement whose expression reads up to two registers.
 type valueStmt struct {
-	// An operand is nil if it was not given. Its register is then 0.
+	// nil if not given, with register 0
 	first, second term
 	expr          func(first, second uint32) expr.Expr
 }
@@ -25,21 +23,17 @@ func (s *valueStmt) generate(g *generator) {
 	g.emitOwn(s.expr(first, g.loadOptional(s.second)))
 }
 
-// addValue adds a statement whose expression reads one register.
 func (r *ruleCompiler) addValue(value term, e func(reg uint32) expr.Expr) {
 	r.add(&valueStmt{first: value, expr: func(reg, _ uint32) expr.Expr { return e(reg) }})
 }
 
-// addLibrary adds an expression of google/nftables.
 func (r *ruleCompiler) addLibrary(e google.Any) { r.add(exprStmt{expr.Library{Any: e}}) }
 
-// stateful evaluates a statement with state.
 func (r *ruleCompiler) stateful(s syntax.Stmt) {
 	r.add(exprStmt{must(expr.NewStateful(s))})
 }
 
-// requireConntrack rejects the families without connection tracking in the kernel
-// (nf_ct_netns_get).
+// requireConntrack rejects families without conntrack in the kernel (nf_ct_netns_get).
 func (r *ruleCompiler) requireConntrack(s syntax.Stmt) {
 	if r.ctx.family == nft.FamilyARP || r.ctx.family == nft.FamilyNetdev {
 		fail(s.Position(), "a statement on connections is not possible in tables of family %s", r.ctx.family)

@@ -12,27 +12,22 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// generator turns evaluated statements into kernel expressions.
 type generator struct {
 	family nft.Family
 	regs   registers
 	out    []expr.Expr
 }
 
-// emit appends an expression of google/nftables.
 func (g *generator) emit(e google.Any) { g.out = append(g.out, expr.Library{Any: e}) }
 
-// emitOwn appends an expression of this project.
 func (g *generator) emitOwn(e expr.Expr) { g.out = append(g.out, e) }
 
-// loadNew loads a term into newly allocated registers.
 func (g *generator) loadNew(t term) register {
 	reg := g.regs.takeFor(t)
 	g.load(t, reg)
 	return reg
 }
 
-// load loads a term into dst.
 func (g *generator) load(t term, dst register) {
 	switch t := t.(type) {
 	case *constTerm:
@@ -127,8 +122,8 @@ func (g *generator) shift(t *binaryTerm, dst register) {
 	g.emitOwn(&expr.Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
 }
 
-// swap loads a value in the other byte order. A single byte has none: nft before 1.1.2 swaps it in
-// twos all the same, which newer kernels (6.12.117, 7.3) refuse with EOPNOTSUPP.
+// swap loads a value in the other byte order. Single bytes are not swapped: nft before 1.1.2 swaps
+// them in twos, which newer kernels (6.12.117, 7.3) refuse with EOPNOTSUPP.
 func (g *generator) swap(t *swapTerm, dst register) {
 	g.load(t.x, dst)
 	if t.bits <= 8 {
@@ -148,7 +143,7 @@ func (g *generator) swap(t *swapTerm, dst register) {
 	g.emit(&google.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
 }
 
-// lookup loads the data that a map holds for a key. Key and data share registers.
+// lookup loads the data of a key. Key and data share registers.
 func (g *generator) lookup(t *lookupTerm, dst register) {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > expr.Slots {
 		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*expr.Slots)
@@ -225,7 +220,7 @@ func (s *matchStmt) generate(g *generator) {
 	}
 }
 
-// cmpOps holds the kernel's comparison for each operator that checkMatch accepts.
+// cmpOps has the operators that checkMatch accepts.
 var cmpOps = map[string]google.CmpOp{
 	"==": google.CmpOpEq, "!=": google.CmpOpNeq, "<": google.CmpOpLt, "<=": google.CmpOpLte, ">": google.CmpOpGt, ">=": google.CmpOpGte,
 	"any": google.CmpOpNeq, "none": google.CmpOpEq,

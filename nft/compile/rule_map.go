@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// mapExpr evaluates "key map TABLE". The data of an anonymous map has type w; a named map has its
-// own type.
+// mapExpr evaluates "key map TABLE". The data of an anonymous map has type w.
 func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	if w.typ == nil && w.parts == nil {
 		return fail(x.Pos, "a map is not possible here")
@@ -37,7 +36,6 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	return newLookup(x.Pos, spec.key, table)
 }
 
-// mapSpec evaluates the key of a map lookup.
 func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 	key := r.eval(x, want{})
 	if isConstant(key) {
@@ -47,8 +45,8 @@ func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 	return anonymousSpec{key: key, syntaxKey: x, isMap: true}
 }
 
-// mapTable evaluates the table of a map. Data sets the data of an element of an anonymous map.
-// mapTable stores the final key in spec.
+// mapTable evaluates the table of a map. Data sets the data of an anonymous map's element. Spec
+// receives the final key.
 func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*syntax.Elem, *set.Element)) *setTerm {
 	ref, ok := x.(*syntax.SetRef)
 	if !ok {
@@ -77,14 +75,13 @@ func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*s
 }
 
 // lookupCT rejects lookups of ct addresses of an unknown protocol, because nft cannot know the
-// type of the set.
+// set's type.
 func lookupCT(key term) {
 	if c, ok := key.(*ctTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
 		fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 	}
 }
 
-// newLookup returns the term of a looked-up value.
 func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	parts, err := s.set.Data.Resolve()
 	if err != nil {
@@ -103,7 +100,6 @@ func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	return t
 }
 
-// wantAsPart returns the part of map data of type w.
 func wantAsPart(w want) set.Part {
 	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
 }
@@ -118,7 +114,6 @@ func packData(t term, parts []set.Part, interval bool) string {
 	return string(lo)
 }
 
-// vmapStmt looks up the verdict for a key.
 type vmapStmt struct {
 	key   term
 	table *setTerm

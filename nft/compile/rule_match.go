@@ -103,8 +103,7 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 	return r.constant(x, wantLike(left)), left
 }
 
-// plainElem reports whether an element is only a key, apart from options that nft ignores in a
-// single element.
+// plainElem reports whether an element is only a key, apart from options that nft ignores.
 func plainElem(e *syntax.Elem) bool {
 	_, wild := e.Key.(*syntax.Wildcard)
 	return !wild && e.Value == nil
@@ -176,8 +175,8 @@ func shifted(b *binaryTerm) bool {
 	}
 }
 
-// transfer inverts operations of the left side of a comparison and applies them to its constants,
-// like nft: a shift of a bit field or to the left, and an exclusive or.
+// transfer moves invertible operations from the left side to the constants, like nft: shifts of a
+// bit field or to the left, and exclusive or.
 func (s *matchStmt) transfer(m *syntax.Match) {
 	b, ok := s.left.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" && b.op != "<<" {
@@ -204,8 +203,8 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	s.left = b.x
 }
 
-// checkShift rejects comparisons of a shift in the rule's text if they are never true, or if nft
-// 1.0.6 compiles them wrongly, with the constant in network order or too wide.
+// checkShift rejects comparisons of the text's shifts that are never true, or that nft 1.0.6
+// compiles with the constant in network order or too wide.
 func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {
@@ -218,7 +217,6 @@ func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	}
 }
 
-// inverse applies the inverse operation to a constant.
 func (b *binaryTerm) inverse(v value) value {
 	switch b.op {
 	case "^":
@@ -230,7 +228,6 @@ func (b *binaryTerm) inverse(v value) value {
 	}
 }
 
-// moveTo moves the operation to a constant.
 func (b *binaryTerm) moveTo(t term) {
 	switch t := t.(type) {
 	case *constTerm:

@@ -12,13 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// natStmt translates addresses.
 type natStmt struct {
 	kind   string
 	family uint32
-	// addr and port are nil if not given.
+	// nil if not given
 	addr, port term
-	// both is true if addr is a map of addresses and ports.
+	// addr is a map of addresses and ports
 	both  bool
 	flags uint32
 }
@@ -127,7 +126,6 @@ func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 	return false
 }
 
-// natMap checks a map of addresses and ports.
 func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) {
 	parts, err := t.table.set.Data.Resolve()
 	checkAt(m.Pos, err)
@@ -175,7 +173,7 @@ func matchesTransport(key term) bool {
 	return false
 }
 
-// checkTransport rejects a port if the rule has not matched the protocol.
+// checkTransport rejects a port without a matched protocol.
 func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
 	if r.ctx.at(selector.LayerTransport) == nil {
 		fail(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
@@ -218,7 +216,7 @@ func (s *natStmt) generate(g *generator) {
 	}
 }
 
-// loadRange loads a value, or both ends of a range, and returns the registers.
+// loadRange loads a value, or both ends of a range.
 func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 	first := g.regs.take(4, t.info().pos)
 	r, ok := t.(*rangeTerm)

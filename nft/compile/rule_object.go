@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// objectRef evaluates the use of a named object.
 func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	switch ref := s.Ref.(type) {
 	case *syntax.Const:
@@ -33,14 +32,12 @@ func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	note(&r.out.Objects, object.Ref{Kind: kind, Name: name.Text})
 }
 
-// checkName rejects an invalid name.
 func checkName(pos syntax.Pos, what, name string) {
 	if err := datatype.CheckName(name); err != nil {
 		fail(pos, "%s: %s", what, err)
 	}
 }
 
-// note adds x to the list unless it is already in the list.
 func note[T comparable](list *[]T, x T) {
 	if !slices.Contains(*list, x) {
 		*list = append(*list, x)
@@ -64,7 +61,6 @@ func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 	})
 }
 
-// flowAdd evaluates "flow add @f".
 func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) {
 	checkName(s.NamePos, "flowtable", s.Flowtable)
 	if r.scope == nil || !r.scope.Flowtable(s.Flowtable) {

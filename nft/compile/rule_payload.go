@@ -8,9 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// assignPayload sets a field. If the field does not fill its bytes, or its bytes do not fill the
-// words of a checksum, the rule loads the surrounding bytes, replaces the field's bits and writes
-// all back.
+// assignPayload sets a field. If the field does not fill its bytes, or its bytes the words of a
+// checksum, the rule loads the surrounding bytes, replaces the field's bits and writes all back.
 func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &selector.HeaderRaw}
 	v := r.target(s.Value, w)
@@ -52,7 +51,6 @@ func (p *payloadTerm) writable() *payloadTerm {
 	return &whole
 }
 
-// replaceBits returns the bytes around a field with the field's bits replaced.
 func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	shift := whole.offset + whole.bits - p.offset - p.bits
 	info := whole.termInfo
@@ -62,8 +60,8 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	return &binaryTerm{info, "^", and, c.v.shl(shift)}
 }
 
-// dataOrder returns the byte order that nft stores for the data: the type's, the selector's for
-// numbers, and none for raw payload.
+// dataOrder returns the byte order that nft stores for the data: the selector's for numbers, none
+// for raw payload, otherwise the type's.
 func (spec *anonymousSpec) dataOrder() datatype.Order {
 	if len(spec.data) == 1 {
 		switch p := spec.data[0]; {

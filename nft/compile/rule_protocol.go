@@ -37,8 +37,8 @@ func (r *ruleCompiler) learn(left, right term) {
 	}
 }
 
-// singleValues returns the single values of an interval set in text order, the order in which the
-// rule learns from them. The elements are reordered.
+// singleValues returns the single values of an interval set in text order, in which the rule
+// learns from them. The elements are reordered.
 func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 	if !spec.interval || spec.isMap {
 		return nil
@@ -52,7 +52,6 @@ func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 	return out
 }
 
-// learnValue updates the context by a value of a protocol selector.
 func (r *ruleCompiler) learnValue(left term, num uint64) {
 	switch left := left.(type) {
 	case *metaTerm:
@@ -72,7 +71,6 @@ func (r *ruleCompiler) learnValue(left term, num uint64) {
 	}
 }
 
-// learnUpper updates the context by the next-protocol number of a layer's known header.
 func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 	if lower := r.ctx.at(l); lower != nil {
 		if h := lower.Upper(num); h != nil {
@@ -81,7 +79,7 @@ func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 	}
 }
 
-// learnField updates the context by the next-protocol field of a header, or by an ICMP type.
+// learnField updates the context by a next-protocol field or an ICMP type.
 func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) {
 	known := r.ctx.at(l)
 	h := known.Upper(num)
@@ -133,7 +131,6 @@ func (r *ruleCompiler) learnMeta(key *selector.Key, num uint64) {
 	}
 }
 
-// learnNumber sets a layer's protocol by its number.
 func (r *ruleCompiler) learnNumber(lower *selector.Header, l selector.Layer, num uint64) {
 	h := lower.Upper(num)
 	if h == nil {

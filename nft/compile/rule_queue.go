@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// wantQueue is the type of a queue number.
 var wantQueue = want{typ: datatype.Integer, width: 16, order: datatype.HostEndian}
 
 const maxQueue = 1<<16 - 1

@@ -17,12 +17,11 @@ const (
 	maxMerge  = 128
 )
 
-// reduce removes redundant comparisons and merges comparisons of adjacent header fields, like nft.
+// reduce removes redundant comparisons and merges adjacent header fields, like nft.
 //
-// It never merges two comparisons across a statement, such as a counter, that only the packets
-// that match the first may run: the merged comparison would be before or after that statement. nft
-// 1.0.6 merges the only comparison before a statement with the first one after it, later versions
-// do not.
+// It never merges across a statement, such as a counter, that only packets matching the first
+// comparison may run: the merged comparison would be before or after it. nft 1.0.6 merges the only
+// comparison before a statement with the first one after it, later versions do not.
 func (r *ruleCompiler) reduce() {
 	var drop []int
 	var run []int
@@ -76,7 +75,7 @@ func (r *ruleCompiler) hasEffect(m *matchStmt) bool {
 	return slices.ContainsFunc(partsOf(m.left), counts)
 }
 
-// counts reports whether a term contains an incremental number generator.
+// counts reports whether a term contains an incremental generator.
 func counts(t term) bool {
 	switch t := t.(type) {
 	case *numberTerm:
@@ -130,8 +129,8 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 	return drop
 }
 
-// mergeable reports whether nft merges two comparisons of adjacent bytes. It does not merge two
-// fast comparisons into a slow one.
+// mergeable reports whether nft merges two adjacent comparisons. It does not merge two fast ones
+// into a slow one.
 func mergeable(a, b *matchStmt) bool {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
 	switch {
@@ -153,7 +152,6 @@ func equality(op string) string {
 	return op
 }
 
-// joined returns both sides of a merged comparison.
 func joined(a, b *matchStmt) (*payloadTerm, *constTerm) {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
 	left := *x

@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// rejectKind is a kind of answer.
 type rejectKind struct {
 	typ uint32
 	// network protocol of the answer, nil for any
@@ -43,8 +42,8 @@ func (r *ruleCompiler) reject(s *syntax.Reject) {
 	r.addLibrary(&google.Reject{Type: kind.typ, Code: code})
 }
 
-// rejectKind returns the answer of the rule. The default is an answer of the network protocol, or
-// one that suits both.
+// rejectKind returns the answer of the rule. The default answer suits the known network protocol,
+// or both.
 func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 	if kind, ok := rejectKinds[s.With]; ok {
 		return kind
@@ -101,7 +100,7 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	r.checkRejectNetwork(s, kind, network)
 }
 
-// checkRejectNetwork checks the network protocol if the packets can have several and the answer
+// checkRejectNetwork checks the network protocol if packets can have several and the answer
 // depends on it.
 func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
@@ -117,8 +116,8 @@ func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, net
 	}
 }
 
-// rejectDependency matches the packets that the answer suits. Unlike other dependencies this one
-// goes to the head of the rule, so that the rule logs and counts only rejected packets.
+// rejectDependency matches the packets that the answer suits. This dependency goes to the head of
+// the rule, so that the rule logs and counts only rejected packets.
 func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) {
 	need := kind.header
 	if kind.typ == unix.NFT_REJECT_TCP_RST {

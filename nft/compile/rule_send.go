@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// wantDevice is the type of the device of dup and fwd.
 var wantDevice = want{typ: datatype.IfIndex, width: 32, order: datatype.HostEndian}
 
 func (r *ruleCompiler) dup(s *syntax.Dup) {
@@ -32,7 +31,6 @@ func (r *ruleCompiler) dup(s *syntax.Dup) {
 	r.add(&valueStmt{addr, device, func(addr, device uint32) expr.Expr { return &expr.Dup{Addr: addr, Device: device} }})
 }
 
-// wantAddr returns the type of a family's addresses.
 func wantAddr(family uint32) want {
 	if family == unix.NFPROTO_IPV6 {
 		return wantIP6
@@ -47,15 +45,13 @@ func (r *ruleCompiler) target(x syntax.Expr, w want) term {
 	return t
 }
 
-// checkOne rejects constants of more than one value.
 func checkOne(x syntax.Expr, t term) {
 	if isConstant(t) && !isSingle(t) {
 		fail(x.Position(), "%s is more than one value", describe(x))
 	}
 }
 
-// loadOptional loads a value into a new register and returns the register's number, or 0 if the
-// value is nil.
+// loadOptional loads a value into a new register and returns its number, or 0 for nil.
 func (g *generator) loadOptional(t term) uint32 {
 	if t == nil {
 		return 0
@@ -77,7 +73,6 @@ func (r *ruleCompiler) fwd(s *syntax.Fwd) {
 	}})
 }
 
-// familyNumber returns the number of ip or ip6, or 0.
 func familyNumber(name string) uint32 {
 	switch name {
 	case "ip":

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// setRef resolves a named set of a lookup or a dynamic statement.
 func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
 	table := r.named(x)
 	parts, err := table.Key.Resolve()
@@ -71,22 +70,22 @@ func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*
 
 // anonymousSpec is the input of an anonymous set or map.
 type anonymousSpec struct {
-	// key is the looked-up term. It changes if the set needs another byte order.
+	// looked-up term; changes if the set needs another byte order
 	key       term
 	syntaxKey syntax.Expr
 	pos       syntax.Pos
-	// interval is true if a key is a range, prefix or wildcard. swapped is true if a single key was
-	// converted to big-endian for an interval.
+	// interval is true with a range, prefix or wildcard, swapped if a single key was converted to
+	// big-endian for it.
 	interval, swapped bool
 	// isMap is true for maps, verdict for verdict maps; data has the parts of their data.
 	isMap, verdict bool
 	data           []set.Part
-	// object is the kind of objects in an object map.
+	// kind of an object map
 	object       nft.ObjectKind
 	dataInterval bool
 }
 
-// elemKey is an element of an anonymous set with its unpacked key, nil for the catch-all element.
+// elemKey is an element with its unpacked key, nil for the catch-all element.
 type elemKey struct {
 	key  term
 	elem set.Element
@@ -149,7 +148,7 @@ func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKe
 	return keys
 }
 
-// mergeKeys joins intervals of numbers that overlap or touch.
+// mergeKeys joins intervals that overlap or touch.
 func mergeKeys(keys []elemKey) []elemKey {
 	slices.SortStableFunc(keys, func(a, b elemKey) int {
 		x, _ := bounds(a.key)
@@ -171,7 +170,6 @@ func mergeKeys(keys []elemKey) []elemKey {
 	return out
 }
 
-// parts returns the types of the set's key.
 func (spec *anonymousSpec) parts() []set.Part {
 	terms := partsOf(spec.key)
 	parts := make([]set.Part, len(terms))
@@ -209,7 +207,6 @@ func (spec *anonymousSpec) pack(keys []elemKey) []set.Element {
 	return elems
 }
 
-// appendBounds appends the least and the greatest value of a constant.
 func appendBounds(lo, hi []byte, t term, parts []set.Part) (low, high []byte) {
 	terms := partsOf(t)
 	for i, t := range terms {
@@ -243,7 +240,7 @@ func bounds(t term) (from, to value) {
 	}
 }
 
-// newAnonymous adds the anonymous set to the rule and returns the term that refers to it.
+// newAnonymous adds the set to the rule and returns the term for it.
 func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *setTerm {
 	spec.unlistable(elems)
 	parts := spec.parts()
@@ -275,7 +272,6 @@ func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *s
 	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: s, id: uint32(len(r.out.Anonymous))}
 }
 
-// dataType returns the type of a map's data.
 func (spec *anonymousSpec) dataType() (set.Type, error) {
 	if spec.verdict {
 		return set.Type{ID: set.VerdictType, Names: []string{datatype.Verdict.Name}}, nil
@@ -288,7 +284,7 @@ func (spec *anonymousSpec) dataType() (set.Type, error) {
 }
 
 // userData stores the same userdata as nft 1.0.6: the key's expressions up to the first that nft
-// cannot store. It stores neither a map's single key nor its data.
+// cannot store, but neither a map's single key nor its data.
 func (spec *anonymousSpec) userData(s *set.Set) {
 	parts := spec.parts()
 	key, data := set.TypeOf{Order: set.OrderOf(parts)}, set.TypeOf{Order: spec.dataOrder()}
@@ -338,10 +334,9 @@ func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 	return exprs
 }
 
-// maxStoredParts is the number of expressions that nft stores for a concatenation.
+// maxStoredParts is the most expressions that nft stores for a concatenation.
 const maxStoredParts = 4
 
-// withoutMask returns the operand of a mask.
 func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
 	for {
 		b, ok := t.(*binaryTerm)
@@ -384,7 +379,6 @@ func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	return append(elems, rest...), nil
 }
 
-// checkRepeats rejects maps with two values for one key.
 func checkRepeats(s *set.Set, elems []set.Element) error {
 	if !s.Map || len(elems) < 2 {
 		return nil

@@ -78,13 +78,11 @@ func (r *ruleCompiler) assign(s *syntax.Assign) {
 	}
 }
 
-// assignKey sets a key of meta or ct.
 func (r *ruleCompiler) assignKey(s *syntax.Assign, w want, e func(reg uint32) expr.Expr) {
 	checkAssigned(s)
 	r.addValue(r.target(s.Value, w), e)
 }
 
-// argument evaluates a value of a given type.
 func (r *ruleCompiler) argument(x syntax.Expr, w want) term {
 	t := r.eval(x, w)
 	checkArgument(x, t, w)

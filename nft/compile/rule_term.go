@@ -16,10 +16,9 @@ type term interface {
 	info() *termInfo
 }
 
-// termInfo is common to all terms.
 type termInfo struct {
 	pos syntax.Pos
-	// typ is nil for concatenations.
+	// nil for concatenations
 	typ *datatype.Type
 	// bits is the width of the value in a register, width the width of constants compared with it.
 	// They differ for header fields that end within a byte.
@@ -32,12 +31,11 @@ func (t *termInfo) info() *termInfo { return t }
 // bytes is the width in whole bytes.
 func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
 
-// slots is the number of 32-bit registers of the value.
+// slots is the number of 32-bit registers.
 func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
 
 func (t *termInfo) isString() bool { return t.typ == datatype.IfName || t.typ == datatype.String }
 
-// constTerm is a constant.
 type constTerm struct {
 	termInfo
 	v value
@@ -62,29 +60,26 @@ type payloadTerm struct {
 	header *selector.Header
 	field  *selector.Field
 	layer  selector.Layer
-	// offset is in bits.
+	// in bits
 	offset uint32
 }
 
-// metaTerm loads packet metadata.
 type metaTerm struct {
 	termInfo
 	key *selector.Key
 }
 
-// ctTerm loads conntrack information.
 type ctTerm struct {
 	termInfo
 	key *selector.Key
 	dir selector.Direction
 }
 
-// fibTerm queries the routing table.
 type fibTerm struct {
 	termInfo
 	inputs []string
 	result string
-	// present asks only whether there is a result.
+	// only whether there is a result
 	present bool
 }
 
@@ -111,9 +106,9 @@ type concatTerm struct {
 type setTerm struct {
 	termInfo
 	set *set.Set
-	// id is the number of an anonymous set, or 0.
+	// number of an anonymous set, or 0
 	id uint32
-	// values are the single values of an anonymous interval set, in text order.
+	// single values of an anonymous interval set, in text order
 	values []value
 }
 
@@ -144,7 +139,7 @@ func isConstant(t term) bool {
 	}
 }
 
-// isSingle reports whether a constant term is one value.
+// isSingle reports whether a constant is one value.
 func isSingle(t term) bool {
 	switch t := t.(type) {
 	case *constTerm:
@@ -156,7 +151,6 @@ func isSingle(t term) bool {
 	}
 }
 
-// typeName names the type of a term for messages.
 func typeName(t term) string {
 	var names []string
 	for _, p := range partsOf(t) {

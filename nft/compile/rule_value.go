@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// value is an unsigned number of up to 128 bits, the most that a rule holds in one register.
+// value is an unsigned number of up to 128 bits, the most in one register.
 type value struct{ hi, lo uint64 }
 
 // valueMask returns the number with the low n bits set.
@@ -25,7 +25,7 @@ func valueMask(n uint32) value {
 	}
 }
 
-// prefixMask returns the mask of an n-bit prefix in a number of width bits.
+// prefixMask returns the mask of an n-bit prefix in width bits.
 func prefixMask(width, n uint32) value { return valueMask(width).xor(valueMask(width - n)) }
 
 func (v value) and(o value) value { return value{v.hi & o.hi, v.lo & o.lo} }
@@ -61,7 +61,7 @@ func (v value) next() value {
 
 func (v value) cmp(o value) int { return cmp.Or(cmp.Compare(v.hi, o.hi), cmp.Compare(v.lo, o.lo)) }
 
-// appendValue appends the low n bytes of v in a byte order.
+// appendValue appends the low n bytes of v.
 func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], v.hi)
@@ -75,12 +75,10 @@ func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	return append(dst, b[16-n:]...)
 }
 
-// bytes returns the low n bytes of v in a byte order.
 func (v value) bytes(n uint32, order datatype.Order) []byte {
 	return appendValue(make([]byte, 0, n), v, n, order)
 }
 
-// parseValue reads up to 16 bytes in a byte order.
 func parseValue(b []byte, order datatype.Order) value {
 	var v value
 	little := order == datatype.HostEndian && set.LittleHost
@@ -95,7 +93,6 @@ func parseValue(b []byte, order datatype.Order) value {
 	return v
 }
 
-// wideNumber evaluates a number for a selector wider than 64 bits.
 func wideNumber(x *syntax.Const, w want) *constTerm {
 	n, ok := new(big.Int), false
 	if !x.Quoted && len(x.Text) <= maxDigits && x.Text != "" && x.Text[0] >= '0' && x.Text[0] <= '9' {
@@ -111,5 +108,5 @@ func wideNumber(x *syntax.Const, w want) *constTerm {
 	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}
 }
 
-// maxDigits bounds the length of a 128-bit number: octal, with its prefix and some zeros.
+// maxDigits bounds a 128-bit number: octal, with prefix and some zeros.
 const maxDigits = 64

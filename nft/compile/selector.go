@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// partOfTerm returns a term's part of a key or of data.
 func partOfTerm(t term) set.Part {
 	info := t.info()
 	return set.Part{Type: info.typ, Size: int(info.bytes()), Bits: int(info.width), Order: info.order}
@@ -50,8 +49,7 @@ func (r *ruleCompiler) ct(x *syntax.CT) term {
 	return t
 }
 
-// ctProtocol sets the type of keys whose type depends on a protocol, and checks that the rule has
-// not matched another protocol.
+// ctProtocol sets the types that depend on a protocol, and rejects a different matched protocol.
 func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	network := r.ctx.at(selector.LayerNetwork)
 	switch t.key.Name {
@@ -76,7 +74,6 @@ func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	}
 }
 
-// fib evaluates a routing lookup.
 func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	t := &fibTerm{termInfo: termInfo{pos: x.Pos}, inputs: x.Inputs, result: x.Result}
 	has := func(name string) bool { return slices.Contains(x.Inputs, name) }
@@ -97,8 +94,7 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	return t
 }
 
-// maxValue returns the greatest value of a selector if nft checks for a smaller range than its
-// type's.
+// maxValue returns the greatest value of a selector if nft checks a smaller range than its type's.
 func maxValue(t term) (uint64, bool) {
 	switch t := t.(type) {
 	case *numberTerm:
@@ -111,7 +107,6 @@ func maxValue(t term) (uint64, bool) {
 	return 0, false
 }
 
-// describe prints an expression for messages, shortened.
 func describe(x syntax.Expr) string {
 	s := syntax.PrintExpr(x)
 	if len(s) > 40 {

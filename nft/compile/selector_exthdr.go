@@ -7,20 +7,20 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// exthdrTerm loads a field of a header extension, or whether the extension is present.
+// exthdrTerm loads a field of a header extension, or its presence.
 type exthdrTerm struct {
 	termInfo
 	op  selector.ExthdrOp
 	typ uint8
-	// offset is in bits.
+	// in bits
 	offset  uint32
 	present bool
-	// unnamed is true for TCP options without a name in nft.
+	// TCP option without a name in nft
 	unnamed bool
 }
 
-// exthdr evaluates an expression on a header extension. Like in nft 1.0.6, its dependencies go to
-// the head of the rule.
+// exthdr evaluates a header extension. Like in nft 1.0.6, its dependencies go to the head of the
+// rule.
 func (r *ruleCompiler) exthdr(x *syntax.Exthdr) term {
 	t := newExthdr(x)
 	switch x.Kind {
@@ -54,8 +54,8 @@ func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	r.first(func() { r.depend(r.ctx.at(selector.LayerLink), h, pos) })
 }
 
-// checkOptionMask rejects comparisons of masked bits of TCP options without a name: nft 1.0.6
-// aborts when it lists them.
+// checkOptionMask rejects masked bits of TCP options without a name: nft 1.0.6 aborts when it
+// lists them.
 func checkOptionMask(s *matchStmt) {
 	left, masked := s.left, false
 	if b, ok := left.(*binaryTerm); ok && b.op == ">>" {
@@ -92,7 +92,6 @@ func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
 	})
 }
 
-// resetOption evaluates "reset tcp option NAME".
 func (r *ruleCompiler) resetOption(s *syntax.ResetOption) {
 	r.add(exprStmt{&expr.Exthdr{Op: selector.ExthdrTCP, Type: newExthdr(s.Option).typ}})
 }

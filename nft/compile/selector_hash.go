@@ -12,7 +12,7 @@ import (
 // numberTerm generates a number or computes a hash, from offset to offset+mod-1.
 type numberTerm struct {
 	termInfo
-	// word is numgen, jhash or symhash.
+	// numgen, jhash or symhash
 	word string
 	// x is the operand of jhash, random the mode of numgen.
 	x           term
@@ -21,7 +21,6 @@ type numberTerm struct {
 	mod, offset uint32
 }
 
-// newNumber checks the range of a generator or hash.
 func newNumber(pos syntax.Pos, word string, mod, offset uint32) *numberTerm {
 	switch {
 	case mod == 0:

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// newPayload returns the term of a header field. The header begins at offset in its layer, in
-// bits.
+// newPayload returns the term of a field. Its header begins at offset in its layer, in bits.
 func newPayload(pos syntax.Pos, h *selector.Header, f *selector.Field, offset uint32) *payloadTerm {
 	info := termInfo{pos: pos, typ: f.Type, bits: f.Bits, width: f.Bits, order: datatype.BigEndian}
 	return &payloadTerm{info, h, f, h.Layer, offset + f.Offset}
@@ -30,7 +29,7 @@ func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	return newPayload(x.Pos, h, f, offset)
 }
 
-// requireICMP makes sure that the ICMP message has a field.
+// requireICMP ensures that the ICMP message has a field.
 func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos syntax.Pos) {
 	if len(f.ICMPTypes) == 0 {
 		return
@@ -73,8 +72,8 @@ func wholeBytes(x term, offset uint32) term {
 	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
-// fieldShift returns the distance of a bit field from the end of its last byte. Extra is the
-// number of bits that its bytes have above its own width, rounded up.
+// fieldShift returns the distance of a bit field from the end of its last byte, and the extra bits
+// of its bytes above its own width, rounded up.
 func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	n := int((bits+7)&^7) - int(offset%8+bits)
 	for n < 0 {
@@ -89,7 +88,6 @@ func (r *ruleCompiler) rawPayload(x *syntax.RawPayload) term {
 	return wholeBytes(p, p.offset)
 }
 
-// newRawPayload returns the term of raw payload.
 func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	h, f, l, err := selector.RawField(x)
 	check(err)
@@ -98,7 +96,7 @@ func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	return p
 }
 
-// checkMasked rejects set lookups of operations on bit fields. The field has fewer bytes than were
+// checkMasked rejects set lookups of operations on bit fields: the field has fewer bytes than were
 // loaded, and the kernel rejects nft's set.
 func (spec *anonymousSpec) checkMasked() {
 	b, ok := spec.key.(*binaryTerm)
@@ -108,7 +106,7 @@ func (spec *anonymousSpec) checkMasked() {
 	fail(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
 }
 
-// rawBits reports whether a term is made of raw payload that does not fill its bytes.
+// rawBits reports whether a term has raw payload that does not fill its bytes.
 func rawBits(t term) bool {
 	for b, ok := t.(*binaryTerm); ok; b, ok = t.(*binaryTerm) {
 		t = b.x

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// unlistable rejects an anonymous set or map that crashes nft 1.0.6 when it lists the ruleset. nft
-// accepts such rules but cannot sort the elements: it reads flags as an operation, and it loses
-// the lengths of numbers next to a field that needs a shift.
+// unlistable rejects an anonymous set or map that crashes a listing of nft 1.0.6. nft accepts the
+// rule but cannot sort the elements: it reads flags as an operation, and loses the lengths of
+// numbers next to a field that needs a shift.
 func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	for _, p := range spec.parts() {
 		if p.Type == datatype.CTLabel {
@@ -50,8 +50,8 @@ func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	}
 }
 
-// unlistableWrite rejects a write to bits of raw payload that crashes nft 1.0.6 when it lists the
-// rule, because nft reads the bits as several header fields.
+// unlistableWrite rejects a write to bits of raw payload that crashes a listing of nft 1.0.6,
+// because nft reads the bits as several header fields.
 func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	h := r.ctx.at(p.layer)
 	if p.header != &selector.HeaderRaw || h == nil {
@@ -65,8 +65,7 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	fail(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.Fields[begins].Name, h.Fields[ends].Name, h.Name)
 }
 
-// unlistableOption rejects a comparison of some bits of a TCP option without a name. nft cannot
-// list such comparisons.
+// unlistableOption rejects comparisons of some bits of unnamed TCP options. nft cannot list them.
 func unlistableOption(x syntax.Expr) {
 	for b, ok := x.(*syntax.Binary); ok; b, ok = x.(*syntax.Binary) {
 		x = b.X

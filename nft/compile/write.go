@@ -10,15 +10,14 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Write is an entry that packets add to a map when they run a rule ("add @m { ... }", "update @m {
-// ... }").
+// Write is a map entry made by packets in a rule ("add @m { ... }", "update @m { ... }").
 type Write struct {
 	Map string
-	// Data is the value of the entry, padded by PadData. It is empty if Any is true.
+	// value padded by PadData, empty if Any
 	Data string
-	// Any is true if the value comes from the packet and can be anything.
+	// value from the packet, which can be anything
 	Any bool
-	// In is a set that has the value as a key, because the rule looks up the same packet fields there
+	// In is a set with the value as a key, because the rule looks up the same packet fields there
 	// before the write. It is empty without such a lookup.
 	In string
 }
@@ -26,12 +25,11 @@ type Write struct {
 // Writes reports whether w can have made e, an entry of the map w.Map. It ignores w.In.
 func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(e.Data) }
 
-// PadData pads the data of an element with zeros to a multiple of four bytes, the length of
-// registers.
+// PadData pads data with zeros to a multiple of four bytes, the length of registers.
 func PadData(data string) string { return data + "\x00\x00\x00"[:-len(data)&3] }
 
-// ParseWrites returns the entries that a rule of the kernel adds to named maps, or updates in
-// them. List is the payload of NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
+// ParseWrites returns the entries that a rule of the kernel adds to or updates in named maps. List
+// is the payload of NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
 func ParseWrites(list []byte) ([]Write, error) {
 	exprs, err := expr.Decode(list)
 	if err != nil {
@@ -40,8 +38,8 @@ func ParseWrites(list []byte) ([]Write, error) {
 	return writesOf(exprs), nil
 }
 
-// writesOf returns the entries that a rule makes. Constants are known if the immediate expressions
-// that load them directly precede the dynset expression, as in compiled rules. Packet fields are
+// writesOf returns the entries that a rule makes. Constants are known if their immediate
+// expressions directly precede the dynset expression, as in compiled rules. Packet fields are
 // known if payload expressions load them.
 func writesOf(exprs []expr.Expr) (writes []Write) {
 	var run immediates
@@ -92,7 +90,7 @@ func (m *immediates) add(e *google.Immediate) {
 	}
 }
 
-// value returns the constant at a register. Unknown is true if no constant is loaded there.
+// value returns the constant at a register. Unknown is true without a constant.
 func (m *immediates) value(register uint32) (data string, unknown bool) {
 	var b []byte
 	for at, _ := expr.Slot(register); at < expr.Slots && m.known[at]; at++ {
@@ -101,11 +99,11 @@ func (m *immediates) value(register uint32) (data string, unknown bool) {
 	return string(b), len(b) == 0
 }
 
-// fields are the packet fields that expressions have loaded.
+// fields are the loaded packet fields.
 type fields struct {
-	// words holds the base, offset and length of each register's field; length 0 means unknown.
+	// base, offset and length of each register's field; length 0 means unknown
 	words [expr.Slots]google.Payload
-	// looked holds the fields that the rule has found in a set.
+	// fields found in a set
 	looked []google.Payload
 	set    string
 }
@@ -126,7 +124,6 @@ func (f *fields) lookup(e *google.Lookup) {
 	f.words = [expr.Slots]google.Payload{}
 }
 
-// from returns the fields from a register on.
 func (f *fields) from(register uint32) (out []google.Payload) {
 	for at, _ := expr.Slot(register); at < expr.Slots && f.words[at].Len > 0; at++ {
 		out = append(out, f.words[at])
