@@ -9,15 +9,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// An anonymous chain is written in the rule that leads to it: "jump { ... }". It becomes a named
-// chain. The name depends on the chain's content, so that a change of one chain does not change
-// rules that lead to others.
+// An anonymous chain, "jump { ... }", becomes a named chain. The name depends on the chain's
+// content, so that changing one chain leaves rules with other chains unchanged.
 
-// maxAnonymousPrefix is the longest part of the outer chain's name in the name of an inner one.
+// maxAnonymousPrefix bounds the part of an inner chain's name taken from the outer name.
 const maxAnonymousPrefix = 128
 
-// anonymous parses "{ rule ... }" in a rule of chain c. It adds the chain to the rule, and its
-// name to the rule's text.
+// anonymous parses "{ rule ... }" in a rule of chain c. It adds the chain to the rule, and the
+// chain's name to the rule's text.
 func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	open := p.Tok
 	a := &chain{Chain: nft.Chain{Name: c.Name[:min(len(c.Name), maxAnonymousPrefix)]}, anonymous: true}

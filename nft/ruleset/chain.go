@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxIndexed is the most rules of a chain in which "add rule ... index N" can place a rule,
-// because moving the other rules costs time.
+// maxIndexed is the longest chain for "add rule ... index N", because moving rules costs time.
 const maxIndexed = 4096
 
 // chain parses "NAME [{ ... }]".
@@ -125,7 +124,6 @@ func (p *parser) priority() string {
 	return priority
 }
 
-// deviceList parses "= { DEVICE, ... }".
 func (p *parser) deviceList() []string {
 	var list []string
 	p.ExpectPunct("=")
@@ -140,8 +138,7 @@ func (p *parser) deviceList() []string {
 // rulePlace is the place of a new rule. The zero value is the end of the chain.
 type rulePlace struct {
 	// insert at the start of the chain, or before rule number index
-	insert bool
-	// index is set
+	insert  bool
 	indexed bool
 	index   int
 }
@@ -249,7 +246,6 @@ func (c *chain) put(place rulePlace, r rule) {
 	}
 }
 
-// mayExist fails if a create command declares an existing object.
 func (p *parser) mayExist(at scan.Token, what string) bool {
 	if p.creating {
 		p.Fail(at, "%s exists already: the file has declared it before", what)
@@ -257,7 +253,6 @@ func (p *parser) mayExist(at scan.Token, what string) bool {
 	return !p.Failed
 }
 
-// notDeclared fails because the file has not declared part of a table.
 func (p *parser) notDeclared(at scan.Token, what string, t *table) {
 	p.undeclared(at, what+" of "+t.table.ID().String(), "%s of table %s is not declared", what, t.table.ID())
 }

@@ -6,17 +6,17 @@ import (
 )
 
 // A file may change only its own declarations, because publishing a file replaces the declarations
-// of its last version. Files for repeated loading by nft(8) flush or delete their tables at the
-// start; this is accepted without effect.
+// of the last version. A flush or delete of tables at the start, for repeated loading by nft(8),
+// is accepted without effect.
 
-// laterTable is a table that was flushed or deleted before its declaration.
+// laterTable is a table flushed or deleted before its declaration.
 type laterTable struct {
 	id     nft.TableID
 	offset int
 	verb   string
 }
 
-// checkLater reports commands that flush or delete undeclared tables.
+// checkLater reports flushes and deletions of undeclared tables.
 func (p *parser) checkLater() {
 	for _, l := range p.later {
 		if !p.partial && len(p.skipped) == 0 && !p.mentioned[l.id] {
@@ -25,8 +25,8 @@ func (p *parser) checkLater() {
 	}
 }
 
-// declaredTable parses the table of a removal. It returns nil if the table is not declared yet,
-// because the removal has no effect then.
+// declaredTable parses the table of a removal, or returns nil if the table is not declared yet.
+// The removal then has no effect.
 func (p *parser) declaredTable(verb scan.Token) *table {
 	at := p.Tok
 	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
@@ -45,7 +45,7 @@ func (p *parser) declaredTable(verb scan.Token) *table {
 }
 
 // declaredName parses "[family] TABLE NAME" of a removal. The table is nil after an error, or if
-// it is not declared yet.
+// not declared yet.
 func (p *parser) declaredName(verb scan.Token, want string) (t *table, at scan.Token, name string) {
 	t = p.declaredTable(verb)
 	at = p.Tok
@@ -114,8 +114,7 @@ func (p *parser) flushRuleset() {
 	p.flushes[family]++
 }
 
-// remove parses the rest of a delete or destroy command. Only delete requires that its object
-// exists.
+// remove parses the rest of a delete or destroy command. Only delete requires an existing object.
 func (p *parser) remove(verb scan.Token) {
 	kind := p.Tok
 	word := p.ExpectIdent("table, chain, set, map, element, flowtable or an object such as counter")
@@ -150,7 +149,7 @@ func (p *parser) remove(verb scan.Token) {
 	}
 }
 
-// removeElements parses "[family] TABLE SET { KEY, ... }" and removes the elements.
+// removeElements parses "[family] TABLE SET { KEY, ... }".
 func (p *parser) removeElements(verb scan.Token) {
 	t, at, name := p.declaredName(verb, "the name of a set or map")
 	list := p.elements(nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// refusedCommands are the nft commands that a ruleset file cannot contain, with the reason.
+// refusedCommands maps the nft commands rejected in files to the reason.
 var refusedCommands = map[string]string{
 	"include":  "a published file cannot read others: only the command that publishes it can",
 	"replace":  "a file declares rules, which have no handles",
@@ -23,9 +23,8 @@ var refusedCommands = map[string]string{
 	"import":   "write the ruleset in nft's own syntax",
 }
 
-// refusal returns the reason if a block or a file cannot contain a command. It returns "" if the
-// command is valid, or if word is not a command. Block is true inside the braces of a table or
-// chain.
+// refusal returns the reason if a command is rejected, or "" if word is a valid command or not a
+// command. Block is true inside the braces of a table or chain.
 func refusal(word string, block bool) string {
 	if block && slices.Contains([]string{"add", "create", "insert", "delete", "destroy", "flush"}, word) {
 		return "write it as a command, outside of the braces"
@@ -33,8 +32,8 @@ func refusal(word string, block bool) string {
 	return refusedCommands[word]
 }
 
-// refusedInBlock returns the reason if a block cannot contain the command of two words, or "". A
-// statement of a rule can begin with some of the same words.
+// refusedInBlock returns the reason if a block cannot contain the command of two words, or "".
+// Some words also begin a statement of a rule.
 func refusedInBlock(word, next scan.Token) string {
 	if word.Kind != scan.Ident || next.Kind != scan.Ident && (word.Text != "include" || next.Kind != scan.String) || word.Text == "reset" && next.Text == "tcp" {
 		return ""
@@ -42,7 +41,6 @@ func refusedInBlock(word, next scan.Token) string {
 	return refusal(word.Text, true)
 }
 
-// command parses one command of the file.
 func (p *parser) command() {
 	p.SkipEnds()
 	if p.Tok.Kind == scan.EOF {
@@ -93,8 +91,7 @@ func (p *parser) command() {
 	}
 }
 
-// outside skips a "}" that closes a block too early, and all tokens up to a command that cannot be
-// in a block.
+// outside skips a premature "}" and all tokens up to a command that cannot be in a block.
 func (p *parser) outside() {
 	p.lost, p.partial = false, true
 	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
@@ -122,8 +119,8 @@ func (p *parser) object() {
 	}
 }
 
-// declare parses the declaration of a chain, set, flowtable or object, after its keyword. Find
-// returns the table. declare returns false for any other keyword.
+// declare parses the declaration of a chain, set, flowtable or object after its keyword, and
+// returns false for any other keyword. Find returns the table.
 func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
 	word := keyword.Text
 	kind := p.objectKind(word)
@@ -192,7 +189,6 @@ func (p *parser) tableID() nft.TableID {
 	return nft.TableID{Family: family, Name: p.name("the name of a table")}
 }
 
-// table returns the declared table, or nil.
 func (p *parser) table(id nft.TableID) *table {
 	if t := p.tables[id]; t != nil && t.flushes == p.flushes[id.Family] {
 		return t
@@ -212,7 +208,6 @@ func (p *parser) addTable(id nft.TableID) *table {
 	return t
 }
 
-// existingTable parses the table of an addition.
 func (p *parser) existingTable() *table {
 	at := p.Tok
 	id := p.tableID()
@@ -249,7 +244,6 @@ func (p *parser) tableStatement(t *table) {
 	}
 }
 
-// tableFlags parses "flags dormant".
 func (p *parser) tableFlags(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("dormant"); {

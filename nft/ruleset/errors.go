@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// ErrorList is the list of the errors of a file, in text order. errors.As finds its elements.
+// ErrorList holds the errors of a file in text order. errors.As finds its elements.
 type ErrorList struct {
 	// the file's name
 	Name   string

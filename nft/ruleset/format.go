@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Format prints tables as a file for `nft -f` and Parse. It does not check them: Parse rejects the
-// text of invalid tables.
+// Format prints tables for `nft -f` and Parse. It does not check them: Parse rejects invalid
+// tables.
 func Format(tables []nft.Table) string {
 	var f formatter
 	for i := range tables {
@@ -34,7 +34,7 @@ func (f *formatter) line(depth int, words ...string) {
 	f.WriteByte('\n')
 }
 
-// option writes a line with name and value unless the value is empty.
+// option writes a line unless the value is empty.
 func (f *formatter) option(depth int, name, value string) {
 	if value != "" {
 		f.line(depth, name, " ", value)
@@ -51,7 +51,6 @@ func (f *formatter) comment(depth int, comment string) {
 	}
 }
 
-// duration returns a time, or "" for 0.
 func duration(d time.Duration) string {
 	if d <= 0 {
 		return ""
@@ -185,7 +184,6 @@ func (f *formatter) chain(c *nft.Chain) {
 	f.line(1, "}")
 }
 
-// object prints an object with one line per statement of its body.
 func (f *formatter) object(o *nft.Object) {
 	f.line(1, string(o.Kind), " ", o.Name, " {")
 	f.comment(2, o.Comment)
@@ -197,7 +195,7 @@ func (f *formatter) object(o *nft.Object) {
 	f.line(1, "}")
 }
 
-// splitStatements splits a body at its semicolons outside strings.
+// splitStatements splits a body at semicolons outside strings.
 func splitStatements(text string) []string {
 	var out []string
 	start, quoted := 0, false

@@ -21,12 +21,12 @@ const (
 // SourceFile is an included file.
 type SourceFile struct{ Name, Text string }
 
-// OpenFunc returns the files that match the pattern of an include statement. From is the file with
-// the statement. A pattern with wildcards may match no file; a name without wildcards that matches
-// no file should be an error.
+// OpenFunc returns the files that match the pattern of an include statement in file from. A
+// pattern with wildcards may match no file; a name without wildcards that matches no file should
+// be an error.
 type OpenFunc func(from, pattern string) ([]SourceFile, error)
 
-// Bundle is a file with replaced include statements. Its variables are not replaced.
+// Bundle is a file with replaced include statements, but with variables.
 type Bundle struct {
 	// name of the including file
 	Name string
@@ -36,9 +36,8 @@ type Bundle struct {
 	files  []*source
 }
 
-// Include replaces the include statements of a file by the files that open returns. The package
-// itself does not read files. The error is an *ErrorList; an error of open is reported at the
-// place of the statement.
+// Include replaces the include statements of a file by the files that open returns. It does not
+// read files itself. The error is an *ErrorList; an error of open is reported at the statement.
 func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	i := &includer{open: open, bundle: &Bundle{Name: name}}
 	i.file(name, text, 0)
@@ -49,8 +48,8 @@ func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	return i.bundle, nil
 }
 
-// Parse parses the bundle with a function such as Parse. The errors of an *ErrorList are converted
-// to places in their files.
+// Parse parses the bundle with a function such as Parse. Errors of an *ErrorList are converted to
+// places in their files.
 func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
 	tables, err := parse(b.Name, b.Text)
 	var list *ErrorList
@@ -65,7 +64,7 @@ func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nf
 }
 
 // Place converts a place in Text to a file, a place in the file, and its line. The file is empty
-// for the including file. A place after Text becomes its end.
+// for the including file. A place after Text becomes the end of Text.
 func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
 	whole := source{text: b.Text}
 	offset := whole.offsetOf(0, pos)
@@ -87,7 +86,7 @@ type includer struct {
 	errs   []*syntax.Error
 }
 
-// includedFile is a file during the replacement of its include statements.
+// includedFile is a file while its include statements are replaced.
 type includedFile struct {
 	number, depth int
 	text          string
@@ -99,7 +98,6 @@ type includedFile struct {
 // next reads a token. The parser reports illegal tokens later.
 func (f *includedFile) next() { f.tok = f.sc.Next() }
 
-// file appends a file with its included files.
 func (i *includer) file(name, text string, depth int) {
 	f := &includedFile{number: len(i.bundle.files), depth: depth, text: text, sc: scan.New(text)}
 	i.bundle.files = append(i.bundle.files, &source{name: name, text: text, original: text})
@@ -119,7 +117,7 @@ func (i *includer) statements(f *includedFile) {
 	}
 }
 
-// include replaces an include statement and stops at the token after it.
+// include replaces an include statement and stops at the next token.
 func (i *includer) include(f *includedFile) {
 	at := f.tok.Offset
 	f.next()
@@ -154,7 +152,6 @@ func (i *includer) include(f *includedFile) {
 	}
 }
 
-// copy appends a file's text up to an offset.
 func (i *includer) copy(f *includedFile, offset int) {
 	i.out.add(f.text[f.copied:offset], piece{file: f.number, from: f.copied})
 	f.copied = offset

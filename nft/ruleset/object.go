@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// objectKind parses an object's kind after its first word. It returns "" for anything else.
+// objectKind parses an object's kind after its first word, or returns "".
 func (p *parser) objectKind(word string) nft.ObjectKind {
 	kind := nft.ObjectKind(word)
 	if word == "ct" {
@@ -103,7 +103,6 @@ func (p *parser) objectBlock(o *nft.Object) {
 	p.objectText(o, start, string(text))
 }
 
-// objectText parses the body of an object at an offset of the text.
 func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	if !hasTokens(text) {
 		return
@@ -116,7 +115,7 @@ func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	o.Text = syntax.PrintObject(body)
 }
 
-// hasTokens reports whether a text has more than line ends, semicolons and comments.
+// hasTokens ignores line ends, semicolons and comments.
 func hasTokens(text string) bool {
 	sc := scan.New(text)
 	for {

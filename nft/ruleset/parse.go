@@ -21,8 +21,8 @@ const (
 	MaxErrors = 50
 )
 
-// Parse parses a whole file like `nft -f`: table blocks and commands, comments, continued lines
-// and variables. Repeated tables, chains and sets are joined, in the order of their first mention.
+// Parse parses a whole file like `nft -f`: table blocks, commands, comments, continued lines and
+// variables. Repeated tables, chains and sets are joined, in the order of their first mention.
 //
 // The file declares the desired ruleset. Commands that flush, delete or insert change earlier
 // declarations of the file. Flushing or deleting a table before its declaration has no effect.
@@ -42,8 +42,7 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return p.build(), nil
 }
 
-// CheckLength returns an *ErrorList if a file is longer than MaxLength. The error includes the
-// file's name.
+// CheckLength returns an *ErrorList if a file is longer than MaxLength.
 func CheckLength(name, text string) error {
 	if len(text) > MaxLength {
 		return &ErrorList{name, []*syntax.Error{{Msg: fmt.Sprintf("file has %d bytes: the limit is %d", len(text), MaxLength)}}}
@@ -60,26 +59,24 @@ type parser struct {
 	errs []*syntax.Error
 	// offset of the current statement
 	begin int
-	// offsets of reported text that was not understood, in order; suppress other errors of the same
-	// statement
+	// offsets of reported unknown text, in order; suppress other errors of the same statement
 	skipped []int
 	// offsets of the errors
 	wrong []int
-	// undeclared names that were reported
+	// reported undeclared names
 	unknown map[string]bool
 	// number of anonymous chains of each name
 	copies map[nft.TableID]int
 	// true after a declaration outside of a table
 	lost bool
-	// true if a part of the file was not read
+	// a part of the file was not read
 	partial bool
-	// true after an error that makes the rest of the file meaningless
+	// true after an error that makes the rest meaningless
 	stopped bool
 	tables  map[nft.TableID]*table
 	// tables in the order of their first mention, including deleted ones
 	order []*table
-	// number of "flush ruleset" commands of each family; tables declared before the last of these
-	// commands are deleted
+	// number of "flush ruleset" commands of each family; the last one deletes earlier tables
 	flushes map[nft.Family]int
 	// all tables declared so far, deleted or not
 	mentioned map[nft.TableID]bool
@@ -87,7 +84,7 @@ type parser struct {
 	later []laterTable
 	// true in a create command, which must declare new objects
 	creating bool
-	// places of declarations, nil if the caller does not need them
+	// places of declarations, nil if not needed
 	positions *Positions
 	// nesting of lists of elements
 	depth int
@@ -109,7 +106,6 @@ func (p *parser) parse() {
 	p.checkLater()
 }
 
-// build returns the finished tables.
 func (p *parser) build() []nft.Table {
 	tables := make([]nft.Table, 0, len(p.order))
 	for _, t := range p.order {
@@ -120,8 +116,8 @@ func (p *parser) build() []nft.Table {
 	return tables
 }
 
-// Next reads a token and reports an illegal one. After an illegal token, or a variable without a
-// value, it returns the end of the statement.
+// Next reads a token and reports an illegal one. After it, or after a variable without a value, it
+// returns the end of the statement.
 func (p *parser) Next() scan.Token {
 	t := p.sc.Next()
 	if t.Kind != scan.Illegal && !t.Is("$") {
@@ -142,7 +138,7 @@ func (p *parser) Next() scan.Token {
 	return t
 }
 
-// report records an error at an offset of the expanded text, unless it follows from another error.
+// report records an error at an offset of the expanded text, unless another error caused it.
 func (p *parser) report(offset int, format string, args ...any) {
 	if len(p.errs) < MaxErrors && !p.stopped && !p.skips(p.begin, offset) {
 		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
@@ -195,9 +191,9 @@ func (p *parser) Report(t scan.Token, format string, args ...any) {
 	p.Failed = true
 }
 
-// recover skips to the end of a failed statement: the line end or semicolon outside of the braces
-// that the statement opened, or before the brace that closes the block. Braces is the number of
-// open braces in the block.
+// recover skips to the end of a failed statement: the line end or semicolon outside of the
+// statement's braces, or before the brace that closes the block. Braces is the number of open
+// braces in the block.
 func (p *parser) recover(braces int) {
 	if !p.Failed {
 		return
@@ -215,7 +211,6 @@ func (p *parser) recover(braces int) {
 	}
 }
 
-// name consumes the name of a table, chain or set.
 func (p *parser) name(want string) string {
 	at := p.Tok
 	name := p.ExpectIdent(want)
@@ -233,12 +228,10 @@ func (p *parser) name(want string) string {
 	return name
 }
 
-// ends reports whether a statement ends at the current token.
 func (p *parser) ends() bool {
 	return p.Failed || p.Tok.EndsStatement()
 }
 
-// expectEnd fails unless the statement ends at the current token.
 func (p *parser) expectEnd() {
 	if !p.ends() {
 		p.Unexpected("the end of the line or \";\"")
@@ -270,8 +263,7 @@ func (p *parser) block(statement func()) {
 }
 
 // text consumes the rest of a statement, up to its end, a bracket, or a word or operator in stop.
-// It returns the text on one line, without comments. If newlines is true, line ends count as
-// blanks.
+// It returns one line without comments. If newlines is true, line ends count as blanks.
 func (p *parser) text(newlines bool, stop ...string) string {
 	var b strings.Builder
 	end := -1

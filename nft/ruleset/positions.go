@@ -19,7 +19,7 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 }
 
 // ParsePositions is Parse for a checker. It also returns the positions of the declarations, and
-// with an error the tables as far as they were understood.
+// with an error the understood part of the tables.
 func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {
 	positions := &Positions{of: map[DeclarationID]*position{}}
 	if err := CheckLength(name, text); err != nil {
@@ -36,7 +36,7 @@ func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {
 
 // Positions holds the positions of a file's declarations. The zero value is empty.
 type Positions struct {
-	// parser of the file, nil in the zero value
+	// nil in the zero value
 	parser *parser
 	of     map[DeclarationID]*position
 	// declaration with the elements being read
@@ -50,8 +50,8 @@ type DeclarationID struct {
 	Kind, Name string
 }
 
-// position has the offsets of a declaration and its elements in the expanded text. An element's
-// declaration can be separate from its set's.
+// position has the offsets of a declaration and its elements in the expanded text. Elements can be
+// declared separately.
 type position struct {
 	at    int
 	parts []int
@@ -62,18 +62,15 @@ type position struct {
 // Declared reports whether the file declares a chain, set, flowtable or object, valid or not.
 func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
 
-// Faulty reports whether the file has an error in the declaration itself: in a set, an object or a
-// flowtable, or in a chain apart from its rules.
+// Faulty reports whether the declaration itself has an error. The rules of a chain do not count.
 func (p *Positions) Faulty(id DeclarationID) bool { return p.of[id] != nil && p.of[id].faulty }
 
-// Complete reports whether the whole file was read, so that names without a declaration are
-// unknown.
+// Complete reports whether the whole file was read, so that other names are unknown.
 func (p *Positions) Complete() bool {
 	return p.parser != nil && !p.parser.partial && len(p.parser.errs) < MaxErrors
 }
 
-// Error returns an error about a declaration. Its position is unknown if the file does not have
-// the declaration.
+// Error returns an error about a declaration. Its position is unknown without the declaration.
 func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 	if d := p.of[id]; d != nil {
 		return p.parser.src.errorAt(d.at, msg)
@@ -82,7 +79,7 @@ func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 }
 
 // ElementError returns an error about element n (from 0) of a set or map. If the file deletes some
-// elements of the set, the error is about the set.
+// elements, the error is about the set.
 func (p *Positions) ElementError(id DeclarationID, n int, msg string) *syntax.Error {
 	d := p.of[id]
 	if d == nil || n >= len(d.parts) {
@@ -107,8 +104,8 @@ func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	return &Rule{Text: r.text, src: src, place: r.place}, true
 }
 
-// enter is called at the start of a declaration, or of a command that adds to it. Like element, it
-// ignores a nil p.
+// enter is called at the start of a declaration or an addition to it. Like element, it ignores a
+// nil p.
 func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	if p == nil {
 		return
@@ -120,7 +117,7 @@ func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	p.now = p.of[id]
 }
 
-// check is called at the end of a declaration, or of a part that begins at from.
+// check is called at the end of a declaration, or of its part that begins at from.
 func (p *Positions) check(table *nft.Table, kind, name string, from int) {
 	if p != nil && p.parser.faulty(from) {
 		p.of[DeclarationID{table.ID(), kind, name}].faulty = true

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// set parses "NAME { ... }", the declaration of a set or map.
 func (p *parser) set(t *table, isMap bool) {
 	at := p.Tok
 	name := p.name("the name of a set or map")
@@ -37,7 +36,7 @@ func (p *parser) set(t *table, isMap bool) {
 	}
 }
 
-// sameDeclaration compares everything except the elements.
+// sameDeclaration ignores the elements.
 func sameDeclaration(a, b *set) bool {
 	x, y := &a.Set, &b.Set
 	return a.isMap == b.isMap && x.Type == y.Type && x.TypeOf == y.TypeOf && slices.Equal(x.Flags, y.Flags) &&
@@ -86,7 +85,7 @@ var statefulWords = [...]string{"counter", "limit", "quota", "ct"}
 var elementStops = append([]string{":", ",", "}", "timeout", "expires", "comment"}, statefulWords[:]...)
 
 // stateful parses statements with state and returns each in canonical form. at is the first word,
-// which is consumed already. If newlines is true, line ends count as blanks.
+// already consumed. If newlines is true, line ends count as blanks.
 func (p *parser) stateful(at scan.Token, newlines bool) []string {
 	p.text(newlines, ":", ",", "}", "timeout", "expires", "comment")
 	if p.Failed {
@@ -161,8 +160,7 @@ func (p *parser) elements(list []nft.Element) []nft.Element {
 	return list
 }
 
-// braces parses "{ ITEM, ... }". Nested braces come from variables and are flattened. Errors name
-// an item by its kind.
+// braces parses "{ ITEM, ... }". Nested braces come from variables and are flattened.
 func (p *parser) braces(what string, item func()) {
 	open := p.Tok
 	p.ExpectPunct("{")

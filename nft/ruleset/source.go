@@ -11,15 +11,15 @@ import (
 type source struct {
 	// the file's name
 	name string
-	// text is the expanded text, original the text of the file.
+	// expanded and original text
 	text, original string
 	// origins of the parts of text, in order; empty if text is the original
 	pieces pieces
 	lines  []int
 }
 
-// piece is a part of the text, from offset at of text and offset from of the original. The origin
-// of a variable's value is the place of its use.
+// piece is a part of the text, from offset at of text and offset from of the original. A
+// variable's value originates at its use.
 type piece struct {
 	at, from int
 	// number of the file in a bundle
@@ -27,7 +27,6 @@ type piece struct {
 	variable bool
 }
 
-// pieces are the origins of the parts of a text, in order.
 type pieces []piece
 
 // at returns the piece that contains an offset of the text.
@@ -39,20 +38,18 @@ func (p pieces) at(offset int) piece {
 	return p[i-1]
 }
 
-// splice is a text joined from parts of other texts.
+// splice is a text joined from parts.
 type splice struct {
 	strings.Builder
 	pieces
 }
 
-// add appends text with origin p.
 func (s *splice) add(text string, p piece) {
 	p.at = s.Len()
 	s.pieces = append(s.pieces, p)
 	s.WriteString(text)
 }
 
-// errorAt returns an error at an offset of the expanded text.
 func (s *source) errorAt(offset int, msg string) *syntax.Error {
 	if p := s.pieces.at(offset); p.variable {
 		offset = p.from
@@ -93,5 +90,5 @@ func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	return min(at+max(pos.Column-1, 0), len(s.text))
 }
 
-// fromVariable reports whether the expanded text at an offset comes from a variable.
+// fromVariable reports whether the text at an offset comes from a variable.
 func (s *source) fromVariable(offset int) bool { return s.pieces.at(offset).variable }

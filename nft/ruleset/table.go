@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// list is a list of named items in the order of their first mention.
+// list holds named items in the order of their first mention.
 type list[K comparable, T any] struct {
 	// nil for deleted items
 	items []*T
@@ -58,7 +58,7 @@ type table struct {
 	filled []*chain
 	// sets changed by rules of the file
 	updated map[string]bool
-	// number of flushes of the table's family before its declaration
+	// number of earlier flushes of the family
 	flushes int
 }
 
@@ -71,7 +71,7 @@ type objectName struct {
 type set struct {
 	nft.Set
 	isMap bool
-	// index maps the keys of the first indexed Elements to their places. The first search builds it.
+	// maps the keys of the first indexed Elements to their places; built by the first search
 	index   map[string]int
 	indexed int
 	// places of deleted elements
@@ -93,7 +93,6 @@ func (t *table) remove(word string, kind nft.ObjectKind, name string) bool {
 	}
 }
 
-// build returns the finished table.
 func (t *table) build() nft.Table {
 	out := t.table
 	t.objects.each(func(o *nft.Object) { out.Objects = append(out.Objects, *o) })
@@ -117,7 +116,6 @@ func (t *table) build() nft.Table {
 	return out
 }
 
-// find returns the place of the element with the given key.
 func (s *set) find(key string) (int, bool) {
 	if s.index == nil {
 		s.index = map[string]int{}
@@ -145,7 +143,6 @@ func (s *set) remove(key string) bool {
 
 func (s *set) flush() { s.Elements, s.index, s.indexed, s.gone = nil, nil, 0, nil }
 
-// build returns the finished set.
 func (s *set) build() nft.Set {
 	out := s.Set
 	if len(s.gone) == 0 {
@@ -187,7 +184,7 @@ func (c *chain) rules() []rule {
 	return c.tail
 }
 
-// build appends the finished chain, after the anonymous chains of its rules.
+// build appends the finished chain after the anonymous chains of the rules.
 func (c *chain) build(list []nft.Chain) []nft.Chain {
 	out := c.Chain
 	for _, r := range c.rules() {

@@ -10,8 +10,8 @@ import (
 )
 
 // expandVariables removes the definitions ("define NAME = VALUE") from a file and replaces $NAME
-// by the values. A variable is defined until the end of the table or chain that contains its
-// definition, or until it is undefined. A "$" left in the text was reported.
+// by the values. A variable is defined until the table or chain of its definition ends, or until
+// it is undefined. A remaining "$" was reported.
 func expandVariables(text string) (*source, []*syntax.Error) {
 	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
@@ -39,38 +39,37 @@ type variable struct {
 	text string
 	// a value in braces
 	set bool
-	// The definition has an error; errors of its uses are suppressed.
+	// The definition has an error; errors of uses are suppressed.
 	wrong bool
 	// a value such as 0x1 | 0x2, which needs parentheses next to another operator
 	operation bool
-	// number of commas in the value, about its number of elements
+	// number of commas, about the number of elements
 	commas int
 }
 
-// The values that replace variables have in total at most expansionBytes bytes and
-// expansionElements elements, plus expansionFactor times the file's own. Otherwise nested
-// variables could expand a file of 600 bytes to millions of elements. A file can use a list of any
-// length four times, and a list of 5,000 addresses 17 times.
+// Replaced values have in total at most expansionBytes bytes and expansionElements elements, plus
+// expansionFactor times the file's own. Otherwise nested variables could expand a file of 600
+// bytes to millions of elements. A file can use any list four times, and a list of 5,000 addresses
+// 17 times.
 const (
 	expansionBytes    = 4 << 20
 	expansionElements = 1 << 16
 	expansionFactor   = 4
 )
 
-// scope holds the variables defined in it.
 type scope map[string]variable
 
 // expander replaces the variables of a file in one pass.
 type expander struct {
 	sc  *scan.Scanner
 	src *source
-	// prev is the last token before tok that is not a line end.
+	// prev is the last token before tok, without line ends.
 	prev, tok scan.Token
 	out       splice
 	errs      []*syntax.Error
-	// bytes and elements count the replaced values. commas counts the commas of the file.
+	// bytes and elements of the replaced values; commas of the file
 	bytes, elements, commas int
-	// true after the values exceeded the limits
+	// the limits were exceeded
 	spent bool
 	// offset in the original up to which out is complete
 	copied int
@@ -78,7 +77,7 @@ type expander struct {
 	// of tables and chains open a scope. tooDeep counts braces nested too deeply for a scope.
 	scopes  []scope
 	tooDeep int
-	// unknown variables that were reported
+	// reported unknown variables
 	unknown map[string]bool
 	// line is true at the start of a statement, scope in a statement that may open a scope.
 	line, scope bool
@@ -91,13 +90,11 @@ func (e *expander) next() {
 	e.tok = e.sc.Next()
 }
 
-// report records an error at an offset of the original.
 func (e *expander) report(offset int, format string, args ...any) {
 	plain := source{original: e.src.original}
 	e.errs = append(e.errs, plain.errorAt(offset, fmt.Sprintf(format, args...)))
 }
 
-// copyTo copies the original up to an offset.
 func (e *expander) copyTo(offset int) {
 	if offset > e.copied {
 		e.out.add(e.src.original[e.copied:offset], piece{from: e.copied})
@@ -105,7 +102,6 @@ func (e *expander) copyTo(offset int) {
 	}
 }
 
-// step handles one token.
 func (e *expander) step() {
 	begins := e.line
 	e.line = e.tok.EndsStatement() || e.tok.Is("{")
@@ -137,7 +133,6 @@ func (e *expander) step() {
 	e.next()
 }
 
-// open enters braces. The braces of a table or chain have a scope.
 func (e *expander) open() {
 	if len(e.scopes) > syntax.MaxDepth {
 		e.tooDeep++
@@ -160,7 +155,7 @@ func (e *expander) close() {
 	}
 }
 
-// use replaces the variable at the current token, and returns false if there is no variable.
+// use replaces the variable at the current token, or returns false.
 func (e *expander) use() bool {
 	at, prev := e.tok.Offset, e.prev
 	value, ok := e.variable()
