@@ -206,8 +206,7 @@ func (e *expander) prefix() bool {
 	}
 }
 
-// spend counts a value that replaces a variable at an offset of the original. Its result is like
-// the result of replace.
+// spend counts a replacing value. Its result is like the result of replace.
 func (e *expander) spend(at int, v *variable, text string) bool {
 	bytes, elements := expansionBytes+expansionFactor*len(e.src.original), expansionElements+expansionFactor*e.commas
 	e.bytes += len(text)
@@ -224,7 +223,7 @@ func (e *expander) spend(at int, v *variable, text string) bool {
 	return false
 }
 
-// word returns a one-word value or a single text, without its quotes.
+// word returns a one-word value or a single text, unquoted.
 func (v *variable) word() (string, bool) {
 	if inner, ok := strings.CutPrefix(v.text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
 		return strings.TrimSuffix(inner, `"`), true
@@ -256,7 +255,7 @@ func (e *expander) fit(v *variable, prev scan.Token) string {
 	return text
 }
 
-// peek returns the next token that is not a line end.
+// peek returns the next token, without line ends.
 func (e *expander) peek() scan.Token {
 	sc := *e.sc
 	for {
@@ -270,8 +269,7 @@ func isOperation(t scan.Token) bool {
 	return t.Is("|", "&", "^", "<<", ">>") || t.IsWord("or", "and", "xor", "lshift", "rshift")
 }
 
-// variable reads the name after a "$" and returns the variable's value. The name stays the current
-// token.
+// variable reads the name after a "$" and returns the value. The name stays the current token.
 func (e *expander) variable() (variable, bool) {
 	at := e.tok
 	e.next()
@@ -282,7 +280,7 @@ func (e *expander) variable() (variable, bool) {
 	return e.lookup(at.Offset, e.tok.Text)
 }
 
-// lookup returns the variable used at an offset of the original, and false if it has no value.
+// lookup returns the variable used at an offset of the original, if it has a value.
 func (e *expander) lookup(at int, name string) (variable, bool) {
 	for i := len(e.scopes) - 1; i >= 0; i-- {
 		if v, ok := e.scopes[i][name]; ok {
@@ -327,7 +325,7 @@ func (e *expander) undefinition() {
 	}
 }
 
-// definition reads "define NAME = VALUE" up to the end of the statement.
+// definition reads "define NAME = VALUE".
 func (e *expander) definition(redefine bool) {
 	e.next()
 	name := e.tok

@@ -2,7 +2,7 @@
 //
 // [ParseRule] reads a rule, [ParseTypeOf] the selectors of a typeof declaration, [ParseStateful]
 // the statements of an element, [ParseObject] the body of a named object. All return trees, which
-// [Print] and its siblings turn back into text. Package ruleset reads files.
+// [Print] and its siblings print. Package ruleset reads files.
 //
 // The package knows the grammar of statements and expressions, but not their meaning: package
 // compile knows that "ip saddr" has 32 bits, and constants are text until a datatype reads them.
@@ -16,9 +16,8 @@
 // # Adding a statement
 //
 // Here: write stmt_NAME.go (type, parse function, printStmt), add the first word to the switch in
-// stmt.go, and add a sample to samples in print_test.go. In package compile: add the file of the
-// rule statement and its case in the switch over statements. In package json: add a case in
-// stmt.go.
+// stmt.go, and a sample to samples in print_test.go. In package compile: add the file of the rule
+// statement and its case in the switch over statements. In package json: add a case in stmt.go.
 //
 // A new option of a statement changes stmt_NAME.go here, stmt.go in package json, the statement's
 // file in package compile and, for a new attribute of the kernel, the expression's file in package

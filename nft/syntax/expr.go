@@ -19,8 +19,7 @@ var precedences = map[string]int{"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4}
 
 var binaryWords = map[string]string{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 
-// operator returns the operator at the current token, or "". Words has the operators that are
-// words, punctuation the others.
+// operator returns the operator at the current token, or "".
 func operator[T any](p *parser, words map[string]string, punctuation map[string]T) string {
 	switch p.Tok.Kind {
 	case scan.Punct:
@@ -60,7 +59,6 @@ func (p *parser) constant() Expr {
 
 func (p *parser) constantPart() Expr { return p.binary(p.constantPrimary, 1) }
 
-// concat parses parts joined by ".".
 func (p *parser) concat(part func() Expr) Expr {
 	x := part()
 	if !p.IsPunct(".") {
@@ -157,8 +155,8 @@ func (p *parser) selectorPrimary() Expr {
 	return p.constantPrimary()
 }
 
-// selector returns the parser for a selector that begins with word, or nil. Next is the token
-// after word.
+// selector returns the parser for a selector that begins with word, or nil. Next is the following
+// token.
 func selector(word, next scan.Token) func(*parser) Expr {
 	if word.Kind != scan.Ident {
 		return nil

@@ -15,7 +15,7 @@ type Exthdr struct {
 	// extension's name, or number of a TCP option
 	Name    string
 	NamePos Pos
-	// empty if only the extension is named
+	// empty for the extension alone
 	Field    string
 	FieldPos Pos
 	// number in the brackets of "rt0 addr[1]" and "srh sid[1]"
@@ -40,7 +40,6 @@ const (
 	ExthdrSCTP
 )
 
-// exthdrWords precede the name of an extension.
 var exthdrWords = [...]string{
 	ExthdrIPv6: "exthdr", ExthdrIPv4: "ip option", ExthdrTCP: "tcp option", ExthdrSCTP: "sctp chunk",
 }
@@ -55,7 +54,6 @@ var extensionHeaders = []string{"hbh", "rt", "rt0", "rt2", "srh", "frag", "dst",
 // routingFields are the fields of the IPv6 routing header.
 var routingFields = []string{"nexthdr", "hdrlength", "type", "seg-left"}
 
-// extensionHeader parses "exthdr frag", "frag id" and "rt0 addr[1]".
 func (p *parser) extensionHeader() Expr {
 	if p.assigned {
 		p.Fail(p.Tok, "%s %s cannot be assigned: IPv6 extension headers can only be matched and put into sets", p.Tok.Text, p.Ahead.Text)
@@ -112,7 +110,6 @@ func (p *parser) optionName(x *Exthdr) {
 	}
 }
 
-// followsOption reports whether a word can follow an option without a field.
 func followsOption(word string) bool {
 	return comparisonWords[word] != "" || binaryWords[word] != "" ||
 		slices.Contains([]string{"exists", "missing", "set", "map", "vmap", "timeout", "expires", "comment", "counter", "limit", "quota", "ct", "last"}, word)

@@ -48,13 +48,11 @@ func (p *parser) hash() Expr {
 	return x
 }
 
-// modulus parses "mod N".
 func (p *parser) modulus() uint32 {
 	p.OneOf("mod")
 	return p.uint32("a modulus")
 }
 
-// offset parses "[offset N]".
 func (p *parser) offset() uint32 {
 	if !p.AcceptIdent("offset") {
 		return 0

@@ -24,8 +24,7 @@ type Socket struct {
 	// transparent, mark, wildcard or cgroupv2
 	Key    string
 	KeyPos Pos
-	// level of cgroupv2
-	Level uint32
+	Level  uint32
 }
 
 // OSF is the probable operating system of the sender of a TCP SYN: "osf name".
@@ -60,7 +59,7 @@ func (p *parser) fib() Expr {
 		}
 	}
 	if p.IsIdent("check") && p.Ahead.IsWord("exists", "missing") {
-		// nft 1.1.4 writes "check" for the "oif" of earlier versions, with the same meaning.
+		// "check" of nft 1.1.4 is "oif" of earlier versions.
 		p.Tok.Text = "oif"
 	}
 	if p.IsIdent("check") {
@@ -70,7 +69,6 @@ func (p *parser) fib() Expr {
 	return f
 }
 
-// rt parses "rt [ip|ip6] KEY".
 func (p *parser) rt() Expr {
 	x := &Rt{Pos: p.begin()}
 	x.Family = p.family()
@@ -79,7 +77,6 @@ func (p *parser) rt() Expr {
 	return x
 }
 
-// socket parses "socket KEY [level N]".
 func (p *parser) socket() Expr {
 	x := &Socket{Pos: p.begin()}
 	x.KeyPos = p.Tok.Pos
@@ -91,7 +88,6 @@ func (p *parser) socket() Expr {
 	return x
 }
 
-// osf parses "osf [ttl loose|skip] name|version".
 func (p *parser) osf() Expr {
 	x := &OSF{Pos: p.begin()}
 	if p.AcceptIdent("ttl") {
@@ -101,7 +97,6 @@ func (p *parser) osf() Expr {
 	return x
 }
 
-// ipsec parses "ipsec in|out [spnum N] [ip|ip6] KEY".
 func (p *parser) ipsec() Expr {
 	x := &IPsec{Pos: p.begin()}
 	x.Dir = p.OneOf("in", "out")

@@ -6,7 +6,7 @@ import "slices"
 type Meta struct {
 	Pos
 	Key string
-	// begin of Key; equals Pos without a "meta" before the key
+	// begin of Key; equals Pos without "meta"
 	KeyPos Pos
 }
 
@@ -21,14 +21,14 @@ type CT struct {
 	KeyPos Pos
 }
 
-// metaKeys are the meta keys that need no "meta" before them.
+// metaKeys need no "meta" before them.
 var metaKeys = []string{
 	"mark", "iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "skuid", "skgid", "nftrace", "rtclassid",
 	"ibriport", "ibrname", "obriport", "obrname", "pkttype", "cpu", "iifgroup", "oifgroup", "cgroup", "ipsec",
 	"time", "day", "hour",
 }
 
-// bareMetaKeys are the meta keys that nft lists without "meta".
+// bareMetaKeys are listed by nft without "meta".
 var bareMetaKeys = []string{"iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "iifgroup", "oifgroup"}
 
 func (p *parser) meta() Expr {
@@ -46,7 +46,6 @@ func (x *Meta) printExpr(p *printer) {
 	p.str(x.Key)
 }
 
-// ct parses "ct [original|reply] [ip|ip6] KEY".
 func (p *parser) ct() Expr {
 	c := &CT{Pos: p.begin()}
 	if p.IsIdent("original") || p.IsIdent("reply") {

@@ -24,7 +24,7 @@ var headers = []string{
 	"ah", "esp", "comp",
 }
 
-// constantHeaders are the headers with names that are also constants, such as Ethernet types.
+// constantHeaders have names that are also constants, such as Ethernet types.
 var constantHeaders = []string{"ether", "vlan", "arp", "ip", "ip6"}
 
 func (p *parser) payload() Expr {
@@ -41,7 +41,6 @@ func (p *parser) payload() Expr {
 	return x
 }
 
-// rawPayload parses "@BASE,OFFSET,LENGTH".
 func (p *parser) rawPayload() Expr {
 	x := &RawPayload{Pos: p.Tok.Pos}
 	p.ExpectPunct("@")

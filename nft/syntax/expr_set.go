@@ -44,7 +44,7 @@ type Map struct {
 	Table Expr
 }
 
-// mapped parses the "map ..." that may follow a value.
+// mapped parses an optional "map ..." after a value.
 func (p *parser) mapped(key Expr) Expr {
 	if !p.AcceptIdent("map") {
 		return key
@@ -52,7 +52,6 @@ func (p *parser) mapped(key Expr) Expr {
 	return &Map{Pos: key.Position(), Key: key, Table: p.table()}
 }
 
-// table parses "{ ... }" or "@name".
 func (p *parser) table() Expr {
 	switch {
 	case p.IsPunct("{"):
@@ -91,9 +90,9 @@ func (p *parser) set() *Set {
 	return s
 }
 
-// member parses one member of a set and appends it. The elements of a nested set, often the value
-// of a variable, are members themselves. If they have a common value, nft puts them after all
-// other elements, so member appends them to last and returns it.
+// member parses and appends one member of a set. A nested set, often the value of a variable, is
+// flattened. If its elements have a common value, nft puts them after all other elements, so
+// member appends them to last and returns it.
 func (p *parser) member(s *Set, last []*Elem) []*Elem {
 	if !p.IsPunct("{") {
 		s.Elems = append(s.Elems, p.element())
@@ -141,7 +140,6 @@ func (p *parser) elementData() Expr {
 	return p.constant()
 }
 
-// elementOptions parses the times and the comment of an element.
 func (p *parser) elementOptions(e *Elem) {
 	for p.err == nil {
 		at := p.Tok
@@ -181,7 +179,7 @@ func (x *Set) printExpr(p *printer) {
 	p.str(" }")
 }
 
-// elem writes an element. Statements follow the options in dynamic statements, and precede them
+// elem writes an element. Statements follow the options in dynamic statements and precede them
 // elsewhere.
 func (p *printer) elem(e *Elem, dynamic bool) {
 	e.Key.printExpr(p)

@@ -79,7 +79,7 @@ func (x *Range) printExpr(p *printer) {
 	x.To.printExpr(p)
 }
 
-// endsInWord reports whether "-" and "/" after an expression require a blank, because names can
+// endsInWord reports whether "-" and "/" need a blank after an expression, because names can
 // contain them.
 func endsInWord(x Expr) bool {
 	c, ok := x.(*Const)

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// newer maps the first one or two words of a construct to the version of nft that added it, for
-// constructs that neither nft 1.0.6 nor weft supports. LANGUAGE.md has the reasons.
+// newer maps the first one or two words of constructs that neither nft 1.0.6 nor weft supports to
+// the nft version that added them. LANGUAGE.md has the reasons.
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",
@@ -23,8 +23,8 @@ var newer = map[[2]string]string{
 	{"meta", "ibrhwaddr"}: "1.1.6",
 }
 
-// Newer returns the reason if a file cannot contain a construct, given by its first two words,
-// because it is new in nft. Otherwise it returns "".
+// Newer returns the reason to reject a construct that is new in nft, given by its first two words,
+// or "".
 func Newer(word, next scan.Token) string {
 	if word.Kind != scan.Ident {
 		return ""
@@ -41,8 +41,7 @@ func Newer(word, next scan.Token) string {
 	return fmt.Sprintf("nft %s has %s; weft does not", version, text)
 }
 
-// refuseNewer fails at the current token if only later versions of nft support the construct
-// there.
+// refuseNewer fails if a construct of later nft versions begins at the current token.
 func (p *parser) refuseNewer() {
 	if why := Newer(p.Tok, p.Ahead); why != "" {
 		p.Fail(p.Tok, "%s", why)

@@ -21,7 +21,6 @@ type ObjectBody interface {
 	printBody(p *printer)
 }
 
-// newBody returns an empty body of each kind.
 var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectCounter:       func() ObjectBody { return &Counter{} },
 	nft.ObjectQuota:         func() ObjectBody { return &Quota{} },
@@ -33,8 +32,8 @@ var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectSynProxy:      func() ObjectBody { return &SynProxyBody{} },
 }
 
-// ParseObject parses the body of an object's declaration. An empty text gives an empty body. The
-// error is an *Error; it has no position if the kind is unknown.
+// ParseObject parses the body of an object's declaration, which may be empty. The error is an
+// *Error; it has no position if the kind is unknown.
 func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	empty, ok := newBody[kind]
 	if !ok {
@@ -54,8 +53,7 @@ func PrintObject(body ObjectBody) string {
 	return p.b.String()
 }
 
-// attribute writes "NAME VALUE", after "; " unless it is the first attribute. It skips an empty
-// value.
+// attribute writes "NAME VALUE", after "; " unless it is the first. It skips an empty value.
 func (p *printer) attribute(name, value string) {
 	if value == "" {
 		return
@@ -66,14 +64,13 @@ func (p *printer) attribute(name, value string) {
 	p.str(name, " ", value)
 }
 
-// number is attribute for a number. It skips 0.
 func (p *printer) number(name string, n uint64) {
 	if n != 0 {
 		p.attribute(name, fmt.Sprint(n))
 	}
 }
 
-// bodyEnd fails unless a statement of a body ends at the current token.
+// bodyEnd fails unless a statement of a body ends here.
 func (p *parser) bodyEnd() {
 	if p.Tok.Kind != scan.EOF && p.Tok.Kind != scan.Newline && p.Tok.Kind != scan.Semicolon {
 		p.Unexpected("the end of the line or \";\"")
@@ -127,7 +124,7 @@ type TimeoutBody struct {
 	Policy            []StateTimeout
 }
 
-// StateTimeout is the time after which a connection in a state expires.
+// StateTimeout is a connection's timeout in a state.
 type StateTimeout struct {
 	Pos
 	State   string
@@ -147,8 +144,8 @@ func (o *TimeoutBody) parseBody(p *parser) {
 	p.bodyEnd()
 }
 
-// parsePolicy parses "{ STATE : SECONDS, ... }". The braces may be empty, because nft(8) lists
-// them so if all timeouts are the kernel's.
+// parsePolicy parses "{ STATE : SECONDS, ... }". nft(8) lists empty braces if all timeouts are the
+// kernel's.
 func (o *TimeoutBody) parsePolicy(p *parser) {
 	if !p.IsPunct("{") {
 		p.Unexpected(`"{"`)

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// The limits of the parsers.
 const (
 	// MaxRuleLength is the longest text, in bytes.
 	MaxRuleLength = 64 << 10
@@ -37,7 +36,7 @@ func ParseRule(family nft.Family, text string) (*Rule, error) {
 	return result(p, r, "after the end of the rule")
 }
 
-// result returns the parsed x, or the error. It fails if text is left after where.
+// result fails if text is left after where.
 func result[T any](p *parser, x T, where string) (T, error) {
 	if p.err == nil && p.Tok.Kind != scan.EOF {
 		p.Fail(p.Tok, "unexpected %s %s", p.Tok, where)
@@ -61,7 +60,7 @@ type parser struct {
 	assigned bool
 }
 
-// newParser returns a parser at the first token. Text that is too long is an error.
+// newParser returns a parser at the first token. It rejects a too long text.
 func newParser(text string) *parser {
 	p := &parser{src: text}
 	if len(text) > MaxRuleLength {
@@ -86,7 +85,7 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 
 func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
-// text consumes a text in double quotes. A word that is not a keyword needs no quotes.
+// text consumes a quoted text, or a word other than a keyword.
 func (p *parser) text(want string) string {
 	if p.Tok.Kind == scan.Ident && datatype.IsKeyword(p.Tok.Text, true) {
 		p.Unexpected(want)
@@ -94,7 +93,6 @@ func (p *parser) text(want string) string {
 	return p.ExpectText(want)
 }
 
-// family consumes an optional "ip" or "ip6".
 func (p *parser) family() string {
 	if p.IsIdent("ip") || p.IsIdent("ip6") {
 		return p.ExpectIdent("a family")
@@ -113,14 +111,14 @@ func (p *parser) flagList(list []string, flags ...string) []string {
 	return slices.Compact(list)
 }
 
-// begin consumes the first word of a statement or selector and returns its place.
+// begin consumes a first word and returns its place.
 func (p *parser) begin() Pos {
 	pos := p.Tok.Pos
 	p.Advance()
 	return pos
 }
 
-// nest enters one more level of nesting. unnest leaves it.
+// nest enters a level of nesting. unnest leaves it.
 func (p *parser) nest() {
 	if p.depth++; p.depth > MaxDepth {
 		p.Fail(p.Tok, "nested deeper than %d levels", MaxDepth)
@@ -129,14 +127,13 @@ func (p *parser) nest() {
 
 func (p *parser) unnest() { p.depth-- }
 
-// open consumes an opening bracket.
 func (p *parser) open() {
 	p.nest()
 	p.Inline++
 	p.Advance()
 }
 
-// close consumes the closing bracket text. After the outermost bracket, line ends count again.
+// close consumes the closing bracket. After the outermost bracket, line ends count again.
 func (p *parser) close(text string) {
 	p.unnest()
 	p.Inline--

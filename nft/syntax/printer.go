@@ -50,7 +50,7 @@ func (p *printer) str(text ...string) {
 	}
 }
 
-// words writes first and, with a blank before each, the nonempty words of more.
+// words writes the nonempty words, separated by blanks.
 func (p *printer) words(first string, more ...string) {
 	p.str(first)
 	for _, w := range more {
@@ -95,7 +95,6 @@ func (p *printer) over(over bool) {
 	}
 }
 
-// list writes expressions with sep between them.
 func (p *printer) list(xs []Expr, sep string) {
 	for i, x := range xs {
 		if i > 0 {

@@ -13,8 +13,8 @@ type Stmt interface {
 	printStmt(p *printer)
 }
 
-// statement returns the parser for a statement that begins with word, or nil. Next is the token
-// after word.
+// statement returns the parser for a statement that begins with word, or nil. Next is the
+// following token.
 func statement(word, next scan.Token) func(*parser) Stmt {
 	if word.Kind != scan.Ident {
 		return nil

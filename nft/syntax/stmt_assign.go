@@ -12,7 +12,7 @@ type Assign struct {
 	Value  Expr
 }
 
-// assign parses the value of "TARGET set VALUE". For some targets it is an object's name.
+// assign parses the value of "TARGET set VALUE", for some targets an object's name.
 func (p *parser) assign(pos Pos, target Expr) Stmt {
 	x := p.assignment()
 	switch t := target.(type) {

@@ -9,7 +9,6 @@ type Dup struct {
 	Device Expr
 }
 
-// dup parses "dup to ADDR [device DEVICE]" and "dup to DEVICE".
 func (p *parser) dup() Stmt {
 	d := &Dup{Pos: p.begin()}
 	p.OneOf("to")

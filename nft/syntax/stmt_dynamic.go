@@ -42,7 +42,7 @@ func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	return e
 }
 
-// oldDynamic parses "set add|update|delete KEY [OPTIONS] @SET", the older form of the statement.
+// oldDynamic parses the older form "set add|update|delete KEY [OPTIONS] @SET".
 func (p *parser) oldDynamic() Stmt {
 	d := &Dynamic{Pos: p.begin()}
 	d.Op = p.OneOf("add", "update", "delete")

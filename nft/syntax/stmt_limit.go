@@ -29,7 +29,6 @@ func (p *parser) limit() Stmt {
 	return l
 }
 
-// parseRate parses a limit without its first word.
 func (l *Limit) parseRate(p *parser) {
 	p.OneOf("rate")
 	l.Over = p.AcceptIdent("over")

@@ -54,7 +54,6 @@ func (p *parser) log() Stmt {
 	return l
 }
 
-// logFlags parses the flags after one "flags".
 func (p *parser) logFlags(l *Log) {
 	add := func(flag string) {
 		if !slices.Contains(l.Flags, flag) {

@@ -16,7 +16,6 @@ var comparisonWords = map[string]string{"eq": "==", "ne": "!=", "lt": "<", "gt":
 
 var comparisons = map[string]bool{"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true, "!": true}
 
-// match parses the rest of a comparison.
 func (p *parser) match(left Expr) Stmt {
 	m := &Match{Pos: left.Position(), Left: left, Op: operator(p, comparisonWords, comparisons), OpPos: p.Tok.Pos}
 	if m.Op != "" {

@@ -19,7 +19,7 @@ type NAT struct {
 	// "ip prefix to"
 	Prefix bool
 	// Flags are random, fully-random and persistent. Like in nft, dnat and snat keep only the last of
-	// several groups of flags.
+	// several groups.
 	Flags []string
 }
 
@@ -43,7 +43,7 @@ func (p *parser) nat() Stmt {
 		}
 	default:
 		p.natTarget(n)
-		// nft uses only the last of several groups of flags.
+		// nft uses only the last of several groups.
 		for p.Tok.IsWord(natFlags...) {
 			n.Flags = p.flagList(nil, natFlags...)
 		}
@@ -120,15 +120,14 @@ func (p *printer) addrPort(addr, port Expr) {
 	}
 	_, prefix := addr.(*Prefix)
 	if c := lastConst(addr); prefix || c != nil && scan.IsClassID(c.Text+":0") {
-		// Without a blank, nft(8) reads "24:80" as one word, and the scanner reads "ab:80" as a class
-		// of traffic control.
+		// Without a blank, nft(8) reads "24:80" as one word, and the scanner "ab:80" as a class of
+		// traffic control.
 		p.str(" ")
 	}
 	p.str(":")
 	port.printExpr(p)
 }
 
-// lastConst returns the last constant of an expression, or nil.
 func lastConst(x Expr) *Const {
 	switch x := x.(type) {
 	case *Const:

@@ -22,7 +22,6 @@ func (p *parser) quota() Stmt {
 	return q
 }
 
-// parseAmounts parses a quota without its first word.
 func (q *Quota) parseAmounts(p *parser) {
 	if !p.AcceptIdent("until") {
 		q.Over = p.AcceptIdent("over")

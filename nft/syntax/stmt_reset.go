@@ -8,7 +8,6 @@ type ResetOption struct {
 
 var tcpOptionFields = []string{"length", "size", "count", "left", "right", "tsval", "tsecr", "subtype"}
 
-// reset parses "reset tcp option NAME".
 func (p *parser) reset() Stmt {
 	s := &ResetOption{Pos: p.begin()}
 	s.Option = &Exthdr{Pos: p.Tok.Pos, Kind: ExthdrTCP}

@@ -22,7 +22,6 @@ func isVerdict(t scan.Token) bool {
 	return t.IsWord("accept", "drop", "return", "continue", "jump", "goto")
 }
 
-// verdict parses a verdict at the current token.
 func (p *parser) verdict() *Verdict {
 	v := &Verdict{Pos: p.Tok.Pos, Kind: p.Tok.Text}
 	p.Advance()
