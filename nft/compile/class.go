@@ -20,7 +20,7 @@ var objectClasses = map[nft.ObjectKind]nft.Class{
 var keyClasses = map[string]map[string]nft.Class{
 	"meta": {
 		"mark": nft.ClassMarks, "priority": nft.ClassMangle, "nftrace": nft.ClassTrace, "secmark": nft.ClassSecMark,
-		// A bridge delivers a frame to the host by this type.
+		// pkttype decides whether a bridge delivers a frame to the host.
 		"pkttype": nft.ClassNAT,
 	},
 	"ct": {

@@ -49,7 +49,6 @@ func fail(pos syntax.Pos, format string, args ...any) term {
 	panic(failure{syntax.ErrorAt(pos, format, args...)})
 }
 
-// anError is error, or a type such as *Error.
 type anError interface {
 	comparable
 	error

@@ -1,6 +1,6 @@
 // Package compile turns rules into kernel expressions.
 //
-// Input is the text of a rule and a [Scope] with the declarations of its table. Output is a
+// Input is the text of a rule and a [Scope] with the declarations of the table. Output is a
 // [Rule]: expressions, anonymous sets and references. Read compiler.go first, then
 // rule_context.go, rule_eval.go and rule_generate.go. Statements are in files rule_*.go, selectors
 // in selector_*.go.

@@ -12,8 +12,8 @@ import (
 
 // Rule is a compiled rule: expressions, anonymous sets and references.
 //
-// A Rule is immutable and independent of its position in a chain. Goroutines can share it, and it
-// can be committed any number of times.
+// A Rule is immutable and independent of a chain position. Goroutines can share it, and it can be
+// committed any number of times.
 type Rule struct {
 	Family nft.Family
 	// canonical form, without the comment

@@ -261,7 +261,7 @@ func cyclic(t term) bool {
 }
 
 // cycle evaluates a range of a cyclic selector. A reversed range, such as "22:00"-"06:00", becomes
-// the complement of its inverse. Like in nft 1.0.6, this excludes both ends.
+// the complement of 06:00-22:00. Like in nft 1.0.6, this excludes both ends.
 func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 	from := r.single(x.From, w)
 	to := r.single(x.To, w)

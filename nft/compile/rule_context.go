@@ -27,7 +27,6 @@ type knownLayer struct {
 	first *selector.Header
 }
 
-// newContext returns the protocols implied by a table's family.
 func newContext(family nft.Family) context {
 	c := context{family: family}
 	switch family {
@@ -135,8 +134,8 @@ func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	r.depend(lower, h, pos)
 }
 
-// requireNetwork returns the network protocol for a transport protocol. ICMP implies one, which is
-// matched too; other protocols can have any.
+// requireNetwork returns the network protocol for a transport protocol. ICMP and IGMP imply one,
+// which is matched too; others can have any.
 func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selector.Header {
 	var network *selector.Header
 	switch h {
@@ -169,7 +168,6 @@ func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	r.dependOnField(num, pos, lower)
 }
 
-// dependOnField matches the next-protocol field of h.
 func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Header) {
 	offset := r.locate(h, pos)
 	r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)

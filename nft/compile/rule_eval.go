@@ -85,8 +85,8 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	return newConcat(x.Pos, parts)
 }
 
-// concatCT rejects ct keys after some parts of a concatenation. nft 1.0.6 compiles two ports but
-// aborts when it lists them.
+// concatCT rejects ct addresses of an unknown protocol, and a second ct port. nft 1.0.6 compiles
+// two ports but aborts when it lists them.
 func concatCT(c *ctTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":

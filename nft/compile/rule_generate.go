@@ -152,7 +152,7 @@ func (g *generator) lookup(t *lookupTerm, dst register) {
 	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
 }
 
-// loadKey loads the key of a map. For a concatenation nft reserves twice the slots of its parts.
+// loadKey loads the key of a map. For a concatenation nft reserves twice the slots of the parts.
 func (g *generator) loadKey(key term, dst register) {
 	space := uint32(0)
 	if c, ok := key.(*concatTerm); ok {

@@ -103,7 +103,7 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 	return r.constant(x, wantLike(left)), left
 }
 
-// plainElem reports whether an element is only a key, apart from options that nft ignores.
+// plainElem reports whether an element is only a key. Options that nft ignores do not count.
 func plainElem(e *syntax.Elem) bool {
 	_, wild := e.Key.(*syntax.Wildcard)
 	return !wild && e.Value == nil

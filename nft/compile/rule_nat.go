@@ -111,7 +111,6 @@ func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) term {
 	return t
 }
 
-// concatData reports whether a map's data has addresses and ports.
 func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 	switch table := m.Table.(type) {
 	case *syntax.SetRef:
@@ -173,14 +172,13 @@ func matchesTransport(key term) bool {
 	return false
 }
 
-// checkTransport rejects a port without a matched protocol.
 func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
 	if r.ctx.at(selector.LayerTransport) == nil {
 		fail(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
 	}
 }
 
-// carries reports whether a network protocol, if known, has an address family.
+// carries reports whether a network protocol can have addresses of a family. An unknown one can.
 func carries(network *selector.Header, family uint32) bool {
 	return (network != &selector.HeaderIP || family == unix.NFPROTO_IPV4) && (network != &selector.HeaderIP6 || family == unix.NFPROTO_IPV6)
 }

@@ -23,7 +23,6 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	}
 }
 
-// object checks that the object exists and records the reference.
 func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	checkName(name.Pos, string(kind), name.Text)
 	if r.scope == nil || !r.scope.Object(kind, name.Text) {

@@ -60,8 +60,8 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	return &binaryTerm{info, "^", and, c.v.shl(shift)}
 }
 
-// dataOrder returns the byte order that nft stores for the data: the selector's for numbers, none
-// for raw payload, otherwise the type's.
+// dataOrder returns the byte order that nft stores for the data: NoOrder for raw payload, the
+// unknown for raw payload, otherwise the type's.
 func (spec *anonymousSpec) dataOrder() datatype.Order {
 	if len(spec.data) == 1 {
 		switch p := spec.data[0]; {

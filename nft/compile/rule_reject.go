@@ -75,7 +75,6 @@ func ownNetwork(family nft.Family) *selector.Header {
 	}
 }
 
-// checkReject rejects answers that the matched packets cannot have.
 func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	network, transport := r.ctx.at(selector.LayerNetwork), r.ctx.at(selector.LayerTransport)
 	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &selector.HeaderTCP {

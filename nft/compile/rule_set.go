@@ -25,7 +25,6 @@ func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
 	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: table}
 }
 
-// named finds a set of the table and records the reference.
 func (r *ruleCompiler) named(x *syntax.SetRef) *set.Set {
 	if r.scope == nil {
 		fail(x.Pos, "set @%s is not declared", x.Name)
@@ -68,7 +67,6 @@ func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*
 	return out
 }
 
-// anonymousSpec is the input of an anonymous set or map.
 type anonymousSpec struct {
 	// looked-up term; changes if the set needs another byte order
 	key       term
@@ -148,7 +146,6 @@ func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKe
 	return keys
 }
 
-// mergeKeys joins intervals that overlap or touch.
 func mergeKeys(keys []elemKey) []elemKey {
 	slices.SortStableFunc(keys, func(a, b elemKey) int {
 		x, _ := bounds(a.key)

@@ -93,7 +93,7 @@ func (r *ruleCompiler) argument(x syntax.Expr, w want) term {
 	return t
 }
 
-// checkArgument checks the type of a value. Integers are always valid.
+// checkArgument accepts integers for any type.
 func checkArgument(x syntax.Expr, t term, w want) {
 	info := t.info()
 	typ := sourceType(t)

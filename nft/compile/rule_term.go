@@ -54,7 +54,6 @@ type rangeTerm struct {
 	from, to value
 }
 
-// payloadTerm loads a header field.
 type payloadTerm struct {
 	termInfo
 	header *selector.Header
@@ -102,7 +101,6 @@ type concatTerm struct {
 	parts []term
 }
 
-// setTerm is the set of a lookup, named or anonymous.
 type setTerm struct {
 	termInfo
 	set *set.Set
@@ -119,7 +117,6 @@ type lookupTerm struct {
 	table *setTerm
 }
 
-// partsOf returns the parts of a concatenation, or the term itself.
 func partsOf(t term) []term {
 	if c, ok := t.(*concatTerm); ok {
 		return c.parts

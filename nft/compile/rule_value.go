@@ -25,7 +25,6 @@ func valueMask(n uint32) value {
 	}
 }
 
-// prefixMask returns the mask of an n-bit prefix in width bits.
 func prefixMask(width, n uint32) value { return valueMask(width).xor(valueMask(width - n)) }
 
 func (v value) and(o value) value { return value{v.hi & o.hi, v.lo & o.lo} }

@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// hostTerm loads the host's knowledge about a packet: its route, socket, IPsec state, or the
-// sender's operating system.
+// hostTerm loads a packet's route, socket, IPsec state, or the sender's operating system.
 type hostTerm struct {
 	termInfo
 	// loads the value into a register

@@ -72,8 +72,8 @@ func wholeBytes(x term, offset uint32) term {
 	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
-// fieldShift returns the distance of a bit field from the end of its last byte, and the extra bits
-// of its bytes above its own width, rounded up.
+// fieldShift returns the distance of a bit field from the end of the last byte, and the extra bits
+// that the bytes have above the field's width, rounded up.
 func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	n := int((bits+7)&^7) - int(offset%8+bits)
 	for n < 0 {

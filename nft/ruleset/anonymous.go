@@ -9,14 +9,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// An anonymous chain, "jump { ... }", becomes a named chain. The name depends on the chain's
-// content, so that changing one chain leaves rules with other chains unchanged.
+// An anonymous chain, "jump { ... }", gets a name that depends on its content. Changing one chain
+// leaves rules with other chains unchanged.
 
 // maxAnonymousPrefix bounds the part of an inner chain's name taken from the outer name.
 const maxAnonymousPrefix = 128
 
-// anonymous parses "{ rule ... }" in a rule of chain c. It adds the chain to the rule, and the
-// chain's name to the rule's text.
+// anonymous parses "{ rule ... }" in a rule of chain c, and adds the chain's name to the rule's
+// text.
 func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	open := p.Tok
 	a := &chain{Chain: nft.Chain{Name: c.Name[:min(len(c.Name), maxAnonymousPrefix)]}, anonymous: true}

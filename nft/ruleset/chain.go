@@ -143,7 +143,7 @@ type rulePlace struct {
 	index   int
 }
 
-// addRule parses "[family] TABLE CHAIN [index N] RULE" of an add or insert command.
+// addRule parses "[family] TABLE CHAIN [index N] RULE".
 func (p *parser) addRule(insert bool) {
 	t := p.existingTable()
 	at := p.Tok
@@ -186,7 +186,7 @@ func (p *parser) index(c *chain, place *rulePlace) {
 	p.Advance()
 }
 
-// rule parses one rule up to the line end and stores it in canonical form.
+// rule parses one rule and stores it in canonical form.
 func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	start := p.Tok
 	if p.ends() {

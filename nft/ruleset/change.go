@@ -5,9 +5,9 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// A file may change only its own declarations, because publishing a file replaces the declarations
-// of the last version. A flush or delete of tables at the start, for repeated loading by nft(8),
-// is accepted without effect.
+// A file may change only its own declarations, because publishing a file replaces the last
+// version. A flush or delete of tables at the start, for repeated loading by nft(8), is accepted
+// without effect.
 
 // laterTable is a table flushed or deleted before its declaration.
 type laterTable struct {
@@ -25,8 +25,8 @@ func (p *parser) checkLater() {
 	}
 }
 
-// declaredTable parses the table of a removal, or returns nil if the table is not declared yet.
-// The removal then has no effect.
+// declaredTable parses the table of a removal. It returns nil for a table that is not declared
+// yet.
 func (p *parser) declaredTable(verb scan.Token) *table {
 	at := p.Tok
 	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
@@ -97,7 +97,7 @@ func (p *parser) flush(verb scan.Token) {
 	}
 }
 
-// flushRuleset parses "[family]" and removes all tables, or all tables of the family.
+// flushRuleset parses "[family]" and removes all its tables.
 func (p *parser) flushRuleset() {
 	if p.Tok.Kind != scan.Ident {
 		for _, f := range []nft.Family{nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyARP, nft.FamilyBridge, nft.FamilyNetdev} {

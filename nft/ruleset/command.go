@@ -23,8 +23,8 @@ var refusedCommands = map[string]string{
 	"import":   "write the ruleset in nft's own syntax",
 }
 
-// refusal returns the reason if a command is rejected, or "" if word is a valid command or not a
-// command. Block is true inside the braces of a table or chain.
+// refusal returns the reason to reject a command, or "". Block is true inside the braces of a
+// table or chain.
 func refusal(word string, block bool) string {
 	if block && slices.Contains([]string{"add", "create", "insert", "delete", "destroy", "flush"}, word) {
 		return "write it as a command, outside of the braces"
@@ -32,8 +32,8 @@ func refusal(word string, block bool) string {
 	return refusedCommands[word]
 }
 
-// refusedInBlock returns the reason if a block cannot contain the command of two words, or "".
-// Some words also begin a statement of a rule.
+// refusedInBlock returns the reason to reject the command of two words in a block, or "". Some
+// words also begin a statement of a rule.
 func refusedInBlock(word, next scan.Token) string {
 	if word.Kind != scan.Ident || next.Kind != scan.Ident && (word.Text != "include" || next.Kind != scan.String) || word.Text == "reset" && next.Text == "tcp" {
 		return ""
@@ -119,8 +119,8 @@ func (p *parser) object() {
 	}
 }
 
-// declare parses the declaration of a chain, set, flowtable or object after its keyword, and
-// returns false for any other keyword. Find returns the table.
+// declare parses the declaration of a chain, set, flowtable or object after its keyword. It
+// returns false for other keywords. Find returns the table.
 func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
 	word := keyword.Text
 	kind := p.objectKind(word)

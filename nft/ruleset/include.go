@@ -22,8 +22,7 @@ const (
 type SourceFile struct{ Name, Text string }
 
 // OpenFunc returns the files that match the pattern of an include statement in file from. A
-// pattern with wildcards may match no file; a name without wildcards that matches no file should
-// be an error.
+// pattern with wildcards may match no file; a missing name without wildcards should be an error.
 type OpenFunc func(from, pattern string) ([]SourceFile, error)
 
 // Bundle is a file with replaced include statements, but with variables.
@@ -36,8 +35,8 @@ type Bundle struct {
 	files  []*source
 }
 
-// Include replaces the include statements of a file by the files that open returns. It does not
-// read files itself. The error is an *ErrorList; an error of open is reported at the statement.
+// Include replaces the include statements of a file by the files from open. The error is an
+// *ErrorList; an error of open is reported at the statement.
 func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	i := &includer{open: open, bundle: &Bundle{Name: name}}
 	i.file(name, text, 0)
@@ -48,8 +47,8 @@ func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	return i.bundle, nil
 }
 
-// Parse parses the bundle with a function such as Parse. Errors of an *ErrorList are converted to
-// places in their files.
+// Parse calls a function such as Parse. It converts the errors of an *ErrorList to places in their
+// files.
 func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
 	tables, err := parse(b.Name, b.Text)
 	var list *ErrorList
@@ -64,7 +63,7 @@ func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nf
 }
 
 // Place converts a place in Text to a file, a place in the file, and its line. The file is empty
-// for the including file. A place after Text becomes the end of Text.
+// for the including file. A place after Text becomes the end.
 func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
 	whole := source{text: b.Text}
 	offset := whole.offsetOf(0, pos)

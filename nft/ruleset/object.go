@@ -24,8 +24,8 @@ func (p *parser) objectKind(word string) nft.ObjectKind {
 	return kind
 }
 
-// declareObject parses "NAME { ... }". A command may also be "NAME BODY", or declare a counter
-// without a body.
+// declareObject parses "NAME { ... }". A command may also be "NAME BODY", or a counter without a
+// body.
 func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 	at := p.Tok
 	o := nft.Object{Kind: kind, Name: p.name("the name of a " + string(kind))}

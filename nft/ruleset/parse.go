@@ -51,7 +51,7 @@ func CheckLength(name, text string) error {
 }
 
 // parser is a recursive-descent parser of a file. Unlike the parser of rules, it continues after
-// an error at the next statement.
+// an error.
 type parser struct {
 	scan.Cursor
 	src  *source
@@ -146,7 +146,6 @@ func (p *parser) report(offset int, format string, args ...any) {
 	}
 }
 
-// skips reports whether text between two offsets was skipped.
 func (p *parser) skips(from, to int) bool {
 	i := sort.SearchInts(p.skipped, from)
 	return i < len(p.skipped) && p.skipped[i] <= to
@@ -157,7 +156,7 @@ func (p *parser) faulty(from int) bool {
 	return p.skips(from, p.Tok.Offset) || slices.ContainsFunc(p.wrong, func(at int) bool { return from <= at && at <= p.Tok.Offset })
 }
 
-// stop fails and ends the file, because the rest is meaningless.
+// stop fails and ends the file.
 func (p *parser) stop(at scan.Token, format string, args ...any) {
 	p.Fail(at, format, args...)
 	p.stopped, p.partial = true, true
@@ -174,8 +173,7 @@ func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
 	p.Fail(at, format, args...)
 }
 
-// reportInside records an error of another parser. Place converts a position in its text to an
-// offset.
+// reportInside records another parser's error. Place converts its position to an offset.
 func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
@@ -184,16 +182,15 @@ func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	p.report(place(pos), "%s", msg)
 }
 
-// Report records an error at a token. Until recover is called, the parser consumes no token and
-// records no error.
+// Report records an error at a token. It stops the parser until recover is called.
 func (p *parser) Report(t scan.Token, format string, args ...any) {
 	p.report(t.Offset, format, args...)
 	p.Failed = true
 }
 
 // recover skips to the end of a failed statement: the line end or semicolon outside of the
-// statement's braces, or before the brace that closes the block. Braces is the number of open
-// braces in the block.
+// statement's braces, or before the block's closing brace. Braces is the number of open braces in
+// the block.
 func (p *parser) recover(braces int) {
 	if !p.Failed {
 		return
@@ -262,8 +259,8 @@ func (p *parser) block(statement func()) {
 	}
 }
 
-// text consumes the rest of a statement, up to its end, a bracket, or a word or operator in stop.
-// It returns one line without comments. If newlines is true, line ends count as blanks.
+// text consumes a statement's rest, up to its end, a bracket, or a word or operator in stop. It
+// returns one line without comments. If newlines is true, line ends count as blanks.
 func (p *parser) text(newlines bool, stop ...string) string {
 	var b strings.Builder
 	end := -1

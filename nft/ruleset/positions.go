@@ -50,8 +50,7 @@ type DeclarationID struct {
 	Kind, Name string
 }
 
-// position has the offsets of a declaration and its elements in the expanded text. Elements can be
-// declared separately.
+// position has the offsets of a declaration and its elements in the expanded text.
 type position struct {
 	at    int
 	parts []int
@@ -78,8 +77,8 @@ func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 	return &syntax.Error{Msg: msg}
 }
 
-// ElementError returns an error about element n (from 0) of a set or map. If the file deletes some
-// elements, the error is about the set.
+// ElementError returns an error about element n (from 0) of a set or map, or about the set if the
+// file deletes some elements.
 func (p *Positions) ElementError(id DeclarationID, n int, msg string) *syntax.Error {
 	d := p.of[id]
 	if d == nil || n >= len(d.parts) {
@@ -104,8 +103,7 @@ func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	return &Rule{Text: r.text, src: src, place: r.place}, true
 }
 
-// enter is called at the start of a declaration or an addition to it. Like element, it ignores a
-// nil p.
+// enter is called at the start of a declaration or addition. Like element, it ignores a nil p.
 func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	if p == nil {
 		return
@@ -117,14 +115,13 @@ func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	p.now = p.of[id]
 }
 
-// check is called at the end of a declaration, or of its part that begins at from.
+// check is called at the end of a declaration, or of a part that begins at from.
 func (p *Positions) check(table *nft.Table, kind, name string, from int) {
 	if p != nil && p.parser.faulty(from) {
 		p.of[DeclarationID{table.ID(), kind, name}].faulty = true
 	}
 }
 
-// element is called for each element of a set.
 func (p *Positions) element(at int) {
 	if p != nil && p.now != nil {
 		p.now.parts = append(p.now.parts, at)

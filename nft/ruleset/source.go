@@ -29,7 +29,6 @@ type piece struct {
 
 type pieces []piece
 
-// at returns the piece that contains an offset of the text.
 func (p pieces) at(offset int) piece {
 	i := sort.Search(len(p), func(i int) bool { return p[i].at > offset })
 	if i == 0 {
@@ -90,5 +89,4 @@ func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	return min(at+max(pos.Column-1, 0), len(s.text))
 }
 
-// fromVariable reports whether the text at an offset comes from a variable.
 func (s *source) fromVariable(offset int) bool { return s.pieces.at(offset).variable }

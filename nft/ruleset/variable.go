@@ -10,8 +10,8 @@ import (
 )
 
 // expandVariables removes the definitions ("define NAME = VALUE") from a file and replaces $NAME
-// by the values. A variable is defined until the table or chain of its definition ends, or until
-// it is undefined. A remaining "$" was reported.
+// by the values. A variable is valid until the table or chain of its definition ends, or until it
+// is undefined. A remaining "$" was reported.
 func expandVariables(text string) (*source, []*syntax.Error) {
 	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
@@ -47,7 +47,7 @@ type variable struct {
 	commas int
 }
 
-// Replaced values have in total at most expansionBytes bytes and expansionElements elements, plus
+// Replaced values have at most expansionBytes bytes and expansionElements elements, plus
 // expansionFactor times the file's own. Otherwise nested variables could expand a file of 600
 // bytes to millions of elements. A file can use any list four times, and a list of 5,000 addresses
 // 17 times.
@@ -73,8 +73,8 @@ type expander struct {
 	spent bool
 	// offset in the original up to which out is complete
 	copied int
-	// scopes are the variables of the file and of the braces around the current place. Only the braces
-	// of tables and chains open a scope. tooDeep counts braces nested too deeply for a scope.
+	// scopes are the variables of the file and of the surrounding braces of tables and chains. Other
+	// braces share a scope. tooDeep counts braces nested too deeply for a scope.
 	scopes  []scope
 	tooDeep int
 	// reported unknown variables
@@ -232,8 +232,8 @@ func (v *variable) word() (string, bool) {
 }
 
 // fit returns a value as its place requires. The tokens around the value must not merge with it,
-// an operation keeps its own operands, and elements of a nested set become elements of the outer
-// set. If nft requires a word, the value may have quotes.
+// an operation keeps its own operands, and nested sets are flattened. If nft requires a word, the
+// value may have quotes.
 func (e *expander) fit(v *variable, prev scan.Token) string {
 	text := v.text
 	if prev.IsWord("jump", "goto", "policy", "priority") {
@@ -297,7 +297,6 @@ func (e *expander) lookup(at int, name string) (variable, bool) {
 	return variable{}, false
 }
 
-// define executes a statement about a variable and removes it from the text.
 func (e *expander) define(word string) {
 	at := e.tok.Offset
 	if word == "undefine" {

@@ -47,7 +47,6 @@ func (p *parser) value() Expr {
 	return x
 }
 
-// operand parses a key or value of a dynamic statement.
 func (p *parser) operand() Expr {
 	return p.mapped(p.concat(func() Expr { return p.span(p.selectorPart) }))
 }
@@ -85,7 +84,7 @@ func (p *parser) span(part func() Expr) Expr {
 	}
 }
 
-// binary parses operations that bind at least as tightly as level.
+// binary parses operations of at least level.
 func (p *parser) binary(primary func() Expr, level int) Expr {
 	x := primary()
 	for p.err == nil {
@@ -98,7 +97,7 @@ func (p *parser) binary(primary func() Expr, level int) Expr {
 			p.Fail(p.Tok, "nft 1.1.2 has a selector after %s, on Linux 6.13; weft has only constants there", op)
 		}
 		x = &Binary{Pos: x.Position(), Op: op, X: x, Y: p.binary(p.constantPrimary, precedences[op]+1)}
-		// Every later walk over the tree recurses into the left operands.
+		// Later walks over the tree recurse into the left operands.
 		p.nest()
 		defer p.unnest()
 	}
@@ -194,9 +193,9 @@ func selector(word, next scan.Token) func(*parser) Expr {
 	}
 }
 
-// isConstantHeader reports whether the current token is a header's name used as a constant, such
-// as an Ethernet type. Then the end of the text, an operator, or the first word of another part
-// follows, but never a field.
+// isConstantHeader reports whether a header's name is used as a constant, such as an Ethernet
+// type. Then the end of the text, an operator, or the first word of another part follows, but
+// never a field.
 func (p *parser) isConstantHeader() bool {
 	if !slices.Contains(constantHeaders, p.Tok.Text) {
 		return false

@@ -7,8 +7,7 @@ import (
 )
 
 // Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg size".
-// Without a field it is true if the packet has the extension: "exthdr frag", "tcp option
-// sack-perm".
+// Without a field it tests for the extension: "exthdr frag", "tcp option sack-perm".
 type Exthdr struct {
 	Pos
 	Kind ExthdrKind
@@ -18,7 +17,7 @@ type Exthdr struct {
 	// empty for the extension alone
 	Field    string
 	FieldPos Pos
-	// number in the brackets of "rt0 addr[1]" and "srh sid[1]"
+	// index of "rt0 addr[1]" and "srh sid[1]"
 	Index uint32
 	// "tcp option @NAME,OFFSET,LENGTH"; Offset and Length are in bits
 	Raw            bool
@@ -47,11 +46,9 @@ var exthdrWords = [...]string{
 // String returns the words before the extension's name.
 func (k ExthdrKind) String() string { return exthdrWords[k] }
 
-// extensionHeaders are the IPv6 extension headers. "rt" is included only before one of
-// routingFields.
+// extensionHeaders are the IPv6 extension headers. "rt" counts only before one of routingFields.
 var extensionHeaders = []string{"hbh", "rt", "rt0", "rt2", "srh", "frag", "dst", "mh"}
 
-// routingFields are the fields of the IPv6 routing header.
 var routingFields = []string{"nexthdr", "hdrlength", "type", "seg-left"}
 
 func (p *parser) extensionHeader() Expr {

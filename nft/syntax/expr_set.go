@@ -25,7 +25,7 @@ type Elem struct {
 	Pos
 	// Const, Prefix, Range, Concat or Wildcard; any expression in dynamic statements
 	Key Expr
-	// Timeout is 0 without a timeout of the element. Expires is the time left, 0 for the full timeout.
+	// Timeout is 0 without its own timeout. Expires is the time left, 0 for the full timeout.
 	Timeout, Expires time.Duration
 	Comment          string
 	// statements with state

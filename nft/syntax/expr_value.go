@@ -3,7 +3,7 @@ package syntax
 import "strings"
 
 // Const is a constant: a number, an address, a symbol such as "established", or a quoted string.
-// The type of its context decides its meaning.
+// The context's type decides the meaning.
 type Const struct {
 	Pos
 	// without quotes
@@ -86,7 +86,7 @@ func endsInWord(x Expr) bool {
 	if !ok {
 		return true
 	}
-	// A traffic control class has one colon. Addresses have zero or several.
+	// A traffic control class has one colon; addresses have zero or several.
 	colons := strings.Count(c.Text, ":")
 	return c.Quoted || c.Text == "" || colons == 1 || colons == 0 && !isDigit(c.Text[0])
 }
@@ -107,7 +107,7 @@ func (x *Binary) printExpr(p *printer) {
 	p.operand(x.Y, precedences[x.Op]+1)
 }
 
-// operand writes an operand, in parentheses if its operation binds less tightly than level.
+// operand adds parentheses to an operation below level.
 func (p *printer) operand(x Expr, level int) {
 	if b, ok := x.(*Binary); ok && precedences[b.Op] < level {
 		p.str("(")

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// newer maps the first one or two words of constructs that neither nft 1.0.6 nor weft supports to
-// the nft version that added them. LANGUAGE.md has the reasons.
+// newer maps the first words of constructs to the nft version that added them, unless nft 1.0.6 or
+// weft supports them. LANGUAGE.md has the reasons.
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",
@@ -23,8 +23,7 @@ var newer = map[[2]string]string{
 	{"meta", "ibrhwaddr"}: "1.1.6",
 }
 
-// Newer returns the reason to reject a construct that is new in nft, given by its first two words,
-// or "".
+// Newer returns the reason to reject a new construct of nft, given by its first two words, or "".
 func Newer(word, next scan.Token) string {
 	if word.Kind != scan.Ident {
 		return ""

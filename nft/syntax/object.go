@@ -46,7 +46,7 @@ func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	return result(p, body, "")
 }
 
-// PrintObject returns a body in canonical form: its statements, separated by "; ".
+// PrintObject returns a body in canonical form, separated by "; ".
 func PrintObject(body ObjectBody) string {
 	p := &printer{}
 	body.printBody(p)
@@ -70,7 +70,6 @@ func (p *printer) number(name string, n uint64) {
 	}
 }
 
-// bodyEnd fails unless a statement of a body ends here.
 func (p *parser) bodyEnd() {
 	if p.Tok.Kind != scan.EOF && p.Tok.Kind != scan.Newline && p.Tok.Kind != scan.Semicolon {
 		p.Unexpected("the end of the line or \";\"")

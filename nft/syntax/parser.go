@@ -23,8 +23,8 @@ type Rule struct {
 	Comment string
 }
 
-// ParseRule parses one rule: the text after "add rule TABLE CHAIN" in nft(8). It stores family in
-// the rule. The error is an *Error.
+// ParseRule parses one rule: the text after "add rule TABLE CHAIN" in nft(8). The error is an
+// *Error.
 func ParseRule(family nft.Family, text string) (*Rule, error) {
 	p := newParser(text)
 	p.SkipNewlines()
@@ -48,8 +48,8 @@ func result[T any](p *parser, x T, where string) (T, error) {
 	return x, nil
 }
 
-// parser is a recursive-descent parser. After the first error every token is EOF, so that all
-// loops end.
+// parser is a recursive-descent parser. After the first error every token is EOF, so that loops
+// end.
 type parser struct {
 	scan.Cursor
 	scan.Scanner
@@ -60,7 +60,7 @@ type parser struct {
 	assigned bool
 }
 
-// newParser returns a parser at the first token. It rejects a too long text.
+// newParser rejects a text that is too long.
 func newParser(text string) *parser {
 	p := &parser{src: text}
 	if len(text) > MaxRuleLength {
@@ -74,7 +74,7 @@ func newParser(text string) *parser {
 
 func (p *parser) Report(at scan.Token, format string, args ...any) { p.fail(at.Pos, format, args...) }
 
-// fail records the first error and ends the sequence of tokens.
+// fail records the first error and ends the tokens.
 func (p *parser) fail(pos Pos, format string, args ...any) {
 	if p.err == nil {
 		p.err = &Error{Pos: pos, Msg: fmt.Sprintf(format, args...), Line: SourceLine(p.src, pos.Line)}
@@ -100,8 +100,7 @@ func (p *parser) family() string {
 	return ""
 }
 
-// flagList consumes flags such as "random,persistent" and adds them to list, sorted and without
-// duplicates.
+// flagList adds flags such as "random,persistent" to list, sorted and without duplicates.
 func (p *parser) flagList(list []string, flags ...string) []string {
 	list = append(list, p.OneOf(flags...))
 	for p.AcceptPunct(",") {
@@ -111,14 +110,12 @@ func (p *parser) flagList(list []string, flags ...string) []string {
 	return slices.Compact(list)
 }
 
-// begin consumes a first word and returns its place.
 func (p *parser) begin() Pos {
 	pos := p.Tok.Pos
 	p.Advance()
 	return pos
 }
 
-// nest enters a level of nesting. unnest leaves it.
 func (p *parser) nest() {
 	if p.depth++; p.depth > MaxDepth {
 		p.Fail(p.Tok, "nested deeper than %d levels", MaxDepth)
@@ -140,7 +137,7 @@ func (p *parser) close(text string) {
 	p.ExpectPunct(text)
 }
 
-// rule parses statements up to the end of the line, ";" or "}".
+// rule parses statements up to a line end, ";" or "}".
 func (p *parser) rule(family nft.Family) *Rule {
 	r := &Rule{Family: family}
 	for p.err == nil {

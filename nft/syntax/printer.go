@@ -85,8 +85,7 @@ func given[T uint8 | uint16 | uint32](p *printer, name string, n *T) {
 	}
 }
 
-// quote writes a quoted string. The language has no escapes, and the scanner rejects quotes in
-// strings.
+// quote writes a quoted string. The scanner rejects quotes in strings, so escapes are not needed.
 func (p *printer) quote(s string) { p.str(`"`, s, `"`) }
 
 func (p *printer) over(over bool) {

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Limit matches until a rate is reached, or above the rate if Over is set. It is also the body of
-// a limit object. Per is then empty if no rate was given.
+// Limit matches until a rate is reached, or above it if Over is set. It is also the body of a
+// limit object; Per is then empty without a rate.
 type Limit struct {
 	Pos
 	Over bool

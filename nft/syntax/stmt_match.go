@@ -56,8 +56,7 @@ func (p *parser) mask() Expr {
 	return x
 }
 
-// printStmt writes the comparison. Like nft(8), it writes "==" only after operations on bits,
-// which require the operator.
+// printStmt writes "==" only after operations on bits, which require it in nft(8).
 func (m *Match) printStmt(p *printer) {
 	m.Left.printExpr(p)
 	p.words("", m.Op)

@@ -43,7 +43,6 @@ func (p *parser) nat() Stmt {
 		}
 	default:
 		p.natTarget(n)
-		// nft uses only the last of several groups.
 		for p.Tok.IsWord(natFlags...) {
 			n.Flags = p.flagList(nil, natFlags...)
 		}
@@ -65,7 +64,7 @@ func (p *parser) natTarget(n *NAT) {
 		n.Addr = p.value()
 		return
 	case p.Tok.IsWord("prefix", "interval") && p.Ahead.IsWord("to"):
-		// "interval" is the older way to declare that a map gives ranges. nft infers it.
+		// "interval" is the older way to declare a map of ranges. nft infers it.
 		n.Prefix = p.Tok.Text == "prefix"
 		p.Advance()
 		p.Advance()

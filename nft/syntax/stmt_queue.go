@@ -53,8 +53,8 @@ func (p *parser) queueNumbers() Expr {
 	return p.span(func() Expr { return p.constantOf(scan.Number, "the number of a queue") })
 }
 
-// queueTarget parses numbers, or an expression that gives a number. nft accepts a generator or a
-// hash there, because their range is known, but no selector.
+// queueTarget parses numbers, or an expression for a number. nft accepts a generator or a hash,
+// because its range is known, but no selector.
 func (p *parser) queueTarget() Expr {
 	if p.Tok.Kind == scan.Number {
 		return p.queueNumbers()

@@ -3,12 +3,12 @@ package syntax
 import "github.com/weft-proxy/weft/nft/datatype"
 
 // Quota matches until an amount of bytes has passed, or after it if Over is set. It is also the
-// body of a quota object. Unit is then empty if no amount was given.
+// body of a quota object; Unit is then empty without an amount.
 type Quota struct {
 	Pos
 	Over bool
-	// Bytes is in Unit, Used in UsedUnit; both are units of datatype.ByteUnits. UsedUnit is empty if
-	// the used amount was not given.
+	// Bytes is in Unit, Used in UsedUnit; both are units of datatype.ByteUnits. UsedUnit is empty
+	// without a used amount.
 	Bytes    uint64
 	Unit     string
 	Used     uint64

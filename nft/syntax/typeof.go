@@ -1,6 +1,6 @@
 package syntax
 
-// TypeOf is a parsed typeof declaration: the selectors for the types of a set's key and of a map's
+// TypeOf is a parsed typeof declaration: selectors with the types of a set's key and of a map's
 // data.
 type TypeOf struct {
 	Key []Expr
