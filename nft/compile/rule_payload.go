@@ -61,7 +61,7 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 }
 
 // dataOrder returns the byte order that nft stores for the data: NoOrder for raw payload, the
-// unknown for raw payload, otherwise the type's.
+// selector's for numbers, otherwise the type's.
 func (spec *anonymousSpec) dataOrder() datatype.Order {
 	if len(spec.data) == 1 {
 		switch p := spec.data[0]; {
