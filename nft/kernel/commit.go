@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	// maxAttempts limits how often a batch is sent because another process changed
-	// the ruleset first.
+	// maxAttempts limits the attempts of a batch when other processes change the ruleset first.
 	maxAttempts = 16
-	// maxSpare is the size of the largest batch buffer that is kept for the next batch.
+	// maxSpare is the size of the largest buffer kept for the next batch.
 	maxSpare = 1 << 20
-	// Room in the receive buffer, in bytes: a minimum, the room for an error, and the
-	// room for the echo of a rule in addition to the rule itself. The kernel
-	// accounts whole buffers.
+	// Room in the receive buffer, in bytes: a minimum, the room for an error, and the room for a
+	// rule's echo in addition to the rule. The kernel accounts whole buffers.
 	minReceive  = 256 << 10
 	perError    = 1 << 10
 	perEcho     = 4 << 10
@@ -27,8 +25,8 @@ const (
 	sendReserve = 4 << 10
 )
 
-// Commit sends ops as one batch: either all of them take effect, or none does. It sets
-// the Handles of added rules. Without ops it does nothing. Errors:
+// Commit sends ops as one batch: either all of them take effect, or none does. It sets the Handles
+// of added rules. Without ops it does nothing. Errors:
 //
 //   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
 //     the op, and wraps the errno, ErrForeignTable, ErrNotAdopted or *OwnedError if
@@ -38,10 +36,9 @@ const (
 //     effect but the handles of the new rules could not be read.
 //   - ErrClosed, and errors of the system calls: nothing took effect.
 //
-// If another process can change the tables, the batch carries the generation that the
-// Conn knows. If the kernel rejects it because another process was faster, Commit checks
-// that its tables still exist and sends the batch again with the new generation, up to
-// 16 times. A missing table is ErrDrift.
+// If another process can change the tables, the batch carries the generation that the Conn knows.
+// If the kernel rejects it as outdated, Commit checks that its tables still exist and sends the
+// batch with the new generation, up to 16 times. A missing table is ErrDrift.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
 		return Stats{}, nil
@@ -55,14 +52,13 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 	return stats, withContext("commit batch", err)
 }
 
-// Check lets the kernel validate ops as Commit would send them, and changes
-// nothing: the batch has no end, so the kernel drops it after validating all of
-// it, as for "nft --check". The kernel sends no events, and the generation, handles,
-// counters and timeouts stay as they are. Check does not set the Handles of added rules.
+// Check lets the kernel validate ops as Commit would send them, without changing the ruleset. The
+// batch has no end, so the kernel validates all of it and drops it, as for "nft --check". There are
+// no events; the generation, handles, counters and timeouts stay. Check does not set the Handles of
+// added rules.
 //
-// What the kernel does only when it commits can still fail, such as allocating
-// memory. Errors are those of Commit, but if the kernel does not answer, the error wraps
-// ErrMalformed instead of ErrUnknownOutcome.
+// Steps that the kernel runs only at a commit, such as allocating memory, can still fail. Errors
+// are those of Commit, but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
 		return nil
@@ -80,7 +76,7 @@ func (c *Conn) Check(ops []Op) error {
 	return withContext("check batch", err)
 }
 
-// withContext adds what failed to an error. A BatchError says it itself.
+// withContext adds the failed step to an error other than a BatchError.
 func withContext(what string, err error) error {
 	if err == nil {
 		return nil
@@ -91,8 +87,8 @@ func withContext(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// submit sends ops until no other process changes the ruleset at the same time. The
-// error is a *BatchError if the kernel rejected the batch.
+// submit sends ops, again if another process changed the ruleset first. The error is a *BatchError
+// if the kernel rejected the batch.
 func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	var stats Stats
 	for attempt := range maxAttempts {
@@ -126,7 +122,7 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 // result is the kernel's answer to a batch.
 type result struct {
 	acknowledged bool
-	// failures are the errors in the order of messages.
+	// failures are ordered by message.
 	failures []failure
 	// handles are the echoed handles by message.
 	handles map[int]uint64
@@ -140,8 +136,7 @@ type failure struct {
 	kernelError
 }
 
-// outdated reports whether the kernel rejected the batch because the ruleset has another
-// generation.
+// outdated reports whether the kernel rejected the batch because of its generation.
 func (r *result) outdated() bool {
 	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
 }
@@ -149,7 +144,7 @@ func (r *result) outdated() bool {
 // send sends a batch and returns the kernel's answer. The error is about the socket.
 func (c *Conn) send(e *encoder) (result, error) {
 	if !e.changes() {
-		return result{}, nil // and before Linux 6.10 nothing would request an answer
+		return result{}, nil // before Linux 6.10 there is no message to request an answer
 	}
 	receive := max(minReceive, len(e.messages)*perError)
 	for _, echo := range e.echoes {
@@ -179,11 +174,11 @@ func (c *Conn) send(e *encoder) (result, error) {
 	return r, nil
 }
 
-// errAnswered ends the reading of answers after the last one: the acknowledgement of a batch comes after errors.
+// errAnswered ends the reading of answers. The acknowledgement of a batch comes after its errors.
 var errAnswered = errors.New("answered")
 
-// collect reads the answers to a batch. The kernel puts all of them into the
-// receive buffer before the system call that sends the batch returns.
+// collect reads the answers to a batch. The kernel puts all answers into the receive buffer before
+// the system call that sends the batch returns.
 func (c *Conn) collect(e *encoder) (result, error) {
 	var r result
 	if len(e.echoes) > 0 {
@@ -203,7 +198,7 @@ func (c *Conn) collect(e *encoder) (result, error) {
 		err = c.replies(add)
 	}
 	if errors.Is(err, errAnswered) {
-		// There is nothing else to receive.
+		// There is no further answer.
 		c.sock.pending = false
 		return r, nil
 	}
@@ -217,7 +212,6 @@ func (c *Conn) collect(e *encoder) (result, error) {
 	return r, nil
 }
 
-// add adds one answer to the result.
 func (r *result) add(e *encoder, h header, payload []byte) error {
 	i := int(h.seq - e.seq)
 	if i < 0 || i >= len(e.messages) {
@@ -246,7 +240,7 @@ func (r *result) add(e *encoder, h header, payload []byte) error {
 	return nil
 }
 
-// committed records the effects of a batch that was accepted.
+// committed records the effects of an accepted batch.
 func (c *Conn) committed(e *encoder, r result) error {
 	if !e.changes() {
 		return nil
@@ -275,27 +269,26 @@ func (c *Conn) committed(e *encoder, r result) error {
 	return nil
 }
 
-// advance sets the generation to the one after a batch that was accepted. A batch that
-// changes nothing, such as one that adds an element that exists, does not begin a new
-// generation (nf_tables_commit). If it were counted, the next change by another process
-// would go unnoticed.
+// advance sets the generation to the one after an accepted batch. A batch without effect, such as
+// adding an element that exists, does not begin a generation (nf_tables_commit). Counting it would
+// hide the next change by another process.
 func (c *Conn) advance(e *encoder) {
 	if e.guard && !e.certain {
 		gen, err := c.generation()
 		if err != nil || gen == c.gen {
-			// After an error the generation may be too low: then the next batch is rechecked.
+			// After an error the generation may be too low: the next batch is then rechecked.
 			return
 		}
 	}
-	// Not the generation that was read, because another process may have been faster.
+	// The generation just read may belong to a later change by another process.
 	c.gen++
 	if c.gen == 0 {
 		c.gen = 1 // the kernel skips 0
 	}
 }
 
-// recheck checks, after another process changed the ruleset, that the tables of a
-// batch still belong to the connection, and reads the generation in which they do.
+// recheck checks, after another process changed the ruleset, that the tables of a batch still
+// belong to the connection. It records the generation that it checked.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {

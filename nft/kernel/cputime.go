@@ -6,34 +6,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callClock measures the processor time of system calls. The clock of a thread can be read
-// from any thread, because the runtime may continue a goroutine on another one after the
-// call. Reading it takes about a microsecond, as much as a tenth of a small commit, so
-// that calls which are likely to be short are measured by the time that passes.
+// callClock measures the processor time of system calls. It reads the clock of a thread, which any
+// thread can read, because the runtime may continue a goroutine on another thread after the call.
+// Reading takes about a microsecond, up to a tenth of a small commit. So calls that are probably
+// short are measured by elapsed time.
 type callClock struct {
-	// thread is the clock of the calling thread, 0 if it is not read.
+	// thread is the clock of the calling thread, 0 if not read.
 	thread int32
 	ts     unix.Timespec
 	began  time.Time
 	before time.Duration
-	// careful counts the next calls whose thread is measured, because one was long.
+	// careful counts the next calls to measure by the thread's clock, because one was long.
 	careful int
 }
 
 const (
-	// shortCall is the time that a call which is likely to be short counts at most.
+	// shortCall limits the time counted for a call that is probably short.
 	shortCall = 5 * time.Millisecond
-	// shortBatch is the size in bytes of a batch that is likely to be short. It has about
-	// 100 elements.
+	// shortBatch is the size in bytes of a batch that is probably short, about 100 elements.
 	shortBatch = 4 << 10
-	// carefulCalls are measured after a long one.
+	// carefulCalls is the number of calls measured by the thread's clock after a long one.
 	carefulCalls = 64
 	// perThread and scheduled select a clock: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED in
 	// the kernel's include/linux/posix-timers.h.
 	perThread, scheduled = 4, 2
 )
 
-// start begins the measurement of a call with n bytes by this thread.
+// start begins the measurement of a call with n bytes on this thread.
 func (c *callClock) start(n int) {
 	c.thread = 0
 	if n > shortBatch || c.careful > 0 {

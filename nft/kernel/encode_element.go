@@ -17,12 +17,12 @@ import (
 // elementEncoder appends the elements of one set. It does not allocate.
 type elementEncoder struct {
 	set *set.Set
-	// add is false if elements are to be deleted, so that only their keys are needed.
+	// add is false to delete elements, which needs only their keys.
 	add bool
-	// renew is true if elements that exist get their time again.
+	// renew is true to restart the time of existing elements.
 	renew bool
-	// ranges is true for sets in which an interval is two elements: its first key,
-	// and the first key after it.
+	// ranges is true for sets in which an interval is two elements: its first key, and the first
+	// key after the interval.
 	ranges bool
 	// keyEnd is true for sets in which an element has both ends of an interval.
 	keyEnd bool
@@ -55,7 +55,7 @@ func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byt
 	return appendEnd(b, rangeEnd(e)), nil
 }
 
-// check checks an element, because the kernel would only answer EINVAL.
+// check checks an element, because the kernel would answer only EINVAL.
 func (ee *elementEncoder) check(e *set.Element) error {
 	want := int(ee.set.Key.Len)
 	if len(e.Key) != want && e.Key != "" {
@@ -88,9 +88,9 @@ func (ee *elementEncoder) check(e *set.Element) error {
 	return nil
 }
 
-// appendFirst appends the attributes of an element, or of the begin of an
-// interval. An element without a key is the catch-all element "*". open means that the
-// interval has no end because it extends to the greatest key.
+// appendFirst appends the attributes of an element, or of the begin of an interval. An element
+// without a key is the catch-all element "*". open means that the interval extends to the greatest
+// key and has no end.
 func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
@@ -181,9 +181,9 @@ func allOnes(key string) bool {
 	return true
 }
 
-// elementAt returns which element of a message's list has the attribute at offset off
-// of the message, counting an interval as one element. It is -1 if the offset is not in an
-// element.
+// elementAt returns the index in a message's list of the element with the attribute at offset off
+// of the message. An interval counts as one element. elementAt returns -1 for offsets outside
+// elements.
 func elementAt(message []byte, off int) int {
 	if off < headerLen+genLen || off >= len(message) {
 		return -1

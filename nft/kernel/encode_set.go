@@ -12,9 +12,9 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// addSet appends the declaration of a set or map. The kernel requires an id that is
-// unique in the batch, also for named sets. elements is the number of elements of an
-// anonymous set, and 0 for a named one.
+// addSet appends the declaration of a set or map. The kernel requires an id that is unique in the
+// batch, also for named sets. elements is the number of elements of an anonymous set, and 0 for a
+// named one.
 func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, elements int) error {
 	size := cmp.Or(set.Size, uint32(elements))
 	e.open(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, table)
@@ -27,16 +27,16 @@ type elementsOp struct {
 	set      *set.Set
 	elements []set.Element
 	add      bool
-	// renew states the time of each element, also if it is all of its timeout.
+	// renew states the time of each element, even if it is the whole timeout.
 	renew bool
-	// first is true if the set has no element before.
+	// first is true if the set has no elements before.
 	first bool
 	// setID is the batch's number of an anonymous set; 0 for named sets.
 	setID uint32
 }
 
-// changeElements appends elements in as many messages as the greatest length of an
-// attribute requires. On errors it returns the index of the element.
+// changeElements appends elements in as many messages as the maximum length of an attribute
+// requires. On errors it returns the index of the element.
 func (e *encoder) changeElements(op elementsOp) (int, error) {
 	if op.setID == 0 {
 		e.elements += len(op.elements)
@@ -68,8 +68,8 @@ func (e *encoder) changeElements(op elementsOp) (int, error) {
 	return -1, nil
 }
 
-// deleteElements appends the deletion of elements. Those of a set with flag timeout can have expired: a
-// kernel that cannot destroy them gets them before.
+// deleteElements appends the deletion of elements. Elements of a set with flag timeout can have
+// expired, so a kernel that cannot destroy them gets them added first.
 func (e *encoder) deleteElements(table nft.TableID, s *set.Set, elements []set.Element) (int, error) {
 	op := elementsOp{table: table, set: s, elements: elements}
 	if !e.destroy && s.Flags&unix.NFT_SET_TIMEOUT != 0 {
@@ -82,7 +82,7 @@ func (e *encoder) deleteElements(table nft.TableID, s *set.Set, elements []set.E
 	return e.changeElements(op)
 }
 
-// beginElements opens a message with the elements from number first on, and their list.
+// beginElements opens a message for the elements from index first on, and their list.
 func (e *encoder) beginElements(op elementsOp, first int) (list int) {
 	typ, flags := unix.NFT_MSG_DELSETELEM, uint16(0)
 	switch {

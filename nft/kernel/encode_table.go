@@ -18,7 +18,7 @@ func (e *encoder) addTable(op AddTable) error {
 	if !exists {
 		flags |= unix.NLM_F_EXCL
 	}
-	// The kernel refuses to change the flags of ownership of an existing table.
+	// The kernel refuses to change the ownership flags of an existing table.
 	owner := e.owner
 	if exists && !created && e.own != nil {
 		owner, _ = e.own(op.Table)
@@ -57,7 +57,7 @@ func (e *encoder) addChain(op AddChain) error {
 	base := op.Chain.Base
 	flags := uint16(unix.NLM_F_CREATE)
 	if base == nil {
-		// A regular chain has nothing that can be changed.
+		// A regular chain cannot be changed.
 		flags |= unix.NLM_F_EXCL
 	}
 	e.open(unix.NFT_MSG_NEWCHAIN, flags, op.Table)

@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Encode returns the bytes that Commit of a new connection sends for ops on a kernel with
-// all features. Sequence numbers start at 1. It exists for tests and benchmarks of other
-// packages. Possible errors: *BatchError.
+// Encode returns the bytes that Commit of a new connection sends for ops on a kernel with all
+// features. Sequence numbers start at 1. It exists for tests and benchmarks of other packages.
+// Possible errors: *BatchError.
 func Encode(ops []Op) ([]byte, error) {
 	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, seq: 1}
 	if err := e.batch(ops); err != nil {
@@ -24,69 +24,65 @@ func Encode(ops []Op) ([]byte, error) {
 	return e.buf, nil
 }
 
-// features are the abilities of the kernel on which the bytes of a batch depend.
+// features are the kernel features that affect the bytes of a batch.
 type features struct {
-	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST
-	// (Linux 6.9).
+	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST (Linux 6.9).
 	owner bool
-	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). If
-	// not, the last message before the end requests the acknowledgement.
+	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). Otherwise the last
+	// message before the end requests the acknowledgement.
 	ackEnd bool
 	// destroy is true if the kernel has NFT_MSG_DESTROYSETELEM (Linux 6.3).
 	destroy bool
-	// renew is true if an element that is added again gets the time that the message states (Linux 6.12).
+	// renew is true if adding an existing element sets its time to the message's (Linux 6.12).
 	renew bool
 }
 
 // encoder encodes ops as one netlink batch. It is used for one batch.
 type encoder struct {
 	features
-	// guard is true if the batch carries the generation gen: the kernel then rejects
-	// it if the ruleset has another generation.
+	// guard is true if the batch carries the generation gen. The kernel rejects the batch if the
+	// ruleset has another generation.
 	guard bool
 	gen   uint32
-	// check omits the end of the batch: the kernel validates such a batch and then
-	// drops it.
+	// check omits the end of the batch: the kernel then validates the batch and drops it.
 	check bool
 	// seq is the sequence number of the batch's first message.
 	seq uint32
-	// own returns whether the connection owns a table, as Conn.lookup does. If it is
-	// nil, all tables may be changed and none exists.
+	// own is Conn.lookup. If nil, all tables may be changed and none exists.
 	own func(nft.TableID) (protected, ok bool)
 
 	buf      []byte
 	messages []message
 	elements int
-	// certain is true if the batch has a message that always changes the ruleset. The
-	// others may find that what they add exists, or that what they delete does not.
+	// certain is true if the batch has a message that always changes the ruleset. Other messages
+	// have no effect if the object to add exists, or the object to delete does not.
 	certain bool
-	// op is the index of the op that is being encoded.
+	// op is the index of the current op.
 	op int
-	// ids is the last number that the batch gave to a set or rule.
+	// ids is the last number given to a set or rule.
 	ids uint32
-	// tables are the tables that the batch creates or deletes.
+	// tables are the tables created or deleted by the batch.
 	tables map[nft.TableID]tableChange
-	// rules are the batch's numbers of the rules that it adds.
+	// rules are the batch's numbers of added rules.
 	rules map[*Handle]uint32
-	// tails are the last rules of the chains that the batch creates; nil if the chain
-	// is empty.
+	// tails are the last rules of chains created by the batch; nil if the chain is empty.
 	tails map[chainID]*Handle
-	// echoes are the rules whose handles the caller wants.
+	// echoes are the rules with handles to return to the caller.
 	echoes []echo
 }
 
-// message is what is known of a message of the batch when the kernel rejects it.
+// message describes a message of the batch, for the kernel's errors.
 type message struct {
-	// op is the index of its op; -1 for begin and end.
+	// op is the index of the op; -1 for begin and end.
 	op int
-	// element is the index in the op's Elements of the first element; -1 for
-	// messages without elements of the op.
+	// element is the index in the op's Elements of the first element; -1 for messages without
+	// elements of the op.
 	element int
-	// offset is where the message begins in the batch.
+	// offset is the start of the message in the batch.
 	offset int
 }
 
-// tableChange is what the batch has done to a table so far.
+// tableChange is the batch's effect on a table so far.
 type tableChange struct {
 	// exists is false after the table was deleted.
 	exists bool
@@ -94,7 +90,6 @@ type tableChange struct {
 	created bool
 }
 
-// chainID names a chain.
 type chainID struct {
 	table nft.TableID
 	name  string
@@ -106,7 +101,6 @@ type echo struct {
 	rule    AddRule
 }
 
-// batch encodes a whole batch.
 func (e *encoder) batch(ops []Op) error {
 	e.buf = slices.Grow(e.buf, estimate(ops))
 	e.messages = make([]message, 0, len(ops)+2)
@@ -128,8 +122,8 @@ func (e *encoder) batch(ops []Op) error {
 	return nil
 }
 
-// estimate returns a generous estimate of a batch's length: growing a large buffer step
-// by step costs more than encoding into it.
+// estimate returns a generous estimate of a batch's length. Growing a large buffer step by step
+// costs more than encoding into it.
 func estimate(ops []Op) int {
 	const perOp, perElement, perVerdict = 256, 64, 40
 	n := 2*perOp + len(ops)*perOp
@@ -157,8 +151,8 @@ func estimate(ops []Op) int {
 	return n
 }
 
-// begin closes the last message and opens another one. The family of the begin and end
-// of a batch is AF_UNSPEC, and they name the subsystem.
+// begin closes the last message and opens another one. The begin and end of a batch have the family
+// AF_UNSPEC and name the subsystem.
 func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.closeLast()
 	m := message{op: e.op, element: -1, offset: len(e.buf)}
@@ -172,9 +166,9 @@ func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
 }
 
-// changesAlways reports whether a message changes the ruleset whenever the kernel accepts
-// it. A table that exists can be added again, and so can an element; an element that does
-// not exist can be destroyed; and a set or chain without contents can be flushed.
+// changesAlways reports whether a message that the kernel accepts always changes the ruleset.
+// Adding an existing table or element, destroying a missing element, and flushing an empty set or
+// chain do not.
 func changesAlways(typ uint16) bool {
 	switch typ {
 	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):
@@ -184,7 +178,6 @@ func changesAlways(typ uint16) bool {
 	}
 }
 
-// closeLast sets the length of the last message.
 func (e *encoder) closeLast() {
 	if n := len(e.messages); n > 0 {
 		closeMessage(e.buf, e.messages[n-1].offset)
@@ -203,12 +196,11 @@ func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name strin
 	e.string(nameAttr, name)
 }
 
-// beginBatch appends the begin of the batch.
 func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
 
-// endBatch appends the end of the batch, unless the batch is only to be checked. One
-// message requests an acknowledgement: the end, or the last message before it if the
-// kernel does not acknowledge the end.
+// endBatch appends the end of the batch, unless the batch is only checked. One message requests an
+// acknowledgement: the end, or the last message before it if the kernel does not acknowledge the
+// end.
 func (e *encoder) endBatch() {
 	flags := uint16(0)
 	if e.ackEnd && !e.check {
@@ -228,7 +220,7 @@ func (e *encoder) changes() bool {
 	return slices.ContainsFunc(e.messages, func(m message) bool { return m.op >= 0 })
 }
 
-// end returns where a message of the batch ends.
+// end returns the offset after a message of the batch.
 func (e *encoder) end(message int) int {
 	if message+1 < len(e.messages) {
 		return e.messages[message+1].offset
@@ -236,7 +228,7 @@ func (e *encoder) end(message int) int {
 	return len(e.buf)
 }
 
-// string appends an attribute to the open message, as the following methods do.
+// string appends an attribute to the open message, as do the following methods.
 func (e *encoder) string(typ uint16, v string) { e.buf = attr.AppendString(e.buf, typ, v) }
 
 func (e *encoder) bytes(typ uint16, v []byte) { e.buf = attr.AppendBytes(e.buf, typ, v) }
@@ -245,13 +237,13 @@ func (e *encoder) uint32(typ uint16, v uint32) { e.buf = attr.AppendUint32BE(e.b
 
 func (e *encoder) uint64(typ uint16, v uint64) { e.buf = attr.AppendUint64BE(e.buf, typ, v) }
 
-// fields appends the attributes of a message.
 func (e *encoder) fields(f attr.Fields) (err error) {
 	e.buf, err = f.Append(e.buf)
 	return err
 }
 
-// encodeOrFail is encode, which panics for an attribute that is too long.
+// encodeOrFail is encode, but returns an error instead of panicking for an attribute that is too
+// long.
 func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -265,8 +257,8 @@ func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	return e.encode(op)
 }
 
-// encode appends the messages of one op. On errors it returns the index of the
-// element that caused it, or -1.
+// encode appends the messages of one op. On errors it returns the index of the failing element, or
+// -1.
 func (e *encoder) encode(op Op) (element int, err error) {
 	if err := e.checkTable(op); err != nil {
 		return -1, err
@@ -344,7 +336,6 @@ func (e *encoder) exists(id nft.TableID) bool {
 	return ok
 }
 
-// setTable records that the batch creates, changes or deletes a table.
 func (e *encoder) setTable(id nft.TableID, t tableChange) {
 	if e.tables == nil {
 		e.tables = map[nft.TableID]tableChange{}

@@ -13,8 +13,8 @@ type stream[T any] struct {
 	out  chan T
 	// decode returns the events of a datagram. They must not refer to its buffer.
 	decode func(datagram []byte) []T
-	// overrun returns the event that reports that the kernel dropped events, failed the last
-	// event, which reports that the socket failed.
+	// overrun returns the event for events dropped by the kernel; failed returns the last event,
+	// for a failure of the socket.
 	overrun func() T
 	failed  func(error) T
 }
