@@ -12,8 +12,8 @@ import (
 )
 
 // Adopt makes all tables with weft's mark the connection's own and returns them with their
-// contents. Either all are adopted, or none is. From then on the kernel protects adopted tables,
-// except tables created without ownership by an older weft or on an older kernel.
+// contents. Either all are adopted, or none is. The kernel then protects them, except tables
+// created without ownership (older weft or kernel).
 //
 // Possible errors: *OwnedError, ErrHeld, ErrUnknownOutcome, ErrBusy, ErrClosed, and errors of
 // Config.Inherit and Dump.
@@ -33,7 +33,6 @@ func (c *Conn) Adopt() ([]Table, error) {
 	return tables, nil
 }
 
-// adopt makes the marked tables the connection's own.
 func (c *Conn) adopt() error {
 	tables, err := c.listTables()
 	if err != nil {
@@ -59,8 +58,8 @@ func (c *Conn) adopt() error {
 	return nil
 }
 
-// acquire makes the connection the owner of tables and returns the tables that it now owns. The
-// kernel refuses for tables created without NFT_TABLE_F_PERSIST.
+// acquire makes the connection the owner of tables and returns the tables it now owns. The kernel
+// refuses for tables created without NFT_TABLE_F_PERSIST.
 func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	tables = slices.Clone(tables)
 	for len(tables) > 0 {
@@ -93,8 +92,7 @@ func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	return protected, nil
 }
 
-// acquire encodes a batch that makes the connection the owner of tables. A table deleted since the
-// listing is created again, with weft's mark.
+// acquire encodes the batch. A table deleted since the listing is created again, with weft's mark.
 func (e *encoder) acquire(tables []TableInfo) error {
 	e.beginBatch()
 	for i, t := range tables {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxAttempts limits the attempts of a batch when other processes change the ruleset first.
+	// maxAttempts limits the attempts of a batch while other processes change the ruleset.
 	maxAttempts = 16
-	// maxSpare is the size of the largest buffer kept for the next batch.
+	// maxSpare is the size of the largest buffer to keep.
 	maxSpare = 1 << 20
-	// Room in the receive buffer, in bytes: a minimum, the room for an error, and the room for a
-	// rule's echo in addition to the rule. The kernel accounts whole buffers.
+	// Room in the receive buffer, in bytes: a minimum, per error, and per echo in addition to the
+	// rule. The kernel accounts whole buffers.
 	minReceive  = 256 << 10
 	perError    = 1 << 10
 	perEcho     = 4 << 10
@@ -26,19 +26,18 @@ const (
 )
 
 // Commit sends ops as one batch: either all of them take effect, or none does. It sets the Handles
-// of added rules. Without ops it does nothing. Errors:
+// of added rules. Without ops it is a no-op. Errors:
 //
 //   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
 //     the op, and wraps the errno, ErrForeignTable, ErrNotAdopted or *OwnedError if
 //     they apply.
-//   - ErrTooLarge, ErrBusy, ErrDrift: nothing took effect.
-//   - ErrUnknownOutcome: the socket failed after the batch was sent, or the batch took
-//     effect but the handles of the new rules could not be read.
-//   - ErrClosed, and errors of the system calls: nothing took effect.
+//   - ErrTooLarge, ErrBusy, ErrDrift, ErrClosed, and errors of the system calls: the batch had no effect.
+//   - ErrUnknownOutcome: the socket failed after the send, or the batch took effect but the
+//     handles of the new rules could not be read.
 //
-// If another process can change the tables, the batch carries the generation that the Conn knows.
-// If the kernel rejects it as outdated, Commit checks that its tables still exist and sends the
-// batch with the new generation, up to 16 times. A missing table is ErrDrift.
+// If another process can change the tables, the batch carries the generation known to the Conn. If
+// the kernel rejects it as outdated, Commit checks that its tables still exist and sends the batch
+// with the new generation, up to 16 times. A missing table is ErrDrift.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
 		return Stats{}, nil
@@ -53,12 +52,12 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 }
 
 // Check lets the kernel validate ops as Commit would send them, without changing the ruleset. The
-// batch has no end, so the kernel validates all of it and drops it, as for "nft --check". There are
-// no events; the generation, handles, counters and timeouts stay. Check does not set the Handles of
+// batch has no end, so the kernel validates and then drops it, as for "nft --check". There are no
+// events; the generation, handles, counters and timeouts stay. Check does not set the Handles of
 // added rules.
 //
-// Steps that the kernel runs only at a commit, such as allocating memory, can still fail. Errors
-// are those of Commit, but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
+// Steps of the commit itself, such as allocating memory, can still fail. Errors are those of
+// Commit, but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
 		return nil
@@ -70,13 +69,13 @@ func (c *Conn) Check(ops []Op) error {
 	case errors.Is(err, ErrClosed):
 		err = ErrClosed
 	case errors.Is(err, ErrUnknownOutcome):
-		// The outcome is known: the kernel changed nothing.
+		// The outcome is known: the ruleset is unchanged.
 		err = fmt.Errorf("no answer: %w", ErrMalformed)
 	}
 	return withContext("check batch", err)
 }
 
-// withContext adds the failed step to an error other than a BatchError.
+// withContext adds the failed step to errors except a BatchError.
 func withContext(what string, err error) error {
 	if err == nil {
 		return nil
@@ -119,18 +118,15 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	return nil, result{}, Stats{}, ErrBusy
 }
 
-// result is the kernel's answer to a batch.
 type result struct {
 	acknowledged bool
 	// failures are ordered by message.
 	failures []failure
 	// handles are the echoed handles by message.
 	handles map[int]uint64
-	// took is the kernel's processor time.
-	took time.Duration
+	took    time.Duration
 }
 
-// failure is the kernel's error about one message.
 type failure struct {
 	message int
 	kernelError
@@ -141,7 +137,7 @@ func (r *result) outdated() bool {
 	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
 }
 
-// send sends a batch and returns the kernel's answer. The error is about the socket.
+// send returns the kernel's answer to a batch. The error is about the socket.
 func (c *Conn) send(e *encoder) (result, error) {
 	if !e.changes() {
 		return result{}, nil // before Linux 6.10 there is no message to request an answer
@@ -174,11 +170,11 @@ func (c *Conn) send(e *encoder) (result, error) {
 	return r, nil
 }
 
-// errAnswered ends the reading of answers. The acknowledgement of a batch comes after its errors.
+// errAnswered ends the reading of answers. The acknowledgement comes after errors.
 var errAnswered = errors.New("answered")
 
-// collect reads the answers to a batch. The kernel puts all answers into the receive buffer before
-// the system call that sends the batch returns.
+// collect reads the answers to a batch. The kernel puts them into the receive buffer before the
+// sending system call returns.
 func (c *Conn) collect(e *encoder) (result, error) {
 	var r result
 	if len(e.echoes) > 0 {
@@ -198,7 +194,6 @@ func (c *Conn) collect(e *encoder) (result, error) {
 		err = c.replies(add)
 	}
 	if errors.Is(err, errAnswered) {
-		// There is no further answer.
 		c.sock.pending = false
 		return r, nil
 	}
@@ -240,7 +235,6 @@ func (r *result) add(e *encoder, h header, payload []byte) error {
 	return nil
 }
 
-// committed records the effects of an accepted batch.
 func (c *Conn) committed(e *encoder, r result) error {
 	if !e.changes() {
 		return nil
@@ -269,26 +263,26 @@ func (c *Conn) committed(e *encoder, r result) error {
 	return nil
 }
 
-// advance sets the generation to the one after an accepted batch. A batch without effect, such as
-// adding an element that exists, does not begin a generation (nf_tables_commit). Counting it would
-// hide the next change by another process.
+// advance counts the generation of an accepted batch. A batch without effect, such as adding an
+// existing element, begins no generation (nf_tables_commit). Counting it would hide the next change
+// by another process.
 func (c *Conn) advance(e *encoder) {
 	if e.guard && !e.certain {
 		gen, err := c.generation()
 		if err != nil || gen == c.gen {
-			// After an error the generation may be too low: the next batch is then rechecked.
+			// A generation that is too low only causes a recheck.
 			return
 		}
 	}
-	// The generation just read may belong to a later change by another process.
+	// gen may belong to a later change by another process.
 	c.gen++
 	if c.gen == 0 {
 		c.gen = 1 // the kernel skips 0
 	}
 }
 
-// recheck checks, after another process changed the ruleset, that the tables of a batch still
-// belong to the connection. It records the generation that it checked.
+// recheck checks that the tables of a batch still belong to the connection after another process
+// changed the ruleset, and records the generation.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {

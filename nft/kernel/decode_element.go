@@ -16,10 +16,10 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementDecoder collects the elements of one set from a dump.
+// elementDecoder collects the elements of one set.
 type elementDecoder struct {
 	set *set.Set
-	// ranges is true if an interval is two elements.
+	// ranges is Set.Ranges.
 	ranges bool
 	// live is true if message fails with errLimit after limit elements.
 	live  bool
@@ -38,12 +38,10 @@ func newElementDecoder(set *set.Set) *elementDecoder {
 	return &elementDecoder{set: set, ranges: enc.ranges, verdicts: map[string]string{}}
 }
 
-// errLimit says that a set has more elements than the limit.
 var errLimit = errors.New("too many elements")
 
 func (d *elementDecoder) reset() { d.elements, d.ends = d.elements[:0], d.ends[:0] }
 
-// message decodes a NEWSETELEM.
 func (d *elementDecoder) message(m reply) error {
 	elements, _ := attr.Find(m.attrs, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
 	list := elements.Nested()
@@ -61,8 +59,7 @@ func (d *elementDecoder) message(m reply) error {
 	return errors.Join(elements.Err(), list.Err())
 }
 
-// hasCounted reports whether a list entry may have counted packets. It returns false only if the
-// single statement is a counter of 0 packets.
+// hasCounted returns false only if the single statement is a counter of 0 packets.
 func hasCounted(b []byte) bool {
 	statement, ok := attr.Find(b, unix.NFTA_SET_ELEM_EXPR)
 	if !ok {
@@ -74,7 +71,6 @@ func hasCounted(b []byte) bool {
 	return !ok || !name.TextIs("counter") || packets.Uint64BE() != 0
 }
 
-// element decodes an entry of the list.
 func (d *elementDecoder) element(b []byte) error {
 	var e set.Element
 	var key, keyEnd []byte
@@ -103,7 +99,7 @@ func (d *elementDecoder) element(b []byte) error {
 		case nftaSetElemExprs:
 			e.State = elementState((*statements).ReadAttr, &a)
 		case unix.NFTA_SET_ELEM_USERDATA:
-			// Other programs write userdata of any form.
+			// Foreign userdata may have any form.
 			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
@@ -131,8 +127,7 @@ func (d *elementDecoder) element(b []byte) error {
 	return nil
 }
 
-// elementState decodes the statements of an element. It returns "" for statements that nft 1.0.6
-// does not have.
+// elementState decodes the statements of an element; "" for statements unknown to nft 1.0.6.
 func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader) string {
 	var words T
 	if err := read(&words, a); err != nil {
@@ -141,7 +136,7 @@ func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader
 	return set.NewState(0, words)
 }
 
-// data decodes the data of a map's element. Verdicts are returned in packed form.
+// data decodes a map element's data. Verdicts are packed.
 func (d *elementDecoder) data(a attr.Reader) (string, error) {
 	for a.Next() {
 		switch a.Type() {

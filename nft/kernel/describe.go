@@ -17,8 +17,7 @@ const summaryElements = 4
 // services { 10.96.0.1 . tcp . 80 : goto pick-3 }".
 func Describe(op Op) string { return describe(op, -1) }
 
-// summarize is Describe with a few elements at most. If element is a valid index in the op's
-// elements, it shows only that element.
+// summarize is Describe with few elements, or with only the element at a valid index.
 func summarize(op Op, element int) string {
 	only := func(all []set.Element) []set.Element {
 		if element < 0 || element >= len(all) {
@@ -82,9 +81,8 @@ func describe(op Op, limit int) string {
 	}
 }
 
-// declaration returns, on one line, the command that adds the only object in t to table id, or the
-// table itself if t is empty. noun and name declare the object. Names chosen by other programs may
-// have any characters.
+// declaration returns the one-line command that adds the only object in t to table id, or the table
+// itself if t is empty. noun and name declare the object. Foreign names may have any characters.
 func declaration(id nft.TableID, noun, name string, t nft.Table) string {
 	t.Family, t.Name = id.Family, id.Name
 	_, body, _ := strings.Cut(ruleset.Format([]nft.Table{t}), noun+" "+name+" {\n")
@@ -132,7 +130,7 @@ func describeRule(o AddRule) string {
 	return fmt.Sprintf("%s rule %s %s%s %s", verb, o.Table, o.Chain, place, text)
 }
 
-// describeElements describes elements. Deleted elements have only their keys.
+// describeElements describes elements; deleted elements have only keys.
 func describeElements(verb string, table nft.TableID, set *set.Set, elements []set.Element, limit int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s element %s %s {", verb, table, set.Name)

@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Encode returns the bytes that Commit of a new connection sends for ops on a kernel with all
-// features. Sequence numbers start at 1. It exists for tests and benchmarks of other packages.
-// Possible errors: *BatchError.
+// Encode returns the bytes that Commit of a new connection sends on a kernel with all features,
+// with sequence numbers from 1. It is for tests and benchmarks of other packages. Possible errors:
+// *BatchError.
 func Encode(ops []Op) ([]byte, error) {
 	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, seq: 1}
 	if err := e.batch(ops); err != nil {
@@ -24,12 +24,12 @@ func Encode(ops []Op) ([]byte, error) {
 	return e.buf, nil
 }
 
-// features are the kernel features that affect the bytes of a batch.
+// features are the kernel features that affect a batch.
 type features struct {
 	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST (Linux 6.9).
 	owner bool
 	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). Otherwise the last
-	// message before the end requests the acknowledgement.
+	// message before it requests the acknowledgement.
 	ackEnd bool
 	// destroy is true if the kernel has NFT_MSG_DESTROYSETELEM (Linux 6.3).
 	destroy bool
@@ -37,35 +37,34 @@ type features struct {
 	renew bool
 }
 
-// encoder encodes ops as one netlink batch. It is used for one batch.
+// encoder encodes ops as one netlink batch. It is used once.
 type encoder struct {
 	features
-	// guard is true if the batch carries the generation gen. The kernel rejects the batch if the
-	// ruleset has another generation.
+	// guard is true if the batch carries the generation gen. The kernel rejects it at another
+	// generation.
 	guard bool
 	gen   uint32
-	// check omits the end of the batch: the kernel then validates the batch and drops it.
+	// check omits the end of the batch, so that the kernel validates and drops it.
 	check bool
-	// seq is the sequence number of the batch's first message.
+	// seq is the first message's sequence number.
 	seq uint32
-	// own is Conn.lookup. If nil, all tables may be changed and none exists.
+	// own is Conn.lookup. If nil, all tables may be changed and all are missing.
 	own func(nft.TableID) (protected, ok bool)
 
 	buf      []byte
 	messages []message
 	elements int
-	// certain is true if the batch has a message that always changes the ruleset. Other messages
-	// have no effect if the object to add exists, or the object to delete does not.
+	// certain is true if a message always changes the ruleset. Others may add existing objects or
+	// delete missing ones.
 	certain bool
-	// op is the index of the current op.
-	op int
+	op      int
 	// ids is the last number given to a set or rule.
 	ids uint32
 	// tables are the tables created or deleted by the batch.
 	tables map[nft.TableID]tableChange
-	// rules are the batch's numbers of added rules.
+	// rules are the numbers of added rules.
 	rules map[*Handle]uint32
-	// tails are the last rules of chains created by the batch; nil if the chain is empty.
+	// tails are the last rules of created chains; nil if empty.
 	tails map[chainID]*Handle
 	// echoes are the rules with handles to return to the caller.
 	echoes []echo
@@ -75,16 +74,14 @@ type encoder struct {
 type message struct {
 	// op is the index of the op; -1 for begin and end.
 	op int
-	// element is the index in the op's Elements of the first element; -1 for messages without
-	// elements of the op.
+	// element is the index of the first element in the op's Elements; -1 without such elements.
 	element int
-	// offset is the start of the message in the batch.
+	// offset is the start in the batch.
 	offset int
 }
 
-// tableChange is the batch's effect on a table so far.
 type tableChange struct {
-	// exists is false after the table was deleted.
+	// exists is false after a deletion.
 	exists bool
 	// created is true if the batch creates the table.
 	created bool
@@ -95,7 +92,7 @@ type chainID struct {
 	name  string
 }
 
-// echo is a rule whose handle the kernel sends back.
+// echo is a rule with a handle sent back by the kernel.
 type echo struct {
 	message int
 	rule    AddRule
@@ -122,8 +119,8 @@ func (e *encoder) batch(ops []Op) error {
 	return nil
 }
 
-// estimate returns a generous estimate of a batch's length. Growing a large buffer step by step
-// costs more than encoding into it.
+// estimate returns a generous length for a batch. Growing a large buffer step by step costs more
+// than encoding.
 func estimate(ops []Op) int {
 	const perOp, perElement, perVerdict = 256, 64, 40
 	n := 2*perOp + len(ops)*perOp
@@ -151,8 +148,8 @@ func estimate(ops []Op) int {
 	return n
 }
 
-// begin closes the last message and opens another one. The begin and end of a batch have the family
-// AF_UNSPEC and name the subsystem.
+// begin closes the last message and opens another one. The begin and end of a batch have AF_UNSPEC
+// and name the subsystem.
 func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.closeLast()
 	m := message{op: e.op, element: -1, offset: len(e.buf)}
@@ -166,9 +163,8 @@ func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
 }
 
-// changesAlways reports whether a message that the kernel accepts always changes the ruleset.
-// Adding an existing table or element, destroying a missing element, and flushing an empty set or
-// chain do not.
+// changesAlways reports whether accepting a message always changes the ruleset. Adding an existing
+// table or element, destroying a missing element, and flushing an empty set or chain do not.
 func changesAlways(typ uint16) bool {
 	switch typ {
 	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):
@@ -190,7 +186,7 @@ func (e *encoder) open(msg int, flags uint16, table nft.TableID) {
 	e.string(nftaTable, table.Name)
 }
 
-// remove begins a message that names an object. Most need no other attributes.
+// remove begins a message that names an object.
 func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name string) {
 	e.open(msg, 0, table)
 	e.string(nameAttr, name)
@@ -198,9 +194,8 @@ func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name strin
 
 func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
 
-// endBatch appends the end of the batch, unless the batch is only checked. One message requests an
-// acknowledgement: the end, or the last message before it if the kernel does not acknowledge the
-// end.
+// endBatch appends the end of the batch, unless it is only checked. The end requests an
+// acknowledgement, or the last message before it if the kernel does not acknowledge the end.
 func (e *encoder) endBatch() {
 	flags := uint16(0)
 	if e.ackEnd && !e.check {
@@ -215,12 +210,11 @@ func (e *encoder) endBatch() {
 	e.closeLast()
 }
 
-// changes reports whether the batch has a message besides its begin and end.
+// changes reports whether the batch has any op.
 func (e *encoder) changes() bool {
 	return slices.ContainsFunc(e.messages, func(m message) bool { return m.op >= 0 })
 }
 
-// end returns the offset after a message of the batch.
 func (e *encoder) end(message int) int {
 	if message+1 < len(e.messages) {
 		return e.messages[message+1].offset
@@ -242,8 +236,7 @@ func (e *encoder) fields(f attr.Fields) (err error) {
 	return err
 }
 
-// encodeOrFail is encode, but returns an error instead of panicking for an attribute that is too
-// long.
+// encodeOrFail is encode with an error instead of a panic for a too long attribute.
 func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -257,8 +250,7 @@ func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	return e.encode(op)
 }
 
-// encode appends the messages of one op. On errors it returns the index of the failing element, or
-// -1.
+// encode appends the messages of one op. On errors it returns the index of the element, or -1.
 func (e *encoder) encode(op Op) (element int, err error) {
 	if err := e.checkTable(op); err != nil {
 		return -1, err
@@ -313,7 +305,7 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	return -1, nil
 }
 
-// checkTable rejects ops on tables that do not belong to the connection.
+// checkTable rejects ops on tables of others.
 func (e *encoder) checkTable(op Op) error {
 	if _, isAdd := op.(AddTable); isAdd || e.own == nil {
 		return nil

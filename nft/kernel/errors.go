@@ -17,8 +17,7 @@ var (
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
 	// ErrNoNFTables says that the kernel lacks nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
-	// ErrTooOld says that the kernel does not store the mark by which weft recognizes its tables
-	// after a restart (Linux 5.10).
+	// ErrTooOld says that the kernel does not store the mark of weft's tables (Linux 5.10).
 	ErrTooOld = errors.New("kernel is too old: it does not store userdata of tables; weft needs Linux 5.13")
 )
 
@@ -27,19 +26,19 @@ var (
 	// ErrUnknownOutcome says that the socket failed after a batch was sent. The batch took effect
 	// completely or not at all; call Dump to find out.
 	ErrUnknownOutcome = errors.New("outcome of the batch is unknown: reread the ruleset")
-	// ErrForeignTable says that the table exists and that weft did not create it.
+	// ErrForeignTable says that the table exists without weft's mark.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
 	// ErrOurs is RemoveForeign's error for a table created by weft.
 	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
-	// ErrNotAdopted says that this Conn neither created nor adopted the table of an Op.
+	// ErrNotAdopted says that this Conn neither created nor adopted the table.
 	ErrNotAdopted = errors.New("table was neither created nor adopted by this connection: adopt it first")
-	// ErrTooLarge says that a batch does not fit into the socket's send buffer. The limit exists
-	// only for processes without CAP_NET_ADMIN in the initial user namespace.
+	// ErrTooLarge says that a batch does not fit into the socket's send buffer, which is limited
+	// only without CAP_NET_ADMIN in the initial user namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
 	// ErrBusy says that other processes changed the ruleset during each attempt of a commit or
-	// dump. The call had no effect.
+	// dump, which had no effect.
 	ErrBusy = errors.New("other processes keep changing the ruleset: try again")
-	// ErrDrift says that another process deleted or replaced one of the connection's tables. This
+	// ErrDrift says that another process deleted or replaced one of the connection's tables, which
 	// is possible only without ownership. The batch had no effect; call Dump and compare.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
 	// ErrMalformed says that a message from the kernel could not be decoded.
@@ -50,20 +49,19 @@ var (
 
 // BatchError says why a batch was rejected. The batch had no effect.
 type BatchError struct {
-	// Index is the index of the failing op; -1 for an error about the whole batch.
+	// Index is the index of the failing op; -1 for the whole batch.
 	Index int
-	// Element is the index of the failing element in the op's Elements; -1 if it is not known or
-	// the op has no elements.
+	// Element is the index in the op's Elements; -1 if not known.
 	Element int
 	// Op is the failing op; nil if Index is -1.
 	Op Op
-	// Errno is the kernel's answer; 0 if the op could not be encoded for the reason in Err.
+	// Errno is the kernel's answer; 0 if the op could not be encoded because of Err.
 	Errno syscall.Errno
 	// ExtAck is the kernel's explanation, often empty.
 	ExtAck string
-	// Err explains Errno if more is known, for example ErrForeignTable or an *OwnedError.
+	// Err explains Errno, for example ErrForeignTable or an *OwnedError.
 	Err error
-	// Errors are the kernel's further errors about the batch, each with its own Index and Element.
+	// Errors are the kernel's further errors about the batch, with their own Index and Element.
 	// Most are consequences of the first.
 	Errors []*BatchError
 }
@@ -127,8 +125,8 @@ type OwnedError struct {
 	Table nft.TableID
 	// PortID is the netlink port of the owner; 0 if not known.
 	PortID uint32
-	// PID and Process identify the owner. They are 0 and empty if the process was not found, for
-	// example in another PID namespace.
+	// PID and Process identify the owner. They are 0 and empty if not found, for example in another
+	// PID namespace.
 	PID     int
 	Process string
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Messages about chains, sets, objects and flowtables, each described once for both directions. The
-// order of attributes is nft(8)'s.
+// Messages about chains, sets, objects and flowtables, each described once for both directions, in
+// nft(8)'s order of attributes.
 
-// chainMessage is a NEWCHAIN.
 type chainMessage struct {
 	object.Chain
 	base object.Base
@@ -85,8 +84,8 @@ func decodeChain(m reply) (*object.Chain, error) {
 	return &c.Chain, nil
 }
 
-// setFields describes a NEWSET. id is the number of the set in its batch, size its maximum number
-// of elements.
+// setFields describes a NEWSET. id is the set's number in its batch, size its maximum number of
+// elements.
 func setFields(s *set.Set, id, size *uint32) attr.Fields {
 	concat := s.Flags&setConcat != 0
 	dataType := &s.Data.ID
@@ -109,7 +108,7 @@ func setFields(s *set.Set, id, size *uint32) attr.Fields {
 		attr.If(s.Memory, unix.NFTA_SET_POLICY, &s.Memory), // NFT_SET_POL_MEMORY is 1
 		attr.If(*size != 0 || concat, unix.NFTA_SET_DESC, attr.Fields{
 			attr.If(*size != 0, unix.NFTA_SET_DESC_SIZE, size),
-			// The kernel accepts the lengths only with NFT_SET_CONCAT.
+			// Only NFT_SET_CONCAT allows the lengths.
 			attr.If(concat, nftaSetDescConcat, (*fieldLengths)(&s.Key.Fields)),
 		}),
 		oneStateful(nftaSetExpr, &s.Stateful),
@@ -136,7 +135,7 @@ func objectFields(o *object.Object) attr.Fields {
 	}
 }
 
-// decodeObject decodes a NEWOBJ. It returns nil for kinds that nft(8) 1.0.6 does not have.
+// decodeObject decodes a NEWOBJ; nil for kinds unknown to nft(8) 1.0.6.
 func decodeObject(m reply) (*object.Object, error) {
 	o := &object.Object{}
 	if err := objectFields(o).Read(m.attrs); err != nil {
@@ -181,7 +180,7 @@ func severalStateful(typ uint16, words *[]string) attr.Field {
 	return attr.If(len(*words) > 1, typ, (*statements)(words))
 }
 
-// comment is a comment in the userdata of a chain or object.
+// comment is a comment in userdata.
 type comment string
 
 // AppendAttr implements attr.Value, as do the following methods.
@@ -216,7 +215,6 @@ func (d *deviceList) ReadAttr(r *attr.Reader) error {
 	return list.Err()
 }
 
-// fieldLengths are the field lengths of a concatenation.
 type fieldLengths []uint32
 
 func (f *fieldLengths) AppendAttr(b []byte, typ uint16) ([]byte, error) {

@@ -15,11 +15,11 @@ import (
 // TableInfo describes any table, without its contents.
 type TableInfo struct {
 	ID nft.TableID
-	// Ours is true for a table with weft's mark.
+	// Ours is true for tables with weft's mark.
 	Ours    bool
 	Comment string
-	// Owner is the netlink port of the socket that owns the table, or 0. Persist is true if the
-	// table stays after that socket is closed.
+	// Owner is the netlink port of the owning socket, or 0. Persist is true if the table stays
+	// after the socket is closed.
 	Owner   uint32
 	Persist bool
 	// Dormant is true if the base chains are detached from their hooks.
@@ -37,10 +37,9 @@ func (c *Conn) Tables() ([]TableInfo, error) {
 	return tables, nil
 }
 
-// Survey describes any table, weft's or not: its chains, and the jumps of their rules.
+// Survey describes any table: its chains, and the jumps of their rules.
 type Survey struct {
-	ID nft.TableID
-	// Ours is true for a table created by weft.
+	ID     nft.TableID
 	Ours   bool
 	Chains []SurveyChain
 }
@@ -55,12 +54,12 @@ type SurveyChain struct {
 // SurveyRule is a rule of a Survey.
 type SurveyRule struct {
 	Handle uint64
-	// Target is the chain of the rule's first jump or goto, or empty. Chains in verdict maps are
-	// not included.
+	// Target is the chain of the first jump or goto, or empty. Chains in verdict maps are not
+	// included.
 	Target string
 }
 
-// Removal lists parts to remove from a table that weft did not create.
+// Removal lists parts of a foreign table to remove.
 type Removal struct {
 	Table nft.TableID
 	// Whole removes the table with its contents and ignores the other fields.
@@ -78,9 +77,8 @@ type RemovalRule struct {
 	Handle uint64
 }
 
-// Survey reads a table of any program. It returns nil if the table is missing. If the table changes
-// meanwhile, the result may mix old and new contents. Errors are ErrMalformed, ErrClosed, and
-// errors of the system calls.
+// Survey reads a table of any program; nil if missing. If the table changes meanwhile, the result
+// may mix old and new contents. Errors are ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,13 +108,11 @@ func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	return s, nil
 }
 
-// jump is a SurveyRule with its chain.
 type jump struct {
 	SurveyRule
 	chain string
 }
 
-// decodeJump decodes the parts of a NEWRULE for a Survey.
 func decodeJump(m reply) (j jump, err error) {
 	r, list, err := readRule(m)
 	if err != nil {
@@ -133,9 +129,9 @@ func decodeJump(m reply) (j jump, err error) {
 }
 
 // RemoveForeign removes rules, chains and tables that weft did not create, in one transaction. It
-// is for an operator who replaces another program by weft, not for the daemon. It removes nothing
-// if weft created one of the tables (ErrOurs), or if a table does not exist (ENOENT). It does not
-// detect simultaneous changes by other processes.
+// is for an operator who replaces another program by weft, not for the daemon. If weft created one
+// of the tables (ErrOurs), or if one does not exist (ENOENT), it has no effect. It does not detect
+// simultaneous changes by other processes.
 func (c *Conn) RemoveForeign(removals ...Removal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

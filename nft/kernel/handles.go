@@ -7,10 +7,8 @@ import (
 )
 
 // findHandles reads the handles of added rules with lost echoes: the kernel drops the echo of a
-// rule larger than a page.
-//
-// Among rules with equal content and owner, new rules have the greatest handles. Handles increase
-// in the order of the batch.
+// rule larger than a page. Handles increase in the order of the batch, so among rules with equal
+// content and owner the new ones have the greatest.
 func (c *Conn) findHandles(missing []AddRule) error {
 	byChain := map[chainID][]AddRule{}
 	var order []chainID

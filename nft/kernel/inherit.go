@@ -11,11 +11,9 @@ import (
 // ErrHeld means that another process uses the socket requested by Config.Inherit.
 var ErrHeld = errors.New("another process uses the netlink socket that owns the tables")
 
-// errOtherNetwork means that an inherited socket belongs to another network namespace.
 var errOtherNetwork = errors.New("it is of another network namespace: give this weft a socket in a directory of its own (--socket)")
 
-// File returns a copy of the socket. Until all copies are closed, the connection owns its tables
-// and other processes cannot change them.
+// File returns a copy of the socket. The connection owns its tables until all copies are closed.
 //
 // Possible errors: ErrClosed, errors of the system calls.
 func (c *Conn) File() (*os.File, error) {
@@ -30,8 +28,8 @@ func (c *Conn) File() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "nftables"), nil
 }
 
-// inheritSocket replaces the socket by the socket of an earlier connection, if there is one. Only
-// the owning socket can change a table, so ownership continues without a gap.
+// inheritSocket replaces the socket by an earlier connection's, if there is one. Only the owning
+// socket can change a table, so ownership continues without a gap.
 func (c *Conn) inheritSocket() error {
 	if c.inherit == nil || !c.owner {
 		return nil

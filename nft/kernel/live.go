@@ -13,15 +13,15 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Live is the state of one of weft's tables that only the kernel knows: handles and counts.
+// Live is the state of one of weft's tables that only the kernel knows.
 type Live struct {
 	// Chains, Sets and Flowtables are handles by name. Maps are in Sets.
 	Chains, Sets, Flowtables map[string]uint64
 	Objects                  map[object.Ref]LiveObject
-	// Rules has the counters and quotas of each rule, by handle and in the rule's order, in nft's
-	// form: "counter packets 3 bytes 180".
+	// Rules are the counters and quotas by handle, in the rule's order and nft's form: "counter
+	// packets 3 bytes 180".
 	Rules map[uint64][]string
-	// Elements has the elements of the requested sets, by name.
+	// Elements are the elements of the requested sets, by name.
 	Elements map[string]LiveElements
 }
 
@@ -31,19 +31,18 @@ type LiveObject struct {
 	Text   string
 }
 
-// LiveElements are the elements of a set. Their State has the remaining timeout and the counts of
-// their statements.
+// LiveElements are a set's elements. State has the remaining timeout and the counts.
 type LiveElements struct {
 	Elements []set.Element
-	// More is true if the kernel has elements beyond the limit.
+	// More is true if elements beyond the limit exist.
 	More bool
 }
 
-// DumpLive reads a table over sockets of its own, so that commits do not wait. It reads the
-// elements of the given sets, at most limit altogether.
+// DumpLive reads a table and at most limit elements of the given sets over its own sockets, so that
+// commits do not wait.
 //
-// A commit during the call can make it omit added or deleted objects and their neighbours. Errors
-// are those of DumpSet.
+// A simultaneous commit can make it omit added or deleted objects and their neighbours. Errors are
+// those of DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
 	live := &Live{Rules: map[uint64][]string{}}
 	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
@@ -62,7 +61,7 @@ func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, count
 	return live, c.readLiveElements(table, live, sets, limit, counted)
 }
 
-// readLiveElements reads the elements of sets, over a socket for each.
+// readLiveElements reads sets, over a socket for each.
 func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, limit int, counted bool) error {
 	live.Elements = make(map[string]LiveElements, len(sets))
 	for _, s := range sets {
@@ -88,7 +87,6 @@ func (c *Conn) DumpObjects(table nft.TableID) (*Live, error) {
 	return live, c.dumpLive(table, live, (*Conn).readObjects)
 }
 
-// dumpLive reads parts of a table over a socket of its own.
 func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.TableID, *Live) error) error {
 	err := c.apart(id, func(r *Conn) error {
 		for _, read := range parts {
@@ -104,7 +102,7 @@ func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.Tab
 	return nil
 }
 
-// handles reads handles of one kind of object by name.
+// handles reads the handles of one kind of object by name.
 func (c *Conn) handles(typ int, id nft.TableID, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	_, err := list(c.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {

@@ -18,7 +18,7 @@ const (
 
 // Constants of linux/netfilter/nf_tables.h that golang.org/x/sys/unix lacks.
 const (
-	// nftMsgDestroySetElem is NFT_MSG_DELSETELEM but ignores missing elements (Linux 6.3).
+	// nftMsgDestroySetElem ignores missing elements (Linux 6.3).
 	nftMsgDestroySetElem = 0x1e
 
 	nftaTableUserData = 0x6
@@ -65,11 +65,9 @@ const (
 // NFTA_OBJ_TABLE and NFTA_FLOWTABLE_TABLE.
 const nftaTable = 0x1
 
-// msgType returns the netlink message type of an NFT_MSG_* number.
 func msgType(m int) uint16 { return unix.NFNL_SUBSYS_NFTABLES<<8 | uint16(m) }
 
-// appendHeader appends a netlink header with length 0 and a struct nfgenmsg. closeMessage sets the
-// length.
+// appendHeader appends a netlink header with length 0 and a struct nfgenmsg.
 func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID uint16) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = binary.NativeEndian.AppendUint16(b, typ)
@@ -92,8 +90,8 @@ type header struct {
 	portID uint32
 }
 
-// nextMessage returns the header and payload of the first message in b, and the rest of b. ok is
-// false if b is empty or the header is malformed.
+// nextMessage splits b after the first message. ok is false if b is empty or the header is
+// malformed.
 func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	if len(b) < headerLen {
 		return header{}, nil, nil, false

@@ -9,26 +9,26 @@ import (
 
 // Op is one change of the ruleset. A batch is a list of ops, executed in order. Objects must be
 // added after the objects they refer to, and deleted before them. Ops are values: Commit rejects a
-// pointer such as *AddTable. Chain, Rule, Set, Object, Flowtable, and the Handle of a DeleteRule,
-// must not be nil. If an op fails with an errno, Commit returns a *BatchError that wraps it.
+// pointer such as *AddTable. Chain, Rule, Set, Object, Flowtable, and the Handle of a DeleteRule
+// must not be nil. An errno is wrapped in a *BatchError.
 type Op interface {
 	table() nft.TableID
 }
 
-// AddTable creates a table with weft's mark. For a table already created or adopted by the
-// connection, it sets only Dormant and ignores Comment.
+// AddTable creates a table with weft's mark. For a table of the connection it sets only Dormant and
+// ignores Comment.
 type AddTable struct {
 	Table   nft.TableID
 	Comment string
-	// Dormant detaches the table's base chains from their hooks (NFT_TABLE_F_DORMANT).
+	// Dormant detaches the base chains from their hooks (NFT_TABLE_F_DORMANT).
 	Dormant bool
 }
 
 // DeleteTable removes a table with its contents.
 type DeleteTable struct{ Table nft.TableID }
 
-// AddChain creates a chain, or changes the policy of an existing base chain. It fails with EEXIST
-// if a regular chain of that name exists.
+// AddChain creates a chain, or changes the policy of a base chain. It fails with EEXIST if a
+// regular chain of that name exists.
 type AddChain struct {
 	Table nft.TableID
 	Chain *object.Chain
@@ -45,13 +45,11 @@ type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
-	// Owner is the caller's name for the publisher of the rule. It is stored in the rule's userdata
-	// with the fingerprint.
+	// Owner is the caller's name for the rule's publisher, stored in userdata with the fingerprint.
 	Owner string
-	// After is the handle of the preceding rule: a rule in the kernel, or the Handle of an earlier
-	// AddRule in the batch.
+	// After is the handle of the preceding rule, in the kernel or earlier in the batch.
 	After *Handle
-	// Handle, if not nil, is set to the kernel's handle by a commit.
+	// Handle, if not nil, is set by a commit.
 	Handle *Handle
 }
 
@@ -62,7 +60,7 @@ type DeleteRule struct {
 	Handle *Handle
 }
 
-// Handle holds the handle of a rule. It is zero until the batch that adds the rule is committed.
+// Handle holds the handle of a rule, zero until the rule is committed.
 type Handle struct {
 	// N is the kernel's handle (NFTA_RULE_HANDLE).
 	N uint64
@@ -86,15 +84,14 @@ type FlushSet struct {
 	Name  string
 }
 
-// AddElements adds elements. It ignores an existing element with the same data, and fails if the
-// data differ.
+// AddElements adds elements. It ignores existing elements with the same data, and fails if the data
+// differ.
 type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
 	// Renew restarts the time of existing elements: the remaining time in State, or the whole
-	// timeout. Before Linux 6.12 the element is deleted and added instead, and its counters begin
-	// again.
+	// timeout. Before Linux 6.12 this deletes and adds the element, and its counters begin again.
 	Renew bool
 	// First says that the set is empty before. If it has ranges, the first of Elements has the
 	// smallest key; nft's end at key 0 is added unless that key is 0.

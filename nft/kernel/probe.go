@@ -13,8 +13,8 @@ import (
 // probe checks whether the process may change the ruleset, and detects the kernel's features.
 //
 // The first batch creates a table with an owner, destroys an element, and creates a table with more
-// userdata than a kernel stores. It has no end, so the kernel validates it and drops it. Destroying
-// an element of a missing set is ENOENT, or EINVAL on kernels without the message. The userdata is
+// userdata than a kernel stores. It has no end, so the kernel validates and drops it. Destroying an
+// element of a missing set is ENOENT, or EINVAL on kernels without the message. The userdata is
 // ERANGE, or ignored on kernels without the attribute. The second batch is empty.
 func (c *Conn) probe(noOwner bool) error {
 	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID.Load())}
@@ -74,7 +74,7 @@ func (c *Conn) probe(noOwner bool) error {
 	return err
 }
 
-// atLeast compares the kernel's version. It is for features that only a commit would show.
+// atLeast compares the kernel's version, for features visible only in a commit.
 func atLeast(major, minor int) (bool, error) {
 	var u unix.Utsname
 	var is [2]int
@@ -87,8 +87,7 @@ func atLeast(major, minor int) (bool, error) {
 	return is[0] > major || is[0] == major && is[1] >= minor, nil
 }
 
-// probeUserData appends a message that fails only if the kernel knows the attribute of a table's
-// userdata.
+// probeUserData appends a message that fails only if the kernel knows userdata of tables.
 func (e *encoder) probeUserData(typ uint16, table nft.TableID) {
 	table.Name += "-userdata"
 	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Reader reads the tables of all programs. It has its own socket, so commits do not wait for it. It
-// belongs to one goroutine.
+// Reader reads the tables of all programs over its own socket, so commits do not wait. It belongs
+// to one goroutine.
 type Reader struct{ c *Conn }
 
 // OpenReader opens a Reader. Errors are those of Open.
@@ -44,14 +44,14 @@ type Program struct {
 	Sets []ProgramSet
 }
 
-// ProgramRule is a rule of a Program. Info.Ours is false if weft did not create the rule.
+// ProgramRule is a rule of a Program. Info.Ours is false for foreign rules.
 type ProgramRule struct {
 	Handle uint64
 	Info   userdata.RuleInfo
 	Exprs  []expr.Expr
 }
 
-// ProgramSet is a set of a Program. Err says why it cannot be read; Decl then has only the name.
+// ProgramSet is a set of a Program. If it cannot be read, Err says why and Decl has only the name.
 type ProgramSet struct {
 	Decl *set.Set
 	Err  error
@@ -87,8 +87,8 @@ func (r *Reader) read(p *Program) (err error) {
 	return err
 }
 
-// Rules reads the rules of a chain, in the order in which the kernel runs them. For a missing chain
-// it returns no rules. Errors are those of Conn.Survey.
+// Rules reads the rules of a chain, in the kernel's order; without error for a missing chain.
+// Errors are those of Conn.Survey.
 func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
 	rules, err := listRules(r.c, table, chain, decodeProgramRule)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
@@ -109,7 +109,7 @@ func decodeProgramRule(m reply) (ProgramRule, error) {
 	return out, nil
 }
 
-// decodeProgramSet decodes a NEWSET, possibly with statements unknown to weft.
+// decodeProgramSet decodes a NEWSET, possibly with unknown statements.
 func decodeProgramSet(m reply) (ProgramSet, error) {
 	decl, err := decodeSet(m)
 	if err == nil {
@@ -159,7 +159,6 @@ func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Eleme
 	return e, false, nil
 }
 
-// element requests one element.
 func (r *Reader) element(d *elementDecoder, table nft.TableID, key string, flags uint32) (found bool, err error) {
 	b := named(table.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	b, elements := attr.OpenNested(b, unix.NFTA_SET_ELEM_LIST_ELEMENTS)

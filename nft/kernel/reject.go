@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// rejection returns the error of a rejected batch, and nil for an accepted one.
+// rejection returns the error of a rejected batch, otherwise nil.
 func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	if len(r.failures) == 0 {
 		return nil
@@ -21,7 +21,6 @@ func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	return be
 }
 
-// batchError maps a kernel error to the op, and to the element if the kernel points at one.
 func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 	m := e.messages[f.message]
 	be := &BatchError{Index: m.op, Element: -1, Errno: f.errno, ExtAck: f.kernelError.message}
@@ -37,7 +36,7 @@ func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 	return be
 }
 
-// explain sets Err if more than the errno is known about a rejection.
+// explain sets Err if the cause is known.
 func (c *Conn) explain(be *BatchError) {
 	switch {
 	case be.Index < 0 && be.Errno == unix.EPERM:

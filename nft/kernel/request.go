@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// maxInterrupted limits how often a dump is repeated because of changes.
+// maxInterrupted limits the repetitions of an interrupted dump.
 const maxInterrupted = 32
 
 // errInterrupted says that a dump is inconsistent (NLM_F_DUMP_INTR).
@@ -113,7 +113,7 @@ func (c *Conn) generation() (gen uint32, err error) {
 	return gen, err
 }
 
-// dump requests all objects of a kind and calls f for each. If the ruleset changed meanwhile, it
+// dump requests all objects of a kind and calls f for each. If the ruleset changes meanwhile, it
 // calls reset and starts again.
 func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	for range maxInterrupted {
@@ -127,8 +127,8 @@ func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f 
 }
 
 // dumpInTable is dump for objects that the kernel finds through their table. It ignores
-// interruptions, because other tables do not affect such a dump. Callers detect changes of the
-// table itself by other means.
+// interruptions, because other tables do not affect it. Callers detect changes of the table itself
+// by other means.
 func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	reset()
 	err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
@@ -138,9 +138,9 @@ func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset fun
 	return err
 }
 
-// list returns the objects of a kind in a table, in the kernel's order, or in all tables if the
-// name is empty. dump is Conn.dump or Conn.dumpInTable. names are attributes of the request that
-// select objects, if the kernel can select.
+// list returns the objects of a kind in a table, or in all tables if the name is empty, in the
+// kernel's order. dump is Conn.dump or Conn.dumpInTable. names are attributes that let the kernel
+// select objects.
 func list[T any](
 	dump func(int, nft.Family, []byte, func(), func(reply) error) error,
 	typ int, table nft.TableID, names []byte, decode func(reply) (T, error),
@@ -166,8 +166,7 @@ var requestNouns = map[int]string{
 	unix.NFT_MSG_GETSET: "sets", unix.NFT_MSG_GETOBJ: "objects", unix.NFT_MSG_GETFLOWTABLE: "flowtables",
 }
 
-// named returns the attributes of a request for a table and, if name is not empty, an object in the
-// table.
+// named returns the attributes for a table and, if name is not empty, an object.
 func named(table string, nameAttr uint16, name string) []byte {
 	b := attr.AppendString(nil, nftaTable, table)
 	if name != "" {

@@ -15,12 +15,12 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// recvBuffer is the size of the buffer for one datagram. The kernel sends dumps in datagrams of at
-// most 32 KiB, and smaller echoes and errors.
+// recvBuffer is the size for one datagram. The kernel sends dumps in datagrams of at most 32 KiB,
+// and smaller echoes and errors.
 const recvBuffer = 64 << 10
 
-// socket is a NETLINK_NETFILTER socket. The kernel handles a datagram and puts the answers into the
-// receive buffer before send returns.
+// socket is a NETLINK_NETFILTER socket. The kernel puts the answers into the receive buffer before
+// send returns.
 type socket struct {
 	conn   *raw.Conn
 	raw    syscall.RawConn
@@ -31,8 +31,8 @@ type socket struct {
 	closed             atomic.Bool
 	// pending is true if the receive buffer may hold answers.
 	pending bool
-	// reading and writing hold the system calls of recv and send with arguments and results. The
-	// closures are made once because each commit needs several calls.
+	// reading and writing hold the system calls with arguments and results. The closures are made
+	// once because each commit needs several calls.
 	reading reading
 	writing writing
 }
@@ -55,8 +55,7 @@ type writing struct {
 	clock callClock
 }
 
-// dial opens a socket in the network namespace of the file descriptor netNS, or of the calling
-// thread if netNS is 0.
+// dial opens a socket in the network namespace netNS, or the calling thread's if netNS is 0.
 func dial(netNS int) (*socket, error) {
 	conn, err := raw.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER, "netlink", &raw.Config{NetNS: netNS})
 	if err != nil {
@@ -113,8 +112,8 @@ func (s *socket) close() error {
 	return s.conn.Close()
 }
 
-// reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in
-// the initial user namespace the kernel grants less; send then fails with EMSGSIZE.
+// reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in the
+// initial user namespace the kernel grants less; send then fails with EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {
 		if err := s.conn.SetWriteBuffer(send); err != nil {
@@ -131,7 +130,7 @@ func (s *socket) reserve(send, recv int) error {
 	return nil
 }
 
-// send sends one datagram to the kernel in one system call.
+// send sends one datagram in one system call.
 func (s *socket) send(b []byte) error {
 	s.pending = true
 	s.writing.b = b
@@ -142,8 +141,8 @@ func (s *socket) send(b []byte) error {
 }
 
 // recv reads one datagram into the socket's buffer, which the next call reuses. Without a datagram
-// it blocks if wait is true and returns EAGAIN otherwise. It skips datagrams not sent by the
-// kernel.
+// it blocks if wait is true, and otherwise returns EAGAIN. It skips datagrams of other senders than
+// the kernel.
 func (s *socket) recv(wait bool) ([]byte, error) {
 	for {
 		s.reading.wait = wait
@@ -199,10 +198,9 @@ func (s *socket) failure(call string, err, errno error) error {
 
 // kernelError is an NLMSG_ERROR. It is an acknowledgement if errno is 0.
 type kernelError struct {
-	errno syscall.Errno
-	// message is the kernel's explanation.
+	errno   syscall.Errno
 	message string
-	// offset is the start of the attribute in error, in the request; 0 if not reported.
+	// offset is the start of the wrong attribute in the request; 0 if not reported.
 	offset int
 }
 

@@ -14,8 +14,8 @@ import (
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned is true if the Conn created or adopted the table and may change it, whether or not the
-	// kernel protects it from other processes.
+	// Owned is true if the Conn created or adopted the table and may change it, even without the
+	// kernel's protection.
 	Owned bool
 	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
@@ -34,7 +34,7 @@ type Chain struct {
 	Rules []Rule
 }
 
-// Rule is a rule in the kernel. Info.Ours is false if weft did not create the rule.
+// Rule is a rule in the kernel. Info.Ours is false for foreign rules.
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
@@ -44,10 +44,10 @@ type Rule struct {
 
 // Set is a named set or map and its elements.
 type Set struct {
-	// Decl is reconstructed from the kernel's attributes and the userdata by [set.Set.Complete].
+	// Decl is reconstructed by [set.Set.Complete].
 	Decl *set.Set
-	// Elements of interval sets are ordered by key, except for concatenations. Other orders are
-	// unspecified. Timeout of an element is its whole timeout, not the remaining time.
+	// Elements of interval sets are ordered by key, except for concatenations; others are
+	// unordered. Timeout is the whole timeout, not the remaining time.
 	Elements []set.Element
 }
 
@@ -58,10 +58,10 @@ type Stats struct {
 	Bytes    int
 	// Elements is the number of added and deleted elements.
 	Elements int
-	// Retries is the number of repeated sends because another process changed the ruleset first.
+	// Retries is the number of repeated sends because another process was first.
 	Retries int
-	// Kernel is the kernel's processor time for the batch, retries included. All other writers of
-	// nftables wait in this time.
+	// Kernel is the kernel's processor time, retries included. All other writers of nftables wait
+	// in this time.
 	Kernel time.Duration
 }
 

@@ -47,29 +47,29 @@ type TraceEvent struct {
 	Table nft.TableID
 	Chain string
 	Rule  uint64
-	// Verdict is the rule's verdict, with the chain of a jump or goto. It is valid for TraceRule
-	// and TraceReturn.
+	// Verdict is the rule's verdict, with the chain of a jump or goto, for TraceRule and
+	// TraceReturn.
 	Verdict set.Verdict
-	// Policy is the policy of a TracePolicy: datatype.VerdictAccept or VerdictDrop.
+	// Policy is datatype.VerdictAccept or VerdictDrop, for TracePolicy.
 	Policy int32
-	// Protocol is the family of the packet (NFPROTO_*), which differs from the table's for inet.
+	// Protocol is the packet's family (NFPROTO_*), which differs from the table's for inet.
 	Protocol nft.Family
 	// In and Out are the indexes of the interfaces, 0 for none.
 	In, Out uint32
 	Mark    uint32
-	// Link, Network and Transport are the beginnings of the headers. The kernel sends them with a
-	// packet's first event at a base chain. Transport has at most 20 bytes, payload included.
+	// Link, Network and Transport are the beginnings of the headers, sent with a packet's first
+	// event at a base chain. Transport has at most 20 bytes, payload included.
 	Link, Network, Transport []byte
 	// Err is the cause of TraceFailed.
 	Err error
 }
 
 // Trace reports the steps of all packets with "meta nftrace" 1 in the network namespace, in all
-// tables, after the call. It closes the channel when ctx is done and after a TraceFailed. It does
-// not change the ruleset: a rule has to set nftrace.
+// tables, after the call. It closes the channel when ctx is done and after a TraceFailed. A rule
+// has to set nftrace.
 //
 // If the receiver is slow, events wait in a queue of 256 and in the socket's buffer. When both are
-// full, the kernel drops events, which Trace reports as TraceOverrun.
+// full, the kernel drops events, reported as TraceOverrun.
 func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
 	sock, err := c.listen(unix.NFNLGRP_NFTRACE)
 	if err != nil {

@@ -44,13 +44,13 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// Change is a change that another process made to one of the connection's tables.
+// Change is a change by another process to one of the connection's tables.
 type Change struct {
 	// Table is the zero TableID for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
-	// PortID is the netlink port of the process; PID and Process identify it. They are 0 and empty
-	// if the kernel does not report them.
+	// PortID is the process's netlink port; PID and Process identify it. They are 0 and empty if
+	// not reported.
 	PortID  uint32
 	PID     uint32
 	Process string
@@ -60,13 +60,13 @@ type Change struct {
 	Err error
 }
 
-// Watch reports changes by other processes to the connection's tables after the call, one Change
-// per table and transaction. It closes the channel when ctx is done and after a Change with Reason
-// Failed. If the connection owns its tables, only Overrun and Failed can occur. Elements that
-// packets add or that expire are not reported.
+// Watch reports later changes by other processes to the connection's tables, one Change per table
+// and transaction. It closes the channel when ctx is done and after a Change with Reason Failed.
+// With ownership, only Overrun and Failed can occur. Elements that packets add or that expire are
+// not reported.
 //
 // If the receiver is slow, events wait in a queue of 64 Changes and in the socket's buffer. When
-// both are full, the kernel drops events, which Watch reports as Overrun.
+// both are full, the kernel drops events, reported as Overrun.
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	sock, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
@@ -110,9 +110,9 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 	return sock, nil
 }
 
-// exceptPort returns a socket filter that drops events of one port. Without it, a large commit of
-// the connection would overflow the monitor socket. All messages of a datagram belong to one
-// transaction, so the first header is enough.
+// exceptPort returns a socket filter that drops events of one port. Otherwise a large commit would
+// overflow the monitor socket. All messages of a datagram belong to one transaction, so the first
+// header is enough.
 func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	// Loads of BPF are big-endian, headers of netlink are not.
 	var b [4]byte
@@ -130,23 +130,21 @@ func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// watcher decodes the events of the monitor socket.
 type watcher struct {
 	portID uint32
 	owns   func(nft.TableID) bool
-	// pending are the changes of the current transaction. The message at its end has their
+	// pending are the changes of the current transaction; the message at its end has their
 	// generation.
 	pending []Change
 }
 
-// overrun drops the current transaction and returns an Overrun.
 func (w *watcher) overrun() Change {
 	w.pending = nil
 	return Change{Reason: Overrun}
 }
 
-// datagram decodes events and returns the changes of the transactions that end in b. It returns
-// Overrun for undecodable events.
+// datagram returns the changes of the transactions that end in b, and Overrun for undecodable
+// events.
 func (w *watcher) datagram(b []byte) []Change {
 	var changes []Change
 	for len(b) > 0 {
@@ -185,8 +183,7 @@ func (w *watcher) record(change Change) {
 	w.pending = append(w.pending, change)
 }
 
-// transactionEnd returns the changes of the transaction, with the generation and process from the
-// message at its end.
+// transactionEnd returns the changes of the transaction, with generation and process from m.
 func (w *watcher) transactionEnd(m reply) []Change {
 	changes := w.pending
 	w.pending = nil
