@@ -24,21 +24,21 @@ type Change struct {
 	Addr netip.Addr
 	Port uint16
 	// Removed are the backends removed from the destination. Flows with replies from them are
-	// removed, even if the flow's destination is no longer a local address.
+	// removed, even if their destination is no longer local.
 	Removed []netip.AddrPort `json:"Gone"`
 	// First is true if the destination had no backends before. Untranslated flows are removed.
 	First bool `json:"Unrouted"`
-	// At are addresses of a destination without Addr that are not local. Only untranslated flows
-	// are looked up there.
+	// At are further addresses, not local, of a destination without Addr. Only untranslated flows
+	// are removed there.
 	At map[netip.Addr]struct{} `json:"-"`
-	// Answered selects flows begun by the destination instead, besides First. If an untranslated
+	// Answered, besides First, selects flows begun by the destination instead. If an untranslated
 	// flow is removed while an answer is on its way, the answer makes an entry. The client's
 	// packets then belong to that entry and are never translated.
 	Answered bool `json:"-"`
 }
 
-// Destination lists the backends of a UDP destination. For a flow to an address and port with a
-// Destination, a Destination for all local addresses does not count.
+// Destination lists the backends of a UDP destination. It takes precedence over a Destination for
+// all local addresses.
 type Destination struct {
 	// Addr, Port and At are as in Change, with Backends in place of Removed.
 	Addr     netip.Addr
@@ -51,10 +51,10 @@ type Destination struct {
 type Conn struct {
 	// mu is held for a whole pass, because a dump cannot share its socket.
 	mu sync.Mutex
-	// deleting is held while entries are deleted. It can be taken while mu is held.
+	// deleting is held while entries are deleted, possibly with mu.
 	deleting     sync.Mutex
 	dump, delete *netlink.Conn
-	// route lists the local addresses of the namespace, arrivals receives new ones.
+	// route lists local addresses, arrivals receives new ones.
 	route, arrivals *netlink.Conn
 	// reply is true if the kernel can filter by the source of replies.
 	reply bool
@@ -62,9 +62,8 @@ type Conn struct {
 	passes, read atomic.Uint64
 }
 
-// Open opens the sockets of a Conn in the network namespace of the calling thread, and checks that
-// the process may remove flows there. The error wraps [os.ErrPermission] if CAP_NET_ADMIN is
-// missing.
+// Open opens a Conn in the network namespace of the calling thread, and checks that the process may
+// remove flows there. The error wraps [os.ErrPermission] if CAP_NET_ADMIN is missing.
 func Open() (*Conn, error) {
 	c := &Conn{}
 	if err := c.open(); err != nil {
@@ -73,9 +72,8 @@ func Open() (*Conn, error) {
 	return c, nil
 }
 
-// open opens the sockets and probes the kernel.
 func (c *Conn) open() (err error) {
-	// The kernel fills a part of a dump up to the size of the reader's buffer, at most 32 KiB.
+	// The kernel fills a part of a dump up to the reader's buffer size, at most 32 KiB.
 	if c.dump, err = netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{MessageBufferSize: 32 << 10}); err != nil {
 		return err
 	}
@@ -108,9 +106,9 @@ func (c *Conn) Close() error {
 }
 
 // Flush removes the UDP flows that changes made invalid, and returns their number. It reads the
-// table at most once per family and value of Answered, or up to five times if the kernel reports
-// changes during the read, and never if changes is empty. After an error, removed flows stay
-// removed and are counted; calling Flush again with the same argument is safe.
+// table at most once per family and value of Answered, up to five times if the kernel reports
+// changes meanwhile, and never without changes. After an error, removed flows stay removed and are
+// counted; Flush may be called again with the same argument.
 func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err error) {
 	for _, answered := range []bool{false, true} {
 		m := matchChanges(changes, answered)
@@ -124,14 +122,13 @@ func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err er
 
 // Reconcile removes the UDP flows to a destination with replies from other addresses than its
 // backends, including untranslated flows, and returns their number. A destination without backends
-// loses all its flows. Reconcile is for the start, when the changes since the last run are not
-// known.
+// loses all its flows. Reconcile is for the start, when earlier changes are not known.
 func (c *Conn) Reconcile(ctx context.Context, destinations []Destination) (deleted int, err error) {
 	return c.sweep(ctx, "reconcile udp flows", matchDestinations(destinations))
 }
 
-// Passes returns the number of reads of the table, for both families together, including
-// repetitions after interruptions. In each pass the kernel walks the whole table.
+// Passes returns the number of reads of the table, for both families and with repetitions. In each
+// the kernel walks the whole table.
 func (c *Conn) Passes() uint64 { return c.passes.Load() }
 
 // explain adds advice about a missing capability.

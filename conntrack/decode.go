@@ -50,8 +50,8 @@ const (
 // nfgenmsgLen is the length of the header before the attributes.
 const nfgenmsgLen = 4
 
-// nextAttr returns the type without flags and the data of the first attribute of b, and the rest
-// after its padding. ok is false if it is malformed.
+// nextAttr splits b after the first attribute and its padding. kind has no flags. ok is false if
+// the attribute is malformed.
 func nextAttr(b []byte) (kind uint16, data, rest []byte, ok bool) {
 	if len(b) < unix.SizeofNlAttr {
 		return 0, nil, nil, false

@@ -15,7 +15,7 @@ type Entry struct {
 	ReplySource, ReplyDestination netip.AddrPort
 	// Zone is the zone of the original direction.
 	Zone uint16
-	// ID is the kernel's number of the entry, which depends on its address in memory.
+	// ID is the kernel's number of the entry, which depends on its memory address.
 	ID uint32
 	// SeenReply is true after packets of both directions, Assured if the kernel keeps the entry
 	// when the table is full.
@@ -35,8 +35,8 @@ const (
 	statusAssured   = 1 << 2
 )
 
-// decode reads the entry in a message of a dump. It returns false, and leaves e undefined, for
-// other messages and for entries that s does not select. It does not allocate.
+// decode reads the entry in a message. It returns false, and leaves e undefined, for other messages
+// and for entries not selected by s. It does not allocate.
 func (e *Entry) decode(msg []byte, s selector) bool {
 	*e = Entry{}
 	if len(msg) < nfgenmsgLen {
@@ -88,7 +88,7 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 	return selected
 }
 
-// decodeTuple reads one direction of an entry. It returns false if the tuple is malformed.
+// decodeTuple reads one direction of an entry. It returns false if malformed.
 func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) bool {
 	var src, dst netip.Addr
 	var ports tuplePorts
@@ -122,7 +122,6 @@ func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) b
 	return src.IsValid() && dst.IsValid() && src.Is4() == dst.Is4()
 }
 
-// tuplePorts is the content of CTA_TUPLE_PROTO.
 type tuplePorts struct {
 	protocol            uint8
 	source, destination uint16

@@ -30,7 +30,6 @@ type end struct {
 
 func endOf(ap netip.AddrPort) end { return end{addr: ap.Addr(), port: ap.Port()} }
 
-// widen returns the narrowest end that covers e and o.
 func (e end) widen(o end) end {
 	if e.addr != o.addr {
 		e.addr = netip.Addr{}
@@ -44,7 +43,6 @@ func (e end) widen(o end) end {
 // hull is the narrowest end that covers all added ends.
 type hull struct {
 	end
-	// some is true after the first add.
 	some bool
 }
 
@@ -55,8 +53,8 @@ func (h *hull) add(e end) {
 	h.end = h.widen(e)
 }
 
-// filter returns the narrowest filter for all flows of a family that m may remove, and false if m
-// has no destination of the family.
+// filter returns the narrowest filter for the flows of a family that m may remove, and false
+// without destinations of the family.
 func (m *matcher) filter(f family) (filter, bool) {
 	var to, from hull
 	add := func(dst end, t *target) {
@@ -76,9 +74,9 @@ func (m *matcher) filter(f family) (filter, bool) {
 	return filter{family: f, to: to.end, from: from.end, answered: m.answered}, to.some
 }
 
-// from returns the source of replies of the flows to remove: the removed backends, and the
-// destination itself for untranslated flows. If only the remaining backends are known, replies can
-// come from any other address.
+// from returns the source of replies of flows to remove: the removed backends, and the destination
+// for untranslated flows. If only the remaining backends are known, replies can come from any other
+// address.
 func (t *target) from(to end) end {
 	if t.keep {
 		return end{}
@@ -93,8 +91,8 @@ func (t *target) from(to end) end {
 	return out.end
 }
 
-// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts of the tuple that must be
-// equal in flow and request (enum CTA_FILTER_F in net/netfilter/nf_conntrack_netlink.c).
+// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts of the tuple to compare (enum
+// CTA_FILTER_F in net/netfilter/nf_conntrack_netlink.c).
 const (
 	filterIPSrc   = 1 << 0
 	filterIPDst   = 1 << 1
@@ -103,8 +101,8 @@ const (
 	filterDstPort = 1 << 5
 )
 
-// dumpRequest returns a request for the flows that f selects. Older kernels return more. The
-// filters of github.com/ti-mo/conntrack support neither protocol nor tuple.
+// dumpRequest returns a request for the flows of f. Older kernels return more. The filters of
+// github.com/ti-mo/conntrack support neither protocol nor tuple.
 func dumpRequest(f filter) (netlink.Message, error) {
 	orig, origFlags := tupleFilter(ctaTupleOrig, f.to, ctaIPv4Dst, filterIPDst, ctaProtoDstPort, filterDstPort)
 	if f.answered {
@@ -119,8 +117,8 @@ func dumpRequest(f filter) (netlink.Message, error) {
 	return marshalDump(f.family, append(attrs, netfilter.Attribute{Type: ctaFilter, Nested: true, Children: flags}))
 }
 
-// tupleFilter returns the tuple of a request that selects flows by one end, and its bits. It always
-// has the protocol, without which the kernel rejects a port.
+// tupleFilter returns a tuple that selects flows by one end, and its bits. It always has the
+// protocol, without which the kernel rejects a port.
 func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, portBit uint32) (netfilter.Attribute, uint32) {
 	flags := uint32(filterProto)
 	out := netfilter.Attribute{Type: tuple, Nested: true}
@@ -158,8 +156,8 @@ func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error)
 
 // filtersReplies probes whether the kernel can filter by the source of replies. From Linux 5.8,
 // which introduced CTA_FILTER, until some version before 6.1, the kernel reads only the parts of
-// the reply's tuple that CTA_FILTER_ORIG_FLAGS selects. The other parts are zero, so the filter
-// never matches (ctnetlink_alloc_filter).
+// the reply's tuple selected by CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never
+// matches (ctnetlink_alloc_filter).
 //
 // The probe selects an address in CTA_FILTER_REPLY_FLAGS without sending it. Kernels that read
 // these flags return EINVAL. Others return no flow, or all flows if they do not know CTA_FILTER.

@@ -16,9 +16,9 @@ import (
 var ErrEntry = errors.New("not an entry of the connection tracking table")
 
 // Delete deletes entries of any protocol and returns their number. It uses only Protocol, Source,
-// Destination, Zone and ID. It skips missing entries, and entries with another ID because the
-// addresses and ports were used again. If an entry cannot be deleted, Delete continues, and returns
-// the errors of the first such entries.
+// Destination, Zone and ID. It skips missing entries, and entries with another ID after reuse of
+// addresses and ports. If an entry cannot be deleted, Delete continues, and returns the errors of
+// the first such entries.
 //
 // Possible errors: ErrEntry, without any deletion; ctx's; kernel errors such as EBUSY for an entry
 // in a flowtable.

@@ -13,8 +13,8 @@ import (
 // familyAny selects both families.
 const familyAny family = unix.AF_UNSPEC
 
-// maxFiltered is the maximum number of addresses filtered by the kernel. Each takes two passes, and
-// a pass with all entries takes about ten times as long.
+// maxFiltered limits the addresses filtered by the kernel. Each takes two passes, and a pass with
+// all entries takes about ten times as long.
 const maxFiltered = 4
 
 // Selection selects entries by source and reply source.
@@ -47,7 +47,6 @@ func (s *Selection) selects(e *Entry) bool {
 	return s.all || s.has(e.Source.Addr()) || s.has(e.ReplySource.Addr())
 }
 
-// listPass is one pass of a listing.
 type listPass struct {
 	family family
 	// addr filters the reply's source if reply is true, and else the source. The zero Addr means
@@ -56,8 +55,8 @@ type listPass struct {
 	reply bool
 }
 
-// passes returns the passes that find the selected entries. With the kernel's filter, an entry can
-// be in several passes.
+// passes returns the passes that find the selected entries, possibly several times if the kernel
+// filters.
 func (s *Selection) passes(filters bool) []listPass {
 	if s.all {
 		return []listPass{{family: familyAny}}
@@ -114,7 +113,7 @@ func (p listPass) request() (netlink.Message, error) {
 // List calls f with each selected entry. It lists an entry that is in the table during the whole
 // call at least once, and possibly again if the table changes. The Entry is overwritten after f
 // returns. If f returns an error, List stops and returns that error. While f waits, other methods
-// of the Conn that read the table wait too; deletions do not.
+// that read the table wait too; deletions do not.
 func (c *Conn) List(ctx context.Context, s *Selection, f func(*Entry) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

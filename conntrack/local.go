@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locals are the local destinations of the namespace, as in "fib daddr type local": the routes of
-// type local, including routes made for the addresses of interfaces.
+// locals are the local destinations of the namespace, as in "fib daddr type local": routes of type
+// local, including the routes of interface addresses.
 type locals struct {
 	prefixes map[netip.Prefix]struct{}
-	// lengths are the prefix lengths.
-	lengths map[int]struct{}
+	lengths  map[int]struct{}
 }
 
 func (l *locals) add(p netip.Prefix) {
@@ -60,8 +59,8 @@ func (c *Conn) listLocals() (all locals, err error) {
 	return all, nil
 }
 
-// listRoutes adds the local destinations of a family. It returns an error that wraps EINTR if the
-// routes changed meanwhile.
+// listRoutes adds the local destinations of a family. The error wraps EINTR if the routes changed
+// meanwhile.
 func (c *Conn) listRoutes(f family, all *locals) error {
 	header := make([]byte, unix.SizeofRtMsg)
 	header[0], header[4], header[7] = byte(f), unix.RT_TABLE_LOCAL, unix.RTN_LOCAL
@@ -81,7 +80,6 @@ func (c *Conn) listRoutes(f family, all *locals) error {
 	return err
 }
 
-// localRoute returns the destination in a message about an existing local route.
 func localRoute(m netlink.Message) (p netip.Prefix, ok bool) {
 	if m.Header.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg || m.Data[4] != unix.RT_TABLE_LOCAL || m.Data[7] != unix.RTN_LOCAL {
 		return p, false
@@ -105,8 +103,8 @@ func localRoute(m netlink.Message) (p netip.Prefix, ok bool) {
 }
 
 // Watch calls added with each address or range that becomes local, through an interface or a route
-// of type local, until ctx ends. It may repeat prefixes that are already local. The zero Prefix
-// means that events were lost: any address may be new. Only one goroutine may use Watch.
+// of type local, until ctx ends. It may repeat local prefixes. The zero Prefix means that events
+// were lost: any address may be new. Only one goroutine may use Watch.
 func (c *Conn) Watch(ctx context.Context, added func(netip.Prefix)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.arrivals.SetReadDeadline(time.Unix(1, 0)) })()
 	for {

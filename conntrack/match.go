@@ -15,7 +15,6 @@ const (
 	familyIPv6 family = 10
 )
 
-// families are both families, in the order of passes.
 var families = [...]family{familyIPv4, familyIPv6}
 
 // familyOf returns the family of a valid, unmapped address.
@@ -34,7 +33,7 @@ type flow struct {
 	reply netip.AddrPort
 }
 
-// matcher decides which flows are removed. It is built once per pass and asked once per flow.
+// matcher decides which flows are removed. It is built once per pass.
 type matcher struct {
 	// addrs are the destinations with an address, ports the others.
 	addrs map[netip.AddrPort]*target
@@ -54,10 +53,10 @@ type localPort struct {
 // target selects the flows to one destination to remove.
 type target struct {
 	backends map[netip.AddrPort]struct{}
-	// keep is true to remove all flows except to backends, and false to remove flows to backends.
+	// keep is true to remove all flows except to backends, otherwise flows to backends are removed.
 	keep bool
 	// untranslated is true to remove untranslated flows, at local addresses and at the addresses in
-	// at, which has one map for each change.
+	// at, one map per change.
 	untranslated bool
 	at           []map[netip.Addr]struct{}
 }
@@ -98,8 +97,8 @@ func newMatcher() *matcher {
 	}
 }
 
-// targets returns the targets of a destination, with backends added to them. A destination without
-// a family has one target for each family of its backends, and both if it has no backends.
+// targets adds backends to the targets of a destination and returns them. A destination without a
+// family has one target for each family of its backends, and both without backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
 	addr = normalize(addr)
 	if addr.IsValid() && !addr.IsUnspecified() {
@@ -119,7 +118,6 @@ func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPor
 	return out
 }
 
-// add adds backends to the target of a key, and returns the target.
 func add[K comparable](targets map[K]*target, key K, backends []netip.AddrPort) *target {
 	t := targets[key]
 	if t == nil {
@@ -157,9 +155,9 @@ func (m *matcher) selects(e *Entry) bool {
 	return e.Protocol == unix.IPPROTO_UDP && m.remove(f)
 }
 
-// remove reports whether to remove a flow. If both its address and a local port match, an address
-// with known backends decides alone, as in the ruleset. A translated flow's address was local when
-// it was translated, so the current local addresses do not matter.
+// remove reports whether to remove a flow. An address with known backends decides before a local
+// port, as in the ruleset. A translated flow's address was local when it was translated, so the
+// current local addresses do not matter.
 func (m *matcher) remove(f flow) bool {
 	if t := m.addrs[f.dst]; t != nil {
 		if t.remove(f) {
@@ -179,12 +177,10 @@ func (t *target) addAt(addrs map[netip.Addr]struct{}) {
 	}
 }
 
-// isAt reports whether the destination is at an address that is not local.
 func (t *target) isAt(addr netip.Addr) bool {
 	return slices.ContainsFunc(t.at, func(at map[netip.Addr]struct{}) bool { _, ok := at[addr]; return ok })
 }
 
-// remove reports whether to remove a flow to the destination.
 func (t *target) remove(f flow) bool {
 	_, listed := t.backends[f.reply]
 	if t.keep {

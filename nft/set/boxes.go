@@ -10,12 +10,11 @@ import (
 // intersections", 2000), in O(n log^d n) time for any n boxes with d fields.
 type boxes struct {
 	elements []*Element
-	// first and last are the bounds of each box by dimension, as ranks among all bounds of the
-	// dimension.
+	// first and last are the bounds of each box by dimension, as ranks in the dimension.
 	first, last [][]int32
 }
 
-// newBoxes returns the boxes of elements. Fields in which all elements overlap have no dimension.
+// newBoxes returns the boxes of elements. Fields in which all elements overlap are left out.
 func (s *Set) newBoxes(elements []*Element) *boxes {
 	b := &boxes{elements: elements}
 	bounds := make([]string, 0, 2*len(elements))
@@ -42,7 +41,6 @@ func (s *Set) newBoxes(elements []*Element) *boxes {
 	return b
 }
 
-// rank returns the index of a bound in a sorted list that contains it.
 func rank(bounds []string, bound string) int32 {
 	i, _ := slices.BinarySearch(bounds, bound)
 	return int32(i) //nolint:gosec // a set has less than 2^31 elements
@@ -61,8 +59,8 @@ func (b *boxes) overlap() (*Element, *Element) {
 }
 
 // between returns two different boxes, one of each list, that overlap in the first d dimensions. In
-// the last of these it finds only pairs in which the first box contains the start of the second.
-// All boxes of the lists overlap in the dimensions from d.
+// the last of these, the first box contains the start of the second. All boxes of the lists overlap
+// in the dimensions from d.
 func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	switch {
 	case len(intervals) == 0 || len(starts) == 0:
@@ -85,9 +83,8 @@ func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) 
 	return b.descend(intervals, starts, d)
 }
 
-// descend is between for ordered starts. It passes intervals that contain all starts to the next
-// dimension, and divides the starts for the others. An interval is passed on at most twice for each
-// halving of the starts.
+// descend is between for ordered starts. Intervals with all starts go to the next dimension, and
+// the starts are divided for the others. An interval is passed on at most twice for each halving.
 func (b *boxes) descend(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	if len(intervals) <= fewElements || len(starts) <= fewElements {
 		return b.inPairs(intervals, starts, d)

@@ -25,13 +25,13 @@ const (
 	FlagExpr      = 0x100
 )
 
-// flagWords are the flags of a declaration, by their bits.
+// flagWords are flags by bit.
 var flagWords = []string{1: "constant", 2: "interval", 4: "timeout", 5: "dynamic"}
 
 // VerdictType is the data type of verdict maps (NFT_DATA_VERDICT).
 const VerdictType = 0xffffff00
 
-// jiffy is the longest tick of Linux (HZ=100). The kernel rounds timeouts to ticks.
+// jiffy is the longest tick of Linux (HZ=100), to which the kernel rounds timeouts.
 const jiffy = 10 * time.Millisecond
 
 // Compile compiles a set's declaration. It ignores the family, and s.Elements (see Pack). Errors in
@@ -115,7 +115,7 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 	return out, nil
 }
 
-// setOptions fills in the flags and checks the kernel's requirements.
+// setOptions fills in and checks the flags.
 func (s *Set) setOptions(decl *nft.Set) error {
 	switch {
 	case s.Object != "":
@@ -167,9 +167,8 @@ func (s *Set) setOptions(decl *nft.Set) error {
 	return nil
 }
 
-// Equal reports whether the kernel treats the declarations of s and o as the same, so that a set
-// declared as o can stay if s is wanted. Timeouts are equal if they differ by less than a kernel
-// tick.
+// Equal reports whether s and o are equal for the kernel, so that a set declared as o can stay if s
+// is wanted. Timeouts may differ by less than a kernel tick.
 func (s *Set) Equal(o *Set) bool {
 	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict && s.Object == o.Object &&
 		s.Key.ID == o.Key.ID && s.Key.Len == o.Key.Len &&
@@ -179,12 +178,11 @@ func (s *Set) Equal(o *Set) bool {
 		slices.Equal(s.Stateful, o.Stateful) && string(s.UserData) == string(o.UserData)
 }
 
-// dynamicSize is the kernel's size for a set without a declared size, set by the first rule that
-// adds elements (nft_dynset_init).
+// dynamicSize is the size that the first rule that adds elements gives a set without a size
+// (nft_dynset_init).
 const dynamicSize = 0xffff
 
-// sameSize reports whether s and o declare the same size. For sets that rules can fill, no size
-// equals dynamicSize.
+// sameSize compares sizes. For sets that rules can fill, no size equals dynamicSize.
 func sameSize(s, o *Set) bool {
 	if s.Size == o.Size {
 		return true
@@ -194,12 +192,12 @@ func sameSize(s, o *Set) bool {
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
 
-// Part is one part of a key or of data: a value of a basic datatype.
+// Part is a part of a key or of data: a value of a basic datatype.
 type Part struct {
 	Type *datatype.Type
 	// Size is the unpadded width in bytes, Bits the width of its numbers in bits.
 	Size, Bits int
-	// Order is the byte order of numbers. For types without an order it is the expression's.
+	// Order is the byte order of numbers: the expression's for types without an order.
 	Order datatype.Order
 	// Raw is true for data written to raw payload.
 	Raw bool
@@ -215,8 +213,7 @@ func partOf(t *datatype.Type) Part {
 	return Part{Type: t, Size: t.Len(), Bits: int(t.Bits), Order: t.Order}
 }
 
-// maxParts is the number of six-bit type numbers that fit into NFTA_SET_KEY_TYPE. nft(8) misreads
-// longer concatenations.
+// maxParts six-bit type numbers fit into NFTA_SET_KEY_TYPE. nft(8) misreads longer concatenations.
 const maxParts = 5
 
 // NewType makes the Type of one part, or of a concatenation.

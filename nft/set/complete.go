@@ -10,9 +10,8 @@ import (
 )
 
 // Complete fills in Map, Verdict, DataInterval, AutoMerge, Comment, and the names and widths of Key
-// and Data from the fields that the kernel dumps: Flags, Key, Data, Object and UserData.
-// Undetermined fields stay empty. Afterwards elements are packed and formatted as by a Set of
-// Compile.
+// and Data from the dumped Flags, Key, Data, Object and UserData. Undetermined fields stay empty.
+// Afterwards elements are packed and formatted as by a Set of Compile.
 func (s *Set) Complete() {
 	s.Map = s.Flags&(FlagMap|FlagObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
@@ -27,7 +26,7 @@ func (s *Set) Complete() {
 	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
-		// The kernel reports the size of its own structure.
+		// The kernel reports the size of its structure.
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case s.Object != "":
 		s.Data = Type{}
@@ -70,8 +69,7 @@ func typeNames(id uint32) []string {
 	return names
 }
 
-// keyParts returns the parts of the key, also for a Set without Compile: a dump gives numbers,
-// names and userdata.
+// keyParts returns the parts of the key, also for a dumped Set, from numbers, names and userdata.
 func (s *Set) keyParts() ([]Part, error) {
 	if s.Key.parts != nil {
 		return s.Key.parts, nil
@@ -90,8 +88,8 @@ func (s *Set) dataParts() ([]Part, error) {
 	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
-// Resolve returns the parts of the type without the set's typeof expressions. It returns an error
-// if the width of a part is not known.
+// Resolve returns the parts of the type without typeof expressions. It returns an error if the
+// width of a part is not known.
 func (t *Type) Resolve() ([]Part, error) {
 	if t.parts != nil {
 		return t.parts, nil
@@ -99,7 +97,7 @@ func (t *Type) Resolve() ([]Part, error) {
 	return t.partsOf(int(t.Len), nil)
 }
 
-// partsOf makes the parts of a type of n bytes from its names. Widths come from its fields or else
+// partsOf makes the parts of a type of n bytes from its names, with widths from its fields or else
 // its typeof expressions.
 func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	if len(t.Names) == 0 {
@@ -132,8 +130,8 @@ func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	return parts, nil
 }
 
-// partType returns the datatype of a part by number, or else by name: some names belong to two
-// types or to a type that cannot be declared.
+// partType finds a part by number, or else by name: some names belong to two types or to a type
+// that cannot be declared.
 func (t *Type) partType(i int) (*datatype.Type, bool) {
 	if t.ID != 0 {
 		if typ, ok := datatype.ByID(t.ID >> (6 * (len(t.Names) - 1 - i)) & 0x3f); ok {

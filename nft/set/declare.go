@@ -34,9 +34,7 @@ type declaration struct {
 	isMap      bool
 	verdict    bool
 	interval   bool
-	// object is the kind of objects in a map of objects.
 	object nft.ObjectKind
-	// keyExprs and dataExprs are the expressions of a typeof declaration.
 	keyExprs, dataExprs []TypeOfExpr
 }
 
@@ -79,7 +77,7 @@ func parseTypes(text string) (*declaration, error) {
 		return d, nil
 	}
 	if kind := nft.ObjectKind(data); slices.Contains(nft.ObjectKinds[:], kind) {
-		// The grammar of nft 1.0.6 has only anonymous maps of ct objects.
+		// nft 1.0.6 has only anonymous maps of ct objects.
 		if strings.HasPrefix(data, "ct ") {
 			return nil, fmt.Errorf("maps of %s are possible in rules only: write %s set KEY map { ... }", data, data)
 		}
@@ -117,7 +115,7 @@ func (d *declaration) userData(s *Set) {
 // TypeOf is nft's record of the type of a key or of a map's data.
 type TypeOf struct {
 	Order datatype.Order
-	// Exprs are the expressions of a typeof declaration, for as many parts as nft can store.
+	// Exprs are the expressions of a typeof declaration, as many as nft can store.
 	Exprs []TypeOfExpr
 	// Parts is the number of parts of the type; 0 if nft stores only Order.
 	Parts int
@@ -126,8 +124,8 @@ type TypeOf struct {
 // VerdictTypeOf is the data of a verdict map in a typeof declaration.
 var VerdictTypeOf = TypeOf{Exprs: []TypeOfExpr{{expr: exprVerdict}}, Parts: 1}
 
-// SetUserData sets UserData so that nft prints the declaration as it was written, in the order of
-// nft 1.0.6 (mnl_nft_set_add). The other fields of s must be complete.
+// SetUserData sets UserData so that nft prints the declaration as written, in the order of nft
+// 1.0.6 (mnl_nft_set_add). The other fields of s must be complete.
 func (s *Set) SetUserData(key, data TypeOf) {
 	b := userdata.AppendUint32(nil, udataSetKeyOrder, uint32(key.Order))
 	if s.Map && s.Object == "" {
@@ -151,8 +149,7 @@ func (s *Set) SetUserData(key, data TypeOf) {
 	s.UserData = b
 }
 
-// OrderOf returns the byte order that nft stores: the part's for a single part, NoOrder for
-// concatenations and verdicts.
+// OrderOf returns the byte order that nft stores: a single part's, or NoOrder.
 func OrderOf(parts []Part) datatype.Order {
 	if len(parts) != 1 {
 		return datatype.NoOrder
@@ -160,8 +157,8 @@ func OrderOf(parts []Part) datatype.Order {
 	return parts[0].Order
 }
 
-// append appends the expressions as a record. For a "type" declaration, which has no expressions,
-// nft stores only whether it is a concatenation.
+// append appends the expressions as a record. For a "type" declaration nft stores only whether it
+// is a concatenation.
 func (t *TypeOf) append(b []byte, record byte) []byte {
 	switch {
 	case t.Parts == 1 && len(t.Exprs) == 1:
@@ -181,8 +178,8 @@ func (t *TypeOf) append(b []byte, record byte) []byte {
 	}
 }
 
-// appendNested appends a record with the records of f inside. If a record is too long for its
-// length byte, the userdata as a whole is too long, and compileSet rejects it.
+// appendNested appends a record with the records of f inside. If it is too long for its length
+// byte, the whole userdata is too long, and compileSet rejects it.
 func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
 	at := len(b)
 	b = f(append(b, record, 0))
@@ -190,8 +187,8 @@ func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
 	return b
 }
 
-// TypeOfExpr is an expression of a typeof declaration as nft stores it: its number (enum
-// expr_types) and its numeric attributes.
+// TypeOfExpr is an expression as nft stores it: its number (enum expr_types) and its numeric
+// attributes.
 type TypeOfExpr struct {
 	expr  uint32
 	attrs []typeOfAttr

@@ -44,7 +44,7 @@ func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, erro
 	return append(b, end...), nil
 }
 
-// appendRange appends the begin of one part to lo and its inclusive end to hi.
+// appendRange appends the start of one part to lo and its inclusive end to hi.
 func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
 	at, atHi := len(lo), len(hi)
 	if p.Type == datatype.IfName {
@@ -102,7 +102,7 @@ func (p *Part) appendWildcard(lo, hi []byte, prefix string) ([]byte, []byte, err
 	return lo, hi, nil
 }
 
-// appendPrefix packs VALUE/LENGTH and drops the bits after the prefix, as nft does.
+// appendPrefix packs VALUE/LENGTH without the bits after the prefix, as nft does.
 func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]byte, []byte, error) {
 	n, err := strconv.ParseUint(length, 10, 8)
 	if err != nil || int(n) > p.Bits {
@@ -130,7 +130,7 @@ func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]by
 }
 
 // cutRange splits FROM-TO. Names can contain dashes (echo-request, ftp-data). So a whole constant
-// is not a range; otherwise cutRange splits at the first dash with constants on both sides.
+// is not a range; otherwise the first dash with constants on both sides counts.
 func (p *Part) cutRange(text string) (from, to string, ok bool) {
 	if strings.IndexByte(text, '-') < 0 || p.Text() {
 		return "", "", false
@@ -190,9 +190,9 @@ func hasInterval(parts []Part, text string) bool {
 	return false
 }
 
-// Normalize returns the elements ordered by key, the catch-all element last. It does not modify
-// elems. Overlapping intervals are errors, and so is a repeated key with different data, timeout,
-// comment or statements. Duplicates are removed.
+// Normalize returns the elements ordered by key, the catch-all element last, without duplicates. It
+// does not modify elems. It rejects overlapping intervals, and a repeated key with different data,
+// timeout, comment or statements.
 //
 // In sets with auto-merge, intervals without a timeout that overlap or touch become one. As in nft,
 // it has the comment and statements of the first interval, or, among intervals with the same key,
@@ -221,7 +221,7 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 
 // normalizeKeys is Normalize for sorted elements with keys.
 func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
-	// Concatenations have no order, so elements that are not neighbours may overlap too.
+	// Concatenations have no order: elements that are not neighbours may overlap.
 	concat := len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0
 	n := 0
 	for _, e := range out {
@@ -259,8 +259,8 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	return out, nil
 }
 
-// repeated returns an error unless two elements with the same key are equal or auto-merge joins
-// them.
+// repeated returns an error unless two elements with the same key are equal or joined by
+// auto-merge.
 func (s *Set) repeated(a, b Element) error {
 	switch {
 	case a.Data != b.Data:
@@ -291,8 +291,8 @@ func (s *Set) Overlap(a, b Element) bool {
 	return true
 }
 
-// Conflict returns an error that says that a and b exclude each other. The last argument is the
-// verb, such as "overlaps".
+// Conflict returns an error about elements that exclude each other. The last argument is the verb,
+// such as "overlaps".
 func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
 		return s.elementError("add", s.FormatKey(a), fmt.Errorf("the key %s: %s and %s", what, s.FormatData(a), s.FormatData(b)))
@@ -307,7 +307,7 @@ func (s *Set) Conflict(a, b Element, what string) error {
 	return s.elementError("add", s.FormatKey(b), fmt.Errorf("it %s %s: remove one of them%s", what, s.FormatKey(a), advice))
 }
 
-// Next returns the next key in a set with intervals, or "" after the greatest.
+// Next returns the next key, or "" after the greatest.
 func Next(key string) string {
 	next := []byte(key)
 	if !increment(next) {
@@ -316,7 +316,7 @@ func Next(key string) string {
 	return string(next)
 }
 
-// Before returns the previous key in a set with intervals, or "" before the least.
+// Before returns the previous key, or "" before the least.
 func Before(key string) string {
 	b := []byte(key)
 	for i := len(b) - 1; i >= 0; i-- {
@@ -329,11 +329,11 @@ func Before(key string) string {
 
 func touches(a, b string) bool { return b != "" && Next(a) == b }
 
-// Merges reports whether auto-merge joins elements of the set: it has ranges, and is not a map.
+// Merges reports whether auto-merge joins elements: the set has ranges, and is not a map.
 func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
 
 // Merged reports whether auto-merge joins an element with others. Elements with a timeout stay,
-// because nft would give the whole range the timeout of its first element.
+// because nft would give the range the timeout of its first element.
 func (s *Set) Merged(e *Element) bool {
 	return s.Merges() && e.Key != "" && e.Timeout == 0 && s.Timeout == 0
 }
@@ -348,7 +348,7 @@ func increment(b []byte) bool {
 	return false
 }
 
-// FormatKey returns the element's key in nft's words, or in hexadecimal if its length is wrong.
+// FormatKey returns the key in nft's words, or in hexadecimal if its length is wrong.
 func (s *Set) FormatKey(e Element) string {
 	if e.Key == "" {
 		return catchAll
@@ -364,8 +364,8 @@ func (s *Set) FormatKey(e Element) string {
 	return formatParts(parts, e.Key, end, s.Flags&FlagInterval != 0)
 }
 
-// FormatData returns the element's data in nft's words, or in hexadecimal if its length is wrong.
-// For sets it returns "".
+// FormatData returns the data in nft's words, or in hexadecimal if its length is wrong; "" for
+// sets.
 func (s *Set) FormatData(e Element) string {
 	if !s.Map {
 		return ""
@@ -404,7 +404,7 @@ func formatParts(parts []Part, lo, hi string, big bool) string {
 	return out.String()
 }
 
-// format returns one part: a value, a prefix if nft prints one, or a range.
+// format returns a value, a prefix if nft prints one, or a range.
 func (p *Part) format(lo, hi string, big bool) string {
 	hi = p.closedEnd(hi, big)
 	if lo == hi {
@@ -423,9 +423,9 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd sets all bits of end, a big-endian number, if it is the greatest number of the given bits
-// and these are not a multiple of eight. nft then sends no end, and the kernel's interval is open.
-// The end 0x3f of 6 bits becomes 0xff.
+// OpenEnd sets all bits of end, a big-endian number, if it is the greatest of the given bits and
+// these are not a multiple of eight. nft then sends no end, and the kernel's interval is open. The
+// end 0x3f of 6 bits becomes 0xff.
 func OpenEnd(end []byte, bits int) {
 	if len(end) > 0 && bits%8 != 0 && end[0] == 0xff>>(8-bits%8) && bytes.Count(end[1:], []byte{0xff}) == len(end)-1 {
 		end[0] = 0xff
@@ -453,7 +453,7 @@ func (p *Part) native(v string, big bool) []byte {
 	return b
 }
 
-// prefixLen returns the length of the prefix that covers exactly lo to hi, both big-endian.
+// prefixLen returns the length of the prefix that covers exactly lo to hi, big-endian.
 func prefixLen(lo, hi string) (int, bool) {
 	n := 0
 	for n < 8*len(lo) && lo[n/8] == hi[n/8] {

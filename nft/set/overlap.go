@@ -13,13 +13,11 @@ const (
 	maxDivisions = 16
 )
 
-// findOverlap returns two overlapping elements of a concatenation with intervals, or nil. It sorts
-// the elements by one field and divides them at gaps that no interval of the field covers: elements
-// of different groups cannot overlap. Then it divides each group by the next field. A group that
-// cannot be divided, because its elements interlock like bricks, is searched as boxes.
-//
-// undivided counts the fields that did not divide the group, and depth the calls. findOverlap
-// changes the order of elements.
+// findOverlap returns two overlapping elements of a concatenation with intervals, or nil, and
+// changes their order. It divides the elements at gaps between the intervals of one field, because
+// elements of different groups cannot overlap, then each group by the next field. Groups that
+// cannot be divided, because their elements interlock like bricks, are searched as boxes. undivided
+// counts the fields that did not divide the group, and depth the calls.
 func (s *Set) findOverlap(elements []*Element, field, undivided, depth int) (a, b *Element) {
 	at := 0
 	for _, n := range s.Key.Fields[:field] {

@@ -14,24 +14,23 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// maxPacked is room for a key, its end, data of both ends and a verdict's chain.
+// maxPacked is room for a key, its end, both ends of data and a verdict's chain.
 const maxPacked = 4*MaxKey + 4 + datatype.MaxName
 
-// Pack converts an element from nft's words to the kernel's form. Keys and data of interval sets
-// and of maps with interval data can be prefixes and ranges. The result's Data is empty in sets,
-// and a VerdictData in verdict maps.
+// Pack converts an element from nft's words to the kernel's form. Keys and data of intervals can be
+// prefixes and ranges. Data is empty in sets, and a VerdictData in verdict maps.
 func (s *Set) Pack(e nft.Element) (Element, error) {
 	var buf [maxPacked]byte
 	b, keys, err := s.pack(buf[:0], e)
 	if err != nil {
 		return Element{}, err
 	}
-	// One string for all parts needs only one allocation.
+	// One string needs one allocation.
 	return s.element(string(b), keys, e)
 }
 
-// pack appends an element's key, in interval sets with its end, and its data. It returns the length
-// of the key.
+// pack appends an element's key, in interval sets with its end, and its data. It returns the key's
+// length.
 func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	b, err = s.appendKey(b, e.Key)
 	keys = len(b)
@@ -51,7 +50,7 @@ func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	return b, keys, nil
 }
 
-// catchAll is the key of the element that matches all keys without an element.
+// catchAll is the key of the catch-all element.
 const catchAll = "*"
 
 // element splits the result of pack.
@@ -85,9 +84,9 @@ func (s *Set) elementState(e nft.Element) (string, error) {
 	return NewState(e.Expires, words), err
 }
 
-// CheckStatements returns an error if an element cannot have the statements, which are in canonical
-// form. They must have the kinds and order of the set's statements, if it declares any. A set with
-// the flag timeout cannot have ct count.
+// CheckStatements returns an error if an element cannot have the canonical statements. If the set
+// declares statements, kinds and order must be the same. With the flag timeout, ct count is not
+// possible.
 func (s *Set) CheckStatements(words []string) error {
 	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
 		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
@@ -103,7 +102,6 @@ func (s *Set) CheckStatements(words []string) error {
 	return nil
 }
 
-// sameStatement reports whether two stateful statements are of one kind.
 func sameStatement(a, b string) bool {
 	x, _, _ := strings.Cut(a, " ")
 	y, _, _ := strings.Cut(b, " ")
@@ -152,8 +150,7 @@ func (s *Set) elementError(verb, key string, err error) error {
 	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
 }
 
-// appendKey packs a key, followed in interval sets by its end. For the catch-all element the key is
-// empty.
+// appendKey packs a key, in interval sets with its end; empty for the catch-all element.
 func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	if text == catchAll {
 		return b, nil
@@ -196,8 +193,8 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	return b, nil
 }
 
-// appendConstants packs "10.0.0.1 . tcp . 80". It pads each of several parts to a multiple of four
-// bytes.
+// appendConstants packs "10.0.0.1 . tcp . 80". Each of several parts is padded to a multiple of
+// four bytes.
 func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
 	if len(parts) == 1 {
 		return parts[0].appendParse(b, trim(text), false)
@@ -225,7 +222,6 @@ func AppendPadding(b []byte, p Part) []byte {
 	return b
 }
 
-// countError says that a concatenation has too few or too many parts.
 func countError(parts []Part, text string) error {
 	n := 1
 	for rest, ok := text, true; ok; n++ {
@@ -240,7 +236,7 @@ func countError(parts []Part, text string) error {
 	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
 }
 
-// cutField cuts text at the first dot between blanks and outside of quotes. It removes the blanks.
+// cutField cuts text at the first dot between blanks and outside of quotes, and removes the blanks.
 func cutField(text string) (field, rest string, found bool) {
 	quoted := false
 	for i := range len(text) {
@@ -258,7 +254,6 @@ func cutField(text string) (field, rest string, found bool) {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// trim removes blanks at both ends.
 func trim(s string) string {
 	for s != "" && blank(s[0]) {
 		s = s[1:]
@@ -269,8 +264,8 @@ func trim(s string) string {
 	return s
 }
 
-// appendParse packs one constant, unpadded. Interval sets compare bytes from first to last and need
-// all numbers big-endian.
+// appendParse packs one constant, unpadded. Interval sets compare bytes in order, so their numbers
+// must be big-endian.
 func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	if p.Type.Len() == 0 && !p.Text() {
 		return p.appendNumber(b, text, big)

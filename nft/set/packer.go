@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Packer packs the elements of one batch. Many elements share one string, so that a large batch
-// needs few allocations; keeping one element keeps the string. A Packer belongs to one goroutine.
+// Packer packs the elements of one batch. Many elements share one string to save allocations;
+// keeping one element keeps the string. A Packer belongs to one goroutine.
 type Packer struct {
 	set  *Set
 	text strings.Builder
@@ -16,7 +16,7 @@ type Packer struct {
 // packerText is the size of the shared strings.
 const packerText = 16 << 10
 
-// Packer returns a packer for about the given number of elements.
+// Packer returns a packer for about as many elements.
 func (s *Set) Packer(elements int) *Packer {
 	p := &Packer{set: s}
 	p.text.Grow(min(elements*int(2*s.Key.Len+s.Data.Len), packerText))

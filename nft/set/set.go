@@ -12,8 +12,7 @@ type Anonymous struct {
 	Elements []Element
 }
 
-// Set is a compiled declaration of a set or map, named or anonymous: the content of a NEWSET, and
-// how elements are packed.
+// Set is a compiled declaration of a set or map, named or anonymous.
 type Set struct {
 	Name string
 	// Key is the type of the key, Data the type of a map's data (zero in sets).
@@ -23,11 +22,11 @@ type Set struct {
 	// maps.
 	Map     bool
 	Verdict bool
-	// Object is the kind of objects in a map of objects. Such a Map has no Data type, and the Data
-	// of its elements are names.
+	// Object is the kind of objects in a map of objects. Such a Map has no Data type; its elements'
+	// Data are names.
 	Object nft.ObjectKind
 	// DataInterval is true if a map's data are ranges ("interval" before the data type). Data.Len
-	// then counts both ends.
+	// counts both ends.
 	DataInterval bool
 	// Flags are the kernel's NFT_SET_* bits, including NFT_SET_MAP or NFT_SET_OBJECT.
 	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT occur only in anonymous sets.
@@ -52,13 +51,13 @@ const MaxKey = 64
 
 // Type is the type of a key or of data: one basic datatype or a concatenation.
 type Type struct {
-	// ID is nft's number for the datatype, or six bits for each part of a concatenation
-	// (NFTA_SET_KEY_TYPE, NFTA_SET_DATA_TYPE).
+	// ID is nft's number of the datatype, or six bits for each part (NFTA_SET_KEY_TYPE,
+	// NFTA_SET_DATA_TYPE).
 	ID uint32
-	// Len is the packed length in bytes. Each part of a concatenation takes a multiple of four.
+	// Len is the packed length in bytes. Parts of a concatenation take multiples of four.
 	Len uint32
-	// Fields are the unpadded lengths in bytes of the parts of a concatenation, in order; nil for a
-	// basic type (NFTA_SET_DESC_CONCAT).
+	// Fields are the unpadded lengths in bytes of the parts of a concatenation; nil for a basic
+	// type (NFTA_SET_DESC_CONCAT).
 	Fields []uint32
 	// Names are nft's names of the parts' datatypes.
 	Names []string
@@ -69,18 +68,18 @@ type Type struct {
 
 // Element is one packed element. Its strings serve as map keys and never change.
 type Element struct {
-	// Key is the packed key. Its numbers are big-endian in sets with the interval flag, and in the
-	// order of their type otherwise. Parts of a concatenation are padded to four bytes. It is empty
-	// for the catch-all element "*".
+	// Key is the packed key, empty for the catch-all element "*". Its numbers are big-endian in
+	// sets with the interval flag, otherwise in the order of their type. Parts of a concatenation
+	// are padded to four bytes.
 	Key string
-	// KeyEnd is the inclusive packed end of an interval. Without the interval flag it is empty for
-	// a single value; with the flag it then equals Key.
+	// KeyEnd is the inclusive packed end of an interval. For a single value it equals Key in
+	// interval sets, otherwise it is empty.
 	KeyEnd string
 	// Data is a map's packed data: a VerdictData in verdict maps, a name in maps of objects.
 	Data    string
 	Timeout time.Duration
 	Comment string
-	// State is the remaining time and the statements of the element in canonical text, usually
-	// empty. NewState makes it; Expires and Stateful return its parts.
+	// State is the remaining time and the statements in canonical text, usually empty. NewState
+	// makes it; Expires and Stateful return its parts.
 	State string
 }

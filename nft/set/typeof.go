@@ -10,12 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsFlags reports whether the values of a type are sets of flags. For nft the type bitmask itself
-// is a number.
+// IsFlags reports whether values are sets of flags. For nft the type bitmask itself is a number.
 func IsFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
 
-// Numbers that nft 1.0.6 stores for expressions of typeof declarations (enum expr_types of its
-// expression.h).
+// nft 1.0.6's numbers for expressions of typeof declarations (enum expr_types of its expression.h).
 const (
 	exprVerdict = 1
 	exprPayload = 7
@@ -95,7 +93,6 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	}
 }
 
-// selectorPart returns the part for a selector's value.
 func selectorPart(t *datatype.Type, bits uint32, order datatype.Order) Part {
 	return Part{Type: t, Size: int(bits+7) / 8, Bits: int(bits), Order: order}
 }
@@ -127,7 +124,6 @@ func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
 }
 
-// typeOfKey is TypeOfSelector for the keys of the packet, its connection and the host.
 func typeOfKey(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	key, err := selector.KeyOf(x)
 	if err != nil {
@@ -171,11 +167,10 @@ const MaxGenre = 16
 // OsfPart is the type of both keys of osf.
 var OsfPart = selectorPart(datatype.String, 8*MaxGenre, datatype.HostEndian)
 
-// NumgenPart is the type of a number generator.
+// NumgenPart is a number generator's type.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
 
-// FIBPart returns the type of a fib result, an index of selector.FIBResults. It returns false for
-// other numbers.
+// FIBPart returns the type of a fib result, an index of selector.FIBResults, and whether it exists.
 func FIBPart(result uint32) (Part, bool) {
 	if result == 0 || result >= uint32(len(fibParts)) {
 		return Part{}, false
@@ -183,7 +178,6 @@ func FIBPart(result uint32) (Part, bool) {
 	return fibParts[result], true
 }
 
-// fibParts are the types of selector.FIBResults.
 var fibParts = [...]Part{
 	1: selectorPart(datatype.IfIndex, 32, datatype.HostEndian),
 	2: selectorPart(datatype.String, 8*datatype.IfNameSize, datatype.HostEndian),

@@ -25,8 +25,7 @@ func typeOfExthdr(x *syntax.Exthdr) (Part, TypeOfExpr, *syntax.Error) {
 	return selectorPart(r.Type, r.Bits, datatype.BigEndian), e, nil
 }
 
-// nft's attributes for an expression on an extension, and the number of the expression (enum
-// expr_types).
+// nft's attributes and number of the expression (enum expr_types).
 const (
 	exprExthdr = 8
 
