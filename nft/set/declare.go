@@ -29,12 +29,12 @@ const (
 // declaration is the content of a "type" or "typeof" line.
 type declaration struct {
 	// word is "type" or "typeof", text the rest of the line.
-	word, text string
-	key, data  []Part
-	isMap      bool
-	verdict    bool
-	interval   bool
-	object nft.ObjectKind
+	word, text          string
+	key, data           []Part
+	isMap               bool
+	verdict             bool
+	interval            bool
+	object              nft.ObjectKind
 	keyExprs, dataExprs []TypeOfExpr
 }
 
