@@ -22,7 +22,7 @@ const deleteBatch = 64
 // answerTimeout limits the wait for an answer, which the kernel can drop if short of memory.
 const answerTimeout = 10 * time.Second
 
-// ackRequest returns a message that the kernel only acknowledges. The kernel answers in order, so
+// ackRequest returns a message for the kernel to acknowledge. The kernel answers in order, so
 // earlier errors precede the acknowledgement.
 func ackRequest() netlink.Message {
 	return netlink.Message{Header: netlink.Header{Type: netlink.Noop, Flags: netlink.Request | netlink.Acknowledge}}

@@ -2,7 +2,7 @@
 // connection tracking table. It also lists and deletes entries for callers.
 //
 // The kernel routes a flow by its first packet; later packets follow the flow's entry. UDP has no
-// end of connection, so a client that keeps sending from one port keeps the entry alive, and its
+// end of connection, so a client sending from one port keeps the entry alive, and its
 // packets go to a backend that may no longer exist. After the entry is removed, the new rules
 // handle the next packet.
 //
@@ -19,11 +19,11 @@
 //
 // # Cost
 //
-// A call makes one pass over the table for each family of its destinations, for any number of
+// A call makes one pass over the table for each family of destinations, for any number of
 // removed backends, and no pass without destinations. In a pass the kernel walks all entries,
 // including TCP and other namespaces: at least 50 ms for 200,000 flows on the development machine.
 //
-// A filter limits the entries that the kernel sends. It has one condition for each field, so it
+// A filter limits the entries sent by the kernel. It has one condition for each field, so it
 // contains only values common to all flows to remove: always the protocol; address and port of the
 // destination; and address and port of the backend, unless untranslated flows are included. A
 // single removed backend or destination is read alone. Without common values, every UDP flow of the
@@ -64,6 +64,6 @@
 //
 // An empty table, a kernel without nf_conntrack loaded, and an entry that disappears before it is
 // deleted are not errors. An interrupted dump is repeated at most four times; a List then calls its
-// function again with the same entries. If CAP_NET_ADMIN is missing, [Open] returns an error that
-// wraps [os.ErrPermission].
+// function again with the same entries. If CAP_NET_ADMIN is missing, [Open] returns an error
+// wrapping [os.ErrPermission].
 package conntrack

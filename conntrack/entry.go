@@ -164,7 +164,7 @@ func (e *Entry) decodeProtoInfo(info []byte) bool {
 	return true
 }
 
-// decodeBytes reads the bytes of one direction. It returns false if malformed.
+// decodeBytes reads one direction's bytes. It returns false if malformed.
 func decodeBytes(counters []byte) (bytes uint64, ok bool) {
 	for len(counters) > 0 {
 		kind, data, rest, ok := nextAttr(counters)

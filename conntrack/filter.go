@@ -14,7 +14,7 @@ import (
 // msgGet is IPCTNL_MSG_CT_GET.
 const msgGet = 1
 
-// filter selects the flows in a dump of one family: flows to destination to with replies from from,
+// filter selects the flows in a family's dump: flows to destination to with replies from from,
 // or, if answered is true, flows begun by to.
 type filter struct {
 	family   family
@@ -40,7 +40,7 @@ func (e end) widen(o end) end {
 	return e
 }
 
-// hull is the narrowest end that covers all added ends.
+// hull is the narrowest end covering all added ends.
 type hull struct {
 	end
 	some bool

@@ -44,7 +44,7 @@ func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int,
 	return deleted, nil
 }
 
-// sweepFamily makes the pass of one family. The error wraps EINTR if the dump may have missed
+// sweepFamily makes one family's pass. The error wraps EINTR if the dump may have missed
 // flows. If an entry cannot be removed, the pass continues.
 func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	if !c.reply {

@@ -25,7 +25,7 @@ const (
 	sendReserve = 4 << 10
 )
 
-// Commit sends ops as one batch: either all of them take effect, or none does. It sets the Handles
+// Commit sends ops as one batch: it takes effect as a whole, or has no effect. It sets the Handles
 // of added rules. Without ops it is a no-op. Errors:
 //
 //   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
@@ -56,8 +56,8 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 // events; the generation, handles, counters and timeouts stay. Check does not set the Handles of
 // added rules.
 //
-// Steps of the commit itself, such as allocating memory, can still fail. Errors are those of
-// Commit, but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
+// Steps of the commit itself, such as allocating memory, can still fail. Errors are as for Commit,
+// but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementDecoder collects the elements of one set.
+// elementDecoder collects a set's elements.
 type elementDecoder struct {
 	set *set.Set
 	// ranges is Set.Ranges.
@@ -194,7 +194,7 @@ func (d *elementDecoder) finish() []set.Element {
 		for len(ends) > 0 && ends[0] <= e.Key {
 			ends = ends[1:] // nft(8) adds an end before the first interval
 		}
-		next := "" // the key after the interval; empty if there is none
+		next := "" // the key after the interval, or empty
 		if len(ends) > 0 {
 			next = ends[0]
 		}

@@ -36,7 +36,7 @@ const maxSetReads = 3
 // kernel needs about 0.2 s for 65,536 elements.
 //
 // If packets let the set grow meanwhile, the kernel may report some elements twice and omit others.
-// DumpSet then reads again, and after three attempts returns the last result. Errors are those of
+// DumpSet then reads again, and after three attempts returns the last result. Errors are as for
 // Dump except ErrBusy. They wrap ENOENT if the set is missing or the table does not carry weft's
 // mark.
 func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {

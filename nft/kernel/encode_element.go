@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementEncoder appends the elements of one set. It does not allocate.
+// elementEncoder appends a set's elements. It does not allocate.
 type elementEncoder struct {
 	set *set.Set
 	// add is false to delete elements by key.

@@ -250,7 +250,7 @@ func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	return e.encode(op)
 }
 
-// encode appends the messages of one op. On errors it returns the index of the element, or -1.
+// encode appends an op's messages. On errors it returns the index of the element, or -1.
 func (e *encoder) encode(op Op) (element int, err error) {
 	if err := e.checkTable(op); err != nil {
 		return -1, err

@@ -26,7 +26,7 @@ type TableInfo struct {
 	Dormant bool
 }
 
-// Tables lists the tables of all programs. Errors are those of Survey.
+// Tables lists the tables of all programs. Errors are as for Survey.
 func (c *Conn) Tables() ([]TableInfo, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,7 @@ type LiveElements struct {
 // commits do not wait.
 //
 // A simultaneous commit can make it omit added or deleted objects and their neighbours. Errors are
-// those of DumpSet.
+// as for DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
 	live := &Live{Rules: map[uint64][]string{}}
 	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
@@ -102,7 +102,7 @@ func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.Tab
 	return nil
 }
 
-// handles reads the handles of one kind of object by name.
+// handles reads the handles of a kind of object by name.
 func (c *Conn) handles(typ int, id nft.TableID, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	_, err := list(c.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {

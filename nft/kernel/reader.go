@@ -18,7 +18,7 @@ import (
 // to one goroutine.
 type Reader struct{ c *Conn }
 
-// OpenReader opens a Reader. Errors are those of Open.
+// OpenReader opens a Reader. Errors are as for Open.
 func OpenReader(cfg Config) (*Reader, error) {
 	sock, err := dial(cfg.NetNS)
 	if err != nil {
@@ -58,7 +58,7 @@ type ProgramSet struct {
 }
 
 // Programs reads all tables, in the order of their creation. If they change meanwhile, the result
-// may mix old and new contents. Errors are those of Conn.Survey.
+// may mix old and new contents. Errors are as for Conn.Survey.
 func (r *Reader) Programs() ([]Program, error) {
 	infos, err := r.c.listTables()
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *Reader) read(p *Program) (err error) {
 }
 
 // Rules reads the rules of a chain, in the kernel's order; without error for a missing chain.
-// Errors are those of Conn.Survey.
+// Errors are as for Conn.Survey.
 func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
 	rules, err := listRules(r.c, table, chain, decodeProgramRule)
 	if err != nil && !errors.Is(err, unix.ENOENT) {

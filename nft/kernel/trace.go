@@ -54,7 +54,7 @@ type TraceEvent struct {
 	Policy int32
 	// Protocol is the packet's family (NFPROTO_*), which differs from the table's for inet.
 	Protocol nft.Family
-	// In and Out are the indexes of the interfaces, 0 for none.
+	// In and Out are the indexes of the interfaces, or 0.
 	In, Out uint32
 	Mark    uint32
 	// Link, Network and Transport are the beginnings of the headers, sent with a packet's first

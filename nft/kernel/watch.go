@@ -110,7 +110,7 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 	return sock, nil
 }
 
-// exceptPort returns a socket filter that drops events of one port. Otherwise a large commit would
+// exceptPort returns a socket filter that drops a port's events. Otherwise a large commit would
 // overflow the monitor socket. All messages of a datagram belong to one transaction, so the first
 // header is enough.
 func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {

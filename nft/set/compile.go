@@ -195,7 +195,7 @@ func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) ==
 // Part is a part of a key or of data: a value of a basic datatype.
 type Part struct {
 	Type *datatype.Type
-	// Size is the unpadded width in bytes, Bits the width of its numbers in bits.
+	// Size is the unpadded width in bytes, Bits its numbers' width in bits.
 	Size, Bits int
 	// Order is the byte order of numbers: the expression's for types without an order.
 	Order datatype.Order
@@ -216,7 +216,7 @@ func partOf(t *datatype.Type) Part {
 // maxParts six-bit type numbers fit into NFTA_SET_KEY_TYPE. nft(8) misreads longer concatenations.
 const maxParts = 5
 
-// NewType makes the Type of one part, or of a concatenation.
+// NewType makes the Type of a part or concatenation.
 func NewType(parts []Part) (Type, error) {
 	t := Type{parts: parts}
 	for _, p := range parts {

@@ -26,7 +26,7 @@ func (s *Set) Complete() {
 	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
-		// The kernel reports the size of its structure.
+		// The kernel reports its structure's size.
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case s.Object != "":
 		s.Data = Type{}
@@ -37,7 +37,7 @@ func (s *Set) Complete() {
 	}
 }
 
-// order sets the stored byte order of a single number without an order of its type.
+// order sets the stored byte order of a single number if its type has no order.
 func (t *Type) order(stored uint32) {
 	if len(t.parts) == 1 && t.parts[0].Type == datatype.Integer && stored != 0 {
 		t.parts[0].Order = datatype.Order(stored)

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Records of a set's userdata (enum nftnl_udata_set_types) and of its typeof expressions (enum
+// Records of a set's userdata (enum nftnl_udata_set_types) and typeof expressions (enum
 // nftnl_udata_set_typeof_types).
 const (
 	udataSetKeyOrder     = 0

@@ -44,7 +44,7 @@ func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, erro
 	return append(b, end...), nil
 }
 
-// appendRange appends the start of one part to lo and its inclusive end to hi.
+// appendRange appends a part's start to lo and its inclusive end to hi.
 func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
 	at, atHi := len(lo), len(hi)
 	if p.Type == datatype.IfName {
@@ -333,7 +333,7 @@ func touches(a, b string) bool { return b != "" && Next(a) == b }
 func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
 
 // Merged reports whether auto-merge joins an element with others. Elements with a timeout stay,
-// because nft would give the range the timeout of its first element.
+// because nft would give the range its first element's timeout.
 func (s *Set) Merged(e *Element) bool {
 	return s.Merges() && e.Key != "" && e.Timeout == 0 && s.Timeout == 0
 }
@@ -440,7 +440,7 @@ func (p *Part) closedEnd(end string, big bool) string {
 	return string([]byte{0xff >> (8 - p.Bits%8)}) + end[1:]
 }
 
-// native returns a packed value in the byte order of its type.
+// native returns a packed value in its type's byte order.
 func (p *Part) native(v string, big bool) []byte {
 	b := []byte(v)
 	if p.Order != datatype.HostEndian || !LittleHost || p.Text() {

@@ -14,7 +14,7 @@ const (
 )
 
 // findOverlap returns two overlapping elements of a concatenation with intervals, or nil, and
-// changes their order. It divides the elements at gaps between the intervals of one field, because
+// changes their order. It divides the elements at gaps between a field's intervals, because
 // elements of different groups cannot overlap, then each group by the next field. Groups that
 // cannot be divided, because their elements interlock like bricks, are searched as boxes. undivided
 // counts the fields that did not divide the group, and depth the calls.

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Packer packs the elements of one batch. Many elements share one string to save allocations;
+// Packer packs a batch's elements. Many elements share one string to save allocations;
 // keeping one element keeps the string. A Packer belongs to one goroutine.
 type Packer struct {
 	set  *Set
