@@ -31,14 +31,14 @@ type Change struct {
 	// At are further addresses, not local, of a destination without Addr. Only untranslated flows
 	// are removed there.
 	At map[netip.Addr]struct{} `json:"-"`
-	// Answered, besides First, selects flows begun by the destination instead. If an untranslated
+	// Answered, set in addition to First, selects the flows begun by the destination instead. If an untranslated
 	// flow is removed while an answer is on its way, the answer makes an entry. The client's
 	// packets then belong to that entry and are never translated.
 	Answered bool `json:"-"`
 }
 
-// Destination lists the backends of a UDP destination. It takes precedence over a Destination for
-// all local addresses.
+// Destination lists the backends of a UDP destination. A Destination with an address takes
+// precedence over a Destination for all local addresses.
 type Destination struct {
 	// Addr, Port and At are as in Change, with Backends in place of Removed.
 	Addr     netip.Addr

@@ -21,7 +21,8 @@
 //
 // A call makes one pass over the table for each family of destinations, for any number of
 // removed backends, and no pass without destinations. In a pass the kernel walks all entries,
-// including TCP and other namespaces: at least 50 ms for 200,000 flows on the development machine.
+// including TCP and other namespaces. This is the lower bound: 50 ms for 200,000 flows on the
+// development machine.
 //
 // A filter limits the entries sent by the kernel. It has one condition for each field, so it
 // contains only values common to all flows to remove: always the protocol; address and port of the
