@@ -2,16 +2,16 @@ package lint
 
 import "bytes"
 
-// field is something of a packet that rules compare, such as a header, as far as it is decided.
+// field is a part of a packet that rules compare, such as a header, as far as it is decided.
 type field struct {
 	value [64]byte
-	// required are the bits that the rules require, chosen those for which another value would do too.
+	// required are the bits that the rules require; chosen bits could have another value.
 	required, chosen [64]byte
-	// changed is true after a rule that writes the field: later rules do not compare what the packet came with.
+	// changed is true after a rule that writes the field: later rules do not compare the original value.
 	changed bool
 }
 
-// operand is what a register holds: bytes of a field, (bytes & mask) ^ xor.
+// operand is the value of a register: bytes of a field, (bytes & mask) ^ xor.
 type operand struct {
 	field *field
 	at    int
@@ -19,7 +19,6 @@ type operand struct {
 	mask, xor []byte
 }
 
-// newOperand returns n bytes of a field.
 func newOperand(f *field, at, n int) (operand, bool) {
 	if at < 0 || n <= 0 || at+n > len(f.value) {
 		return operand{}, false
@@ -27,7 +26,6 @@ func newOperand(f *field, at, n int) (operand, bool) {
 	return operand{f, at, bytes.Repeat([]byte{0xff}, n), make([]byte, n)}, true
 }
 
-// masked returns (operand & mask) ^ xor.
 func (o operand) masked(mask, xor []byte) (operand, bool) {
 	n := len(o.mask)
 	if len(mask) < n || len(xor) < n {
@@ -41,7 +39,7 @@ func (o operand) masked(mask, xor []byte) (operand, bool) {
 	return out, true
 }
 
-// could reports whether the operand can be data, as far as bits are required.
+// could reports whether the required bits allow the operand to be data.
 func (o operand) could(data []byte) bool {
 	for i, b := range data[:min(len(data), len(o.mask))] {
 		want := b ^ o.xor[i]
@@ -52,7 +50,7 @@ func (o operand) could(data []byte) bool {
 	return true
 }
 
-// set makes the operand data, of which could is true. Bits that are required stay so.
+// set makes the operand data, for which could must return true. Required bits stay required.
 func (o operand) set(data []byte, required bool) {
 	f := o.field
 	for i, b := range data[:min(len(data), len(o.mask))] {
@@ -90,7 +88,7 @@ func (f *field) has(at, n int) bool {
 	return false
 }
 
-// overlay puts the decided bits over data.
+// overlay copies the decided bits to data.
 func (f *field) overlay(data []byte) {
 	for i := range data[:min(len(data), len(f.value))] {
 		m := f.required[i] | f.chosen[i]

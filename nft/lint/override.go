@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// ending returns the rule or policy that certainly ends the way of a packet through a base chain,
-// and what it decides.
+// ending returns the rule or policy that certainly ends the way of a packet through a base chain, and the
+// outcome.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
 	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {
@@ -53,7 +53,7 @@ func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// accepted looks for the chain that drops a packet which a rule accepts.
+// accepted finds the chain that drops a packet accepted by a rule.
 func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.Packet, others []eval.BaseChain) {
 	last, out, ok := l.ending(b, p)
 	if !ok || last.Matched != r || out.Verdict != eval.Accept {
@@ -61,7 +61,7 @@ func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.
 	}
 	mine := l.place(b.Table, c, r)
 	for _, other := range others {
-		// The packet is as the rules of the chain leave it.
+		// The rules of the chain may have changed the packet.
 		last, end, ok := l.ending(other, out.Packet)
 		if !ok || end.Verdict != eval.Drop {
 			continue
