@@ -62,6 +62,5 @@ var declarable = [...]*Type{
 	CGroupV2,
 }
 
-// undeclarable are the types of expressions that nft 1.0.6 refuses in "type"
-// declarations.
+// undeclarable are the types of expressions that nft 1.0.6 rejects in "type" declarations.
 var undeclarable = [...]*Type{CTLabel, CTEvent, Date, Hour, Day}

@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// table implements Expr. The bytes are the same as those of google/nftables, without its dozen
-// allocations for an expression.
+// table implements Expr. It produces the bytes of google/nftables without the library's dozen allocations.
 func (k Library) table(t *table) {
 	switch e := k.Any.(type) {
 	case *google.Immediate:
@@ -81,7 +80,7 @@ func (k Library) table(t *table) {
 	}
 }
 
-// statement describes an expression that has an effect of its own or that few rules have.
+// statement describes an expression that has an effect or is rare.
 func (t *table) statement(e google.Any) {
 	switch e := e.(type) {
 	case *google.Reject:
@@ -143,7 +142,7 @@ func (t *table) stateful(e google.Any) {
 	}
 }
 
-// verdictRegister is the register of verdicts, which is always the same.
+// verdictRegister is the constant register of verdicts.
 type verdictRegister struct{}
 
 func (verdictRegister) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -184,14 +183,12 @@ func (v *verdict) String() string {
 	return FormatVerdict(string(binary.BigEndian.AppendUint32(nil, uint32(v.Kind))) + v.Chain)
 }
 
-// FormatVerdict returns a packed verdict, such as the data of a map's element, in
-// libnftnl's notation.
+// FormatVerdict formats a packed verdict, such as the data of a map's element, in libnftnl's notation.
 func FormatVerdict(packed string) string {
 	return strings.Replace(datatype.Verdict.Format([]byte(packed)), " ", " -> ", 1)
 }
 
-// DumpData returns data as libnftnl prints it: words of 32 bits in the
-// machine's byte order, each with a blank before it.
+// DumpData formats data as libnftnl does: words of 32 bits in the machine's byte order, each after a blank.
 func DumpData(data []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(data); i += 4 {
@@ -202,7 +199,6 @@ func DumpData(data []byte) string {
 	return b.String()
 }
 
-// wordAt returns the word for a number that counts from 0.
 func wordAt(i uint32, words ...string) string {
 	if int(i) < len(words) {
 		return words[i]

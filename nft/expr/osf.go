@@ -3,14 +3,13 @@ package expr
 // OSF is the kernel's osf expression, which google/nftables does not have.
 type OSF struct {
 	Register uint32
-	// TTL says how the TTL is compared: 0 for equality, OSFTTLLess ("loose" in nft) or
-	// OSFTTLNoCheck ("skip").
+	// TTL is 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip").
 	TTL uint8
 	// Version asks for the version after the name.
 	Version bool
 }
 
-// How the TTL of a fingerprint is compared (linux/netfilter/nfnetlink_osf.h).
+// Comparisons of the TTL of a fingerprint (linux/netfilter/nfnetlink_osf.h).
 const (
 	OSFTTLLess    = 1
 	OSFTTLNoCheck = 2
@@ -23,7 +22,6 @@ const (
 	nftaOSFFlags = 3 // NFT_OSF_F_VERSION
 )
 
-// table implements Expr.
 func (e *OSF) table(t *table) {
 	t.name, t.format = "osf", "osf dreg %[1]d"
 	t.add(nftaOSFDreg, &e.Register)

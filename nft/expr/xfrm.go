@@ -4,13 +4,13 @@ import "github.com/weft-proxy/weft/nft/selector"
 
 // Xfrm is the kernel's xfrm expression, which google/nftables does not have.
 type Xfrm struct {
-	// Key is of enum nft_xfrm_keys.
+	// enum nft_xfrm_keys
 	Key uint32
-	// Dir is 0 for in, 1 for out.
+	// 0 for in, 1 for out
 	Dir uint8
-	// Spnum is the number of the packet's state, from 0.
+	// number of the packet's state, from 0
 	Spnum uint32
-	// Register is the register that the key is loaded into.
+	// destination register
 	Register uint32
 }
 
@@ -22,7 +22,6 @@ const (
 	nftaXfrmSpnum = 4
 )
 
-// table implements Expr.
 func (e *Xfrm) table(t *table) {
 	t.name, t.format = "xfrm", "xfrm load in %[3]d %[1]s => reg %[4]d"
 	if e.Dir == selector.XfrmDirection("out") {
