@@ -7,8 +7,7 @@ func (x *writer) selectorOf(n node, presence bool) {
 	x.presence = false
 }
 
-// selector writes an expression that is read from a packet or computed. It
-// returns false if name is not one.
+// selector writes a field of a packet or a computed value. It returns false for other names.
 func (x *writer) selector(name string, arg node) bool {
 	format, ok := selectors[name]
 	switch raw := arg.has("base"); {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// start is the position of errors about what an object lacks.
+// start is the position of errors about missing parts.
 var start = syntax.Pos{Line: 1, Column: 1}
 
 // check rejects a body that is incomplete or that the kernel does not accept.
@@ -61,7 +61,7 @@ func checkExpectation(family nft.Family, o *syntax.ExpectationBody) error {
 	return nil
 }
 
-// align removes the differences that two objects which are declared alike can have.
+// align removes possible differences between two objects with the same declaration.
 func align(a, b syntax.ObjectBody) {
 	switch x := a.(type) {
 	case *syntax.Counter:

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// fields describes NFTA_OBJ_DATA, with the attributes in nft's order. It returns nil for the
-// kinds that have the attributes of the expression of the same name.
+// fields describes NFTA_OBJ_DATA, with the attributes in nft's order. It returns nil for kinds with the
+// attributes of the expression of the same name.
 func fields(body syntax.ObjectBody) attr.Fields {
 	switch o := body.(type) {
 	case *syntax.HelperBody:
@@ -69,7 +69,7 @@ func (p *l3proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// l4proto is the transport protocol of an object of conntrack: tcp or udp.
+// l4proto is tcp or udp, for an object of conntrack.
 type l4proto string
 
 func (p *l4proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -87,8 +87,7 @@ func (p *l4proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// nativeTime is a number of milliseconds in the machine's byte order. It is the only such
-// number of nf_tables.
+// nativeTime is a number of milliseconds in the machine's byte order. nf_tables has no other such number.
 type nativeTime time.Duration
 
 func (t *nativeTime) AppendAttr(b []byte, typ uint16) ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Flags of flowtables: enum nft_flowtable_flags of linux/netfilter/nf_tables.h.
+// Flags of flowtables (enum nft_flowtable_flags of linux/netfilter/nf_tables.h).
 const (
 	FlowtableOffload = 0x1
 	FlowtableCounter = 0x2
@@ -23,14 +23,14 @@ type Flowtable struct {
 	// Hook is the kernel's hook number in the netdev family: always 0, ingress.
 	Hook     uint32
 	Priority int32
-	// Devices are sorted by name.
+	// sorted
 	Devices []string
-	// Flags are NFT_FLOWTABLE_*.
+	// NFT_FLOWTABLE_*
 	Flags uint32
 }
 
-// CompileFlowtable compiles a flowtable's declaration. Without hook and priority it is at
-// ingress with priority 0, as in nft(8); a priority without a hook is an error.
+// CompileFlowtable compiles a flowtable's declaration. The default is ingress with priority 0, as in
+// nft(8); a priority without a hook is an error.
 func CompileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	out, err := compileFlowtable(f)
 	if err != nil {

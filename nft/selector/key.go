@@ -10,26 +10,26 @@ import (
 
 // Key is a key of a meta, ct, rt, socket or xfrm expression.
 type Key struct {
-	// Name is the key's name, after "ip " or "ip6 " if rules name the protocol.
+	// Name follows "ip " or "ip6 " if rules name the protocol.
 	Name string
 	// alias is an older name that nft accepts too.
 	alias string
-	// Key is the kernel's number.
+	// kernel's number
 	Key uint32
-	// dump is libnftnl's name if it is not Name.
+	// libnftnl's name if it is not Name
 	dump  string
 	Type  *datatype.Type
 	Bits  uint32
 	Order datatype.Order
-	// Layer is the layer of the protocol whose number a meta key has; 0 for others.
+	// Layer is the layer of the protocol with its number in a meta key, else 0.
 	Layer Layer
-	// Direction says whether "original" or "reply" goes with a ct key.
+	// Direction says whether a ct key takes "original" or "reply".
 	Direction directionUse
-	// Protocol is the network protocol that a ct key belongs to, if any.
+	// Protocol is the network protocol of a ct key, if any.
 	Protocol *Header
 	// Settable keys can be assigned to; unreadable ones cannot be matched.
 	Settable, Unreadable bool
-	// Bridge is true for the meta keys that the kernel has only in the bridge family.
+	// Bridge is true for meta keys that the kernel has only in the bridge family.
 	Bridge bool
 	// Flag is true for numbers that are 0 or 1.
 	Flag bool
@@ -38,8 +38,8 @@ type Key struct {
 // Keys are the keys of one expression.
 type Keys []Key
 
-// ByName returns the key of a name or of an older name that nft accepts too, or nil. l3 is
-// "ip" or "ip6" if the rule names a protocol, otherwise "".
+// ByName returns the key with a name or alias, or nil. l3 is "ip" or "ip6" if the rule names a protocol,
+// otherwise "".
 func (k Keys) ByName(l3, name string) *Key {
 	return find(k, func(k *Key) bool {
 		rest, ok := strings.CutPrefix(k.Name, l3)
