@@ -14,8 +14,7 @@ func (t *Type) littleEndian() bool {
 
 func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
-// Uint returns the number in b, which has the type's byte order. Of more than eight bytes, the high ones
-// are lost.
+// Uint returns the number in b, in the type's byte order. Of more than eight bytes, the high ones are lost.
 func (t *Type) Uint(b []byte) uint64 {
 	var v uint64
 	if t.littleEndian() {
@@ -47,8 +46,8 @@ func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// ParseUint returns the value of a number, a symbol, or flags joined by |. The values of the type must be
-// numbers or flags; ParseUint does not check this.
+// ParseUint returns the value of a number, a symbol, or flags joined by |. The type must have numbers or
+// flags; ParseUint does not check this.
 func (t *Type) ParseUint(text string) (uint64, error) {
 	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
 		var v uint64
@@ -223,7 +222,6 @@ func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
 	return append(dst, label[:]...), nil
 }
 
-// byteOf returns the index of the byte that holds a bit of a label.
 func (t *Type) byteOf(bit uint64) uint64 {
 	if t.littleEndian() {
 		return bit / 8

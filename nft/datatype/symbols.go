@@ -14,7 +14,6 @@ var symbolText string
 // symbols by datatype, in the order of symbols.txt
 var symbols = readSymbols(symbolText)
 
-// readSymbols skips comments and empty lines.
 func readSymbols(text string) map[string][]Symbol {
 	out := make(map[string][]Symbol)
 	for line := range strings.Lines(text) {

@@ -9,10 +9,9 @@ import (
 // IfNameSize is IFNAMSIZ of linux/if.h. It includes the NUL at the end of a name.
 const IfNameSize = 16
 
-// maxString is the longest value that fits in the registers.
 const maxString = 64
 
-// unquote removes the double quotes of a string. nft's strings have no escapes.
+// unquote removes double quotes. nft's strings have no escapes.
 func unquote(text string) string {
 	if n := len(text); n >= 2 && text[0] == '"' && text[n-1] == '"' {
 		return text[1 : n-1]

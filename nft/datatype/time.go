@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// durationUnits are in the order of printing.
 var durationUnits = []struct {
 	name string
 	unit time.Duration
 }{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// maxDuration avoids overflows in ParseDuration.
 const maxDuration = time.Duration(math.MaxInt64) / 2
 
 // ParseDuration parses a time as nft writes it: days, hours, minutes, seconds and milliseconds in this
-// order, each with its unit (1d2h3m4s5ms), or a number of seconds. Each number has at most 32 bits.
+// order (1d2h3m4s5ms), or a number of seconds. Each number has at most 32 bits.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("parse time: %q is not a time such as 1h30m, 5s or 500ms", text)
@@ -63,7 +61,6 @@ func FormatDuration(d time.Duration) string {
 	return out.String()
 }
 
-// appendTime packs a relative time in milliseconds.
 func (t *Type) appendTime(dst []byte, text string) ([]byte, error) {
 	d, err := ParseDuration(text)
 	if err != nil {
@@ -141,7 +138,7 @@ func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	return dst, fmt.Errorf("parse time: %q is not a date such as \"2026-01-31 17:30\" (UTC)", text)
 }
 
-// dateTime returns the seconds since 1970 of "2006-01-02", "2006-01-02 15:04" or "2006-01-02 15:04:05".
+// dateTime parses "2006-01-02", "2006-01-02 15:04" or "2006-01-02 15:04:05".
 func dateTime(s string) (uint64, bool) {
 	day, clock, hasClock := strings.Cut(s, " ")
 	seconds := uint64(0)

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Order is the byte order of a datatype's values, with the numbers of nft's set userdata (enum byteorder).
+// Order is the byte order of values, numbered as in nft's set userdata (enum byteorder).
 type Order uint32
 
 // The byte orders.
 const (
-	// NoOrder means that nft stores no byte order, as for verdicts, concatenations and some types of one
-	// byte.
+	// NoOrder is for verdicts, concatenations and some types of a single byte.
 	NoOrder Order = 0
 	// HostEndian is the byte order of the machine.
 	HostEndian Order = 1
@@ -19,7 +18,6 @@ const (
 	BigEndian Order = 2
 )
 
-// kind is the notation of a type's constants.
 type kind uint8
 
 const (
@@ -38,7 +36,7 @@ const (
 	kindHour
 )
 
-// Symbol is a name of one value of a type.
+// Symbol is a name for a value.
 type Symbol struct {
 	Name  string
 	Value uint64
@@ -49,16 +47,14 @@ type Symbol struct {
 type Type struct {
 	// name in "type NAME" declarations
 	Name string
-	// Desc describes the values in error messages.
 	Desc string
 	// nft's number (NFTA_SET_KEY_TYPE, enum datatypes)
 	ID uint32
-	// Bits is the width of a value, or 0 if it depends on the expression (verdict, bitmask, integer,
-	// string, ll_addr).
+	// width of a value, or 0 if it depends on the expression (verdict, bitmask, integer, string, ll_addr)
 	Bits uint32
 	// byte order of packed values
 	Order Order
-	// Bitmask means that values are flags, which can be joined by |.
+	// values are flags, which can be joined by |
 	Bitmask bool
 	// Symbols are the names printed by Format, the first of several names of a value. Parse accepts more
 	// for inet_service, inet_proto, uid and gid. Do not modify.
@@ -75,8 +71,8 @@ func (t *Type) Len() int { return int(t.Bits+7) / 8 }
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// Lookup returns the type of a name in set declarations, such as ipv4_addr or inet_service. It does not
-// return types that nft rejects there, such as ct_label and hour.
+// Lookup returns a type that nft accepts in set declarations, such as ipv4_addr or inet_service, but not
+// ct_label or hour.
 func Lookup(name string) (*Type, bool) {
 	for _, t := range declarable {
 		if t.Name == name {
@@ -110,7 +106,7 @@ func (t *Type) Parse(text string) ([]byte, error) {
 	return t.AppendParse(make([]byte, 0, n), text)
 }
 
-// AppendParse appends the result of Parse to dst. It returns dst unchanged on errors.
+// AppendParse appends the result of Parse to dst, which it returns unchanged on errors.
 func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	// Calls through a table of functions would move dst to the heap.
 	switch t.kind {
@@ -143,8 +139,7 @@ func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	}
 }
 
-// Format returns the constant packed in b, as `nft list` prints it. Bytes that are not a value of the type
-// become a hexadecimal number.
+// Format returns the constant in b as `nft list` prints it. Invalid values become a hexadecimal number.
 func (t *Type) Format(b []byte) string {
 	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.kind != kindString {
 		return rawHex(b)
@@ -152,7 +147,6 @@ func (t *Type) Format(b []byte) string {
 	return formats[t.kind](t, b)
 }
 
-// formats requires bytes of the type's length.
 var formats = [...]func(t *Type, b []byte) string{
 	kindInteger:   (*Type).formatInteger,
 	kindVerdict:   (*Type).formatVerdict,
@@ -189,7 +183,6 @@ func lookupName(table []Symbol, name string) (uint64, bool) {
 	return 0, false
 }
 
-// lookupValue returns the first name of a value.
 func lookupValue(table []Symbol, value uint64) (string, bool) {
 	for i := range table {
 		if table[i].Value == value {
@@ -220,7 +213,7 @@ func (t *Type) expected() string {
 	}
 }
 
-// numericOnly describes the constants of types with machine-dependent names. It returns "" for other types.
+// numericOnly describes the constants of types with machine-dependent names, else returns "".
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:

@@ -32,8 +32,8 @@ var verdicts = []struct {
 	{"jump", VerdictJump}, {"goto", VerdictGoto}, {"break", VerdictBreak},
 }
 
-// VerdictCode returns the code of a verdict word, such as "goto". It returns false for "break", which rules
-// cannot contain.
+// VerdictCode returns the code of a word, such as "goto". It returns false for "break", which rules cannot
+// contain.
 func VerdictCode(word string) (int32, bool) {
 	for _, v := range verdicts {
 		if v.word == word && v.code != VerdictBreak {
@@ -45,7 +45,7 @@ func VerdictCode(word string) (int32, bool) {
 
 func hasChain(code int32) bool { return code == VerdictJump || code == VerdictGoto }
 
-// appendVerdict packs a verdict: its code in four bytes, big-endian, then the chain of a jump or goto.
+// appendVerdict packs four big-endian bytes, then the chain of a jump or goto.
 func appendVerdict(dst []byte, text string) ([]byte, error) {
 	word, chain, _ := strings.Cut(text, " ")
 	chain = strings.TrimLeft(chain, " \t")

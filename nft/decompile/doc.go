@@ -1,14 +1,13 @@
-// Package decompile turns the expressions of a rule in the kernel back into the rule's text.
+// Package decompile turns the expressions of a rule in the kernel back into text.
 //
-// The input is the expressions of any program's rule, as decoded by package expr, and the sets they refer
-// to. The output is a tree of package syntax, which prints as nft(8) 1.0.6 lists the rule without counts
-// (`nft -s list ruleset`). Read rule.go first, then machine.go.
+// [Rule] takes the expressions of any program's rule, as decoded by package expr, and the sets they refer
+// to. It returns a tree of package syntax, which prints as nft(8) 1.0.6 lists the rule without counts (`nft
+// -s list ruleset`). Read rule.go first, then machine.go.
 //
-// The text is never wrong: [Rule] compiles it again, and compares the bytes of the expressions and the
-// elements of the anonymous sets. Before the comparison, an anonymous set of one element becomes a
-// comparison, as nft reads its text, and names that iptables-nft compares up to their NUL are padded.
-// Comparisons that the compiler adds, such as "meta l4proto tcp" before "tcp dport 80", are left out if the
-// bytes stay the same.
+// The text is never wrong: Rule compiles it again, and compares the bytes of the expressions and the
+// elements of the anonymous sets. Before this, an anonymous set of one element becomes a comparison, as nft
+// reads its text, and names that iptables-nft compares up to their NUL are padded. Comparisons added by the
+// compiler, such as "meta l4proto tcp" before "tcp dport 80", are left out if the bytes stay the same.
 //
 // Matches and targets of iptables, which iptables-nft puts into rules, are printed without their data, as
 // newer versions of nft list them (xt match "conntrack"). All other expressions of such a rule are
@@ -16,8 +15,8 @@
 //
 // # Errors
 //
-// The error names the expression without text. It wraps [errors.ErrUnsupported]. Callers then name the rule
-// by its table, chain and handle.
+// The error names the expression without text. It wraps [errors.ErrUnsupported]. Callers add table, chain
+// and handle of the rule.
 //
 // # Concurrency
 //

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// decompiler decompiles one rule.
 type decompiler struct {
 	family nft.Family
 	scope  Scope
@@ -89,7 +88,6 @@ func (d *decompiler) expr(e expr.Expr) {
 	}
 }
 
-// loadRare is load for rare values.
 func (d *decompiler) loadRare(e any) bool {
 	switch e := e.(type) {
 	case *expr.Bitwise:
@@ -237,7 +235,6 @@ func fib(e *expr.Fib) *value {
 	return v
 }
 
-// exthdr loads, sets or removes a field of an extension.
 func (d *decompiler) exthdr(e *expr.Exthdr) {
 	checkPlace("exthdr", e.Offset, e.Len)
 	v := &value{extension: true, op: e.Op, ext: e.Type, offset: 8 * e.Offset, bits: 8 * e.Len, order: datatype.BigEndian}

@@ -14,12 +14,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// compareWords are the operators of enum nft_cmp_ops.
 var compareWords = map[google.CmpOp]string{
 	google.CmpOpEq: "", google.CmpOpNeq: "!=", google.CmpOpLt: "<", google.CmpOpLte: "<=", google.CmpOpGt: ">", google.CmpOpGte: ">=",
 }
 
-// match adds a comparison of a value with the result of right.
 func (d *decompiler) match(v *value, op string, right func(*value) syntax.Expr) *syntax.Match {
 	in := *v
 	d.resolve(&in)
@@ -161,7 +159,6 @@ func (d *decompiler) lookup(e *google.Lookup) {
 	}
 }
 
-// learnSet learns from a comparison with an anonymous set.
 func (d *decompiler) learnSet(v *value, m *syntax.Match, s *set.Set) {
 	for _, e := range d.elements[s.Name] {
 		if m.Op != "" || len(v.parts) > 0 || len(e.Key) == 0 || len(e.Key) > 8 || v.field == nil || v.field.Name != "type" {
@@ -172,7 +169,6 @@ func (d *decompiler) learnSet(v *value, m *syntax.Match, s *set.Set) {
 	}
 }
 
-// table returns the name of a set or map, or its elements if it is anonymous.
 func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	if s.Flags&set.FlagAnonymous == 0 {
 		return &syntax.SetRef{Name: s.Name}

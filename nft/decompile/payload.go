@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// protocols are the headers that the rule is known to have matched.
+// protocols are the headers matched by the rule.
 type protocols struct {
 	// headers of the link layer, in order
 	links              []*selector.Header
@@ -34,7 +34,6 @@ type implied struct {
 	used, moved bool
 }
 
-// use records that the rule reads a header.
 func (d *decompiler) use(h *selector.Header) {
 	for _, i := range d.implied {
 		icmp := i.header == &selector.HeaderIP && h == &selector.HeaderICMP || i.header == &selector.HeaderIP6 && h == &selector.HeaderICMPv6
@@ -60,7 +59,7 @@ func (p *protocols) know(family nft.Family) {
 	}
 }
 
-// learn records that a value equals n. It returns the protocol that n names, or whose message type n is, or
+// learn records that a value equals n. It returns the protocol named by n, or with the message type n, or
 // nil.
 func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	switch {
@@ -127,7 +126,7 @@ func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, 
 	return nil, 0
 }
 
-// fieldAt returns the field that begins at an offset and has at most the given bits, or nil.
+// fieldAt returns the field of at most the given bits that begins at an offset, or nil.
 func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.Header, *selector.Field) {
 	h, begin := p.place(l, offset)
 	if h == nil {
@@ -171,8 +170,8 @@ func (d *decompiler) raw(v *value, offset, bits uint32) {
 	}
 }
 
-// resolve finds the selector of payload and extensions. The operation on the bits stays, unless it makes
-// the value a bit field.
+// resolve finds the selector of payload and extensions. The operation on the bits stays, unless it selects
+// a bit field.
 func (d *decompiler) resolve(v *value) {
 	switch {
 	case v.x != nil || v.data != nil || len(v.parts) > 0:
@@ -201,8 +200,7 @@ func (d *decompiler) bitField(v *value) bool {
 	return true
 }
 
-// payloadWrite adds an assignment to a field. Around the bits of a field the rule writes the bits it has
-// read.
+// payloadWrite adds an assignment to a field. Around the bits of a field the rule writes the original bits.
 func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	checkPlace("payload", offset, n)
 	v := &value{base: selector.Layer(base) + 1, offset: 8 * offset, bits: 8 * n, order: datatype.BigEndian}
@@ -212,7 +210,7 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 		d.add(&syntax.Assign{Target: v.x, Value: d.argument("payload", register, v)})
 		return
 	}
-	// The field has the bits that the mask clears.
+	// The field is the complement of the mask.
 	field := *v
 	field.mask = make([]byte, len(in.mask))
 	for i, b := range in.mask {
@@ -228,8 +226,8 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	d.add(&syntax.Assign{Target: field.x, Value: field.constant(in.xor)})
 }
 
-// comparePayload adds a comparison for each field of the payload. It returns false unless the payload has
-// several fields or a part of one.
+// comparePayload adds a comparison for each field. It returns false unless the payload has several fields
+// or part of a field.
 func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool {
 	if v.x != nil || v.base == 0 || v.mask != nil || op != google.CmpOpEq && op != google.CmpOpNeq || int(v.bits) != 8*len(data) {
 		return false

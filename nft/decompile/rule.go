@@ -31,7 +31,7 @@ type Scope interface {
 // maxImplied bounds the attempts to leave out a comparison.
 const maxImplied = 16
 
-// Rule returns the rule of the expressions, without a comment. The error wraps errors.ErrUnsupported.
+// Rule returns the rule without its comment. The error wraps errors.ErrUnsupported.
 func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, error) {
 	if _, err := nft.ParseFamily(family.String()); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, errors.ErrUnsupported)
@@ -52,7 +52,7 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 	return out, nil
 }
 
-// leaveOut removes the comparisons that the compiler adds. A removal may be possible only after another.
+// leaveOut removes comparisons added by the compiler. A removal may be possible only after another.
 func (d *decompiler) leaveOut() {
 	tries := 0
 	for i := len(d.implied) - 1; i >= 0 && tries < maxImplied; i-- {
@@ -69,9 +69,8 @@ func (d *decompiler) leaveOut() {
 	}
 }
 
-// reduce returns the expressions of nft for the same conditions: a name compared up to its NUL, as
-// iptables-nft does, is compared as a whole, and a lookup in an anonymous set of one element is a
-// comparison.
+// reduce returns nft's expressions for the same conditions: names that iptables-nft compares up to their
+// NUL are compared as a whole, and a lookup in an anonymous set with a single element is a comparison.
 func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 	for i, e := range exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -101,7 +100,6 @@ func isName(e expr.Expr) bool {
 	return found != nil && found.Type == datatype.IfName
 }
 
-// single returns the comparison with the only element of an anonymous set. ok is false for other sets.
 func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
 	s, ok := d.scope.Set(l.SetName)
 	if !ok || l.IsDestRegSet || s.Flags&(set.FlagAnonymous|set.FlagEval) != set.FlagAnonymous || len(s.Key.Names) != 1 || s.Key.Names[0] == datatype.IfName.Name {
@@ -129,7 +127,7 @@ func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
 	return out, true
 }
 
-// Comment returns the comment that iptables-nft has put into a rule. The rule's text does not have it.
+// Comment returns the comment of iptables-nft, which is not in the rule's text.
 func Comment(exprs []expr.Expr) string {
 	for _, e := range exprs {
 		if u, ok := e.(*expr.Unknown); ok {
@@ -165,7 +163,7 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// known is the scope of the compiler: everything that a rule in the kernel refers to exists.
+// known is the scope of the compiler, in which everything exists.
 type known struct{ Scope }
 
 func (k known) Set(name string) (*set.Set, bool) {
@@ -177,7 +175,6 @@ func (known) Chain(string) bool                  { return true }
 func (known) Object(nft.ObjectKind, string) bool { return true }
 func (known) Flowtable(string) bool              { return true }
 
-// verify compiles statements, and compares the result with the expressions.
 func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	native := slices.DeleteFunc(slices.Clone(stmts), func(s syntax.Stmt) bool { _, ok := s.(*syntax.XT); return ok })
 	if len(native) == 0 && len(d.exprs) == 0 && len(stmts) > 0 {
@@ -210,7 +207,7 @@ func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	return nil
 }
 
-// setFlags change the matches of a set.
+// setFlags are flags that change the matches of a set.
 const setFlags = set.FlagInterval | set.FlagMap | set.FlagObject | set.FlagEval | set.FlagTimeout
 
 func (d *decompiler) sameSet(s *set.Set, again set.Anonymous) bool {
@@ -227,8 +224,8 @@ type setRef struct {
 	id   uint32
 }
 
-// canonical returns the expressions with one name for all anonymous sets, without parts that do not change
-// the meaning. It returns the references to these sets in order.
+// canonical returns the expressions with one name for all anonymous sets, without parts irrelevant to the
+// meaning. It returns the references to these sets in order.
 func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRef) {
 	anonymous := func(name *string, id *uint32) {
 		s, ok := d.scope.Set(*name)
@@ -261,8 +258,7 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 	return out, sets
 }
 
-// plain returns an expression without its state, and without attributes that the kernel adds to dumps, or
-// nil if the rest is empty.
+// plain returns an expression without its state and without attributes added by the kernel's dump, or nil.
 func plain(e expr.Expr) expr.Expr {
 	switch x := expr.Unwrap(e).(type) {
 	case *google.Counter:

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// stmt adds the statement of an expression, if it has one.
 func (d *decompiler) stmt(e any) bool {
 	switch e := e.(type) {
 	case *google.Verdict:
@@ -110,7 +109,7 @@ func familyWord(family uint32) string {
 	return ""
 }
 
-// span returns the value of a register, or the range of two constants. It returns nil for register 0.
+// span returns the value of a register, or the range of two constants, or nil for register 0.
 func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
 	if low == 0 {
 		return nil

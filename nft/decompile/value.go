@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// value is the value of a register.
 type value struct {
 	// x is the selector. It is nil for a constant, and for payload until the bits are known.
 	x     syntax.Expr
@@ -26,13 +25,12 @@ type value struct {
 	// layer of payload, and offset in bits
 	base   selector.Layer
 	offset uint32
-	// extension is true for a field of an extension of a header, named by op and ext.
+	// extension marks a field of a header extension, named by op and ext.
 	extension bool
 	op        selector.ExthdrOp
 	ext       uint8
 	// raw payload has hexadecimal constants.
-	raw bool
-	// constant
+	raw  bool
 	data []byte
 	// operation on the bits, (value & mask) ^ xor, or nil
 	mask, xor []byte
@@ -71,7 +69,6 @@ func (v *value) number(b []byte) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// expr returns the selector with the operation on its bits.
 func (v *value) expr() syntax.Expr {
 	if len(v.parts) > 0 {
 		c := &syntax.Concat{}
@@ -114,7 +111,6 @@ func ones(n uint) *big.Int {
 	return new(big.Int).Sub(new(big.Int).Lsh(one, n), one)
 }
 
-// constNumber returns a number as a constant: flags are joined by "|".
 func (v *value) constNumber(n *big.Int) syntax.Expr {
 	var x syntax.Expr
 	for flag := range strings.SplitSeq(v.formatNumber(n, false), " | ") {
@@ -128,7 +124,7 @@ func (v *value) constNumber(n *big.Int) syntax.Expr {
 	return x
 }
 
-// formatNumber formats an operand of the value. Plain leaves out names.
+// formatNumber leaves out names if plain is true.
 func (v *value) formatNumber(n *big.Int, plain bool) string {
 	size := 0
 	if v.typ != nil {
@@ -150,7 +146,7 @@ func (v *value) formatNumber(n *big.Int, plain bool) string {
 	return v.typ.Format(b)
 }
 
-// format formats an operand of the value. Plain leaves out names.
+// format leaves out names if plain is true.
 func (v *value) format(b []byte, plain bool) string {
 	if !v.text() {
 		n := new(big.Int).Rsh(v.number(b), v.shift)
@@ -209,7 +205,7 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	return &out
 }
 
-// finish makes the operation on the bits of a value a part of its selector.
+// finish makes the operation on the bits part of the selector.
 func (d *decompiler) finish(v *value) {
 	if d.resolve(v); v.mask != nil {
 		v.x, v.mask, v.xor, v.field, v.key = v.expr(), nil, nil, nil, nil
@@ -236,7 +232,7 @@ func (d *decompiler) joined(name string, register, n uint32) *value {
 	return out
 }
 
-// keyOf returns the key of a lookup in a set, with a part for each part of the set's key.
+// keyOf returns the key of a lookup in a set, with the parts of the set's key.
 func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	v := d.joined(name, register, t.Len)
 	parts, err := t.Resolve()

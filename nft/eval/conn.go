@@ -38,7 +38,6 @@ func (m *machine) tuple() Tuple {
 	return Tuple{netip.AddrPortFrom(p.Source(), source), netip.AddrPortFrom(p.Destination(), destination)}
 }
 
-// track sets the tuples of a new connection.
 func (m *machine) track() {
 	conn := m.out.Packet.Conn
 	if conn == nil || conn.State != StateNew || conn.Original != (Tuple{}) {

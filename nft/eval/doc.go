@@ -1,10 +1,10 @@
 // Package eval computes the effect of a ruleset on a packet, as nf_tables in the kernel would. It has no
 // access to the kernel and does no I/O.
 //
-// The input is a [Ruleset] of compiled tables, a [Packet] with its interfaces and connection, and a [Host]
-// that knows routes and addresses. [Evaluate] returns [Outcome]s: the matching rules in order, the elements
-// found in sets, the verdict, and the packet as it continues. Read ruleset.go, packet.go and outcome.go
-// first, then path.go (the order of the hooks) and machine.go (the rules of a chain).
+// [Evaluate] takes a [Ruleset] of compiled tables, a [Packet] with its interfaces and connection, and a
+// [Host] that knows routes and addresses. It returns [Outcome]s: the matching rules in order, the elements
+// found in sets, the verdict, and the resulting packet. Read ruleset.go, packet.go and outcome.go first,
+// then path.go (the order of the hooks) and machine.go (the rules of a chain).
 //
 // The package evaluates expressions, not text, so it also works for the rules of other programs.
 //
@@ -16,17 +16,17 @@
 // with the reason.
 //
 // The evaluator knows comparisons, ranges, bit operations, byte orders, payloads of the network and
-// transport header, lookups in sets and maps, elements that packets add, numgen, jhash, symhash, limit,
+// transport header, lookups in sets and maps, elements added by packets, numgen, jhash, symhash, limit,
 // quota, counter, log, reject, dnat to one address and port, snat to one address, masquerade, redirect,
 // named counters, the type of an address and the reverse path in fib, and most keys of meta. Of ct it knows
 // state, status, mark, direction, and the addresses and ports of both directions. Of iptables-nft it knows
 // the matches comment, addrtype, conntrack (states), tcp, udp, multiport, mark, statistic and limit, and
 // the targets LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT. It evaluates tables of the families
-// ip, ip6, inet and bridge, without the hooks ingress and egress. Frames of a bridge have no tag, and the
-// family bridge does not know their connection.
+// ip, ip6, inet and bridge, without the hooks ingress and egress. Frames of a bridge have no tag and no
+// connection in the family bridge.
 //
-// Sets are assumed to have room for elements that packets add, and translations to be possible: if another
-// connection already has the translated addresses and ports, the kernel chooses another source port.
+// Sets are assumed to have room for new elements, and translations to be possible: if another connection
+// already has the translated addresses and ports, the kernel chooses another source port.
 //
 // # Concurrency
 //

@@ -51,7 +51,6 @@ func (m *machine) payload(e *google.Payload) {
 
 func (m *machine) ofBridge() bool { return m.current.Table.ID.Family == nft.FamilyBridge }
 
-// etherType returns the type of the packet's frame, which has no tag.
 func (m *machine) etherType() []byte {
 	if m.headers.family == nft.FamilyIP6 {
 		return []byte{unix.ETH_P_IPV6 >> 8, unix.ETH_P_IPV6 & 0xff}
@@ -184,7 +183,6 @@ func (m *machine) name(register uint32, i Interface) {
 	m.registers.store(register, name[:])
 }
 
-// beforeTracking reports whether connection tracking comes after the chain.
 func (m *machine) beforeTracking() bool {
 	if m.hook != hookPrerouting && m.hook != hookOutput {
 		return false

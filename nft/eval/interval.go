@@ -12,9 +12,9 @@ import (
 // span is a range of random numbers that find the same element.
 type span struct{ first, last uint64 }
 
-// randomInterval branches on the element of a map with intervals that a random number finds. It returns
-// false if another expression could read the number: the next expressions must make it big-endian, look it
-// up, and decide the verdict or overwrite it.
+// randomInterval branches on the element found by a random number in a map with intervals. It returns false
+// if another expression could read the number: the next expressions must make it big-endian, look it up,
+// and decide the verdict or overwrite it.
 func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset uint32) bool {
 	if len(m.rest) < 2 {
 		return false

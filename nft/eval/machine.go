@@ -78,7 +78,6 @@ func enter(c *Chain) frame {
 	return f
 }
 
-// chain runs a base chain. The verdict is Accept, Drop, or another one at the end of its rules.
 func (m *machine) chain(c *Chain) set.Verdict {
 	m.registers = registers{}
 	var stack []frame
@@ -157,7 +156,7 @@ func (m *machine) breakIf(mismatch bool) {
 	}
 }
 
-// registers holds the bytes of struct nft_regs after the verdict.
+// bytes of struct nft_regs after the verdict
 type registers [4 * expr.Slots]byte
 
 func (r *registers) at(register, n uint32) []byte {

@@ -17,7 +17,6 @@ import (
 // anyPort are the flags with which the kernel chooses a port.
 const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
 
-// nat translates the source or destination of the first packet of a connection.
 func (m *machine) nat(e *expr.NAT) {
 	if nft.Family(e.Family) != m.headers.family {
 		return // in a table of the family inet it does not apply
@@ -58,7 +57,6 @@ func (m *machine) sourcePortAt() int {
 	}
 }
 
-// sourcePortOf is sourcePort for a range in registers. Register 0 means no range.
 func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	if from == 0 {
 		m.anySourcePort(random)

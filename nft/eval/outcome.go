@@ -34,10 +34,8 @@ type Outcome struct {
 	Reason string
 	// Choices lead to this outcome, in order. The only outcome has no choices.
 	Choices []Choice
-	// Steps are the matching rules, and the policies at the ends of base chains.
-	Steps []Step
-	// Packet is the rewritten packet with its mark and interfaces.
-	Packet Packet
+	Steps   []Step
+	Packet  Packet
 	// AnySourcePort is true if the kernel has chosen the source port, or the identifier of an echo. Packet
 	// has the original port; rules that read the new one are Undecided.
 	AnySourcePort bool
@@ -47,7 +45,7 @@ type Outcome struct {
 
 // Choice is an assumed result.
 type Choice struct {
-	// What is the expression, such as "numgen".
+	// expression, such as "numgen"
 	What   string
 	Result string
 	// Probability of the result, 0 if unknown
@@ -72,14 +70,13 @@ type Step struct {
 	Rule uint64
 	// rule in the Ruleset, nil for a policy
 	Matched *Rule
-	// Verdict continues for a rule without a verdict.
 	Verdict set.Verdict
 	Lookups []Lookup
 }
 
 // Lookup is a search in a set or map.
 type Lookup struct {
-	// Set is a name. For an anonymous set it is the name in its declaration.
+	// name, for an anonymous set as in its declaration
 	Set string
 	// packed key
 	Key     string

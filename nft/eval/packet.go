@@ -25,11 +25,10 @@ type Packet struct {
 	// In is zero for a packet of the node itself. Evaluate sets Out after the routing decision.
 	In, Out Interface
 	Mark    uint32
-	// whether nftrace is set
-	Trace bool
+	Trace   bool
 	// nil if not known
 	Conn *Conn
-	// Owner sent a packet of the node itself.
+	// process that sent a packet of the node itself
 	Owner Owner
 }
 
@@ -42,10 +41,9 @@ type Owner struct {
 
 // Conn is the connection of a packet in connection tracking.
 type Conn struct {
-	// State is a bit of NF_CT_STATE_*, such as StateNew.
+	// bit of NF_CT_STATE_*, such as StateNew
 	State uint32
 	Mark  uint32
-	// Reply is true in the direction of replies.
 	Reply bool
 	// NAT is true if the connection has translated addresses. Packets after the first are translated by
 	// Original and Replies; without these they are Undecided.
@@ -69,7 +67,7 @@ const (
 // Source returns the source address, which is invalid in a malformed packet.
 func (p *Packet) Source() netip.Addr { return p.address(false) }
 
-// Destination returns the destination address, which is invalid in a malformed packet.
+// Destination is like Source.
 func (p *Packet) Destination() netip.Addr { return p.address(true) }
 
 func (p *Packet) address(destination bool) netip.Addr {

@@ -55,7 +55,6 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 	return outcomes, complete, nil
 }
 
-// explore evaluates each combination of choices.
 func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine)) (outcomes []Outcome, complete bool) {
 	// indexes of the choices of the next run; later choices are 0
 	var taken []int
@@ -72,7 +71,6 @@ func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine))
 			m.out.Traced = len(m.out.Steps)
 		}
 		outcomes = append(outcomes, m.out)
-		// The next combination: the last choice that has another result.
 		taken = slices.Clone(m.taken)
 		for len(taken) > 0 && taken[len(taken)-1]+1 >= m.sizes[len(taken)-1] {
 			taken = taken[:len(taken)-1]
@@ -153,8 +151,7 @@ func (m *machine) leave() {
 	m.frame(m.outPort, hookPostrouting, 0, false)
 }
 
-// port returns the port of a bridge, or the zero value if the interface is not a bridge or no rules are
-// about ports.
+// port returns the port of a bridge. It is zero for other interfaces, or if no rules are about ports.
 func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
 		return Interface{}
@@ -220,7 +217,6 @@ func (m *machine) route() (local bool) {
 // loopback sends the node's packets to itself. It is the first device of each network namespace.
 var loopback = Interface{Index: 1, Name: "lo"}
 
-// decreaseTTL runs before the forward hook.
 func (m *machine) decreaseTTL() {
 	p, at := &m.out.Packet, 7
 	if m.headers.family == nft.FamilyIP {

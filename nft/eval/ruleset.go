@@ -19,12 +19,12 @@ type Ruleset struct {
 
 type Table struct {
 	ID nft.TableID
-	// Ours is true if weft is known to have made the table.
+	// whether weft is known to have made the table
 	Ours bool
 	// Dormant means that the base chains are detached from their hooks.
 	Dormant bool
 	Chains  []Chain
-	// Sets are the named sets and maps. From the kernel, they include the anonymous sets.
+	// Sets are the named sets and maps, and in rulesets from the kernel also the anonymous ones.
 	Sets []Set
 }
 
@@ -40,7 +40,7 @@ type Chain struct {
 
 // Rule is a compiled rule, see compile.Rule.
 type Rule struct {
-	// Handle identifies the rule in its table. It is not 0.
+	// Handle is unique in the table and not 0.
 	Handle uint64
 	// Text is the rule in nft's words without its comment, or empty if only Words knows it.
 	Text string
@@ -139,7 +139,6 @@ func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 	return slices.Insert(filters, place, nat...)
 }
 
-// natPriority returns the priority of the kernel's hook for translations.
 func natPriority(hook uint32) int32 {
 	if hook == hookInput || hook == hookPostrouting {
 		return srcNAT

@@ -102,7 +102,6 @@ func (x *index) addMask(e set.Element) {
 	}
 }
 
-// ranges sets a bit for each part that is a range.
 func (x *index) ranges(e set.Element) (bits uint64) {
 	x.parts(func(i, from, to int) {
 		if e.Key[from:to] != e.KeyEnd[from:to] {

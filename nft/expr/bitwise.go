@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Bitwise is the kernel's bitwise expression: Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words.
-// google/nftables has no shifts and leaves out the operation, which libnftnl always sends.
+// Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no shifts and
+// leaves out the operation, which libnftnl always sends.
 type Bitwise struct {
 	// register numbers; Len is in bytes
 	Source, Dest, Len uint32
@@ -30,7 +30,7 @@ const (
 	BitwiseRshift BitwiseOp = 2
 )
 
-// Attributes of bitwise (enum nft_bitwise_attributes).
+// enum nft_bitwise_attributes.
 const (
 	nftaBitwiseOp   = 6
 	nftaBitwiseData = 7

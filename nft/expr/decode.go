@@ -12,11 +12,11 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Unknown is an expression with an unknown name or unknown attributes. It cannot be marshalled.
+// Unknown is an expression with an unknown name or attributes. It cannot be marshalled.
 type Unknown struct {
-	// Name is the kernel's name, such as "match" for a match of iptables.
+	// kernel's name, such as "match" for a match of iptables
 	Name string
-	// Data is the payload of NFTA_EXPR_DATA.
+	// payload of NFTA_EXPR_DATA
 	Data []byte
 }
 
@@ -41,9 +41,9 @@ func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	return name, rev, info, err == nil
 }
 
-// Decode decodes the expressions of any program's rule: list is the payload of NFTA_RULE_EXPRESSIONS from
-// the kernel. The kernel refers to anonymous sets by name, so every SetID is 0. An unknown expression
-// becomes an *[Unknown]. Errors wrap [attr.ErrMalformed].
+// Decode decodes the kernel's NFTA_RULE_EXPRESSIONS of any program's rule. The kernel refers to anonymous
+// sets by name, so every SetID is 0. An unknown expression becomes an *[Unknown]. Errors wrap
+// [attr.ErrMalformed].
 func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
 	r := attr.NewReader(list)
@@ -69,7 +69,6 @@ func decode(b []byte) (Expr, error) {
 	return e, Unmarshal(data, e)
 }
 
-// knows reports whether the table of an expression has all attributes in data.
 func knows(e Expr, data []byte) bool {
 	var t table
 	e.table(&t)
@@ -87,7 +86,6 @@ func has(data []byte, typ uint16) bool {
 	return ok
 }
 
-// number returns a number of 32 bits, or 0 without the attribute.
 func number(data []byte, typ uint16) uint32 {
 	r, ok := attr.Find(data, typ)
 	if !ok || len(r.Bytes()) != 4 {
@@ -104,7 +102,7 @@ func newExpr(name string, data []byte) Expr {
 	return nil
 }
 
-// newExprs has a constructor for each of the kernel's names.
+// newExprs is indexed by the kernel's names.
 var newExprs = map[string]func(data []byte) Expr{
 	"bitwise":      func([]byte) Expr { return &Bitwise{} },
 	"byteorder":    func([]byte) Expr { return Library{&google.Byteorder{}} },

@@ -2,8 +2,7 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Dup is the kernel's dup expression. google/nftables always marshals an address, which netdev tables do
-// not have.
+// Dup duplicates packets. google/nftables always marshals an address, which netdev tables do not have.
 type Dup struct {
 	// register numbers, 0 for none
 	Addr, Device uint32

@@ -7,25 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dynset is the kernel's dynset expression. google/nftables always sends flags, and does not mark nested
-// attributes.
+// Dynset changes an element. google/nftables always sends flags, and does not mark nested attributes.
 type Dynset struct {
 	// NFT_DYNSET_OP_ADD, UPDATE or DELETE
 	Op uint32
 	// register numbers; Data is 0 in sets
 	Key, Data uint32
 	SetName   string
-	// SetID is the number of an anonymous set in the rule, counted from 1, or 0 for a named set. See
-	// Encoded.At.
+	// number of an anonymous set in the rule, counted from 1, or 0 for a named set; see Encoded.At
 	SetID uint32
-	// Timeout is sent in whole milliseconds.
+	// sent in whole milliseconds
 	Timeout time.Duration
 	// stateful expressions of a new element
 	Exprs []Expr
 }
 
-// Attributes and numbers missing in golang.org/x/sys (enum nft_dynset_attributes, nft_dynset_flags and
-// nft_dynset_ops).
+// Missing in golang.org/x/sys (enum nft_dynset_attributes, nft_dynset_flags and nft_dynset_ops).
 const (
 	DynsetDelete = 2
 )

@@ -22,7 +22,7 @@ type Encoded struct {
 	ids []uint32
 }
 
-// Encode marshals the expressions of a rule. It returns an error for more than 128 expressions, or for an
+// Encode marshals the expressions of a rule. It returns an error for more than 128 expressions, or an
 // expression that exceeds attr.MaxLen.
 func Encode(list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
@@ -44,8 +44,7 @@ func Encode(list []Expr) (Encoded, error) {
 	return Encoded{w.b, w.ids}, nil
 }
 
-// At returns a copy of the expressions in which anonymous set number i, counted from 1, has the transaction
-// number base+i.
+// At returns a copy in which anonymous set number i, counted from 1, has the transaction number base+i.
 func (e *Encoded) At(base uint32) []byte {
 	b := append([]byte(nil), e.Bytes...)
 	for _, at := range e.ids {
@@ -55,8 +54,7 @@ func (e *Encoded) At(base uint32) []byte {
 	return b
 }
 
-// Marshal returns the name and the attributes of an expression, NFTA_EXPR_NAME and NFTA_EXPR_DATA, without
-// NFTA_LIST_ELEM around them.
+// Marshal returns NFTA_EXPR_NAME and NFTA_EXPR_DATA of an expression, without NFTA_LIST_ELEM.
 func Marshal(e Expr) ([]byte, error) {
 	w := newWriter(nil)
 	defer w.release()
@@ -68,7 +66,7 @@ type writer struct {
 	b []byte
 	// offsets of the numbers of anonymous sets
 	ids []uint32
-	// tables are reused, one for each level of nested expressions.
+	// reused for each level of nested expressions
 	tables [2]table
 	level  int
 }
@@ -136,7 +134,6 @@ func (w *writer) attribute(a *attribute) (err error) {
 	return err
 }
 
-// nested appends an attribute that holds one expression, or a list of several.
 func (w *writer) nested(typ uint16, list []Expr) error {
 	w.level++
 	var outer, inner int

@@ -4,15 +4,15 @@ import google "github.com/google/nftables/expr"
 
 // Expr is an expression of a rule: a [Library], or a type of this package.
 type Expr interface {
-	// table sets the kernel's name of the expression, and its attributes in the order of nft(8).
+	// table sets the kernel's name and the attributes, in the order of nft(8).
 	table(t *table)
 }
 
 // Library wraps an expression of google/nftables with the same bytes as nft(8). This package marshals some
-// of them itself.
+// expressions itself.
 type Library struct{ google.Any }
 
-// Unwrap returns the expression in a Library, or any other expression unchanged.
+// Unwrap returns the expression in a Library, or e.
 func Unwrap(e Expr) any {
 	if k, ok := e.(Library); ok {
 		return k.Any

@@ -6,14 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Exthdr is the kernel's exthdr expression. With Dest it loads a field of a header extension, with Source
-// it writes one, and without both it removes the extension. google/nftables marshals the attributes of a
-// load in another order, and cannot remove extensions.
+// Exthdr loads (Dest) or writes (Source) a field of a header extension. Without both it removes the
+// extension. google/nftables marshals the attributes of a load in another order, and cannot remove
+// extensions.
 type Exthdr struct {
-	// registers of a load and of a write
 	Dest, Source uint32
 	Op           selector.ExthdrOp
-	// Type is a protocol number, an option's kind or a chunk's type.
+	// protocol number, option's kind or chunk's type
 	Type uint8
 	// in bytes
 	Offset, Len uint32

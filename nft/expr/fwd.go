@@ -2,7 +2,7 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Fwd is the kernel's fwd expression, which google/nftables does not have.
+// Fwd sends packets to a device. google/nftables does not have it.
 type Fwd struct {
 	// register numbers; Addr may be 0
 	Device, Addr uint32
@@ -10,7 +10,7 @@ type Fwd struct {
 	Family uint32
 }
 
-// Attributes missing in golang.org/x/sys (enum nft_fwd_attributes).
+// Missing in golang.org/x/sys (enum nft_fwd_attributes).
 const (
 	nftaFwdSregAddr = 2
 	nftaFwdNFProto  = 3

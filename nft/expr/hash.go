@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Hash is the kernel's hash expression. google/nftables sends a source and a length for symhash too, and
-// leaves out a seed of 0.
+// Hash is jhash or symhash. google/nftables sends a source and a length for symhash too, and leaves out a
+// seed of 0.
 type Hash struct {
 	// register and length in bytes of jhash, 0 for symhash
 	Source, Len uint32

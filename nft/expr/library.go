@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// table implements Expr. It produces the bytes of google/nftables without the library's dozen allocations.
+// table produces the bytes of google/nftables without the library's dozen allocations.
 func (k Library) table(t *table) {
 	switch e := k.Any.(type) {
 	case *google.Immediate:
@@ -80,7 +80,7 @@ func (k Library) table(t *table) {
 	}
 }
 
-// statement describes an expression that has an effect or is rare.
+// statement describes an expression with an effect, or a rare one.
 func (t *table) statement(e google.Any) {
 	switch e := e.(type) {
 	case *google.Reject:
@@ -113,7 +113,6 @@ func (t *table) statement(e google.Any) {
 	}
 }
 
-// stateful describes an expression that keeps a state.
 func (t *table) stateful(e google.Any) {
 	switch e := e.(type) {
 	case *google.Counter:
@@ -142,7 +141,6 @@ func (t *table) stateful(e google.Any) {
 	}
 }
 
-// verdictRegister is the constant register of verdicts.
 type verdictRegister struct{}
 
 func (verdictRegister) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -159,7 +157,7 @@ func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return AppendVerdict(b, typ, uint32(v.Kind), v.Chain), nil
 }
 
-// AppendVerdict appends an attribute that holds a NFTA_DATA_VERDICT.
+// AppendVerdict appends an attribute with a NFTA_DATA_VERDICT.
 func AppendVerdict(b []byte, typ uint16, code uint32, chain string) []byte {
 	b, outer := attr.OpenNested(b, typ)
 	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
@@ -183,12 +181,12 @@ func (v *verdict) String() string {
 	return FormatVerdict(string(binary.BigEndian.AppendUint32(nil, uint32(v.Kind))) + v.Chain)
 }
 
-// FormatVerdict formats a packed verdict, such as the data of a map's element, in libnftnl's notation.
+// FormatVerdict formats a packed verdict, such as a map's data, in libnftnl's notation.
 func FormatVerdict(packed string) string {
 	return strings.Replace(datatype.Verdict.Format([]byte(packed)), " ", " -> ", 1)
 }
 
-// DumpData formats data as libnftnl does: words of 32 bits in the machine's byte order, each after a blank.
+// DumpData formats data as libnftnl does: 32-bit words in the machine's byte order, each after a blank.
 func DumpData(data []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(data); i += 4 {
@@ -208,5 +206,5 @@ func wordAt(i uint32, words ...string) string {
 
 func cmpName(op uint32) string { return wordAt(op, "eq", "neq", "lt", "lte", "gt", "gte") }
 
-// payloadBase returns libnftnl's name of a payload base (enum nft_payload_bases).
+// payloadBase returns libnftnl's name of enum nft_payload_bases.
 func payloadBase(base uint32) string { return wordAt(base, "link", "network", "transport", "inner") }

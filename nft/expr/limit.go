@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewLimit returns the kernel's limit expression, by default with a burst of 5 packets. It returns a
-// *syntax.Error if a number is 0 or too large, or if the units differ.
+// NewLimit returns a limit expression, by default with a burst of 5 packets. It returns a *syntax.Error if
+// a number is 0 or too large, or if the units differ.
 func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	if s.Rate == 0 {
 		return nil, syntax.ErrorAt(s.Pos, "limit: the rate is 0: want 1 or more")
@@ -62,7 +62,6 @@ func checkTokens(s *syntax.Limit, l *google.Limit) error {
 	return nil
 }
 
-// defaultBurst is nft's burst of a limit in packets.
 const defaultBurst = 5
 
 // limitStmt is the inverse of NewLimit. It leaves out the default burst.

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Log logs the packet. Missing options are nil. google/nftables has them as bits of another field.
+// Log logs packets. Missing options are nil. google/nftables has them as bits of another field.
 type Log struct {
 	Prefix            *string
 	Level             *uint32

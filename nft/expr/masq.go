@@ -2,7 +2,7 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Masq is the kernel's masq expression. google/nftables marshals either ports or flags; nft(8) sends both.
+// Masq masquerades packets. google/nftables marshals either ports or flags; nft(8) sends both.
 type Masq struct {
 	// register numbers, 0 for none
 	MinPort, MaxPort uint32

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// NATFlags are the flags of address translation by their bits (NF_NAT_RANGE_*).
+// NATFlags are indexed by the bits of NF_NAT_RANGE_*.
 var NATFlags = []string{2: "random", 3: "persistent", 4: "fully-random"}
 
 // NAT translates addresses and ports. Unused registers are 0. google/nftables has a field for each flag.

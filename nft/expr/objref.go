@@ -19,8 +19,7 @@ func (e *Objref) table(t *table) {
 	t.add(unix.NFTA_OBJREF_IMM_NAME, (*attr.Unterminated)(&e.Name))
 }
 
-// ObjrefMap is the kernel's objref expression that looks up the named object in an object map.
-// google/nftables has only objects of a fixed name.
+// ObjrefMap uses a named object from an object map. google/nftables has only objects of a fixed name.
 type ObjrefMap struct {
 	// register of the key
 	Register uint32

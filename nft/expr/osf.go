@@ -1,9 +1,9 @@
 package expr
 
-// OSF is the kernel's osf expression, which google/nftables does not have.
+// OSF loads a fingerprint of the operating system. google/nftables does not have it.
 type OSF struct {
 	Register uint32
-	// TTL is 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip").
+	// 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip")
 	TTL uint8
 	// Version asks for the version after the name.
 	Version bool
@@ -15,7 +15,7 @@ const (
 	OSFTTLNoCheck = 2
 )
 
-// Attributes of osf (enum nft_osf_attributes).
+// enum nft_osf_attributes.
 const (
 	nftaOSFDreg  = 1
 	nftaOSFTTL   = 2

@@ -2,16 +2,16 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// PayloadWrite is the kernel's payload expression that changes a packet. google/nftables sends the flag of
-// the pseudo header only together with a checksum of the changed header.
+// PayloadWrite changes a packet. google/nftables sends the flag of the pseudo header only together with a
+// checksum of the changed header.
 type PayloadWrite struct {
 	// register with the bytes
 	Source uint32
 	// Base is NFT_PAYLOAD_*_HEADER; Offset and Len are in bytes.
 	Base, Offset, Len uint32
-	// CsumKind is the correction of the checksum at CsumOffset of the header (enum nft_payload_csum_types).
+	// correction of the checksum at CsumOffset of the header (enum nft_payload_csum_types)
 	CsumKind, CsumOffset uint32
-	// Pseudo is true if the checksum of the transport header changes too.
+	// whether the transport checksum changes too
 	Pseudo bool
 }
 

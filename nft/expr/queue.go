@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Queue is the kernel's queue expression. google/nftables has no register for the number, and always sends
+// Queue passes packets to a program. google/nftables has no register for the number, and always sends
 // flags.
 type Queue struct {
 	// first queue and number of queues, 0 with a Register

@@ -10,8 +10,7 @@ import (
 // maxQuota is the greatest quota of the kernel (nft_quota_do_init).
 const maxQuota = 1<<63 - 1
 
-// NewQuota returns the kernel's quota expression, with 0 bytes without an amount. It returns a
-// *syntax.Error if an amount is too large.
+// NewQuota returns a quota expression. It returns a *syntax.Error if an amount is too large.
 func NewQuota(s *syntax.Quota) (*google.Quota, error) {
 	q := &google.Quota{Over: s.Over}
 	if s.Unit == "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Socket is the kernel's socket expression. google/nftables marshals its attributes in another order than
-// nft(8). Key is of enum nft_socket_keys, Register is the destination, and Level is the level of a cgroup.
+// Socket loads a key of enum nft_socket_keys. Level is the level of a cgroup. google/nftables marshals the
+// attributes in another order than nft(8).
 type Socket struct{ Key, Register, Level uint32 }
 
 func (e *Socket) table(t *table) {

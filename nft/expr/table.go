@@ -15,10 +15,10 @@ import (
 type table struct {
 	// kernel's name
 	name string
-	// format is libnftnl's listing of the expression, by default the name. Its verbs refer to attributes by
-	// position, such as %[1]d.
+	// format is libnftnl's listing, by default the name. Its verbs refer to attributes by position, such as
+	// %[1]d.
 	format string
-	// text lists the expression if a format cannot.
+	// for listings beyond format
 	text func() string
 	// attributes are in the order of nft(8). Without attributes, google/nftables marshals the expression.
 	attributes []attribute
@@ -27,17 +27,15 @@ type table struct {
 type attribute struct {
 	// number (NFTA_*)
 	typ uint16
-	// to points to the attribute's field, see [attr.Append]. It may also be a *setID or a *[]Expr.
-	to any
-	// send is false if nft(8) leaves out the attribute.
+	// pointer to the field, see [attr.Append]; also *setID or *[]Expr
+	to   any
 	send bool
-	// list is a format appended to the expression's format unless the field is zero.
+	// format appended to the expression's format unless the field is zero
 	list string
-	// words names a number of 32 bits in the listing.
+	// names of a 32-bit number in the listing
 	words func(uint32) string
 }
 
-// add adds an attribute that nft(8) always sends.
 func (t *table) add(typ uint16, to any) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true})
 }
@@ -46,7 +44,6 @@ func (t *table) addIf(send bool, typ uint16, to any, list string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: send, list: list})
 }
 
-// addWord adds an attribute with a number listed as a word.
 func (t *table) addWord(typ uint16, to any, words func(uint32) string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
 }
@@ -78,7 +75,6 @@ func Format(e Expr) string {
 	return s
 }
 
-// value returns the value for the listing.
 func (a *attribute) value() any {
 	switch v := a.to.(type) {
 	case *uint32:
@@ -126,7 +122,7 @@ func (d *data) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// AppendData appends an attribute that holds a NFTA_DATA_VALUE.
+// AppendData appends an attribute with a NFTA_DATA_VALUE.
 func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	b, at := attr.OpenNested(b, typ)
 	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v), at)
@@ -135,13 +131,13 @@ func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 // String formats the data with [DumpData].
 func (d *data) String() string { return DumpData(*d) }
 
-// Data returns the NFTA_DATA_VALUE in the current attribute of r, or nil. It refers to the buffer of r.
+// Data returns the NFTA_DATA_VALUE in r's current attribute, or nil. It refers to r's buffer.
 func Data(r *attr.Reader) []byte {
 	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
 	return v.Bytes()
 }
 
-// Unmarshal sets the fields of e from the attributes in data, the payload of NFTA_EXPR_DATA.
+// Unmarshal sets the fields of e from the payload of NFTA_EXPR_DATA.
 func Unmarshal(data []byte, e Expr) (err error) {
 	var t table
 	e.table(&t)
@@ -200,7 +196,6 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// formatIf formats a register or number, but returns "" for 0.
 func formatIf(format string, v uint32) string {
 	if v == 0 {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TProxy is the kernel's tproxy expression. google/nftables always marshals a port, and puts it before the
+// TProxy redirects to a local socket. google/nftables always marshals a port, and puts it before the
 // address.
 type TProxy struct {
 	// NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both

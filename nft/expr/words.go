@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Words returns the words of the set bits. The first of words names the lowest bit.
+// Words returns the words of the set bits, from the lowest.
 func Words(flags uint32, words []string) (out []string) {
 	for i, w := range words {
 		if flags&(1<<i) != 0 && w != "" {

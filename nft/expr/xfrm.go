@@ -2,19 +2,17 @@ package expr
 
 import "github.com/weft-proxy/weft/nft/selector"
 
-// Xfrm is the kernel's xfrm expression, which google/nftables does not have.
+// Xfrm loads a key of enum nft_xfrm_keys. google/nftables does not have it.
 type Xfrm struct {
-	// enum nft_xfrm_keys
 	Key uint32
 	// 0 for in, 1 for out
 	Dir uint8
 	// number of the packet's state, from 0
-	Spnum uint32
-	// destination register
+	Spnum    uint32
 	Register uint32
 }
 
-// Attributes of xfrm (enum nft_xfrm_attributes).
+// enum nft_xfrm_attributes.
 const (
 	nftaXfrmDreg  = 1
 	nftaXfrmKey   = 2

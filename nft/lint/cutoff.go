@@ -12,12 +12,11 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Need is TCP traffic that the node depends on.
+// Need is TCP traffic required by the node.
 type Need struct {
-	// Name is the purpose, such as "SSH".
+	// purpose, such as "SSH"
 	Name string
-	// Port is the port of the server. If Client is true, the node sends to the port and receives answers.
-	// Otherwise the node receives connections to it.
+	// Port is the server's port. If Client is true, the node is the client, otherwise the server.
 	Port   uint16
 	Client bool
 }
@@ -48,7 +47,7 @@ func (l *linter) cutOff(needs []Need) {
 	}
 }
 
-// cutsOff checks if a base chain drops all packets of a need, in all its families. Answer is true for
+// cutsOff reports a base chain that drops all packets of a need, in all its families. Answer is true for
 // packets from the server.
 func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	families := []nft.Family{b.Table.ID.Family}
@@ -83,8 +82,8 @@ func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	l.report(found, last.Matched)
 }
 
-// dropsAll returns the step that drops a packet of a need, or nil if another rule lets such packets
-// through, from any source.
+// dropsAll returns the step that drops a need's packets, or nil if another rule accepts some from any
+// source.
 func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bool) (p eval.Packet, last *eval.Step) {
 	needed := func(way []step) (p eval.Packet, possible, open bool) {
 		s := newSolver(b.Table)
@@ -109,7 +108,7 @@ func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bo
 		if !possible || p.In.Name == "lo" {
 			return true
 		}
-		// Undecided packets may pass, and so may packets that a now empty set matches later.
+		// Undecided packets may pass, and so may packets matched later by a now empty set.
 		_, out, ok = l.ending(b, p)
 		passes = open || !ok || out.Verdict == eval.Accept
 		trials--

@@ -1,21 +1,21 @@
 // Package lint finds rules that cannot do what their author meant, mostly because of another party's rules:
-// two programs that load rules into one kernel do not know each other.
+// programs that load rules into one kernel do not know each other.
 //
-// The input is the ruleset of a network namespace (package eval) with the owners of rules. The output is
-// [Finding]s, each with the cause, the remedy, and the rules of both parties. [Run] is pure. Read
-// finding.go first, then lint.go.
+// [Run] takes the ruleset of a network namespace (package eval) with the owners of rules. It returns
+// [Finding]s, each with the cause, the remedy, and the rules of both parties. Read finding.go first, then
+// lint.go.
 //
 // # Proof
 //
-// A finding about packets is never a guess. For a rule that accepts, package lint makes a packet that meets
-// the conditions of the rule and of the rules that lead to it (witness.go), and package eval runs the
+// A finding about packets is never a guess. For an accepting rule, package lint makes a packet that meets
+// the conditions of the rule and of the rules before it on the way (witness.go), and package eval runs the
 // chains. If the rule really accepts the packet and the other party's chain really drops it, the packet is
-// the example of the finding. Unless the rule says otherwise, the packet is the first of a TCP connection
-// between addresses and ports that rules seldom name. Undecided evaluations are not findings. So package
-// lint overlooks problems, but does not report false ones.
+// the example of the finding. By default, the packet is the first of a TCP connection between seldom named
+// addresses and ports. Undecided evaluations are not findings. So package lint overlooks problems, but does
+// not report false ones.
 //
-// Comparisons, not packets, show that a rule never matches (solve.go): two of them exclude each other, and
-// the field does not change between them. An unknown expression may have changed every field.
+// Comparisons, not packets, prove that a rule never matches (solve.go): two of them exclude each other, and
+// the field does not change between them. Unknown expressions may change every field.
 //
 // # Silencing
 //
@@ -24,6 +24,5 @@
 //
 // # Bounds
 //
-// The work is bounded for any ruleset: see the constants of lint.go. Findings beyond the bounds are not
-// reported.
+// The constants of lint.go bound the work. Findings beyond the bounds are not reported.
 package lint

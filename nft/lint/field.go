@@ -2,20 +2,19 @@ package lint
 
 import "bytes"
 
-// field is a part of a packet that rules compare, such as a header, as far as it is decided.
+// field is a compared part of a packet, such as a header, as far as it is decided.
 type field struct {
 	value [64]byte
-	// required are the bits that the rules require; chosen bits could have another value.
+	// bits required by rules, and bits chosen freely
 	required, chosen [64]byte
-	// changed is true after a rule that writes the field: later rules do not compare the original value.
+	// changed means that a rule writes the field: later rules do not compare the original value.
 	changed bool
 }
 
-// operand is the value of a register: bytes of a field, (bytes & mask) ^ xor.
+// operand is the value of a register: (bytes & mask) ^ xor.
 type operand struct {
-	field *field
-	at    int
-	// mask and xor have the length of the operand.
+	field     *field
+	at        int
 	mask, xor []byte
 }
 
@@ -78,7 +77,6 @@ func (o operand) known(n int) (data []byte, known, final bool) {
 	return data, known, final
 }
 
-// has reports whether any bit of n bytes is decided.
 func (f *field) has(at, n int) bool {
 	for i := at; i < at+n; i++ {
 		if f.required[i]|f.chosen[i] != 0 {
@@ -88,7 +86,6 @@ func (f *field) has(at, n int) bool {
 	return false
 }
 
-// overlay copies the decided bits to data.
 func (f *field) overlay(data []byte) {
 	for i := range data[:min(len(data), len(f.value))] {
 		m := f.required[i] | f.chosen[i]

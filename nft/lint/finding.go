@@ -15,41 +15,41 @@ type ID string
 
 // The kinds of findings.
 const (
-	// AcceptOverridden is an accept overridden by a drop of another party's base chain: a later one of the
-	// hook, or one of the same priority.
+	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook, with a
+	// later or equal priority.
 	AcceptOverridden ID = "accept-overridden"
-	// EqualPriority is two base chains of different parties with the same hook and priority. Their
+	// EqualPriority is two base chains of different parties with the same hook and priority, whose
 	// accidental order decides how a packet is translated.
 	EqualPriority ID = "equal-priority"
-	// MarkCollision is bits of the packet's or connection's mark that one party writes and another writes
-	// or matches.
+	// MarkCollision is bits of the packet's or connection's mark written by one party, and written or
+	// matched by another.
 	MarkCollision ID = "mark-collision"
 	// NeverMatches is a rule that cannot match any packet.
 	NeverMatches ID = "never-matches"
-	// NeverRead is a set or map with elements that no rule reads.
+	// NeverRead is a set or map with elements but without readers.
 	NeverRead ID = "never-read"
-	// CutOff is a drop of traffic that the node needs: SSH, its kubelet or its API server.
+	// CutOff is a drop of traffic required by the node: SSH, its kubelet or its API server.
 	CutOff ID = "cut-off"
 )
 
 // IDs are all kinds.
 var IDs = []ID{AcceptOverridden, EqualPriority, MarkCollision, NeverMatches, NeverRead, CutOff}
 
-// Finding is something that its author cannot have meant.
+// Finding is a mistake.
 type Finding struct {
 	ID ID
-	// Subject is the subject of the finding, and Other the place of the other party, or zero.
+	// Other is the other party's place, or zero.
 	Subject, Other Place
 	// Text is the cause, in a sentence that names both parties and no rule. Neither ends with a full stop.
 	Text, Remedy string
-	// Example is a packet, or empty.
+	// packet, or empty
 	Example string
-	// More counts unreported findings of the same kind between the same parties in the same chains.
+	// More counts unreported findings of the same kind, parties and chains.
 	More int
 }
 
-// Rules returns the rules, policies or sets of the parties, the Subject first. It has the text of a rule
-// only if the reader sees its party; a nil function means all.
+// Rules returns the rules, policies or sets of the parties, the Subject first. It hides the text of a rule
+// if sees, unless nil, returns false for its party.
 func (f *Finding) Rules(sees func(Party) bool) []string {
 	var out []string
 	for _, p := range []Place{f.Subject, f.Other} {
@@ -62,12 +62,12 @@ func (f *Finding) Rules(sees func(Party) bool) []string {
 	return out
 }
 
-// String returns the finding as text of a few lines.
+// String formats the finding in a few lines.
 func (f *Finding) String() string {
 	return Format(string(f.ID), f.Text, f.Remedy, f.Rules(nil), f.Example, f.More)
 }
 
-// Format formats a finding as a few lines: the cause, the remedy, the rules, the example.
+// Format formats a finding in a few lines: the cause, the remedy, the rules, the example.
 func Format(id, text, remedy string, rules []string, example string, more int) string {
 	b := strings.Join(append([]string{fmt.Sprintf("%s: %s. %s.", id, text, remedy)}, rules...), "\n  ")
 	if more > 0 {
@@ -85,7 +85,7 @@ type Place struct {
 	Table nft.TableID
 	// chain, or empty for a set
 	Chain, Set string
-	// Rule is an eval.Rule.String, or empty for a policy.
+	// eval.Rule.String, or empty for a policy
 	Rule string
 }
 
@@ -97,7 +97,7 @@ func (p Place) String() string {
 	return p.with(strconv.Quote(p.Rule))
 }
 
-// with describes the place with the given rule. It does not name a party that is known only by its table.
+// with describes the place with the given rule. It does not name a party known only by its table.
 func (p Place) with(rule string) string {
 	text := fmt.Sprintf("%s in chain %s of table %s", rule, p.Chain, p.Table)
 	switch {
@@ -116,7 +116,7 @@ func (p Place) with(rule string) string {
 type Party struct {
 	// "publisher/name", or the name of a file to publish
 	Fragment string
-	// Program is known by its names of tables and chains. It is empty for an unknown program.
+	// Program is derived from names of tables and chains. It may be unknown.
 	Program string
 	// table of a party without a Fragment
 	Table nft.TableID
@@ -144,7 +144,7 @@ func (p Party) key() string {
 	}
 }
 
-// programs are known by their tables, or by the prefix of their chains in the tables of iptables.
+// programs are known by their tables, or by the prefix of their chains in iptables' tables.
 var programs = []struct{ program, table, chain string }{
 	{"kube-proxy", "kube-proxy", ""},
 	{"kube-proxy", "", "KUBE-"},

@@ -25,9 +25,9 @@ const (
 
 // Options describe the node.
 type Options struct {
-	// Needs is the traffic that must not be cut off.
+	// traffic for CutOff
 	Needs []Need
-	// Part is true if there may be rules elsewhere, which may read sets that these rules do not read.
+	// Part means that rules elsewhere may read the sets.
 	Part bool
 }
 
@@ -54,10 +54,9 @@ func Run(rules *eval.Ruleset, o Options) []Finding {
 	return l.found
 }
 
-// hookNames are the names of enum nf_inet_hooks.
+// hookNames is indexed by enum nf_inet_hooks.
 var hookNames = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
 
-// linter is one run.
 type linter struct {
 	rules *eval.Ruleset
 	// rules that may still run
@@ -69,7 +68,7 @@ type linter struct {
 	chains  map[*eval.Table]map[string]*eval.Chain
 }
 
-// group identifies findings that are reported once.
+// group identifies findings reported once.
 type group struct {
 	id                  ID
 	subject, other      string
@@ -153,8 +152,8 @@ func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	return p
 }
 
-// programOf returns the party of a chain without a fragment. A base chain of iptables belongs to the
-// program if it jumps to chains of only one program.
+// programOf returns the party of a chain without a fragment. A base chain of iptables belongs to a program
+// if it jumps to chains of only this program.
 func programOf(t *eval.Table, c *eval.Chain) Party {
 	own := partyOf(t.ID, c.Decl.Name)
 	if own.Program != "" || c.Decl.Base == nil {

@@ -23,7 +23,7 @@ const (
 // String returns the mark's name in a sentence.
 func (k markKind) String() string { return [...]string{"packet's mark", "connection's mark"}[k] }
 
-// markUse has the bits of a mark that a rule writes or matches.
+// markUse has the mark bits used by a rule.
 type markUse struct {
 	kind         markKind
 	write, match uint32
@@ -33,7 +33,6 @@ type markUse struct {
 	place        Place
 }
 
-// marks finds mark collisions.
 func (l *linter) marks() {
 	var uses []markUse
 	for i := range l.rules.Tables {
@@ -49,7 +48,7 @@ func (l *linter) marks() {
 			}
 		}
 	}
-	// A party that matches bits which it never writes expects another party to write them.
+	// A party that only matches bits expects another party to write them.
 	written := make(map[markOwner]uint32)
 	for _, u := range uses {
 		written[markOwner{u.place.Party.key(), u.kind}] |= u.write
@@ -87,8 +86,8 @@ func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	return append(uses, u)
 }
 
-// collide reports that a rule writes bits that another party's rule matches or, if matched is false,
-// writes.
+// collide reports bits written by one rule, and matched or, if matched is false, written by another party's
+// rule.
 func (l *linter) collide(w, u *markUse, matched bool) bool {
 	f := Finding{ID: MarkCollision, Subject: w.place, Other: u.place, Remedy: "Let the parties use different bits, and write and compare only these with a mask"}
 	switch {
@@ -168,14 +167,13 @@ func (m *markReader) mark(kind markKind, isMark bool, source, dest uint32) {
 	}
 }
 
-// match records that the value of a register is compared.
 func (m *markReader) match(register uint32) {
 	if v, ok := m.registers[start(register)]; ok && v.mask != 0 {
 		m.out = append(m.out, markUse{kind: v.kind, match: v.mask})
 	}
 }
 
-// write records that a mark is set to the value of a register. Unchanged bits are not written.
+// write records a write to a mark. Unchanged bits are not written.
 func (m *markReader) write(kind markKind, register uint32) {
 	bits := uint32(math.MaxUint32)
 	if v, ok := m.registers[start(register)]; ok && v.kind == kind {

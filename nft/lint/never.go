@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// tables finds rules that cannot match and, unless there may be other rules, sets that are never read.
+// tables finds rules that cannot match and, unless part is true, sets without readers.
 func (l *linter) tables(part bool) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
@@ -26,7 +26,7 @@ func (l *linter) tables(part bool) {
 	}
 }
 
-// chain finds rules that cannot match, and records the sets used by all rules.
+// chain finds rules that cannot match, and records the used sets.
 func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 	var end *eval.Rule
 	rules := rulesOf(c)
@@ -51,7 +51,6 @@ func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 	}
 }
 
-// unreachable reports a rule after one that every packet matches.
 func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
 	subject, other := l.place(t, c, r), l.place(t, c, end)
 	l.report(Finding{
@@ -102,7 +101,7 @@ func uses(r *eval.Rule, read map[string]bool) {
 	}
 }
 
-// set finds a set with elements that no rule reads. An empty set may be for future rules, and a set filled
+// set finds a set with elements but without readers. An empty set may be for future rules, and a set filled
 // by packets may be for listing.
 func (l *linter) set(t *eval.Table, s *eval.Set, read map[string]bool) {
 	const forOthers = unix.NFT_SET_EVAL | unix.NFT_SET_ANONYMOUS

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// ending returns the rule or policy that certainly ends the way of a packet through a base chain, and the
-// outcome.
+// ending returns the rule or policy that certainly decides a packet in a base chain, and the outcome.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
 	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {
@@ -22,8 +21,8 @@ func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out e
 	return &out.Steps[len(out.Steps)-1], out, true
 }
 
-// overridden finds accepts of filter chains that another base chain of the hook overrides: a later one, or
-// one of the same priority.
+// overridden finds accepts of filter chains overridden by another base chain of the hook with a later or
+// equal priority.
 func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	for i, b := range chains {
 		var others []eval.BaseChain
@@ -53,7 +52,6 @@ func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// accepted finds the chain that drops a packet accepted by a rule.
 func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.Packet, others []eval.BaseChain) {
 	last, out, ok := l.ending(b, p)
 	if !ok || last.Matched != r || out.Verdict != eval.Accept {

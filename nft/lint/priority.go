@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// equalPriorities finds nat chains whose order of creation decides. For filter chains it does not matter
-// which of two drops first.
+// equalPriorities finds nat chains whose order of creation decides. For filter chains the order of two
+// drops does not matter.
 func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	for i, first := range chains {
 		for _, second := range chains[i+1:] {

@@ -15,23 +15,23 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// solver finds a packet that meets the conditions of rules. It reads comparisons of fields at known places.
+// solver finds a packet that meets the conditions of rules, from comparisons of fields at known places.
 type solver struct {
 	table *eval.Table
-	// network, transport, meta and ct are the compared fields. Meta and ct are by key.
+	// compared fields; meta and ct are by key
 	network, transport field
 	meta, ct           map[uint32]*field
 
 	// registers with known operands, by their first byte
 	registers map[uint32]operand
-	// unknown is true after an expression that may have changed every field.
+	// unknown means that an expression may have changed every field.
 	unknown bool
 	// comparisons of one rule without an exact value
 	ranges []func() (contradicted bool)
-	// contradicted is true if the conditions of a rule exclude each other.
+	// contradicted means that the conditions of a rule exclude each other.
 	contradicted bool
-	// excluded is true if no element of an anonymous set meets the conditions, and open if a later element
-	// of an empty set can meet them.
+	// excluded means that no element of an anonymous set meets the conditions, open that a future element
+	// of an empty set could.
 	excluded, open bool
 }
 
@@ -39,8 +39,8 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// rule adds the conditions of a rule that leads to a chain, if to is not empty. An unknown expression can
-// change every field: later comparisons are not conditions of the packet.
+// rule adds the conditions of a rule that leads to the chain to, if not empty. After an unknown expression,
+// which can change every field, comparisons are not conditions of the packet.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
@@ -154,7 +154,7 @@ func fieldOf(m map[uint32]*field, key uint32) *field {
 	return m[key]
 }
 
-// metaOperand returns a key of the packet that is constant while the rules run.
+// metaOperand returns a packet's key that is constant while the rules run.
 func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	n := 4
 	switch k {
@@ -214,7 +214,7 @@ func (s *solver) different(x operand, data []byte) {
 	if !bytes.Equal(now, data) {
 		return
 	}
-	// One bit makes the difference.
+	// One different bit is enough.
 	if x.field == s.ct[unix.NFT_CT_STATE] {
 		for _, state := range preferred {
 			bit := binary.NativeEndian.AppendUint32(nil, state)
@@ -244,7 +244,6 @@ func xor(a, b []byte) []byte {
 	return out
 }
 
-// within adds the condition that an operand is not outside a range.
 func (s *solver) within(x operand, from, to []byte) {
 	outside := func(now []byte) bool { return bytes.Compare(now, from) < 0 || bytes.Compare(now, to) > 0 }
 	s.ranges = append(s.ranges, func() bool {
@@ -256,7 +255,7 @@ func (s *solver) within(x operand, from, to []byte) {
 	}
 }
 
-// lookup chooses an element of a set, or an element of a verdict map that leads to a chain.
+// lookup chooses an element of a set, in a verdict map one with the chain to.
 func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	elements, anonymous := elementsOf(in), in.Decl.Flags&unix.NFT_SET_ANONYMOUS != 0
 	s.open = s.open || len(elements) == 0 && !anonymous
@@ -274,7 +273,6 @@ func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	s.excluded = s.excluded || anonymous && in.Decl.Flags&unix.NFT_SET_INTERVAL == 0 && len(elements) < maxElements
 }
 
-// choose sets the registers of a lookup to a key, if it can.
 func (s *solver) choose(register uint32, decl *set.Set, key string) bool {
 	parts := decl.Key.Fields
 	if len(parts) == 0 {

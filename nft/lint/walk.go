@@ -9,14 +9,14 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// step is a rule on the way to another rule. The last step leads to no chain.
+// step is a rule on the way to another rule, and the next chain on the way.
 type step struct {
 	rule *eval.Rule
 	to   string
 }
 
-// visit is called with a rule's chain and the way to the rule, which ends with the rule itself. It returns
-// false to end the walk.
+// visit is called with the way to a rule, including the rule, and the rule's chain. It returns false to end
+// the walk.
 type visit func(way []step, c *eval.Chain) bool
 
 // walk visits the rules reachable from a base chain, each chain on at most two ways.

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Defaults of a packet: addresses for documentation (RFC 5737, RFC 3849), and ports and interfaces that
-// rules seldom name.
+// Defaults of a packet: addresses for documentation (RFC 5737, RFC 3849), and seldom named ports and
+// interfaces.
 var (
 	anySource      = map[nft.Family]netip.Addr{nft.FamilyIP: netip.MustParseAddr("198.51.100.77"), nft.FamilyIP6: netip.MustParseAddr("2001:db8:77::77")}
 	anyDestination = map[nft.Family]netip.Addr{nft.FamilyIP: netip.MustParseAddr("203.0.113.99"), nft.FamilyIP6: netip.MustParseAddr("2001:db8:99::99")}
@@ -50,7 +50,6 @@ func (s *solver) require(key google.MetaKey, value []byte) {
 	}
 }
 
-// protocol returns the transport protocol of the conditions, or else TCP.
 func (s *solver) protocol(family nft.Family) uint8 {
 	at := 9
 	if family == nft.FamilyIP6 {
@@ -96,7 +95,6 @@ func (s *solver) packet(family nft.Family, hook uint32) eval.Packet {
 	return p
 }
 
-// conn returns the packet's connection, by default a new one.
 func (s *solver) conn() *eval.Conn {
 	c := &eval.Conn{State: eval.StateNew}
 	number := func(key uint32) uint32 {
@@ -132,7 +130,6 @@ func (s *solver) interfaceOf(name, index google.MetaKey, other eval.Interface) e
 	return other
 }
 
-// transportHeader returns a header. For TCP, first begins a connection.
 func transportHeader(protocol uint8, first bool) []byte {
 	ports := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, anySourcePort), anyDestinationPort)
 	switch protocol {
@@ -153,7 +150,7 @@ func transportHeader(protocol uint8, first bool) []byte {
 	}
 }
 
-// host is the host of the evaluation: at input the packet is for the node.
+// host makes the packet local at input.
 func host(hook uint32) eval.Host {
 	return eval.Host{AddressType: func(a netip.Addr) (uint32, bool) {
 		switch {
