@@ -9,9 +9,9 @@
 //	     -> kernel                (one netlink batch)
 //
 // Package compile uses datatype (constants), selector (headers and keys), set and object (declarations),
-// expr (the kernel's expressions), userdata (comments) and attr (netlink attributes). These packages return
-// the errors in the fields. A comment of any object has at most 128 bytes, without double quotes and
-// control characters: userdata.CheckComment. See [EmptyComment].
+// expr (the kernel's expressions), userdata (comments) and attr (netlink attributes), which return errors
+// in the fields. Comments have at most 128 bytes, without double quotes and control characters:
+// userdata.CheckComment. See [EmptyComment].
 //
 // Read nft.go first. The text fields accept nft's own language. LANGUAGE.md describes its tests, and the
 // differences between weft and nft(8).

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Family is an nftables address family, with the kernel's NFPROTO_* numbers (linux/netfilter.h).
+// Family is an address family with the kernel's NFPROTO_* number (linux/netfilter.h).
 type Family uint8
 
 // The families in which tables exist.
@@ -35,7 +35,7 @@ func (f Family) String() string {
 	return fmt.Sprintf("family(%d)", uint8(f))
 }
 
-// ParseFamily returns the family of an nft keyword. The empty string means ip, as in nft(8).
+// ParseFamily parses an nft keyword. The empty string means ip, as in nft(8).
 func ParseFamily(s string) (Family, error) {
 	for i := range families {
 		if families[i].keyword == s || s == "" {
@@ -59,7 +59,7 @@ type Table struct {
 	Family  Family
 	Name    string
 	Comment string
-	// Flags are in nft's words. Weft accepts only "dormant".
+	// in nft's words, only "dormant"
 	Flags      []string
 	Objects    []Object
 	Flowtables []Flowtable
@@ -91,10 +91,10 @@ type Chain struct {
 	Rules   []Rule
 }
 
-// Base reports whether the chain declares a base chain: at least one of Type, Hook and Priority is set.
+// Base reports whether at least one of Type, Hook and Priority is set.
 func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
 
-// Rule is one rule. Text is the rule as in nft(8), without "add rule TABLE CHAIN" and without the comment.
+// Rule is one rule. Text is as in nft(8), without "add rule TABLE CHAIN" and the comment.
 type Rule struct {
 	Text    string
 	Comment string
@@ -119,7 +119,7 @@ type Set struct {
 	Policy string
 	// AutoMerge joins intervals that overlap or touch.
 	AutoMerge bool
-	// Stateful are the statements of every new element, in nft's words: "counter", "limit rate 10/second".
+	// statements of every new element, in nft's words: "counter", "limit rate 10/second"
 	Stateful []string
 	Comment  string
 	Elements []Element
@@ -131,15 +131,15 @@ type Map Set
 
 // Element is a member of a set, or a key and value of a map.
 type Element struct {
-	// Key is in nft's words, such as "10.0.0.1 . tcp . 80", "10.0.0.0/8" or "1024-2048".
+	// in nft's words, such as "10.0.0.1 . tcp . 80", "10.0.0.0/8" or "1024-2048"
 	Key string
-	// Value is the map's data, such as "10.1.0.1 . 8080" or "goto pick-3"; empty in sets.
+	// a map's data, such as "10.1.0.1 . 8080" or "goto pick-3"; empty in sets
 	Value string
 	// 0 for an element that does not expire or has the timeout of its set
 	Timeout time.Duration
 	// remaining time; 0 means the whole timeout
 	Expires time.Duration
-	// Stateful are the element's statements with their state: "counter packets 3 bytes 180".
+	// statements with their state: "counter packets 3 bytes 180"
 	Stateful []string
 	// at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN)
 	Comment string

@@ -1,12 +1,12 @@
 // Package attr encodes and decodes netlink attributes. It is the only codec of attributes in nft:
 // expressions, sets, objects and messages use it.
 //
-// The append functions append attributes to a buffer, in the layout of struct nlattr (linux/netlink.h): a
-// 16-bit length that includes the header, a 16-bit type, the payload, and zeros up to the next multiple of
-// four bytes. A Reader iterates over the attributes of a buffer. Read append.go first, then reader.go.
+// Functions append attributes to a buffer, in the layout of struct nlattr (linux/netlink.h): a 16-bit
+// length that includes the header, a 16-bit type, the payload, and zeros up to the next multiple of four
+// bytes. A Reader iterates over the attributes of a buffer. Read append.go first, then reader.go.
 //
-// Function names end with the byte order of numbers: BE is big-endian, as in almost all attributes of
-// nf_tables, NE is the machine's own (native endian). Headers are always in the machine's byte order.
+// Names end with the byte order of numbers: BE is big-endian, as in almost all attributes of nf_tables, NE
+// is the machine's own (native endian). Headers are always in the machine's byte order.
 //
 // The package does not know the meaning of attributes. It does not split long lists: the caller has to
 // check that no attribute exceeds MaxLen.

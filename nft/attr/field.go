@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Field is an attribute and the variable of its value.
+// Field is an attribute and its variable.
 type Field struct {
 	typ  uint16
 	to   any
 	send bool
 }
 
-// Fields describe the attributes of a message in the order of sending. The same description encodes and
-// decodes the message.
+// Fields describe a message in the order of sending, for encoding and decoding.
 type Fields []Field
 
 // Always returns a field that is always sent. [Append] lists the types of to.
@@ -25,7 +24,7 @@ func If(send bool, typ uint16, to any) Field { return Field{typ, to, send} }
 
 // Value is a variable with its own encoding.
 type Value interface {
-	// AppendAttr appends an attribute with the value.
+	// AppendAttr appends the value.
 	AppendAttr(b []byte, typ uint16) ([]byte, error)
 	// ReadAttr sets the variable from the reader's current attribute.
 	ReadAttr(r *Reader) error
@@ -144,7 +143,7 @@ func (s *Unterminated) ReadAttr(r *Reader) error {
 	return nil
 }
 
-// Optional is a Value that holds a pointer, which is nil without the attribute.
+// Optional holds a pointer, which is nil without the attribute.
 type Optional[T any] struct{ To **T }
 
 // AppendAttr implements Value.
@@ -156,10 +155,10 @@ func (o Optional[T]) ReadAttr(r *Reader) error {
 	return r.Into(*o.To)
 }
 
-// Bits is a Value that holds the bits of a 32-bit number, each in a variable.
+// Bits are the bits of a 32-bit number, each in a variable.
 type Bits []Bit
 
-// Bit is a variable, and the bits that are set if it is true.
+// Bit is a variable, and the bits set if it is true.
 type Bit struct {
 	To   *bool
 	Mask uint32

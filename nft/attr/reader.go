@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// ErrMalformed means that an attribute exceeds the buffer, or does not have the size of its type.
+// ErrMalformed means that an attribute exceeds the buffer, or has the wrong size for its type.
 var ErrMalformed = errors.New("malformed netlink message")
 
 // typeMask clears NLA_F_NESTED and NLA_F_NET_BYTEORDER.
@@ -61,7 +61,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Err returns ErrMalformed if the iteration ended early or a number had the wrong size, else nil.
+// Err returns ErrMalformed if the iteration ended early or a number had the wrong size.
 func (r *Reader) Err() error {
 	if r.malformed {
 		return ErrMalformed
@@ -76,10 +76,10 @@ func (r *Reader) Remaining() int { return len(r.rest) }
 // Type returns the type of the current attribute, without NLA_F_NESTED and NLA_F_NET_BYTEORDER.
 func (r *Reader) Type() uint16 { return r.typ }
 
-// Bytes returns the payload of the current attribute. It is part of the buffer.
+// Bytes returns the payload. It is part of the buffer.
 func (r *Reader) Bytes() []byte { return r.value }
 
-// Text returns the payload of the current attribute up to its first NUL.
+// Text returns the payload up to its first NUL.
 func (r *Reader) Text() string { return string(r.text()) }
 
 // TextIs reports whether Text would return s. It does not allocate.
@@ -95,7 +95,7 @@ func (r *Reader) text() []byte {
 // Nested returns a Reader of the attributes in the current one. r.Err does not report its errors.
 func (r *Reader) Nested() Reader { return NewReader(r.value) }
 
-// number returns the payload if it has n bytes. If not, it returns n zeros and Err returns an error.
+// number returns the payload. For another length than n, it returns n zeros and Err an error.
 func (r *Reader) number(n int) []byte {
 	if len(r.value) == n {
 		return r.value
@@ -104,21 +104,21 @@ func (r *Reader) number(n int) []byte {
 	return make([]byte, n)
 }
 
-// Uint8 returns the payload. If it is not one byte long, Uint8 returns 0 and Err returns ErrMalformed.
+// Uint8 returns the payload. For another length than 1, it returns 0 and Err returns ErrMalformed.
 func (r *Reader) Uint8() uint8 { return r.number(1)[0] }
 
-// Uint16BE returns the payload as a big-endian number. If it is not two bytes long, Uint16BE returns 0 and
-// Err returns ErrMalformed.
+// Uint16BE returns a big-endian payload. For another length than 2, it returns 0 and Err returns
+// ErrMalformed.
 func (r *Reader) Uint16BE() uint16 { return binary.BigEndian.Uint16(r.number(2)) }
 
-// Uint32BE returns the payload as a big-endian number. If it is not four bytes long, Uint32BE returns 0 and
-// Err returns ErrMalformed.
+// Uint32BE returns a big-endian payload. For another length than 4, it returns 0 and Err returns
+// ErrMalformed.
 func (r *Reader) Uint32BE() uint32 { return binary.BigEndian.Uint32(r.number(4)) }
 
-// Uint64BE returns the payload as a big-endian number. If it is not eight bytes long, Uint64BE returns 0
-// and Err returns ErrMalformed.
+// Uint64BE returns a big-endian payload. For another length than 8, it returns 0 and Err returns
+// ErrMalformed.
 func (r *Reader) Uint64BE() uint64 { return binary.BigEndian.Uint64(r.number(8)) }
 
-// Uint32NE returns the payload as a number in the machine's byte order. If it is not four bytes long,
-// Uint32NE returns 0 and Err returns ErrMalformed.
+// Uint32NE returns a payload in the machine's byte order. For another length than 4, it returns 0 and Err
+// returns ErrMalformed.
 func (r *Reader) Uint32NE() uint32 { return binary.NativeEndian.Uint32(r.number(4)) }

@@ -20,18 +20,17 @@ const (
 	// (include/net/netfilter/nf_tables.h).
 	chainSize     = 288
 	baseChainSize = 1536
-	// struct nft_set with its name, userdata and the private data of its backend
+	// struct nft_set with name, userdata and private data of its backend
 	setSize = 768
-	// objectSize is struct nft_object with its name and state, flowtableSize struct nft_flowtable with its
-	// hash table.
+	// struct nft_object with name and state, and struct nft_flowtable with its hash table
 	objectSize    = 384
 	flowtableSize = 4096
 	// ruleSize is struct nft_rule with weft's userdata. The chain's blob also has the rule, as struct
 	// nft_rule_dp of ruleHeader bytes.
 	ruleSize   = 24 + 96
 	ruleHeader = 8
-	// exprSize is an average expression: a pointer to its operations and its private data, such as struct
-	// nft_payload or struct nft_cmp_fast_expr.
+	// average expression: a pointer to its operations and private data, such as struct nft_payload or
+	// struct nft_cmp_fast_expr
 	exprSize = 24
 	// struct nft_counter, on every CPU (net/netfilter/nft_counter.c)
 	counterSize = 16
@@ -49,8 +48,7 @@ const (
 	bitmapSize = 1 << 16 * 2 / 8
 	// struct hlist_head, or a pointer of a rhashtable
 	bucketSize = 8
-	// dynamicSize is the default limit of elements added by packets (nft_dynset_init in
-	// net/netfilter/nft_dynset.c).
+	// default limit of elements added by packets (nft_dynset_init in net/netfilter/nft_dynset.c)
 	dynamicSize = 0xffff
 )
 
@@ -91,21 +89,20 @@ func Rule(r *compile.Rule) int {
 	return n
 }
 
-// Content is the content of a set or map, as far as its memory depends on it.
+// Content is the content of a set or map, as far as it affects memory.
 type Content struct {
-	// Elements is the number of elements, Extra the bytes of their comments and statements.
+	// Extra is the bytes of the elements' comments and statements.
 	Elements, Extra int
-	// rules has, for each field of a concatenation of ranges, the prefixes of all elements. overlaps has
-	// the overlaps of added elements, joined the sum of matches of joined contents.
+	// rules has the number of prefixes for each field of a concatenation of ranges. overlaps are of added
+	// elements, joined is the matches of joined contents.
 	rules    []int
 	overlaps overlaps
 	joined   int
-	// most connections that an element with "ct count" has seen
+	// most connections seen by an element with "ct count"
 	states int
 }
 
-// Plain reports whether all elements of a set without comments and statements take the same memory, so that
-// their number is enough.
+// Plain reports whether all elements of a set without comments and statements take the same memory.
 func Plain(d *set.Set) bool { return backendOf(d) != pipapo }
 
 // Add adds the element e by times.
@@ -156,7 +153,7 @@ func (c *Content) Join(o *Content) {
 	c.joined += o.matches()
 }
 
-// matches returns the most elements matched by the first field of one packet.
+// matches returns the most elements matched by the first field of a packet.
 func (c *Content) matches() int { return c.joined + c.overlaps.most() }
 
 // Memory returns the memory of a set or map with the content.
@@ -167,7 +164,7 @@ func (c *Content) Memory(d *set.Set) int {
 	switch backendOf(d) {
 	case bitmap:
 		if d.Key.Len == 2 {
-			// It is in the same allocation as the set.
+			// The bitmap is in the same allocation as the set.
 			n += allocated(setSize+bitmapSize) - setSize
 		}
 	case hash:
@@ -175,8 +172,8 @@ func (c *Content) Memory(d *set.Set) int {
 		// rounded_hashtable_size.
 		n += bucketSize * roundUp(max(most, int(d.Size))*4/3)
 	case pipapo:
-		// The copy made by a transaction (pipapo_clone) is not counted: since Linux 6.10 it is freed with
-		// the transaction.
+		// A transaction's copy (pipapo_clone) is not counted: since Linux 6.10 it is freed with the
+		// transaction.
 		n += c.tables(d)
 	case rbtree:
 	default:
@@ -185,7 +182,7 @@ func (c *Content) Memory(d *set.Set) int {
 	return n
 }
 
-// dynamicElements returns the most elements that packets can add to a set.
+// dynamicElements returns the most elements that packets can add.
 func dynamicElements(d *set.Set) int {
 	switch {
 	case d.Flags&set.FlagEval == 0:
@@ -197,7 +194,6 @@ func dynamicElements(d *set.Set) int {
 	}
 }
 
-// backend is the kernel's implementation of a set.
 type backend int
 
 const (
@@ -222,7 +218,7 @@ func backendOf(d *set.Set) backend {
 	}
 }
 
-// elementSize returns the memory of one element without its own comment and statements.
+// elementSize returns the memory of an element without its own comment and statements.
 func elementSize(d *set.Set) int {
 	n, copies := extSize+int(d.Key.Len), 1
 	switch {
@@ -240,7 +236,7 @@ func elementSize(d *set.Set) int {
 	case hash, bitmap:
 		n += 16 // hlist_node, list_head
 	case rbtree:
-		// The start and the end of an interval are separate elements (nft_set_rbtree.c).
+		// An interval has two elements, its start and end (nft_set_rbtree.c).
 		n += 40
 		copies = 2
 	case pipapo:
@@ -256,7 +252,7 @@ func elementSize(d *set.Set) int {
 	return copies*allocated(n) + state
 }
 
-// prefixes yields, for each field of a concatenation of ranges, the number of rules of an element.
+// prefixes yields the number of rules of an element for each field of a concatenation of ranges.
 func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		end, at := cmp.Or(e.KeyEnd, e.Key), 0
@@ -273,8 +269,8 @@ func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	}
 }
 
-// Prefixes returns the number of prefixes into which the kernel divides the range from low to high,
-// big-endian numbers of equal length (pipapo_expand in nft_set_pipapo.c).
+// Prefixes returns the number of prefixes into which the kernel divides a range of big-endian numbers of
+// equal length (pipapo_expand in nft_set_pipapo.c).
 func Prefixes(low, high string) int {
 	// number of equal leading bits
 	same := 0
@@ -285,8 +281,8 @@ func Prefixes(low, high string) int {
 		return 1
 	}
 	// Below the first different bit, the range has the numbers from low on in one half, and up to high in
-	// the other. Each half has a prefix for each bit that could differ, and one for the bound itself. Two
-	// whole halves are one prefix.
+	// the other. Each half has a prefix for each bit that could differ, and one for the bound. Two whole
+	// halves are one prefix.
 	half := func(bound string, whole byte) int {
 		last := 8 * len(bound)
 		for last > same+1 && bitOf(bound, last-1) == whole {
@@ -307,7 +303,7 @@ func Prefixes(low, high string) int {
 	return n
 }
 
-// bitOf returns bit i of a big-endian number, from the most significant.
+// bitOf returns bit i from the most significant.
 func bitOf(s string, i int) byte { return s[i/8] >> (7 - i%8) & 1 }
 
 func allFrom(s string, i int, value byte) bool {
@@ -319,7 +315,6 @@ func allFrom(s string, i int, value byte) bool {
 	return true
 }
 
-// perCPU returns the memory of n bytes on every CPU.
 func perCPU(n int) int { return n * runtime.NumCPU() }
 
 // allocated returns the size of the kmalloc object for n bytes: a power of two, or 96 or 192.
@@ -334,7 +329,7 @@ func allocated(n int) int {
 	}
 }
 
-// roundUp returns the least power of two that is at least n.
+// roundUp returns the next power of two.
 func roundUp(n int) int {
 	if n <= 1 {
 		return 1

@@ -23,7 +23,7 @@ const (
 	loadTime    = 15
 	callTime    = 24
 	// jumpTime includes the way back. stateTime is a counter, a quota or a named object, drawTime a
-	// generated number, or one read with a lock. limitTime has a lock and reads the clock.
+	// generated number, or one read with a lock. limitTime includes a lock and the clock.
 	jumpTime  = 45
 	stateTime = 33
 	drawTime  = 70
@@ -39,28 +39,27 @@ const (
 	natTime    = 1000
 	packetTime = 1000
 
-	// connectionTime is the time of "ct count" for each connection it has seen: a lookup in the table of
-	// conntrack (nf_conncount_add).
+	// time of "ct count" for each seen connection: a lookup in the table of conntrack (nf_conncount_add)
 	connectionTime = 200
-	// manyConnections is the number of connections seen by "ct count" if its rule lets them pass: only the
-	// size of the table bounds them (nf_conntrack_max of a node with 4 GiB).
+	// manyConnections is for a "ct count" that lets connections pass: only the size of the table bounds
+	// them (nf_conntrack_max of a node with 4 GiB).
 	manyConnections = 1 << 17
 )
 
-// Times of one lookup in nanoseconds.
+// Times of a lookup in nanoseconds.
 const (
 	hashTime, hashStep     = 45, 3
 	bitmapTime             = 15
 	rbtreeTime, rbtreeStep = 30, 35
 	// A lookup in concatenated ranges reads a bucket of each group of each field, with a bit for each rule
-	// (nft_pipapo_avx2_lookup). pipapoKiB is for a KiB of buckets, pipapoMatch for each element that
-	// matches the first fields.
+	// (nft_pipapo_avx2_lookup). pipapoKiB is for a KiB of buckets, pipapoMatch for each element with
+	// matching first fields.
 	pipapoTime, pipapoField, pipapoKiB, pipapoMatch = 150, 40, 30, 5
 )
 
-// Visit is the time in nanoseconds for which a packet runs a rule, without lookups in named sets.
+// Visit is the time of a packet in a rule in nanoseconds, without lookups in named sets.
 type Visit struct {
-	// Worst is for a packet that meets all conditions. Every is for any packet: up to the first condition.
+	// Worst is for a packet that meets all conditions, Every for any packet: up to the first condition.
 	Worst, Every int
 	// whether no packet reaches the next rule
 	Ends bool
@@ -162,7 +161,7 @@ func timeOf(r *compile.Rule, e any, drops bool) int {
 	return callTime
 }
 
-// connections returns the most connections that "ct count" has seen. It forgets dropped ones.
+// connections returns the most connections seen by "ct count", which forgets dropped ones.
 func connections(x *google.Connlimit, drops bool) int {
 	if over := x.Flags&connlimitInverted != 0; !over || !drops {
 		return manyConnections
@@ -173,7 +172,7 @@ func connections(x *google.Connlimit, drops bool) int {
 // connlimitInverted is NFT_CONNLIMIT_F_INV, which "ct count over" sets.
 const connlimitInverted = 1
 
-// statesOf returns the time of the statements of an element that a packet changes.
+// statesOf returns the time of the statements of an element changed by a packet.
 func statesOf(x *expr.Dynset, drops bool) (n int) {
 	for _, e := range x.Exprs {
 		if count, ok := expr.Unwrap(e).(*google.Connlimit); ok {
@@ -185,7 +184,7 @@ func statesOf(x *expr.Dynset, drops bool) (n int) {
 	return n
 }
 
-// anonymousLookup returns the time of a lookup in an anonymous set of a rule, or 0 for a named set.
+// anonymousLookup returns the time of a lookup in an anonymous set, or 0 for a named set.
 func anonymousLookup(r *compile.Rule, id uint32) int {
 	if id == 0 || int(id) > len(r.Anonymous) {
 		return 0
@@ -220,7 +219,7 @@ func (c *Content) Lookup(d *set.Set) int {
 	}
 }
 
-// connectionsOf returns the most connections seen by an element's "ct count", or 0 for another statement.
+// connectionsOf returns the most connections seen by an element's "ct count", else 0.
 func connectionsOf(statement string) int {
 	var n int
 	switch _, err := fmt.Sscanf(statement, "ct count over %d", &n); {

@@ -3,11 +3,10 @@ package cost
 import "github.com/weft-proxy/weft/nft/set"
 
 // The lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c). Each field has a table with a
-// bucket for each value of each group of its bits. A bucket has a bit for each rule, a prefix of an
-// element. Groups have eight bits until the table is too large, then four.
+// bucket for each value of each group of bits. A bucket has a bit for each rule, a prefix of an element.
+// Groups have eight bits until the table is too large, then four.
 const (
-	// tableLarge is the size above which groups have four bits (NFT_PIPAPO_LT_SIZE_HIGH in
-	// net/netfilter/nft_set_pipapo.h).
+	// size above which groups have four bits (NFT_PIPAPO_LT_SIZE_HIGH in net/netfilter/nft_set_pipapo.h)
 	tableLarge = 1 << 21
 	// rules in a word of a bucket, and bytes of the word
 	wordRules, bucketBytes = 64, 8
@@ -15,10 +14,8 @@ const (
 	mappingSize = 8
 )
 
-// words returns the words of a bucket for a number of rules.
 func words(rules int) int { return (rules + wordRules - 1) / wordRules }
 
-// groups returns the number of groups of a field with a length in bytes.
 func groups(length, rules int) int {
 	if 256*length*bucketBytes*words(rules) <= tableLarge {
 		return length
@@ -26,7 +23,6 @@ func groups(length, rules int) int {
 	return 2 * length
 }
 
-// tableOf returns the buckets of a field, and the bytes of its table.
 func tableOf(length, rules int) (buckets, bytes int) {
 	if buckets = 256 * length; groups(length, rules) > length {
 		buckets = 2 * 16 * length
@@ -41,7 +37,6 @@ func (c *Content) rulesOf(field int) int {
 	return c.rules[field]
 }
 
-// tables returns the bytes of all tables and mappings.
 func (c *Content) tables(d *set.Set) (n int) {
 	for i, length := range d.Key.Fields {
 		_, bytes := tableOf(int(length), c.rulesOf(i))
@@ -52,10 +47,10 @@ func (c *Content) tables(d *set.Set) (n int) {
 
 // overlaps counts the elements of concatenated ranges by the longest common prefix of the ends of their
 // first field. A packet or a new element pays for each element with a matching first field (pipapo_refill),
-// and these have prefixes of its value.
+// and these have prefixes of the packet's value.
 type overlaps struct {
 	byPrefix map[string]int
-	// tally counts, for each length, the prefixes by their number of elements.
+	// number of prefixes for each length and number of elements
 	tally map[tally]int
 }
 
@@ -89,7 +84,7 @@ func (o *overlaps) add(low, high string, by int) {
 	}
 }
 
-// most returns the most elements that one value matches.
+// most returns the most elements matched by a value.
 func (o *overlaps) most() (sum int) {
 	longest := map[int]int{}
 	for t := range o.tally {

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Call is a lookup in a named set or map, or a jump of a rule to a chain. The elements of a verdict map
-// lead to further chains.
+// Call is a lookup in a named set or map, or a jump to a chain. The elements of a verdict map lead to
+// further chains.
 type Call struct {
 	// target, empty for a set
 	Chain string
@@ -21,7 +21,7 @@ type Call struct {
 	Set string
 	// whether the packet does not return from the chain
 	Goto bool
-	// whether every packet that runs the rule makes the call
+	// whether every packet in the rule makes the call
 	Every bool
 }
 
@@ -56,7 +56,7 @@ func Calls(r *compile.Rule) iter.Seq[Call] {
 	}
 }
 
-// byName yields the targets of a rule that was not compiled.
+// byName yields the targets of a rule without expressions.
 func byName(r *compile.Rule, yield func(Call) bool) {
 	for _, name := range r.Chains {
 		if !yield(Call{Chain: name}) {

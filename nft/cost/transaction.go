@@ -11,26 +11,25 @@ import (
 // Times of a transaction in the kernel: fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM). "make
 // attack" compares them with new measurements (BenchmarkTransaction).
 const (
-	// elementTime is the addition or removal of an element: its message, memory and place in the
-	// transaction. statefulTime and intervalTime are added to it.
+	// elementTime is for an added or removed element: its message, memory and place in the transaction.
+	// statefulTime and intervalTime are extra.
 	elementTime  = 2000 * time.Nanosecond
 	statefulTime = 1000 * time.Nanosecond
 	intervalTime = 5000 * time.Nanosecond
-	// scanTime is for each element of an interval set, once per transaction that changes it
-	// (nft_rbtree_commit).
+	// each element of an interval set, once per transaction that changes it (nft_rbtree_commit)
 	scanTime = 200 * time.Nanosecond
-	// listTime is for each element of a bitmap, and each addition or removal (nft_bitmap_elem_find).
+	// each element of a bitmap, for each addition or removal (nft_bitmap_elem_find)
 	listTime = 14 * time.Nanosecond
-	// copyTime is for a copied KiB of tables of concatenated ranges: all tables once per transaction, and
-	// the table of a field for each word of its rules (pipapo_clone, pipapo_resize).
+	// copyTime is for a copied KiB of tables of concatenated ranges: all tables once per transaction, and a
+	// field's table for each word of rules in it (pipapo_clone, pipapo_resize).
 	copyTime = 150 * time.Nanosecond
 	// bitTime is for each bucket where a rule is entered or searched (pipapo_insert,
-	// pipapo_get_boundaries). cutTime is for each word of a table from which a rule is cut (pipapo_drop).
+	// pipapo_get_boundaries), cutTime for each word of a table from which a rule is cut (pipapo_drop).
 	bitTime = 5 * time.Nanosecond
 	cutTime = 3 * time.Nanosecond
 
-	// newRuleTime and newExprTime are for a rule and each of its expressions, oldRuleTime for each rule of
-	// a changed chain (nf_tables_commit_chain_prepare), and objectTime for a chain, set or object.
+	// newRuleTime and newExprTime are for a rule and an expression, oldRuleTime for each rule of a changed
+	// chain (nf_tables_commit_chain_prepare), and objectTime for a chain, set or object.
 	newRuleTime = 4 * time.Microsecond
 	newExprTime = 300 * time.Nanosecond
 	oldRuleTime = 60 * time.Nanosecond
@@ -64,7 +63,7 @@ func (c *Content) Change(d *set.Set) time.Duration {
 
 func copies(bytes int) time.Duration { return time.Duration(bytes) * copyTime >> 10 }
 
-// baseTime returns the time of an element without the time that depends on other elements.
+// baseTime returns the part of an element's time independent of other elements.
 func baseTime(d *set.Set) time.Duration {
 	t := elementTime + time.Duration(len(d.Stateful))*statefulTime
 	if backendOf(d) == rbtree {
@@ -73,7 +72,7 @@ func baseTime(d *set.Set) time.Duration {
 	return t
 }
 
-// Addition returns the time to add an element to a set or map with the content.
+// Addition returns the time to add an element.
 func (c *Content) Addition(d *set.Set, e *set.Element) time.Duration {
 	t := baseTime(d) + c.search(d)
 	if backendOf(d) == pipapo {
@@ -84,7 +83,6 @@ func (c *Content) Addition(d *set.Set, e *set.Element) time.Duration {
 	return t
 }
 
-// search returns the time to search for a new element.
 func (c *Content) search(d *set.Set) time.Duration {
 	switch backendOf(d) {
 	case bitmap:
@@ -97,13 +95,12 @@ func (c *Content) search(d *set.Set) time.Duration {
 	}
 }
 
-// ruleEntry returns the time to enter a rule into the table of a field with the given rules.
 func ruleEntry(length uint32, rules int) time.Duration {
 	buckets, bytes := tableOf(int(length), rules)
 	return copies(bytes/wordRules) + time.Duration(buckets/2)*bitTime
 }
 
-// Whole returns the time to add all elements of the content to an empty set in one transaction.
+// Whole returns the time to add all elements to an empty set in one transaction.
 func (c *Content) Whole(d *set.Set) time.Duration {
 	t := time.Duration(c.Elements)*(baseTime(d)+c.search(d)/2) + c.Change(d)
 	if backendOf(d) == pipapo {
@@ -114,8 +111,7 @@ func (c *Content) Whole(d *set.Set) time.Duration {
 	return t
 }
 
-// Fit returns how many elements can be added to a set with the content in one transaction of a duration,
-// but at least one.
+// Fit returns how many elements, but at least one, can be added in one transaction of a duration.
 func (c *Content) Fit(d *set.Set, elements []set.Element, within time.Duration) (n int) {
 	run := Content{Elements: c.Elements, rules: slices.Clone(c.rules), joined: c.matches()}
 	t := run.Change(d)
@@ -128,7 +124,7 @@ func (c *Content) Fit(d *set.Set, elements []set.Element, within time.Duration) 
 	return n
 }
 
-// Removal returns the longest time to remove an element from a set or map with the content.
+// Removal returns the longest time to remove an element.
 func (c *Content) Removal(d *set.Set) time.Duration {
 	t := baseTime(d)
 	switch backendOf(d) {
@@ -143,7 +139,7 @@ func (c *Content) Removal(d *set.Set) time.Duration {
 	return t
 }
 
-// cut returns the time to cut the rules of one element from the tables of concatenated ranges.
+// cut returns the time to cut the rules of an element from all tables.
 func (c *Content) cut(d *set.Set) (t time.Duration) {
 	for i, length := range d.Key.Fields {
 		_, bytes := tableOf(int(length), c.rulesOf(i))
@@ -177,7 +173,7 @@ func NewRule(r *compile.Rule, sets Sets) time.Duration {
 	return t
 }
 
-// OldRules returns the time for the n rules of a chain in which rules change.
+// OldRules returns the time for the n rules of a changed chain.
 func OldRules(n int) time.Duration { return time.Duration(n) * oldRuleTime }
 
 // NewObject returns the time to add or remove a chain, set, table or object without its content.
@@ -189,8 +185,7 @@ type Sets struct{ Named, Anonymous int }
 // New returns the time to add a set without its content to the table.
 func (s Sets) New() time.Duration { return objectTime + declaredWalks*s.Walk() }
 
-// Walk returns the time to find a set of the table by its name: for a change of its elements, or a rule
-// that names it.
+// Walk returns the time to find a set of the table by name, for a change of its elements or a rule.
 func (s Sets) Walk() time.Duration {
 	n := s.Named + s.Anonymous
 	return time.Duration(min(n, nearSets))*nearTime + time.Duration(max(n-nearSets, 0))*farTime

@@ -61,14 +61,12 @@ func counts(k nft.ObjectKind) bool {
 // copier copies the chains of a table.
 type copier struct {
 	family nft.Family
-	// names has the table's chains, counters the name of the chain that counts each verdict of maps, and
-	// chains these chains.
+	// chain names; counting chains by verdict of maps; and these chains
 	names    []string
 	counters map[string]string
 	chains   []nft.Chain
 }
 
-// counter returns the name of the chain that counts a verdict.
 func (c *copier) counter(verdict string) string {
 	name := c.counters[verdict]
 	if name == "" {
@@ -125,7 +123,6 @@ func (c *copier) rule(r nft.Rule) (nft.Rule, error) {
 	return nft.Rule{Text: text, Comment: comment(b.would, r.Comment)}, nil
 }
 
-// comment describes the skipped actions of a rule.
 func comment(would []string, before string) string {
 	text := "would " + strings.Join(would, ", ")
 	if before != "" {
@@ -158,7 +155,7 @@ type builder struct {
 	would []string
 }
 
-// add adds the copy of a statement, unless it may have an effect.
+// add copies a statement, unless it may have an effect.
 func (b *builder) add(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match, *syntax.Counter, *syntax.Limit, *syntax.Quota, *syntax.ConnLimit, *syntax.Log, *syntax.Dynamic, *syntax.Meter:
@@ -192,7 +189,6 @@ func (b *builder) add(s syntax.Stmt) {
 	}
 }
 
-// count adds a counter if none exists.
 func (b *builder) count() {
 	if !b.counted {
 		b.counted = true

@@ -1,7 +1,7 @@
 // Package counting makes a copy of a ruleset that counts the ruleset's actions without performing them.
 //
-// [Tables] returns copies of the tables of a file, with other names, for "weft apply --stage". The package
-// does not compile, and does not know the ruleset in force.
+// [Tables] copies the tables of a file under other names, for "weft apply --stage". The package does not
+// compile, and does not know the ruleset in force.
 //
 // # Copied rules
 //
@@ -13,14 +13,14 @@
 //	set of marks, headers and other fields; tproxy,   left out
 //	dup, notrack, flow add, reset, ct helper and timeout, secmark
 //
-// An accept ends only the base chain of the copy: a packet that the ruleset would drop does not reach the
-// rules after it. Jumps, limits, quotas, logs and sets filled by packets are unchanged, with their own
-// copies. A rule that matches a mark set by an earlier rule of the ruleset does not match in the copy.
+// An accept ends only the base chain of the copy: a packet dropped by the ruleset does not reach the rules
+// after it. Jumps, limits, quotas, logs and sets filled by packets are unchanged, with their own copies. In
+// the copy, a rule cannot match a mark set by an earlier rule of the ruleset.
 //
 // Flowtables, and objects other than counters, quotas or limits, are left out, because the copy does not
-// refer to them. A comment describes the skipped actions of a rule.
+// use them. A comment describes the skipped actions of a rule.
 //
 // # Errors
 //
-// The error names the rule that cannot be parsed, and wraps a *syntax.Error.
+// The error names the unparsable rule, and wraps a *syntax.Error.
 package counting

@@ -23,7 +23,6 @@ const (
 // quotedKeys are the meta keys with quoted values.
 const quotedKeys = " iif oif iifname oifname ibrname obrname sdif sdifname iifkind oifkind ibriport obriport bri_iifname bri_oifname hour day time "
 
-// formsOf returns the form of each part of a selector.
 func formsOf(n node) []form {
 	name, arg, _ := n.only()
 	if name != "concat" {
@@ -65,7 +64,6 @@ func formOf(name string, arg node) form {
 	return formPlain
 }
 
-// typeForms returns the forms of the parts of a set's key from the type of the set.
 func typeForms(typ string) []form {
 	key, _, _ := strings.Cut(typ, " : ")
 	parts := strings.Split(key, " . ")

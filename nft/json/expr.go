@@ -89,7 +89,6 @@ func (x *writer) binary(op string, n node) {
 	}
 }
 
-// operand writes an operand of an operation on bits, in parentheses if it is an operation.
 func (x *writer) operand(n node) {
 	name, _, _ := n.only()
 	switch {
@@ -116,7 +115,7 @@ func (x *writer) set(n node, forms []form) {
 	x.str(" }")
 }
 
-// elem writes an element of a set or map with its options. Value is a map's data.
+// elem writes an element with its options. Value is a map's data.
 func (x *writer) elem(n node, forms []form, value node) {
 	defer x.leave()
 	if !x.enter(n) {
@@ -141,10 +140,8 @@ func (x *writer) elem(n node, forms []form, value node) {
 	}
 }
 
-// statefulNames are the statements of elements.
 var statefulNames = []string{"counter", "limit", "quota", "ct count"}
 
-// verdict writes a verdict. It returns false for other names.
 func (x *writer) verdict(name string, arg node) bool {
 	switch name {
 	case "accept", "drop", "continue", "return":

@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// node is a value of a JSON document and its place.
 type node struct {
 	v    any
 	path *path
@@ -47,12 +46,12 @@ func (n node) object() map[string]any {
 	return o
 }
 
-// get returns a member of an object. Its value is nil if the member is missing.
+// get returns a member of an object, with a nil value if it is missing.
 func (n node) get(key string) node {
 	return node{n.object()[key], &path{up: n.path, key: key}}
 }
 
-// has reports whether an object has a member that is not null.
+// has reports whether an object has a member other than null.
 func (n node) has(key string) bool { return n.object()[key] != nil }
 
 // contains reports whether an object has a member, which may be null.
@@ -70,8 +69,8 @@ func (n node) only() (string, node, bool) {
 	return "", n, false
 }
 
-// list returns the items of a list. Any other value is a list of one item, as nft writes it, and null is an
-// empty list.
+// list returns the items of a list. Any other value is a list of one item, as in nft, and null is an empty
+// list.
 func (n node) list() []node {
 	items, ok := n.v.([]any)
 	switch {
@@ -142,7 +141,6 @@ func (n node) number() string {
 	return strconv.FormatUint(uint64(v), 10)
 }
 
-// number32 is number for 32 bits.
 func (n node) number32() string {
 	s, _ := n.v.(json.Number)
 	if v, err := strconv.ParseInt(s.String(), 10, 32); err == nil && v < 0 {
@@ -151,7 +149,6 @@ func (n node) number32() string {
 	return n.number()
 }
 
-// hasBool reports whether the value contains a boolean.
 func (n node) hasBool() bool {
 	if _, ok := n.v.(bool); ok {
 		return true

@@ -18,8 +18,7 @@ func Is(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
-// ParseFile parses a file with [Parse] if it is JSON, and with [ruleset.Parse] otherwise. The error is a
-// *ruleset.ErrorList.
+// ParseFile calls [Parse] for JSON, and [ruleset.Parse] otherwise. The error is a *ruleset.ErrorList.
 func ParseFile(name, text string) ([]nft.Table, error) {
 	if Is(text) {
 		return Parse(name, text)
@@ -27,8 +26,8 @@ func ParseFile(name, text string) ([]nft.Table, error) {
 	return ruleset.Parse(name, text)
 }
 
-// ParsePositions is ParseFile for a checker: with an error it also returns the tables as far as understood.
-// The positions of JSON are unknown.
+// ParsePositions is ParseFile for a checker: with an error it also returns the understood tables. The
+// positions of JSON are unknown.
 func ParsePositions(name, text string) ([]nft.Table, *ruleset.Positions, error) {
 	if !Is(text) {
 		return ruleset.ParsePositions(name, text)
@@ -47,7 +46,7 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return tables, nil
 }
 
-// parse is Parse, but with an error it also returns the tables as far as understood.
+// parse is Parse, but with an error it also returns the understood tables.
 func parse(name, text string) ([]nft.Table, error) {
 	if err := ruleset.CheckLength(name, text); err != nil {
 		return nil, err
@@ -92,7 +91,6 @@ func decode(data []byte, v any) error {
 // maxLine is the longest line in an error. nft prints a whole document on one line.
 const maxLine = 200
 
-// decodeError adds the place in text to an error of decode.
 func decodeError(text string, err error) *syntax.Error {
 	offset := int64(-1)
 	if e := (*json.SyntaxError)(nil); errors.As(err, &e) {

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// selectors are the phrases of fields of a packet and computed values.
+// selectors are the phrases of packet fields and computed values.
 var selectors = map[string]string{
 	"meta":       "meta <key>",
 	"ct":         "ct[ <dir>] <key>",
@@ -27,7 +27,7 @@ var selectors = map[string]string{
 
 const rate = "rate <inv:over><rate:number>[ <rate_unit>]/<per>[ burst <burst:number!> <burst_unit:unit>]"
 
-// statements are the phrases of statements that consist of their members.
+// statements are the phrases of statements.
 var statements = map[string]string{
 	"counter":  "counter[ packets <packets:number>][ bytes <bytes:number>]",
 	"ct count": "ct count <inv:over><val:number32>",

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// reader collects the objects of a document.
 type reader struct {
 	// tables in the order of their first mention
 	tables []*table
@@ -20,7 +19,6 @@ type reader struct {
 	written []setID
 }
 
-// table is a partially read table.
 type table struct {
 	nft.Table
 	// indexes of names in the lists of the table
@@ -39,7 +37,6 @@ func (t *table) chain(name string) *nft.Chain {
 	return nil
 }
 
-// set returns the set or map with the given name, or nil.
 func (t *table) set(name string) *nft.Set {
 	if i, ok := t.sets[name]; ok {
 		return &t.Sets[i]
@@ -65,7 +62,7 @@ func (r *reader) finish() []nft.Table {
 	return tables
 }
 
-// commands are the commands of libnftables-json(5) other than add.
+// commands are rejected commands of libnftables-json(5).
 var commands = []string{"replace", "create", "insert", "delete", "destroy", "list", "reset", "flush", "rename"}
 
 // entry reads one object, which may be the argument of an add command.
@@ -92,7 +89,7 @@ func (r *reader) entry(n node) {
 	}
 }
 
-// table returns the table named by the member key of an object. It adds a new table to the document.
+// table returns the table named by a member of an object. It adds a new table to the document.
 func (r *reader) table(o node, key string) *table {
 	family, err := nft.ParseFamily(o.get("family").text())
 	if err != nil || !o.has("family") {
@@ -120,7 +117,7 @@ func (r *reader) name(n node) string {
 	return n.text()
 }
 
-// tableFlags reads a table's flags. It drops the flags that belong to the process that made the table.
+// tableFlags drops flags that belong to the process that made the table.
 func (r *reader) tableFlags(o node, t *table) {
 	for _, f := range o.get("flags").list() {
 		switch f.text() {

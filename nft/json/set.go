@@ -85,7 +85,6 @@ func (r *reader) element(n, value node, forms []form) nft.Element {
 	return e
 }
 
-// text returns the text written by f.
 func (r *reader) text(f func(*writer)) string {
 	x := &writer{}
 	if f(x); x.err != nil {
@@ -94,7 +93,7 @@ func (r *reader) text(f func(*writer)) string {
 	return x.b.String()
 }
 
-// seconds reads a time. It returns 0 for null.
+// seconds returns 0 for null.
 func (r *reader) seconds(n node) time.Duration {
 	if n.v == nil {
 		return 0

@@ -62,8 +62,8 @@ func (x *writer) named(name string, arg node) {
 	}
 }
 
-// reference writes a statement with the name of an object, or a map to names, as argument. It returns false
-// for any other statement.
+// reference writes a statement with the name of an object, or a map to names. It returns false for any
+// other statement.
 func (x *writer) reference(name string, arg node) bool {
 	words := nft.ObjectKind(name).Statement()
 	if words == "" || !arg.has("map") && arg.text() == "" {
@@ -74,8 +74,8 @@ func (x *writer) reference(name string, arg node) bool {
 	return true
 }
 
-// match writes a comparison. Without an operator a list of flags on the right means any of them; after
-// operations on bits it means all of them.
+// match writes a comparison. Without an operator, flags on the right mean any of these flags; after
+// operations on bits they mean all.
 func (x *writer) match(n node) {
 	left, right, op := n.get("left"), n.get("right"), n.get("op").text()
 	name, _, _ := left.only()
@@ -84,8 +84,7 @@ func (x *writer) match(n node) {
 	case "in":
 		op = ""
 	case "==":
-		// nft's text has no operator before a set. Elsewhere the operator matters only for flags, because
-		// no operator means any of them.
+		// nft's text has no operator before a set. Elsewhere the operator matters only for flags.
 		member, _, _ := right.only()
 		if member == "set" || strings.HasPrefix(right.text(), "@") || !isBinary(name) && !hasFlags(left) {
 			op = ""
@@ -105,7 +104,6 @@ func (x *writer) match(n node) {
 	x.expr(right, formsOf(left))
 }
 
-// hasFlags reports whether a selector's values are flags.
 func hasFlags(left node) bool {
 	return left.has("ct") || left.get("payload").get("field").text() == "flags"
 }
@@ -121,7 +119,6 @@ func (x *writer) dup(n node) {
 	x.phrase(n, "[ device <dev:quoted>]")
 }
 
-// nat writes dnat, snat, masquerade or redirect.
 func (x *writer) nat(name string, n node) {
 	x.str(name)
 	if n.has("addr") {

@@ -7,11 +7,11 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// writer writes statements and expressions in nft's own syntax, for the parser of rules.
+// writer writes statements and expressions in nft's own syntax.
 type writer struct {
 	b     strings.Builder
 	depth int
-	// presence is true while a selector is compared with a boolean: whether the packet has the header.
+	// presence marks a comparison of a selector with a boolean: whether the packet has the header.
 	presence bool
 	// first error
 	err *syntax.Error
@@ -23,14 +23,13 @@ func (x *writer) fail(n node, format string, args ...any) {
 	}
 }
 
-// str writes text unchanged.
 func (x *writer) str(text ...string) {
 	for _, s := range text {
 		x.b.WriteString(s)
 	}
 }
 
-// separator writes sep before the item of a list at index i, except the first.
+// separator writes sep before list items except the first.
 func (x *writer) separator(i int, sep string) {
 	if i > 0 {
 		x.str(sep)

@@ -24,12 +24,11 @@ type Ruleset struct {
 	Unchecked bool
 }
 
-// errorLine matches the position of an error of nft.
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
-// Netlink returns the compiled form of each rule that nft accepts, by the rule's index: the anonymous sets
-// and then the expressions as "nft --debug=netlink" prints them, with single blanks. It does not commit. A
-// rule that makes nft abort counts as rejected.
+// Netlink returns the compiled form of each accepted rule, by the rule's index: the anonymous sets and then
+// the expressions as "nft --debug=netlink" prints them, with single blanks. It does not commit. A rule that
+// makes nft abort counts as rejected.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
@@ -47,8 +46,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	for i := range r.Rules {
 		bad[i] = !slices.Contains(some, i)
 	}
-	// nft reports up to ten invalid rules at once without other output, so they are omitted and nft runs
-	// again.
+	// nft reports up to ten invalid rules at once without other output. They are omitted in the next run.
 	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
@@ -85,8 +83,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	}
 }
 
-// kernelError reports whether an error of nft contains only rejections by the kernel. nft has then compiled
-// all rules.
+// kernelError reports whether only the kernel rejects rules. nft has then compiled all rules.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
@@ -140,7 +137,7 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	return b.String(), lines
 }
 
-// ruleChain precedes the index of the rule in the name of its chain in a Script.
+// ruleChain precedes the rule's index in the name of its chain in a Script.
 const ruleChain = "nfttest-rule-"
 
 // swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of single
@@ -190,7 +187,6 @@ func SplitDebug(text string) map[int]string {
 	return out
 }
 
-// debugElements splits a line of elements, and reduces blanks to one.
 func debugElements(line string) []string {
 	var out []string
 	for _, e := range strings.Split(line, "\telement") {

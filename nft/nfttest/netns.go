@@ -28,8 +28,8 @@ func New(t testing.TB) *NS {
 	return &NS{ns}
 }
 
-// Output executes a binary in the namespace and returns its standard output. The error contains its
-// standard error.
+// Output runs a binary in the namespace and returns its standard output. The error contains its standard
+// error.
 func (ns *NS) Output(stdin string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(cmd.Environ(), "LC_ALL=C")
@@ -42,7 +42,7 @@ func (ns *NS) Output(stdin string, name string, args ...string) (string, error) 
 	return stdout.String(), nil
 }
 
-// Run executes a binary in the namespace and returns its standard output. It ends the test on failure.
+// Run is Output, but ends the test on failure.
 func (ns *NS) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := ns.Output("", name, args...)

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// Need is a requirement of a test that a machine may lack.
+// Need is a requirement of a test.
 type Need int
 
 const (
@@ -29,8 +29,8 @@ const (
 	KernelLog
 )
 
-// LogAllNamespaces is the setting for a log of packets of all network namespaces. Without it only the
-// machine's own namespace has a log.
+// LogAllNamespaces is the setting to log packets of all network namespaces. Without it only the machine's
+// own namespace has a log.
 const LogAllNamespaces = "/proc/sys/net/netfilter/nf_log_all_netns"
 
 // needs has the name of each Need, a hint how to get it, and a function that returns why it is missing.

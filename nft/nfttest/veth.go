@@ -16,8 +16,8 @@ type Port struct {
 	Addrs []netip.Prefix
 }
 
-// Veth connects two namespaces by a veth pair, and sets both ends up with their addresses. It ends the test
-// on failure. IPv6 addresses are usable at once, without duplicate address detection.
+// Veth connects two namespaces by a veth pair with addresses, and sets both ends up. It ends the test on
+// failure. IPv6 addresses are usable at once, without duplicate address detection.
 func Veth(t testing.TB, a, b Port) {
 	t.Helper()
 	if err := netns.Join(netns.Port{NS: a.NS.Namespace, Link: a.Name, Addrs: a.Addrs}, netns.Port{NS: b.NS.Namespace, Link: b.Name, Addrs: b.Addrs}); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Numbers of hooks without names in golang.org/x/sys (linux/netfilter.h, linux/netfilter_arp.h).
+// Hooks without names in golang.org/x/sys (linux/netfilter.h, linux/netfilter_arp.h).
 const (
 	hookInetIngress = 5
 	hookARPInput    = 0
@@ -31,7 +31,7 @@ type hook struct {
 	types []string
 }
 
-// hooksOf returns the hooks of a family, or nil for a family without tables.
+// hooksOf returns nil for a family without tables.
 func hooksOf(family nft.Family) []hook {
 	filter, nat, all := []string{"filter"}, []string{"filter", "nat"}, []string{"filter", "nat", "route"}
 	if family == nft.FamilyBridge {
@@ -65,16 +65,15 @@ func hooksOf(family nft.Family) []hook {
 	}
 }
 
-// priority is a named priority and its hooks; nil means all hooks of the family.
+// priority is a named priority; nil hooks mean all hooks of the family.
 type priority struct {
 	name  string
 	value int32
 	hooks []string
 }
 
-// prioritiesOf returns the named priorities of a family: enum nf_ip_hook_priorities, or
-// nf_br_hook_priorities in the bridge family. nft 1.0.6 has dstnat only at prerouting and srcnat only at
-// postrouting; 1.0.9 and later also at output and input.
+// prioritiesOf returns enum nf_ip_hook_priorities, or nf_br_hook_priorities in the bridge family. nft 1.0.6
+// has dstnat only at prerouting and srcnat only at postrouting; 1.0.9 and later also at output and input.
 func prioritiesOf(family nft.Family) []priority {
 	pre, post := []string{"prerouting"}, []string{"postrouting"}
 	switch family {
@@ -92,8 +91,8 @@ func prioritiesOf(family nft.Family) []priority {
 	}
 }
 
-// minNATPriority is the lowest priority that the kernel accepts for a nat chain: below it connection
-// tracking has not run (NF_IP_PRI_CONNTRACK).
+// minNATPriority is the kernel's lowest priority of a nat chain: below it connection tracking has not run
+// (NF_IP_PRI_CONNTRACK).
 const minNATPriority = -200
 
 // CompileChain compiles a chain's declaration. It ignores c.Rules, see compile.CompileRule. Its error is
@@ -170,7 +169,6 @@ func compileBase(family nft.Family, c *nft.Chain) (*Base, error) {
 	return base, base.setDevices(h, c)
 }
 
-// missing lists the missing fields of a base chain.
 func missing(c *nft.Chain) string {
 	var words []string
 	for _, f := range []struct{ name, value string }{{"type", c.Type}, {"hook", c.Hook}, {"priority", c.Priority}} {
@@ -228,8 +226,8 @@ func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
 }
 
-// Declaration returns the chain's declaration in nft's words, as CompileChain accepts it, without rules. A
-// base chain always has a policy, and its priority is a number.
+// Declaration returns the declaration as CompileChain accepts it, without rules. A base chain always has a
+// policy, and its priority is a number.
 func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	d := nft.Chain{Name: c.Name, Comment: c.Comment}
 	if c.Base == nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// MaxDevices is the greatest number of devices of a chain or flowtable (NFT_NETDEVICE_MAX).
+// MaxDevices is the limit of a chain or flowtable (NFT_NETDEVICE_MAX).
 const MaxDevices = 256
 
-// flagOffload marks chains and flowtables handed to the hardware.
+// flagOffload hands chains and flowtables to the hardware.
 const flagOffload = "offload"
 
 // Devices is a comparable list of devices: sorted, and separated by slashes, which names cannot contain.
@@ -32,7 +32,6 @@ func (d Devices) List() []string {
 	return strings.Split(string(d), "/")
 }
 
-// checkDevices returns an error unless names is a list of devices.
 func checkDevices(names []string) error {
 	if len(names) > MaxDevices {
 		return fmt.Errorf("%d devices: want at most %d", len(names), MaxDevices)
@@ -54,7 +53,6 @@ func checkDevices(names []string) error {
 	return nil
 }
 
-// setDevices checks and sets the devices of a chain.
 func (b *Base) setDevices(h hook, c *nft.Chain) error {
 	names := c.Devices
 	switch {
@@ -76,7 +74,6 @@ func (b *Base) setDevices(h hook, c *nft.Chain) error {
 	return checkDevices(names)
 }
 
-// offloadFlag reports whether the flags of a chain or flowtable contain offload.
 func offloadFlag(flags []string) (bool, error) {
 	switch {
 	case len(flags) == 0:

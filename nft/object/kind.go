@@ -15,11 +15,11 @@ type kind struct {
 	name nft.ObjectKind
 	// kernel's number of the kind
 	number uint32
-	// family means that an object without l3proto is for the family of its table.
+	// whether l3proto defaults to the family of the table
 	family bool
 }
 
-// kinds are the kinds of objects of nft(8) 1.0.6.
+// kinds are from nft(8) 1.0.6.
 var kinds = [...]kind{
 	{name: nft.ObjectCounter, number: unix.NFT_OBJECT_COUNTER},
 	{name: nft.ObjectQuota, number: unix.NFT_OBJECT_QUOTA},
@@ -46,7 +46,7 @@ func Number(name nft.ObjectKind) uint32 {
 	return 0
 }
 
-// KindOf returns the kind with the number, or an empty kind if nft(8) 1.0.6 does not have it.
+// KindOf returns the kind with a number, or an empty kind if nft(8) 1.0.6 does not have it.
 func KindOf(number uint32) nft.ObjectKind {
 	for i := range kinds {
 		if kinds[i].number == number {
@@ -97,7 +97,7 @@ func (k *kind) text(family nft.Family, data []byte) (string, error) {
 		return "", fmt.Errorf("decode %s: %w", k.name, err)
 	}
 	if o, ok := body.(*syntax.HelperBody); ok && (o.L3Proto == "bridge" || o.L3Proto == "netdev") {
-		// The kernel treats a helper for these families as one for both versions of IP.
+		// To the kernel, a helper for these families is for both versions of IP.
 		o.L3Proto = "inet"
 	}
 	return syntax.PrintObject(body), nil

@@ -28,17 +28,17 @@ type Object struct {
 	Kind    nft.ObjectKind
 	Name    string
 	Comment string
-	// Text is the declaration's body in canonical form, as in [nft.Object]. It always includes l3proto, and
+	// Text is the canonical body of the declaration, as in [nft.Object]. It includes a default l3proto, and
 	// uses the greatest unit with a whole number.
 	Text string
 	// kernel's number of the kind (NFT_OBJECT_COUNTER, ...)
 	Type uint32
-	// attributes of NFTA_OBJ_DATA as the kernel accepts them
+	// NFTA_OBJ_DATA as the kernel accepts it
 	Data []byte
 }
 
-// Compile compiles the declaration of a named object. It returns an error for an incomplete body. An error
-// in the text wraps a *syntax.Error with a position in o.Text.
+// Compile compiles a complete declaration. An error in the text wraps a *syntax.Error with a position in
+// o.Text.
 func Compile(family nft.Family, o *nft.Object) (*Object, error) {
 	out, err := compileObject(family, o)
 	if err != nil {
@@ -83,8 +83,8 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Complete sets Kind and Text of an object in the kernel from its Type and Data. It returns false for a
-// kind that nft(8) 1.0.6 does not know.
+// Complete sets Kind and Text from the kernel's Type and Data. It returns false for a kind unknown to
+// nft(8) 1.0.6.
 func (o *Object) Complete(family nft.Family) (known bool, err error) {
 	k := kindOf(KindOf(o.Type))
 	if k == nil {
@@ -100,13 +100,13 @@ func (o *Object) Complete(family nft.Family) (known bool, err error) {
 // Ref returns the object's kind and name.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
-// Declaration returns the object in nft's words, as Compile accepts it, with the state from a dump.
+// Declaration returns the object as Compile accepts it, with the state from a dump.
 func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
-// Same reports whether the kinds, names, comments and declarations are equal. It ignores counts of counters
-// and used quotas. For a helper declared for inet, it accepts ip or ip6, as reported by the kernel.
+// Same compares the kinds, names, comments and declarations. It ignores counts of counters and used quotas.
+// For a helper declared for inet, it accepts ip or ip6, as reported by the kernel.
 func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false

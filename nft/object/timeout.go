@@ -2,14 +2,13 @@ package object
 
 import "strings"
 
-// stateTimeout is a state of conntrack with nft's timeout in seconds. Its attribute is its index plus one
+// stateTimeout is a state of conntrack with nft's timeout in seconds. The attribute is the index plus one
 // (CTA_TIMEOUT_TCP_SYN_SENT, CTA_TIMEOUT_UDP_UNREPLIED).
 type stateTimeout struct {
 	state   string
 	seconds uint32
 }
 
-// States with a timeout in nft.
 var (
 	tcpStates = []stateTimeout{
 		{"syn_sent", 120}, {"syn_recv", 60}, {"established", 432000}, {"fin_wait", 120}, {"close_wait", 60}, {"last_ack", 30},

@@ -10,8 +10,8 @@ import (
 )
 
 // Index returns the offset of the first hidden character of s, or -1. Hidden are control characters (C0,
-// DEL and C1), the separators of lines and paragraphs (U+2028, U+2029), the characters that control the
-// direction of text (Unicode's Bidi_Control), and bytes outside UTF-8.
+// DEL and C1), the separators of lines and paragraphs (U+2028, U+2029), controls of text direction
+// (Unicode's Bidi_Control), and bytes outside UTF-8.
 func Index(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {
@@ -33,7 +33,6 @@ func indexFrom(s string, i int) int {
 	return -1
 }
 
-// hidden reports whether a character of size bytes is hidden.
 func hidden(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -45,7 +44,7 @@ func hidden(r rune, size int) bool {
 	}
 }
 
-// Check returns an error that names the first hidden character, or nil.
+// Check returns an error with the first hidden character, or nil.
 func Check(s string) error {
 	i := Index(s)
 	if i < 0 {
@@ -88,7 +87,7 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// Writer escapes text before it writes it to another Writer. It is safe for concurrent use.
+// Writer escapes text for another Writer. It is safe for concurrent use.
 type Writer struct {
 	w  io.Writer
 	mu sync.Mutex
@@ -102,7 +101,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 // Unwrap returns the underlying Writer.
 func (w *Writer) Unwrap() io.Writer { return w.w }
 
-// Write implements io.Writer. It holds the beginning of a character until the rest is written.
+// Write implements io.Writer. It holds an incomplete character until the rest is written.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

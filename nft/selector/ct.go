@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// directionUse says whether a ct key has a direction.
 type directionUse uint8
 
 const (
@@ -46,7 +45,7 @@ var CTKeys = Keys{
 	{Name: "ip6 daddr", Key: unix.NFT_CT_DST_IP6, dump: "dst_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
 }
 
-// Direction is a direction of a connection: enum ip_conntrack_dir plus one.
+// Direction is enum ip_conntrack_dir plus one.
 type Direction uint8
 
 // The directions.
@@ -58,7 +57,7 @@ const (
 
 var directions = [...]string{NoDirection: "", DirectionOriginal: "original", DirectionReply: "reply"}
 
-// ParseDirection returns the direction of a word, NoDirection for an unknown word.
+// ParseDirection returns the direction of a word, by default NoDirection.
 func ParseDirection(word string) Direction {
 	return Direction(max(0, slices.Index(directions[:], word)))
 }

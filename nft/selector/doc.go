@@ -1,17 +1,17 @@
 // Package selector has tables of the words of nft: protocol headers and their fields, extensions of
 // headers, and the keys of meta, ct, rt, socket and ipsec expressions, with their types, widths, byte
-// orders and kernel numbers.
+// orders and kernel numbers. The tables follow nft(8) 1.0.6.
 //
-// Functions look up the table row of a selector of package syntax or of a kernel number. Read header.go
-// first, then extension.go and meta.go.
+// Functions look up a selector of package syntax or a kernel number. Read header.go first, then
+// extension.go and meta.go.
 //
 // The package does not know the earlier matches of a rule: package compile adds dependencies, and package
-// set stores selectors of typeof declarations. The tables follow nft(8) 1.0.6.
+// set stores selectors of typeof declarations.
 //
 // # Errors
 //
-// Functions that look up one name or number return nil if it is unknown. Errors are a *syntax.Error at the
-// selector. They are returned with this type: compare an error with nil before you convert it to error.
+// Functions return nil for an unknown name or number. Errors are a *syntax.Error at the selector, and
+// returned with this type: compare an error with nil before you convert it to error.
 //
 // # Concurrency
 //

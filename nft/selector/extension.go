@@ -8,21 +8,20 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// extension is an extension of a packet header: an IPv6 extension header, an option of IPv4 or TCP, a chunk
-// of SCTP.
+// extension is an IPv6 extension header, an option of IPv4 or TCP, or a chunk of SCTP.
 type extension struct {
 	Name string
 	// number in the packet
 	Type uint8
 	// nft's number in a typeof declaration, 0 if it is Type
 	Desc uint32
-	// Presence is the field that nft loads to check for the extension itself. It has no name unless it is
-	// one of Fields.
+	// Presence is the field that nft loads to check for the extension. It has no name unless it is one of
+	// Fields.
 	Presence ExtensionField
 	Fields   []ExtensionField
 }
 
-// ExtensionField is a field of an extension. Its offset and Bits are in bits.
+// ExtensionField is a field of an extension. offset and Bits are in bits.
 type ExtensionField struct {
 	Name string
 	// nft's number in a typeof declaration
@@ -57,7 +56,6 @@ func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
 	}
 }
 
-// resolved is the target of an expression on an extension.
 type resolved struct {
 	Ext *extension
 	Op  ExthdrOp
@@ -90,9 +88,8 @@ func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
 	return r, nil
 }
 
-// ExthdrAt returns the expression on a place of an extension, in bits, as nft lists it. With 0 bits, it is
-// the extension itself. ExthdrAt is the inverse of ResolveExthdr, which fails for its result if the place
-// has no name.
+// ExthdrAt returns the expression on a place of an extension, in bits, as nft lists it, or on the extension
+// itself for 0 bits. It is the inverse of ResolveExthdr, which fails if the place has no name.
 func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
 	kind := [...]syntax.ExthdrKind{ExthdrIPv6: syntax.ExthdrIPv6, ExthdrTCP: syntax.ExthdrTCP, ExthdrIPv4: syntax.ExthdrIPv4, ExthdrSCTP: syntax.ExthdrSCTP}[op&3]
 	list, _ := ExtensionsOf(kind)
@@ -127,7 +124,6 @@ func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
 	return x
 }
 
-// fieldName returns the field's name with the number in its brackets.
 func fieldName(x *syntax.Exthdr) string {
 	switch {
 	case x.Index != 0:
@@ -171,7 +167,6 @@ func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Erro
 	return nil, syntax.ErrorAt(x.NamePos, "unknown %s %q: want %s", what, x.Name, strings.Join(names, ", "))
 }
 
-// unknownExtensionField lists the fields of an extension.
 func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
 	what := x.Name
 	if x.Kind != syntax.ExthdrIPv6 {
@@ -192,7 +187,7 @@ func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
 	return syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", fieldName(x), what, strings.Join(names, ", "))
 }
 
-// maxTCPOptions is the room for options in a TCP header, in bits.
+// room for options in a TCP header, in bits
 const maxTCPOptions = 40 * 8
 
 // resolveRaw checks the place of "tcp option @KIND,OFFSET,LENGTH".

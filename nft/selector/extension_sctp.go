@@ -2,25 +2,24 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// Fields at the beginning of all SCTP chunks.
+// Fields of all SCTP chunks.
 var (
 	chunkType   = ExtensionField{Name: "type", Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 	chunkFlags  = ExtensionField{Name: "flags", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
 	chunkLength = ExtensionField{Name: "length", Index: 2, Type: datatype.Integer, offset: 16, Bits: 16}
 )
 
-// chunkField is a field after the common fields.
 type chunkField struct {
 	name string
 	bits uint32
 }
 
-// initFields are the fields of INIT and its answer.
+// initFields are for INIT and its answer.
 var initFields = []chunkField{
 	{"init-tag", 32}, {"a-rwnd", 32}, {"num-outbound-streams", 16}, {"num-inbound-streams", 16}, {"initial-tsn", 32},
 }
 
-// sctpChunks are the chunks of SCTP (linux/sctp.h).
+// sctpChunks are from linux/sctp.h.
 var sctpChunks = [...]extension{
 	chunk("data", 0, chunkField{"tsn", 32}, chunkField{"stream", 16}, chunkField{"ssn", 16}, chunkField{"ppid", 32}),
 	chunk("init", 1, initFields...),

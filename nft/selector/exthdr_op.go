@@ -1,6 +1,6 @@
 package selector
 
-// ExthdrOp is the kernel's number for the header of an extension (enum nft_exthdr_op). It differs from
+// ExthdrOp is the kernel's number of an extension's header (enum nft_exthdr_op). It differs from
 // syntax.ExthdrKind.
 type ExthdrOp uint32
 

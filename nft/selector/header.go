@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Layer is a protocol layer of a packet. Minus one, it is the kernel's payload base (NFT_PAYLOAD_LL_HEADER,
-// ...); nft stores it in userdata.
+// Layer is a protocol layer. Minus one, it is the kernel's payload base (NFT_PAYLOAD_LL_HEADER, ...); nft
+// stores it in userdata.
 type Layer uint8
 
 const (
@@ -16,34 +16,34 @@ const (
 	LayerLink
 	LayerNetwork
 	LayerTransport
-	// LayerInner is the data after the transport header. Only raw payload can be in it.
+	// LayerInner is the data after the transport header, only for raw payload.
 	LayerInner
-	// Layers is the number of layers, including none.
+	// number of layers, including none
 	Layers
 )
 
-// Header is a protocol: its fields and the protocols above it. Headers are compared by pointer. Most have
-// no variable: HeaderByName returns them.
+// Header is a protocol: its fields and the protocols above it. Headers are compared by pointer.
+// HeaderByName returns headers without a variable.
 type Header struct {
 	Name string
-	// Desc is nft's number of the protocol in a typeof declaration (enum proto_desc_id of its proto.h).
-	// Fields count from 1, in the order of Fields.
+	// Desc is nft's number in a typeof declaration (enum proto_desc_id of nft's proto.h). Fields count from
+	// 1, in the order of Fields.
 	Desc  uint32
 	Layer Layer
-	// Key is the meta key with the number of the next protocol, as nft uses it for implicit dependencies.
-	// If it is empty, the number is in a field of the header, if any.
+	// Key is the meta key with the next protocol's number, used by nft for implicit dependencies. If it is
+	// empty, the number may be in a field.
 	Key    string
 	Uppers []upper
 	Fields []Field
-	// Length is the size of the header in bits if it can carry another header of its layer, else 0.
+	// header size in bits if it can carry another header of the same layer, else 0
 	Length uint32
-	// Checksum is the kernel's correction of the checksum after a change of the header.
+	// the kernel's correction after a change of the header
 	Checksum checksum
-	// Raw headers are used without knowledge of the protocol ("th").
+	// Raw headers do not require a known protocol ("th").
 	Raw bool
 }
 
-// checksum is a kind of checksum (enum nft_payload_csum_types) and its place in the header, in bytes. The
+// checksum is a kind of checksum (enum nft_payload_csum_types) and its offset in the header, in bytes. The
 // zero value means no checksum.
 type checksum struct{ Kind, Offset uint32 }
 
@@ -52,22 +52,22 @@ const (
 	checksumSCTP = 2
 )
 
-// upper is a protocol in a header: its number in the key, and the name of its header.
+// upper is a protocol in a header: its number in the key, and its header's name.
 type upper struct {
 	Num  uint64
 	Name string
 }
 
-// Field is a field of a header. Offsets and widths are in bits.
+// Field is a field of a header. Offset and Bits are in bits.
 type Field struct {
 	Name         string
 	Type         *datatype.Type
 	Offset, Bits uint32
-	// Protocol is true for the number of the next protocol.
+	// number of the next protocol
 	Protocol bool
-	// Pseudo is true for fields of the pseudo header, which is part of transport checksums.
+	// part of the pseudo header, which transport checksums cover
 	Pseudo bool
-	// ICMPTypes are the types of ICMP messages that have the field; the rule must match one of these types.
+	// ICMPTypes are the message types with the field; the rule must match one.
 	ICMPTypes []uint64
 }
 
@@ -101,7 +101,7 @@ func (h *Header) Field(name string) *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Name == name })
 }
 
-// ProtocolField returns the field with the number of the next protocol, or nil.
+// ProtocolField returns the field with the next protocol's number, or nil.
 func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
@@ -137,19 +137,18 @@ func names[T any](rows []T, name func(T) string) string {
 	return strings.Join(list, ", ")
 }
 
-// Headers are the headers that selectors name, the most frequent first.
+// Headers are the headers named by selectors, the most frequent first.
 var Headers = [...]*Header{
 	&HeaderTCP, &HeaderIP, &headerUDP, &HeaderIP6, &HeaderTH, &headerSCTP, &HeaderICMP, &HeaderICMPv6, &HeaderEther, &headerVLAN,
 	&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
 }
 
-// HeaderRaw is the header of raw payload. HeaderUnknown is for a protocol without header in this package.
+// HeaderRaw is for raw payload, HeaderUnknown for a protocol without header.
 var (
 	HeaderRaw     = Header{Name: "raw payload", Raw: true}
 	HeaderUnknown = Header{Name: "another protocol"}
 )
 
-// find returns the first row of a table for which ok returns true, or nil.
 func find[T any](table []T, ok func(*T) bool) *T {
 	for i := range table {
 		if ok(&table[i]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// networks are the network protocols by nf_proto, etherNetworks the protocols in an Ethernet frame.
+// networks is by nf_proto, etherNetworks by Ethernet type.
 var (
 	networks = []upper{
 		{uint64(unix.NFPROTO_IPV4), "ip"},

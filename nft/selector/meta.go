@@ -12,7 +12,7 @@ const (
 	MetaTimeHour = 32
 )
 
-// MetaKeys are the keys of nft 1.0.6 (linux/netfilter/nf_tables.h enum nft_meta_keys) with nft's types.
+// MetaKeys are the keys of nft 1.0.6 (enum nft_meta_keys of linux/netfilter/nf_tables.h) with nft's types.
 var MetaKeys = Keys{
 	{Name: "length", Key: unix.NFT_META_LEN, dump: "len", Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
 	{Name: "protocol", Key: unix.NFT_META_PROTOCOL, Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Layer: LayerNetwork},

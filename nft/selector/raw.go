@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxRaw is the widest raw payload that the kernel compares, in bits.
+// maxRaw is the kernel's widest comparison, in bits.
 const maxRaw = 128
 
 // RawField returns the header, field and layer of raw payload: HeaderTH and a port for 16 bits at offset 0
@@ -31,7 +31,7 @@ func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	return &HeaderRaw, f, l, nil
 }
 
-// rawBases are the names of the layers, in their order.
+// rawBases is indexed by layer.
 var rawBases = [...]string{"", "ll", "nh", "th", "ih"}
 
 // maxRawOffset is the kernel's greatest offset, in bytes.

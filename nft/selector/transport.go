@@ -124,7 +124,7 @@ var HeaderIGMP = Header{
 	},
 }
 
-// The types of echo messages, of ICMP and ICMPv6. A rule on the field id or sequence matches both.
+// Echo messages of ICMP and ICMPv6. A rule on the field id or sequence matches both.
 const (
 	ICMPEchoReply     = 0
 	ICMPEchoRequest   = 8
@@ -132,8 +132,8 @@ const (
 	ICMPv6EchoReply   = 129
 )
 
-// HeaderICMP is ICMP. The type of a message decides its fields (linux/icmp.h). For messages in pairs, nft
-// checks the request before the reply.
+// HeaderICMP is ICMP (linux/icmp.h). The message type decides the fields. For messages in pairs, nft checks
+// the request before the reply.
 var HeaderICMP = Header{
 	Name: "icmp", Desc: 4, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{
@@ -147,7 +147,7 @@ var HeaderICMP = Header{
 	},
 }
 
-// HeaderICMPv6 is ICMPv6, see HeaderICMP (linux/icmpv6.h).
+// HeaderICMPv6 is like HeaderICMP (linux/icmpv6.h).
 var HeaderICMPv6 = Header{
 	Name: "icmpv6", Desc: 14, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{

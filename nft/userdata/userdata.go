@@ -19,13 +19,12 @@ const (
 	MaxComment = 128
 	// Max is NFT_USERDATA_MAXLEN.
 	Max = 256
-	// MaxOwner is the longest owner that fits into a rule's userdata with the longest comment and the
-	// fingerprint.
+	// MaxOwner is the longest owner in a rule's userdata with the longest comment and the fingerprint.
 	MaxOwner = Max - (2 + MaxComment + 1) - (2 + len(Fingerprint{})) - 2
 )
 
-// Userdata is a list of records: a byte with the type, a byte with the length, and the value. nft uses the
-// types from 0 up, separately for each kind of object (libnftnl udata.h), and skips unknown types.
+// Types of records. nft uses the types from 0 up, separately for each kind of object (libnftnl udata.h),
+// and skips unknown types.
 const (
 	udataComment      = 0 // tables, chains, rules, objects and elements
 	udataElementFlags = 1 // elements
@@ -38,11 +37,11 @@ const (
 	// version of weft's own records
 	udataVersion = 1
 
-	// elementIntervalOpen marks the open last interval of a set (SET_ELEM_F_INTERVAL_OPEN of nft's rule.h).
+	// elementIntervalOpen is SET_ELEM_F_INTERVAL_OPEN of nft's rule.h.
 	elementIntervalOpen = 1
 )
 
-// ErrMalformed means that userdata is not a list of records, or that a known record has the wrong form.
+// ErrMalformed means that userdata is not a list of records, or a known record has the wrong form.
 var ErrMalformed = errors.New("malformed userdata")
 
 // TableInfo is the userdata of a table.
@@ -55,24 +54,22 @@ type TableInfo struct {
 
 // RuleInfo is the userdata of a rule.
 type RuleInfo struct {
-	Comment string
-	// Fingerprint identifies the rule's content.
+	Comment     string
 	Fingerprint Fingerprint
 	// publisher of the rule, as the caller names it
 	Owner string
-	// Ours means that weft wrote the rule: it has a fingerprint.
+	// Ours means that the rule has a fingerprint: weft wrote it.
 	Ours bool
 }
 
 // ElementInfo is the userdata of an element.
 type ElementInfo struct {
 	Comment string
-	// Open marks the start of an interval without an end element, which extends to the greatest key.
+	// Open marks the start of an interval without an end element, up to the greatest key.
 	Open bool
 }
 
-// Table returns userdata that marks a table as weft's and has its comment. It is never empty. The error is
-// from CheckComment.
+// Table returns userdata with weft's mark and a comment. It is never empty. The error is from CheckComment.
 func Table(comment string) ([]byte, error) {
 	b, err := AppendComment(nil, comment)
 	return append(b, udataWeft, 1, udataVersion), err
@@ -89,15 +86,15 @@ func ParseTable(b []byte) (info TableInfo, err error) {
 	return info, err
 }
 
-// ParseComment returns the comment in the userdata of a chain or named object.
+// ParseComment parses the userdata of a chain or named object.
 func ParseComment(b []byte) (comment string, err error) {
 	err = parse("object", b, &comment, &comment, func(byte, []byte) bool { return true })
 	return comment, err
 }
 
-// AppendElement appends the userdata of an element, which is empty without a comment and open. Open is true
-// for the start of an interval without an end element, which extends to the greatest key; nft needs the
-// mark to print such an interval.
+// AppendElement appends the userdata of an element, if it has a comment or is open. Open is true for the
+// start of an interval without an end element, up to the greatest key; nft needs the mark to print such an
+// interval.
 func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	dst, err := AppendComment(dst, comment)
 	if err != nil || !open {
@@ -136,8 +133,8 @@ func ParseRule(b []byte) (info RuleInfo, err error) {
 	return info, err
 }
 
-// parse sets the comment, and calls f for the other records until it returns false for a malformed one. On
-// errors it sets info to its zero value.
+// parse sets the comment, and calls f for the other records until f returns false for a malformed record.
+// On errors it sets info to its zero value.
 func parse[T any](what string, b []byte, info *T, comment *string, f func(typ byte, value []byte) bool) error {
 	err := EachRecord(b, func(typ byte, value []byte) error {
 		var ok bool
@@ -159,7 +156,7 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 	return nil
 }
 
-// CheckComment returns an error if comment exceeds MaxComment bytes or contains a double quote or a control
+// CheckComment rejects a comment that exceeds MaxComment bytes or contains a double quote or a control
 // character: nft could not print it and read it back.
 func CheckComment(comment string) error {
 	if comment == nft.EmptyComment {
@@ -174,8 +171,8 @@ func CheckComment(comment string) error {
 	return nil
 }
 
-// AppendComment appends the record of a comment, unless it is empty. On errors, which are from
-// CheckComment, it returns dst unchanged.
+// AppendComment appends the record of a comment, unless it is empty. On errors of CheckComment, it returns
+// dst unchanged.
 func AppendComment(dst []byte, comment string) ([]byte, error) {
 	if comment == "" {
 		return dst, nil
@@ -197,7 +194,7 @@ func AppendString(dst []byte, typ byte, s string) []byte {
 	return append(dst, 0)
 }
 
-// ParseString returns the string in a record without its NUL. It returns false if there is no NUL.
+// ParseString returns the string in a record without its NUL, or false without a NUL.
 func ParseString(value []byte) (string, bool) {
 	if len(value) == 0 || value[len(value)-1] != 0 {
 		return "", false
@@ -205,12 +202,12 @@ func ParseString(value []byte) (string, bool) {
 	return string(value[:len(value)-1]), true
 }
 
-// AppendUint32 appends a record of a number in the machine's byte order.
+// AppendUint32 appends a number in the machine's byte order.
 func AppendUint32(dst []byte, typ byte, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(append(dst, typ, 4), v)
 }
 
-// ParseUint32 returns the number in a record of four bytes. It returns false for another length.
+// ParseUint32 returns the number in a record, or false unless it has four bytes.
 func ParseUint32(value []byte) (uint32, bool) {
 	if len(value) != 4 {
 		return 0, false
@@ -218,7 +215,7 @@ func ParseUint32(value []byte) (uint32, bool) {
 	return binary.NativeEndian.Uint32(value), true
 }
 
-// FindRecord returns the first record of a type. It returns false if there is none or b is malformed.
+// FindRecord returns the first record of a type. ok is false without such a record, or if b is malformed.
 func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	err := EachRecord(b, func(t byte, v []byte) error {
 		if t == typ && !ok {

@@ -2,7 +2,7 @@ package scan
 
 import "strings"
 
-// address returns the length of the address that text begins with, or 0. As in nft(8), the form with the
+// address returns the length of the address at the start of text, or 0. As in nft(8), the form with the
 // longest match wins.
 func address(text string) int {
 	return max(ipv4Length(text), ipv6Length(text), macLength(text))
@@ -12,7 +12,6 @@ func ipv4Length(text string) int { return groupsLength(text, 4, '.', 3, isDigit)
 
 func macLength(text string) int { return groupsLength(text, 6, ':', 2, isHex) }
 
-// groupsLength matches groups of at most most digits, separated by sep.
 func groupsLength(text string, groups int, sep byte, most int, digit func(byte) bool) int {
 	n := 0
 	for group := range groups {
@@ -33,7 +32,6 @@ func groupsLength(text string, groups int, sep byte, most int, digit func(byte) 
 	return n
 }
 
-// hexLength counts at most most hexadecimal digits at the start of text.
 func hexLength(text string, most int) int {
 	n := 0
 	for n < most && n < len(text) && isHex(text[n]) {
@@ -72,7 +70,6 @@ func ipv6Length(text string) int {
 	}
 }
 
-// mappedLength matches an IPv6 address with an IPv4 address at the end.
 func mappedLength(text string) int {
 	rest, ok := strings.CutPrefix(text, "::")
 	if !ok {
@@ -87,8 +84,8 @@ func mappedLength(text string) int {
 	return 0
 }
 
-// classID returns the length of the traffic control class, such as "1:2a", that text begins with, or 0. As
-// in nft(8), a class ends before a blank, ",", "}", ":" or "-".
+// classID returns the length of a traffic control class, such as "1:2a", at the start of text, or 0. As in
+// nft(8), a class ends before a blank, ",", "}", ":" or "-".
 func classID(text string) int {
 	n := hexLength(text, 4)
 	if n == 0 || n == len(text) || text[n] != ':' {
@@ -102,5 +99,5 @@ func classID(text string) int {
 	return end
 }
 
-// IsClassID reports whether text begins with a class of traffic control.
+// IsClassID reports whether text begins with a traffic control class.
 func IsClassID(text string) bool { return classID(text) > 0 }

@@ -41,7 +41,7 @@ func (c *Cursor) Start(p Parser) {
 	c.Advance()
 }
 
-// Advance moves to the next token. At the end of the text it does not move.
+// Advance moves to the next token. It stays at the end of the text.
 func (c *Cursor) Advance() {
 	if c.Tok.Kind == Punct {
 		switch c.Tok.Text {
@@ -68,7 +68,7 @@ func (c *Cursor) step() {
 	}
 }
 
-// Fail records an error at a token unless an earlier error was recorded.
+// Fail records an error at a token, unless Failed is set.
 func (c *Cursor) Fail(at Token, format string, args ...any) {
 	if !c.Failed {
 		c.parser.Report(at, format, args...)
@@ -80,20 +80,20 @@ func (c *Cursor) Unexpected(want string) {
 	c.Fail(c.Tok, "unexpected %s: want %s", c.Tok, want)
 }
 
-// IsPunct reports whether the current token is the given punctuation.
+// IsPunct reports whether the current token is the punctuation.
 func (c *Cursor) IsPunct(text string) bool {
 	return !c.Failed && c.Tok.Kind == Punct && c.Tok.Text == text
 }
 
-// IsIdent reports whether the current token is the given word.
+// IsIdent reports whether the current token is the word.
 func (c *Cursor) IsIdent(text string) bool {
 	return !c.Failed && c.Tok.Kind == Ident && c.Tok.Text == text
 }
 
-// AcceptPunct consumes the given punctuation if it is the current token.
+// AcceptPunct consumes the punctuation if it is the current token.
 func (c *Cursor) AcceptPunct(text string) bool { return c.accept(c.IsPunct(text)) }
 
-// AcceptIdent consumes the given word if it is the current token.
+// AcceptIdent consumes the word if it is the current token.
 func (c *Cursor) AcceptIdent(text string) bool { return c.accept(c.IsIdent(text)) }
 
 func (c *Cursor) accept(ok bool) bool {
@@ -103,7 +103,7 @@ func (c *Cursor) accept(ok bool) bool {
 	return ok
 }
 
-// ExpectPunct consumes the given punctuation, or fails.
+// ExpectPunct consumes the punctuation, or fails.
 func (c *Cursor) ExpectPunct(text string) {
 	if !c.AcceptPunct(text) {
 		c.Unexpected(strconv.Quote(text))

@@ -1,9 +1,8 @@
-// Package scan splits text in nft's own syntax into tokens. The parsers of rules (nft/syntax) and of files
-// (nft/ruleset) share it.
+// Package scan splits text in nft's own syntax into tokens, for the parsers of rules (nft/syntax) and of
+// files (nft/ruleset).
 //
 // A [Scanner] returns tokens with their positions. A [Cursor] holds the current token and one token of
-// lookahead, and has the methods for recursive-descent parsers. The package does not know any keyword of
-// nft.
+// lookahead, and has the methods for recursive-descent parsers. The package does not know nft's keywords.
 //
 // Read token.go first, then scanner.go and cursor.go.
 //

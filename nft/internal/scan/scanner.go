@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Scanner splits text into tokens. It drops separators: blanks, comments ("#" to the end of the line) and
-// continued lines (backslash, newline).
+// Scanner splits text into tokens. It drops blanks, comments ("#" to the end of the line) and continued
+// lines (backslash, newline).
 type Scanner struct {
 	src       string
 	off       int
@@ -19,7 +19,7 @@ type Scanner struct {
 // New returns a scanner of text.
 func New(text string) *Scanner { return &Scanner{src: text, line: 1} }
 
-// Next returns the next token. At the end it always returns EOF.
+// Next returns the next token, at the end always EOF.
 func (s *Scanner) Next() Token {
 	s.skipBlank()
 	t := Token{Pos: Pos{s.line, s.off - s.lineStart + 1}, Offset: s.off, End: s.off}
@@ -124,7 +124,6 @@ func (s *Scanner) skipBlank() {
 	}
 }
 
-// digits consumes a word that begins with a digit and returns its kind.
 func (s *Scanner) digits() Kind {
 	start := s.off
 	for s.off < len(s.src) && (isLetter(s.src[s.off]) || isDigit(s.src[s.off]) || s.src[s.off] == '_') {
@@ -146,8 +145,8 @@ func (s *Scanner) digits() Kind {
 	return Word
 }
 
-// ident consumes a name. A star ends the name. A star after a backslash belongs to it, as in an interface
-// called "eth*".
+// ident consumes a name. A star ends the name. A star after a backslash belongs to the name, as in an
+// interface called "eth*".
 func (s *Scanner) ident() {
 	s.letters()
 	if strings.HasPrefix(s.src[s.off:], `\*`) {
@@ -170,7 +169,6 @@ func (s *Scanner) letters() {
 	}
 }
 
-// operator returns the length of the operator or punctuation at the start of s.
 func operator(s string) int {
 	if len(s) >= 2 {
 		switch s[:2] {

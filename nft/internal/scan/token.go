@@ -58,7 +58,7 @@ const (
 	String
 	// punctuation or operator
 	Punct
-	// Illegal is an unexpected character, or a line from an unclosed string. Its Text is the error message.
+	// unexpected character, or a line from an unclosed string, with the error message as Text
 	Illegal
 )
 
@@ -73,7 +73,7 @@ func (k Kind) String() string { return kindNames[k] }
 // Token is one token of the source.
 type Token struct {
 	Kind Kind
-	// Text is the token as written; for strings without the quotes.
+	// token as written, for strings without the quotes
 	Text string
 	Pos  Pos
 	// byte offsets in the source text, quotes included
@@ -90,12 +90,12 @@ func (t Token) String() string {
 	}
 }
 
-// Is reports whether the token is one of the given operators or punctuation marks.
+// Is reports whether the token is one of the operators or punctuation marks.
 func (t Token) Is(texts ...string) bool {
 	return t.Kind == Punct && slices.Contains(texts, t.Text)
 }
 
-// IsWord reports whether the token is one of the given names or keywords.
+// IsWord reports whether the token is one of the names or keywords.
 func (t Token) IsWord(texts ...string) bool {
 	return t.Kind == Ident && slices.Contains(texts, t.Text)
 }

@@ -18,8 +18,8 @@ type Port struct {
 	Addrs []netip.Prefix
 }
 
-// Join connects two namespaces by a veth pair, and sets both ends up with their addresses. IPv6 addresses
-// are usable at once, without duplicate address detection.
+// Join connects two namespaces by a veth pair with addresses, and sets both ends up. IPv6 addresses are
+// usable at once, without duplicate address detection.
 func Join(a, b Port) error {
 	pair := &netlink.Veth{
 		LinkAttrs:     netlink.LinkAttrs{Name: a.Link},
@@ -51,7 +51,7 @@ func Join(a, b Port) error {
 }
 
 // Route adds a route to dst. With a link, the gateway may be zero, or an address outside the link's
-// prefixes. Without a link, the gateway must be in a prefix of a link.
+// prefixes. Without a link, the gateway must be in a link's prefix.
 func (n *Namespace) Route(dst netip.Prefix, link string, gateway netip.Addr) error {
 	r := &netlink.Route{Dst: ipNet(dst)}
 	if link != "" {

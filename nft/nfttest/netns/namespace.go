@@ -12,7 +12,7 @@ import (
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// Name identifies the namespace in errors. The kernel does not know it.
+	// name in errors, unknown to the kernel
 	Name   string
 	handle netns.NsHandle
 	nl     *netlink.Handle
@@ -53,9 +53,9 @@ func (n *Namespace) Close() error {
 // FD returns the file descriptor of the namespace, valid until Close.
 func (n *Namespace) FD() int { return int(n.handle) }
 
-// Do runs f on an OS thread in the namespace, and returns its error. Child processes and sockets that f
-// creates are in the namespace; threads and goroutines that f starts are not. f runs on its own goroutine,
-// so it must not call t.FailNow, t.Fatal or t.Skip, but return an error.
+// Do runs f on an OS thread in the namespace, and returns its error. Child processes and sockets of f are
+// in the namespace; its new threads and goroutines are not. f runs on its own goroutine, so it must not
+// call t.FailNow, t.Fatal or t.Skip, but return an error.
 func (n *Namespace) Do(f func() error) error {
 	return OnNewThread(func() error {
 		if err := unix.Setns(int(n.handle), unix.CLONE_NEWNET); err != nil {
