@@ -182,7 +182,6 @@ func (c *Content) Memory(d *set.Set) int {
 	return n
 }
 
-// dynamicElements returns the most elements that packets can add.
 func dynamicElements(d *set.Set) int {
 	switch {
 	case d.Flags&set.FlagEval == 0:
@@ -329,7 +328,6 @@ func allocated(n int) int {
 	}
 }
 
-// roundUp returns the next power of two.
 func roundUp(n int) int {
 	if n <= 1 {
 		return 1

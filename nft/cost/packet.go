@@ -98,7 +98,6 @@ func dropsAll(r *compile.Rule) bool {
 	return false
 }
 
-// decides reports whether packets may leave the rule at an expression.
 func decides(e any) bool {
 	switch x := e.(type) {
 	case *google.Cmp, *google.Range, *google.Lookup, *google.Limit, *google.Quota, *google.Connlimit, *expr.OSF, *expr.Dynset, *expr.ObjrefMap, *expr.Objref:

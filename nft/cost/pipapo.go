@@ -84,7 +84,6 @@ func (o *overlaps) add(low, high string, by int) {
 	}
 }
 
-// most returns the most elements matched by a value.
 func (o *overlaps) most() (sum int) {
 	longest := map[int]int{}
 	for t := range o.tally {

@@ -139,7 +139,6 @@ func (c *Content) Removal(d *set.Set) time.Duration {
 	return t
 }
 
-// cut returns the time to cut the rules of an element from all tables.
 func (c *Content) cut(d *set.Set) (t time.Duration) {
 	for i, length := range d.Key.Fields {
 		_, bytes := tableOf(int(length), c.rulesOf(i))

@@ -53,12 +53,10 @@ func Tables(tables []nft.Table) ([]nft.Table, error) {
 	return out, nil
 }
 
-// counts reports whether objects of the kind only count or compare.
 func counts(k nft.ObjectKind) bool {
 	return k == nft.ObjectCounter || k == nft.ObjectQuota || k == nft.ObjectLimit
 }
 
-// copier copies the chains of a table.
 type copier struct {
 	family nft.Family
 	// chain names; counting chains by verdict of maps; and these chains
@@ -145,7 +143,6 @@ func isCounter(s syntax.Stmt) bool {
 	}
 }
 
-// builder makes the statements of a copy.
 type builder struct {
 	*copier
 	stmts []syntax.Stmt

@@ -150,7 +150,6 @@ func (t *Type) formatNumber(v uint64) string {
 	return fmt.Sprintf(t.format, v)
 }
 
-// formatFlags formats bits without a name as a number.
 func (t *Type) formatFlags(v uint64) string {
 	var out []string
 	for _, s := range t.Symbols {

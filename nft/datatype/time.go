@@ -138,7 +138,6 @@ func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	return dst, fmt.Errorf("parse time: %q is not a date such as \"2026-01-31 17:30\" (UTC)", text)
 }
 
-// dateTime parses "2006-01-02", "2006-01-02 15:04" or "2006-01-02 15:04:05".
 func dateTime(s string) (uint64, bool) {
 	day, clock, hasClock := strings.Cut(s, " ")
 	seconds := uint64(0)

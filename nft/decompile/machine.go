@@ -193,7 +193,6 @@ func key(name string, keys selector.Keys, number uint32) *selector.Key {
 	return k
 }
 
-// cutFamily cuts the protocol off the name of a key.
 func cutFamily(name string) (l3, key string) {
 	if l3, key, ok := strings.Cut(name, " "); ok {
 		return l3, key

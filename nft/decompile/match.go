@@ -27,14 +27,13 @@ func (d *decompiler) match(v *value, op string, right func(*value) syntax.Expr) 
 	return m
 }
 
-// requireEqual adds the operator required after an operation on bits.
 func requireEqual(m *syntax.Match) {
 	if _, ok := m.Left.(*syntax.Binary); ok && m.Op == "" {
 		m.Op = "=="
 	}
 }
 
-// between turns two comparisons with the ends of a range into one, if they are such a pair.
+// between turns two comparisons with the ends of a range into one.
 func (d *decompiler) between(first, second expr.Expr) bool {
 	a, ok1 := expr.Unwrap(first).(*google.Cmp)
 	b, ok2 := expr.Unwrap(second).(*google.Cmp)

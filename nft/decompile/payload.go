@@ -126,7 +126,7 @@ func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, 
 	return nil, 0
 }
 
-// fieldAt returns the field of at most the given bits that begins at an offset, or nil.
+// fieldAt returns the field of at most the given bits at an offset, or nil.
 func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.Header, *selector.Field) {
 	h, begin := p.place(l, offset)
 	if h == nil {
@@ -142,7 +142,6 @@ func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.He
 	return h, &h.Fields[i]
 }
 
-// setField makes v the field at its place, if it exists.
 func (d *decompiler) setField(v *value, offset, bits uint32) bool {
 	if v.extension {
 		v.x = selector.ExthdrAt(v.op, v.ext, offset, bits)
@@ -184,7 +183,6 @@ func (d *decompiler) resolve(v *value) {
 	}
 }
 
-// bitField makes v the field selected by the mask, if it exists.
 func (d *decompiler) bitField(v *value) bool {
 	m := v.number(v.mask)
 	low, high := m.TrailingZeroBits(), uint(m.BitLen())

@@ -207,7 +207,7 @@ func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	return nil
 }
 
-// setFlags are flags that change the matches of a set.
+// setFlags change the matches of a set.
 const setFlags = set.FlagInterval | set.FlagMap | set.FlagObject | set.FlagEval | set.FlagTimeout
 
 func (d *decompiler) sameSet(s *set.Set, again set.Anonymous) bool {
@@ -295,7 +295,6 @@ func plain(e expr.Expr) expr.Expr {
 	return e
 }
 
-// end returns the register of the end of a range, 0 if it is the beginning.
 func end(from, to uint32) uint32 {
 	if from == to {
 		return 0

@@ -48,7 +48,6 @@ func partValue(x syntax.Expr, p set.Part) *value {
 	return &value{x: x, typ: p.Type, bits: uint32(p.Bits), order: p.Order}
 }
 
-// slots returns the number of 32-bit registers.
 func (v *value) slots() int {
 	if v.data != nil {
 		return (len(v.data) + 3) / 4
@@ -60,7 +59,6 @@ func (v *value) text() bool { return v.typ == datatype.IfName || v.typ == dataty
 
 func (v *value) flags() bool { return v.typ != nil && set.IsFlags(v.typ) }
 
-// number decodes bytes of the value's order.
 func (v *value) number(b []byte) *big.Int {
 	if v.order == datatype.HostEndian && set.LittleHost {
 		b = slices.Clone(b)
@@ -124,7 +122,6 @@ func (v *value) constNumber(n *big.Int) syntax.Expr {
 	return x
 }
 
-// formatNumber leaves out names if plain is true.
 func (v *value) formatNumber(n *big.Int, plain bool) string {
 	size := 0
 	if v.typ != nil {
@@ -146,7 +143,6 @@ func (v *value) formatNumber(n *big.Int, plain bool) string {
 	return v.typ.Format(b)
 }
 
-// format leaves out names if plain is true.
 func (v *value) format(b []byte, plain bool) string {
 	if !v.text() {
 		n := new(big.Int).Rsh(v.number(b), v.shift)
@@ -167,7 +163,7 @@ func (v *value) format(b []byte, plain bool) string {
 
 func (v *value) constant(b []byte) syntax.Expr { return &syntax.Const{Text: v.format(b, false)} }
 
-// list returns flags as nft lists them if any of them may match.
+// list returns flags in nft's notation for a match of any flag.
 func (v *value) list(b []byte) syntax.Expr {
 	return &syntax.Const{Text: strings.ReplaceAll(v.format(b, false), " | ", ",")}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// payloadAt returns the offset of n bytes of a header. ok is false if the packet is too short.
+// payloadAt returns the offset of n bytes of a header. ok is false for a short packet.
 func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 	at = int(offset)
 	switch base {

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// span is a range of random numbers that find the same element.
 type span struct{ first, last uint64 }
 
 // randomInterval branches on the element found by a random number in a map with intervals. It returns false

@@ -49,7 +49,6 @@ type machine struct {
 	out    Outcome
 }
 
-// choose returns the assumed result out of n of equal or unknown probability.
 func (m *machine) choose(what string, n int, probability float64, name func(int) string) int {
 	if m.chosen == len(m.taken) {
 		m.taken = append(m.taken[:m.chosen:m.chosen], 0)

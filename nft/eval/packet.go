@@ -147,7 +147,6 @@ func (p *Packet) parse() (headers, error) {
 	}
 }
 
-// checksumAt returns the offset of the transport checksum, or -1.
 func (p *Packet) checksumAt(h headers) int {
 	at := -1
 	switch h.protocol {

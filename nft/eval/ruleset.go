@@ -17,6 +17,7 @@ type Ruleset struct {
 	Tables []Table
 }
 
+// Table is a compiled table.
 type Table struct {
 	ID nft.TableID
 	// whether weft is known to have made the table

@@ -111,7 +111,7 @@ func (x *index) ranges(e set.Element) (bits uint64) {
 	return bits
 }
 
-// single returns the parts of a key that are not ranges in an element, after a number that identifies them.
+// single returns the parts of a key without ranges in an element, after a number that identifies them.
 func (x *index) single(key string, mask set.Element) string {
 	bits := x.ranges(mask)
 	var b strings.Builder

@@ -30,7 +30,6 @@ func readExtension(e *expr.Unknown) (x extension, ok bool) {
 	return x, ok
 }
 
-// known returns n bytes of the data, or ends the evaluation if there are fewer.
 func (x *extension) known(n int) []byte {
 	if len(x.info) < n {
 		undecided("the data of %s revision %d is too short", x.name, x.rev)

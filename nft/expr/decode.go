@@ -102,7 +102,6 @@ func newExpr(name string, data []byte) Expr {
 	return nil
 }
 
-// newExprs is indexed by the kernel's names.
 var newExprs = map[string]func(data []byte) Expr{
 	"bitwise":      func([]byte) Expr { return &Bitwise{} },
 	"byteorder":    func([]byte) Expr { return Library{&google.Byteorder{}} },

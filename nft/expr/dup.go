@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 // Dup duplicates packets. google/nftables always marshals an address, which netdev tables do not have.
 type Dup struct {
-	// register numbers, 0 for none
+	// register numbers or 0
 	Addr, Device uint32
 }
 

@@ -80,7 +80,6 @@ func newWriter(b []byte) *writer {
 	return w
 }
 
-// release keeps the tables, but drops their references.
 func (w *writer) release() {
 	for i := range w.tables {
 		a := w.tables[i].attributes

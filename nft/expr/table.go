@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// table describes an expression. It drives marshalling, unmarshalling and listing.
+// table drives marshalling, unmarshalling and listing of an expression.
 type table struct {
 	// kernel's name
 	name string

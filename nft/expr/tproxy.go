@@ -10,7 +10,7 @@ import (
 type TProxy struct {
 	// NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both
 	Family uint32
-	// register numbers, 0 for none
+	// register numbers or 0
 	Addr, Port uint32
 }
 

@@ -20,7 +20,6 @@ const (
 	formSeconds
 )
 
-// quotedKeys are the meta keys with quoted values.
 const quotedKeys = " iif oif iifname oifname ibrname obrname sdif sdifname iifkind oifkind ibriport obriport bri_iifname bri_oifname hour day time "
 
 func formsOf(n node) []form {

@@ -57,7 +57,6 @@ func (n node) has(key string) bool { return n.object()[key] != nil }
 // contains reports whether an object has a member, which may be null.
 func (n node) contains(key string) bool { _, ok := n.object()[key]; return ok }
 
-// only returns the single member of an object.
 func (n node) only() (string, node, bool) {
 	o := n.object()
 	if len(o) != 1 {
@@ -117,7 +116,6 @@ func (n node) isList() bool { _, ok := n.v.([]any); return ok }
 
 func (n node) text() string { s, _ := n.v.(string); return s }
 
-// comment returns a comment in the notation of package nft, or "".
 func (n node) comment() string {
 	if s, ok := n.v.(string); ok {
 		return nft.ParseComment(s)

@@ -108,7 +108,6 @@ func (r *reader) table(o node, key string) *table {
 	return r.byID[id]
 }
 
-// name returns a name, or "" after it records an error.
 func (r *reader) name(n node) string {
 	if !scan.IsName(n.text()) {
 		r.fail(n.errorf("unexpected %s: want a name", n.describe()))

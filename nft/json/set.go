@@ -46,7 +46,6 @@ func (r *reader) set(o node, t *table, isMap bool) {
 	}
 }
 
-// elements reads the elements of an add command.
 func (r *reader) elements(o node, t *table) {
 	s := t.set(o.get("name").text())
 	if s == nil {
@@ -93,7 +92,6 @@ func (r *reader) text(f func(*writer)) string {
 	return x.b.String()
 }
 
-// seconds returns 0 for null.
 func (r *reader) seconds(n node) time.Duration {
 	if n.v == nil {
 		return 0

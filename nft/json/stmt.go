@@ -21,7 +21,6 @@ func (x *writer) stmt(n node) {
 	x.named(name, arg)
 }
 
-// refusedStatements are rejected, for the given reasons.
 var refusedStatements = map[string]string{
 	"xt":    "it is an extension of iptables, which nft can only show",
 	"meter": "it belongs to the rule that has the statement",
@@ -142,7 +141,6 @@ func (x *writer) nat(name string, n node) {
 	}
 }
 
-// target writes " to ADDR:PORT".
 func (x *writer) target(n node) {
 	x.str(" to ")
 	if n.has("addr") {

@@ -29,7 +29,6 @@ func (x *writer) str(text ...string) {
 	}
 }
 
-// separator writes sep before list items except the first.
 func (x *writer) separator(i int, sep string) {
 	if i > 0 {
 		x.str(sep)

@@ -24,8 +24,8 @@ type Need struct {
 // NodeNeeds are the needs of a node of Kubernetes with the usual ports.
 var NodeNeeds = []Need{{Name: "SSH", Port: 22}, {Name: "its kubelet", Port: 10250}, {Name: "its API server", Port: 6443, Client: true}}
 
-// cutOff finds base chains that drop all traffic of a need. A table of IPv6 alone cuts nothing off: the
-// node is reachable over IPv4.
+// cutOff finds base chains that drop all traffic of a need. A table of IPv6 alone does not cut off the
+// node, which is reachable over IPv4.
 func (l *linter) cutOff(needs []Need) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
@@ -47,7 +47,7 @@ func (l *linter) cutOff(needs []Need) {
 	}
 }
 
-// cutsOff reports a base chain that drops all packets of a need, in all its families. Answer is true for
+// cutsOff reports a base chain that drops all packets of a need in all its families. Answer is true for
 // packets from the server.
 func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	families := []nft.Family{b.Table.ID.Family}

@@ -38,7 +38,6 @@ func (o operand) masked(mask, xor []byte) (operand, bool) {
 	return out, true
 }
 
-// could reports whether the required bits allow the operand to be data.
 func (o operand) could(data []byte) bool {
 	for i, b := range data[:min(len(data), len(o.mask))] {
 		want := b ^ o.xor[i]

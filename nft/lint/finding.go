@@ -18,8 +18,8 @@ const (
 	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook, with a
 	// later or equal priority.
 	AcceptOverridden ID = "accept-overridden"
-	// EqualPriority is two base chains of different parties with the same hook and priority, whose
-	// accidental order decides how a packet is translated.
+	// EqualPriority is two base chains of different parties with the same hook and priority. Their
+	// accidental order decides the translation of a packet.
 	EqualPriority ID = "equal-priority"
 	// MarkCollision is bits of the packet's or connection's mark written by one party, and written or
 	// matched by another.
@@ -35,7 +35,7 @@ const (
 // IDs are all kinds.
 var IDs = []ID{AcceptOverridden, EqualPriority, MarkCollision, NeverMatches, NeverRead, CutOff}
 
-// Finding is a mistake.
+// Finding is a mistake in a ruleset.
 type Finding struct {
 	ID ID
 	// Other is the other party's place, or zero.
@@ -179,7 +179,6 @@ var programs = []struct{ program, table, chain string }{
 	{"Istio", "", "ISTIO_"},
 }
 
-// partyOf returns the party of a chain without a fragment.
 func partyOf(t nft.TableID, chain string) Party {
 	for _, p := range programs {
 		if p.table != "" && p.table == t.Name || p.chain != "" && strings.HasPrefix(chain, p.chain) {

@@ -130,7 +130,6 @@ func rulesOf(c *eval.Chain) []eval.Rule {
 	return rules
 }
 
-// party returns the party of a rule, or of a chain if r is nil.
 func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	if r != nil && r.Owner != "" {
 		return Party{Fragment: r.Owner}
@@ -173,7 +172,6 @@ func programOf(t *eval.Table, c *eval.Chain) Party {
 	return own
 }
 
-// place returns the place of a rule, or of a chain if r is nil.
 func (l *linter) place(t *eval.Table, c *eval.Chain, r *eval.Rule) Place {
 	p := Place{Party: l.party(t, c, r), Table: t.ID, Chain: c.Decl.Name}
 	if r != nil {

@@ -23,7 +23,6 @@ const (
 // String returns the mark's name in a sentence.
 func (k markKind) String() string { return [...]string{"packet's mark", "connection's mark"}[k] }
 
-// markUse has the mark bits used by a rule.
 type markUse struct {
 	kind         markKind
 	write, match uint32
@@ -148,7 +147,7 @@ type markReader struct {
 	out       []markUse
 }
 
-// markValue is (mark & mask) ^ xor in a register.
+// (mark & mask) ^ xor in a register
 type markValue struct {
 	kind      markKind
 	mask, xor uint32

@@ -26,7 +26,6 @@ func (l *linter) tables(part bool) {
 	}
 }
 
-// chain finds rules that cannot match, and records the used sets.
 func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 	var end *eval.Rule
 	rules := rulesOf(c)
@@ -60,7 +59,6 @@ func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
 	}, r, end)
 }
 
-// endsChain reports whether every packet leaves the chain at a rule.
 func endsChain(r *eval.Rule) bool {
 	for _, e := range r.Exprs {
 		switch k := e.(type) {

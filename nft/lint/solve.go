@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// solver finds a packet that meets the conditions of rules, from comparisons of fields at known places.
+// solver finds a packet for the conditions of rules, from comparisons of fields at known places.
 type solver struct {
 	table *eval.Table
 	// compared fields; meta and ct are by key
@@ -24,14 +24,14 @@ type solver struct {
 
 	// registers with known operands, by their first byte
 	registers map[uint32]operand
-	// unknown means that an expression may have changed every field.
+	// true if an expression may have changed every field
 	unknown bool
 	// comparisons of one rule without an exact value
 	ranges []func() (contradicted bool)
-	// contradicted means that the conditions of a rule exclude each other.
+	// true if the conditions of a rule exclude each other
 	contradicted bool
-	// excluded means that no element of an anonymous set meets the conditions, open that a future element
-	// of an empty set could.
+	// excluded is true if no element of an anonymous set meets the conditions, open if a future element of
+	// an empty set could.
 	excluded, open bool
 }
 
@@ -39,8 +39,8 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// rule adds the conditions of a rule that leads to the chain to, if not empty. After an unknown expression,
-// which can change every field, comparisons are not conditions of the packet.
+// rule adds the conditions of a rule before the chain to, if not empty. An unknown expression can change
+// every field: later comparisons are not conditions of the packet.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
@@ -154,7 +154,7 @@ func fieldOf(m map[uint32]*field, key uint32) *field {
 	return m[key]
 }
 
-// metaOperand returns a packet's key that is constant while the rules run.
+// metaOperand returns a key of the packet with a constant value while the rules run.
 func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	n := 4
 	switch k {
@@ -171,7 +171,6 @@ func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	return newOperand(fieldOf(s.meta, uint32(k)), 0, n)
 }
 
-// ctOperand returns a key of the connection itself.
 func (s *solver) ctOperand(e *expr.CT) (operand, bool) {
 	n := 4
 	switch {

@@ -33,7 +33,6 @@ type walker struct {
 	entered map[string]int
 }
 
-// chain returns false at the end of the walk.
 func (w *walker) chain(c *eval.Chain, way []step) bool {
 	if w.entered[c.Decl.Name]++; w.entered[c.Decl.Name] > 2 {
 		return true

@@ -29,8 +29,8 @@ const (
 	anyDestinationPort = 20_123
 )
 
-// witness returns a packet that should come along a way to the base chain's hook. ok is false if package
-// lint finds none.
+// witness returns a packet for a way to the base chain's hook. ok is false if package lint does not find
+// one.
 func witness(b eval.BaseChain, family nft.Family, way []step) (p eval.Packet, ok bool) {
 	s := newSolver(b.Table)
 	s.require(google.MetaKeyNFPROTO, []byte{byte(family)})

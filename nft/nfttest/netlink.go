@@ -39,7 +39,6 @@ func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	return ns.netlink(t, r, all)
 }
 
-// netlink is Netlink for some of the rules.
 func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	t.Helper()
 	bad := map[int]bool{}

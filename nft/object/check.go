@@ -11,7 +11,6 @@ import (
 // start is the position of errors about missing parts.
 var start = syntax.Pos{Line: 1, Column: 1}
 
-// check rejects incomplete bodies, and bodies that the kernel rejects.
 func check(family nft.Family, body syntax.ObjectBody) error {
 	problem := ""
 	switch o := body.(type) {

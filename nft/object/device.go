@@ -13,7 +13,6 @@ import (
 // MaxDevices is the limit of a chain or flowtable (NFT_NETDEVICE_MAX).
 const MaxDevices = 256
 
-// flagOffload hands chains and flowtables to the hardware.
 const flagOffload = "offload"
 
 // Devices is a comparable list of devices: sorted, and separated by slashes, which names cannot contain.

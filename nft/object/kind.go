@@ -75,7 +75,6 @@ func encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
 	return data, err
 }
 
-// text returns the canonical text of an object in the kernel.
 func (k *kind) text(family nft.Family, data []byte) (string, error) {
 	absent := ""
 	if k.family {

@@ -43,7 +43,6 @@ var tcpOptions = [...]extension{
 
 var maxSegSize = ExtensionField{Name: "size", Index: 2, Type: datatype.Integer, offset: 16, Bits: 16}
 
-// sackBlock returns a block of selective acknowledgements.
 func sackBlock(n uint32) []ExtensionField {
 	return []ExtensionField{
 		tcpLength,

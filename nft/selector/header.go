@@ -18,7 +18,7 @@ const (
 	LayerTransport
 	// LayerInner is the data after the transport header, only for raw payload.
 	LayerInner
-	// number of layers, including none
+	// Layers is the number of layers, including none.
 	Layers
 )
 

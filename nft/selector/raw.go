@@ -31,7 +31,6 @@ func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	return &HeaderRaw, f, l, nil
 }
 
-// rawBases is indexed by layer.
 var rawBases = [...]string{"", "ll", "nh", "th", "ih"}
 
 // maxRawOffset is the kernel's greatest offset, in bytes.
