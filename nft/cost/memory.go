@@ -15,12 +15,12 @@ import (
 
 // Sizes in the kernel in bytes.
 const (
-	// chainSize is struct nft_chain with its name and the ends of its blob of rules
+	// chainSize is struct nft_chain with its name and the ends of the rules' blob
 	// (nf_tables_chain_alloc_rules). baseChainSize adds struct nft_base_chain and its place among the hooks
 	// (include/net/netfilter/nf_tables.h).
 	chainSize     = 288
 	baseChainSize = 1536
-	// struct nft_set with name, userdata and private data of its backend
+	// struct nft_set with name, userdata and the backend's private data
 	setSize = 768
 	// struct nft_object with name and state, and struct nft_flowtable with its hash table
 	objectSize    = 384

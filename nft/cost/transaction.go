@@ -184,7 +184,7 @@ type Sets struct{ Named, Anonymous int }
 // New returns the time to add a set without its content to the table.
 func (s Sets) New() time.Duration { return objectTime + declaredWalks*s.Walk() }
 
-// Walk returns the time to find a set of the table by name, for a change of its elements or a rule.
+// Walk returns the time to find a set of the table by name, for a change of elements or a rule.
 func (s Sets) Walk() time.Duration {
 	n := s.Named + s.Anonymous
 	return time.Duration(min(n, nearSets))*nearTime + time.Duration(max(n-nearSets, 0))*farTime

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Tuple holds the addresses of one direction of a connection. Ports are 0 for protocols without ports.
+// Tuple holds the addresses of a connection in one direction. Ports are 0 for protocols without ports.
 type Tuple struct {
 	Source, Destination netip.AddrPort
 }

@@ -68,7 +68,7 @@ func (n node) only() (string, node, bool) {
 	return "", n, false
 }
 
-// list returns the items of a list. Any other value is a list of one item, as in nft, and null is an empty
+// list returns the items of a list. Any other value is a single item, as in nft, and null is an empty
 // list.
 func (n node) list() []node {
 	items, ok := n.v.([]any)

@@ -1,5 +1,5 @@
-// Package lint finds rules that cannot do what their author meant, mostly because of another party's rules:
-// programs that load rules into one kernel do not know each other.
+// Package lint finds rules without the effect intended by their author, mostly because of another party's
+// rules: programs that load rules into one kernel do not know each other.
 //
 // [Run] takes the ruleset of a network namespace (package eval) with the owners of rules. It returns
 // [Finding]s, each with the cause, the remedy, and the rules of both parties. Read finding.go first, then
@@ -14,7 +14,7 @@
 // addresses and ports. Undecided evaluations are not findings. So package lint overlooks problems, but does
 // not report false ones.
 //
-// Comparisons, not packets, prove that a rule never matches (solve.go): two of them exclude each other, and
+// Comparisons, not packets, prove that a rule never matches (solve.go): two comparisons exclude each other, and
 // the field does not change between them. Unknown expressions may change every field.
 //
 // # Silencing

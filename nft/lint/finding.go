@@ -89,7 +89,7 @@ type Place struct {
 	Rule string
 }
 
-// String describes the place with the text of its rule.
+// String describes the place with the rule's text.
 func (p Place) String() string {
 	if p.Rule == "" || strings.HasPrefix(p.Rule, eval.HandleWord) {
 		return p.with(p.Rule)

@@ -26,7 +26,7 @@ type solver struct {
 	registers map[uint32]operand
 	// true if an expression may have changed every field
 	unknown bool
-	// comparisons of one rule without an exact value
+	// a rule's comparisons without an exact value
 	ranges []func() (contradicted bool)
 	// true if the conditions of a rule exclude each other
 	contradicted bool

@@ -14,7 +14,7 @@ import (
 type Ruleset struct {
 	// nft keyword of the table's family
 	Family string
-	// declarations of its sets and maps
+	// declarations of sets and maps
 	Decls []string
 	// chains to which rules jump
 	Chains []string
@@ -136,7 +136,7 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	return b.String(), lines
 }
 
-// ruleChain precedes the rule's index in the name of its chain in a Script.
+// ruleChain precedes the rule's index in the chain's name in a Script.
 const ruleChain = "nfttest-rule-"
 
 // swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of single

@@ -49,7 +49,7 @@ func Tables(parts ...Part) (*eval.Ruleset, error) {
 	return out, nil
 }
 
-// table is a compiled table and the scope of its rules.
+// table is a compiled table, the scope for its rules.
 type table struct {
 	out        eval.Table
 	elements   map[*set.Set][]set.Element
