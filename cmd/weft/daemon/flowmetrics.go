@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// Names of kube-proxy's metrics about connection tracking. They have no label ip_family
-// here, because one pass reads the flows of both families.
+// Names of kube-proxy's metrics about connection tracking, without its label ip_family: one pass reads
+// the flows of both families.
 const (
 	metricFlowSeconds = "kubeproxy_conntrack_reconciler_sync_duration_seconds"
 	metricFlowDeleted = "kubeproxy_conntrack_reconciler_deleted_entries_total"
@@ -25,7 +25,6 @@ type measuredFlows struct {
 	deleted prometheus.Counter
 }
 
-// measureFlows makes and registers the metrics.
 func measureFlows(flows aggregator.Flows, reg prometheus.Registerer) *measuredFlows {
 	m := &measuredFlows{
 		flows: flows,
@@ -59,13 +58,12 @@ func (m *measuredFlows) measure(pass func() (int, error)) (deleted int, err erro
 // metricPublisherFlows counts the entries that DeleteFlows has deleted.
 const metricPublisherFlows = "weft_flows_deleted_total"
 
-// measuredTable counts the entries that are deleted for publishers.
+// measuredTable counts the entries deleted for publishers.
 type measuredTable struct {
 	server.FlowTable
 	deleted prometheus.Counter
 }
 
-// measureTable makes and registers the metric.
 func measureTable(table server.FlowTable, reg prometheus.Registerer) *measuredTable {
 	m := &measuredTable{FlowTable: table, deleted: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: metricPublisherFlows, Help: "Conntrack entries that publishers had deleted, such as connections that network policies deny.",

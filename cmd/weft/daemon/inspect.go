@@ -7,11 +7,11 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// kubeletPort is the port of the kubelet, if it is not configured otherwise.
+// kubeletPort is the kubelet's default port.
 const kubeletPort = 10250
 
-// needs returns what the node must be able to send and receive: SSH and the kubelet if something listens on
-// their ports, and the API server if there is a kubelet.
+// needs returns the traffic that the node needs: SSH and the kubelet if their ports have listeners,
+// and the API server if there is a kubelet.
 func needs() []lint.Need {
 	// Without sock_diag in the kernel fewer needs are known.
 	listens, _ := sockdiag.Listening()

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 )
 
-// logFlags are the flags of a daemon's log.
 type logFlags struct {
 	level  slog.Level
 	format string
@@ -32,7 +31,6 @@ func (l logFlags) withProxy(proxy *kubeproxy.Settings, set *pflag.FlagSet) logFl
 	return l
 }
 
-// logger returns a log that writes to w.
 func (l logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: l.level}
 	switch l.format {

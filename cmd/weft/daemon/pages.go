@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Names of the metrics of /metrics/slis, which every component of Kubernetes has.
+// Names of the metrics of /metrics/slis, as in every component of Kubernetes.
 const (
 	metricHealthcheck  = "kubernetes_healthcheck"
 	metricHealthchecks = "kubernetes_healthchecks_total"
@@ -24,8 +24,8 @@ const (
 // configGroup is the key of kube-proxy's configuration in /configz.
 const configGroup = "kubeproxy.config.k8s.io"
 
-// pages are the pages of every component of Kubernetes besides /metrics: /healthz,
-// /metrics/slis, /configz, /flagz and /statusz.
+// pages are the pages of every component of Kubernetes besides /metrics: /healthz, /metrics/slis,
+// /configz, /flagz and /statusz.
 type pages struct {
 	mux     *http.ServeMux
 	paths   []string
@@ -60,14 +60,13 @@ func (p *pages) handle(path string, handler http.HandlerFunc) {
 	p.mux.HandleFunc(path, handler)
 }
 
-// plain sets the headers of a text answer.
 func plain(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// healthz answers as the API machinery does: "ok", or 500 and a line for each
-// check. With ?verbose it always prints the lines.
+// healthz answers as the API machinery does: "ok", or 500 and a line for each check. ?verbose always
+// prints the lines.
 func (p *pages) healthz(healthy check) http.HandlerFunc {
 	checks := []struct {
 		name  string
@@ -106,7 +105,6 @@ func (p *pages) observe(name, status string, value float64) {
 	p.results.WithLabelValues(name, kind, status).Inc()
 }
 
-// configz shows the configuration in force.
 func (p *pages) configz(configuration any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		all := map[string]any{configGroup: configuration}
@@ -124,7 +122,6 @@ func (p *pages) configz(configuration any) http.HandlerFunc {
 	}
 }
 
-// values returns the flags in force.
 func (p *pages) values() map[string]string {
 	out := make(map[string]string)
 	if p.flags != nil {
@@ -133,13 +130,12 @@ func (p *pages) values() map[string]string {
 	return out
 }
 
-// forPeople writes the head of a page that is not meant for programs.
+// forPeople writes the head of a page that is not for programs.
 func forPeople(w http.ResponseWriter, page string) {
 	plain(w)
 	fmt.Fprintf(w, "\nweft %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n", page)
 }
 
-// flagz shows the flags.
 func (p *pages) flagz(w http.ResponseWriter, _ *http.Request) {
 	forPeople(w, "flagz")
 	values := p.values()
@@ -148,7 +144,6 @@ func (p *pages) flagz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// statusz shows the version, the start time, and the other paths.
 func (p *pages) statusz(w http.ResponseWriter, _ *http.Request) {
 	forPeople(w, "statusz")
 	up := time.Since(p.started).Round(time.Second)

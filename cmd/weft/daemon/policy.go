@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// The names of flags of the NetworkPolicy frontend.
 const (
 	flagPolicy        = "network-policy"
 	flagPolicyStart   = "policy-start"
@@ -26,7 +25,6 @@ const (
 	startDeny  = "deny"
 )
 
-// policyFlags are the flags of the NetworkPolicy frontend.
 type policyFlags struct {
 	// enabled is a flag of weft run only.
 	enabled bool
@@ -72,10 +70,8 @@ func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
 	return nil
 }
 
-// hasPolicy reports whether the NetworkPolicy frontend is in this process.
 func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enabled }
 
-// addPolicy makes the NetworkPolicy frontend.
 func (d *daemon) addPolicy() error {
 	cfg := policy.Config{
 		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Local: d.cluster.local, Events: d.cluster.events,

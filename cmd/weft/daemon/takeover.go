@@ -13,18 +13,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/event"
 )
 
-// flagTakeover is the flag of a weft that removes the rules of kube-proxy.
+// flagTakeover makes weft remove the rules of kube-proxy.
 const flagTakeover = "takeover"
 
 const (
 	// takeoverRetry is the time between two attempts to remove kube-proxy's rules.
 	takeoverRetry = time.Second
-	// takeoverWatch is the time between two looks for rules that have come again.
+	// takeoverWatch is the time between two looks for new rules of kube-proxy.
 	takeoverWatch = time.Minute
 )
 
-// successor removes the rules that kube-proxy left, once weft's own are in force and
-// kube-proxy has ended. Then it watches that they do not come again.
+// successor removes kube-proxy's old rules once weft's are in force and kube-proxy has ended. Then it
+// watches for new ones.
 type successor struct {
 	// ready returns why weft's rules are not in force, running why kube-proxy may still run.
 	ready, running check
@@ -59,7 +59,7 @@ func (d *daemon) published() error {
 	return nil
 }
 
-// checkTakeover rejects settings with which a successor cannot see that kube-proxy has ended.
+// checkTakeover rejects settings that hide the end of kube-proxy from a successor.
 func (s *httpSettings) checkTakeover() error {
 	if s.metrics == "" || s.healthz == "" {
 		return cli.Usagef("--%s: it needs --%s and --%s: that kube-proxy has ended is seen by its ports, which weft then has", flagTakeover, flagMetrics, flagHealthz)
@@ -80,7 +80,7 @@ func (s *successor) set(err error) {
 	s.err = err
 }
 
-// run removes the rules, and watches, until ctx ends.
+// run removes the rules, and then watches until ctx ends.
 func (s *successor) run(ctx context.Context) {
 	for logged := ""; ; {
 		err := s.take(ctx)
@@ -105,7 +105,7 @@ func (s *successor) run(ctx context.Context) {
 	}
 }
 
-// take removes the rules. It returns why they stay.
+// take removes the rules, or returns why they stay.
 func (s *successor) take(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return fmt.Errorf("the rules of kube-proxy stay until those of weft are in force: %w", err)
