@@ -13,7 +13,7 @@ import (
 
 // Options are the flags of kube-proxy.
 type Options struct {
-	// WriteTo is the file that --write-config-to names.
+	// WriteTo is the file of --write-config-to.
 	WriteTo string
 	// InitOnly is --init-only: only do what requires more than CAP_NET_ADMIN.
 	InitOnly bool
@@ -36,9 +36,9 @@ func New() *Options {
 	return o
 }
 
-// AddFlags adds the flags of kube-proxy, except --config and the addresses of the HTTP
-// servers, which package daemon adds. Flags that are deprecated or have no effect are
-// hidden from the help. It includes the flags of AddHostFlags.
+// AddFlags adds the flags of kube-proxy, including AddHostFlags but not --config and the addresses of
+// the HTTP servers, which package daemon adds. The help hides deprecated flags and flags without
+// effect.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = true
 	o.AddClientFlags(flags)
@@ -57,8 +57,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // noEffect is the help of flags without an effect in weft.
 const noEffect = "no effect"
 
-// HideHostFlags hides the flags of connection tracking from the help of a command that
-// has no capability for it, and --init-only.
+// HideHostFlags hides --init-only and the flags of connection tracking from the help of a command
+// without the capability for it.
 func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("init-only")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) {
@@ -68,8 +68,7 @@ func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// AddHostFlags adds the flags of settings of the whole machine: connection tracking
-// and the OOM killer.
+// AddHostFlags adds the flags of the whole machine: connection tracking and the OOM killer.
 func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	c := &o.config.Conntrack
 	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "maximum number of tracked connections for each CPU, at most 1048576 in total; 0 keeps the kernel's limit and ignores --conntrack-min")
@@ -82,8 +81,8 @@ func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "OOM score of this process, from -1000 (never killed) to 1000 (killed first)")
 }
 
-// AddClientFlags adds the flags that every frontend has: the API server, the name of this
-// node, and what the HTTP servers offer.
+// AddClientFlags adds the flags of every frontend: the API server, the node's name, and the features
+// of the HTTP servers.
 func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")

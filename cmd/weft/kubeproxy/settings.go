@@ -19,19 +19,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// Settings are the settings of weft that a command line and a file say.
+// Settings are weft's settings from a command line and a file.
 type Settings struct {
 	// Configuration is the configuration in force, with defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
-	// PeerMode is the mode that a kube-proxy with these settings has; weft's is always nftables.
+	// PeerMode is the mode of a kube-proxy with these settings; weft's is always nftables.
 	PeerMode string
-	// File is the file it comes from; empty means the command line.
+	// File is "" for a command line.
 	File string
 	// Warnings are for the operator, before weft starts.
 	Warnings []string
 
-	// Config is what a file and flags say about the Service frontend. NodeName is empty if it
-	// is the host's name.
+	// Config configures the Service frontend. NodeName is empty for the host's name.
 	services.Config
 	// Server is the address of the API server; it overrides the kubeconfig.
 	Server string
@@ -48,8 +47,8 @@ type Settings struct {
 
 	Conntrack   sysctl.Conntrack
 	OOMScoreAdj int
-	// HostGiven reports whether a file or a flag sets Conntrack or OOMScoreAdj, and
-	// OOMGiven whether one sets the latter. Otherwise they are kube-proxy's defaults.
+	// HostGiven reports whether a file or a flag sets Conntrack or OOMScoreAdj, OOMGiven whether one
+	// sets the latter. Otherwise they are kube-proxy's defaults.
 	HostGiven bool
 	OOMGiven  bool
 
@@ -57,12 +56,11 @@ type Settings struct {
 	data []byte
 }
 
-// externalIPs is the only feature gate that has an effect in weft. It is enabled by
-// default. weft does not refuse unknown gates: releases of Kubernetes add and remove them.
+// externalIPs is the only feature gate with an effect in weft, enabled by default. Unknown gates are
+// accepted, because releases of Kubernetes add and remove them.
 const externalIPs = "AllowServiceExternalIPs"
 
-// settings translates a valid configuration with its defaults. It adds a warning for
-// feature gates without effect.
+// settings translates a valid configuration, and adds a warning for feature gates without effect.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))
@@ -109,7 +107,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	return s
 }
 
-// detect returns how to detect traffic from pods. It uses the first CIDR of each family.
+// detect returns how to detect traffic from pods, with the first CIDR of each family.
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
@@ -128,8 +126,8 @@ func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	return d
 }
 
-// fallBack uses the iptables section for what the nftables section does not set, if
-// the mode is not nftables, as kube-proxy does.
+// fallBack uses the iptables section for settings that the nftables section lacks, if the mode is not
+// nftables, as kube-proxy does.
 func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	if c.Mode == ModeNFTables {
 		return nil
@@ -142,7 +140,6 @@ func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	return warnings
 }
 
-// warnMode returns warnings about modes other than nftables.
 func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	if c.Mode == ModeIPTables || c.Mode == ModeIPVS {
 		warnings = append(warnings, "mode "+string(c.Mode)+": weft always uses nftables")
@@ -154,8 +151,8 @@ func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	return warnings
 }
 
-// Write writes the configuration in force to a file as YAML, as kube-proxy's
-// --write-config-to does. It replaces a file that exists.
+// Write writes or replaces a YAML file with the configuration in force, as kube-proxy's
+// --write-config-to does.
 func (s *Settings) Write(file string) error {
 	data, err := yaml.Marshal(s.Configuration)
 	if err == nil {
