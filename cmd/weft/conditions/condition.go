@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// State says how a condition is.
+// State is the state of a condition.
 type State int
 
 // The states, the worst last.
@@ -23,10 +23,9 @@ const (
 	NotReady
 )
 
-// stateNames are the states as a person reads them.
 var stateNames = [...]string{"ok", "degraded", "not ready"}
 
-// String returns the state as a person reads it.
+// String returns the state for people.
 func (s State) String() string { return stateNames[s] }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -41,10 +40,9 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// proto returns the state as a message.
 func (s State) proto() conditionspb.State { return conditionspb.State(s) + conditionspb.State_STATE_OK }
 
-// stateOf returns the state of a message. A state that this version does not know is Degraded.
+// stateOf returns the state of a message. An unknown state is Degraded.
 func stateOf(s conditionspb.State) State {
 	if s < conditionspb.State_STATE_OK || s > conditionspb.State_STATE_NOT_READY {
 		return Degraded
@@ -52,16 +50,15 @@ func stateOf(s conditionspb.State) State {
 	return State(s - conditionspb.State_STATE_OK)
 }
 
-// Condition is one aspect of a process that is as it should be, or not.
+// Condition is one aspect of the health of a process.
 type Condition struct {
-	// Name is that of one of Kinds. Required.
+	// Name of one of Kinds. Required.
 	Name string
-	// Check returns nil if all is well, an error of Degrade if the process does its work all
-	// the same, and any other error if it is not ready. Required.
+	// Check returns nil, an error of Degrade if the process still works, or any other error if it is
+	// not ready. Required.
 	Check func() error
 }
 
-// degradedError is an error of Degrade.
 type degradedError struct{ error }
 
 func (e degradedError) Unwrap() error { return e.error }
@@ -74,7 +71,6 @@ func Degrade(err error) error {
 	return degradedError{err}
 }
 
-// state returns the state that the result of a check means.
 func state(err error) State {
 	switch {
 	case err == nil:
@@ -91,14 +87,14 @@ type Status struct {
 	State State  `json:"state"`
 	// Since is when the condition was first seen in this state.
 	Since time.Time `json:"since"`
-	// Message says what is wrong in one line, and Remedy what to do. Both are "" if nothing is wrong.
+	// Message is the error in one line, Remedy the action to take. Both are "" if the state is OK.
 	Message string `json:"message,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
 // Process is the list of conditions of a process.
 type Process struct {
-	// Process is the verb of the process, Version that of weft.
+	// Process is the verb of the process, Version weft's version.
 	Process string `json:"process"`
 	Version string `json:"version"`
 	// Conditions have a cause before its effects.
@@ -112,7 +108,6 @@ func ProcessOf(m *conditionspb.ListConditionsResponse) *Process {
 	})}
 }
 
-// proto returns the process as a message.
 func (p *Process) proto() *conditionspb.ListConditionsResponse {
 	return &conditionspb.ListConditionsResponse{Process: p.Process, Version: p.Version, Conditions: cli.Map(p.Conditions, func(s Status) *conditionspb.Condition {
 		return &conditionspb.Condition{Name: s.Name, State: s.State.proto(), Since: timestamppb.New(s.Since), Message: s.Message, Remedy: s.Remedy}
@@ -124,7 +119,7 @@ func (p *Process) Wrong() []Status {
 	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
-// Ready returns an error with the conditions that are not ready, nil if there are none.
+// Ready returns an error with the conditions that are not ready, or nil.
 func (p *Process) Ready() error {
 	var errs []string
 	for _, s := range p.Conditions {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// interval is the time between two looks of Run. A look wakes a process that rests.
+	// interval between two looks of Run. A look wakes a resting process.
 	interval = 10 * time.Second
-	// hold is for how long a condition must last before it is reported. As much again is
-	// added at random: the nodes of a cluster share many a cause.
+	// hold is how long a condition must last before it is reported, plus up to as much at random: the
+	// nodes of a cluster share many causes.
 	hold = 30 * time.Second
-	// maxReason is how many characters of a message an event has, so that the remedy fits.
+	// maxReason limits the characters of a message in an event, so that the remedy fits.
 	maxReason = 500
 )
 
@@ -31,19 +31,18 @@ const (
 	ReasonRecovered = "WeftRecovered"
 )
 
-// The types of events.
 const (
 	eventNormal  = "Normal"
 	eventWarning = "Warning"
 )
 
-// Config describes a Monitor.
+// Config configures a Monitor.
 type Config struct {
-	// Process is the verb of the process, Version that of weft.
+	// Process is the verb of the process, Version weft's version.
 	Process, Version string
-	// Conditions are those of the process, a cause before its effects.
+	// Conditions have a cause before its effects.
 	Conditions []Condition
-	// Event records an event on the Node, and does not block. It may be nil.
+	// Event records an event on the Node without blocking. It may be nil.
 	Event func(kind, reason, condition, message string)
 	// Logger receives reports; nil discards.
 	Logger *slog.Logger
@@ -58,23 +57,23 @@ type Monitor struct {
 	cfg Config
 
 	mu sync.Mutex
-	// tracks has one for each condition.
+	// tracks has an entry for each condition.
 	tracks []track
 }
 
-// track is what is known of one condition.
+// track is the state of one condition.
 type track struct {
 	Status
-	// spread is between 0 and hold.
+	// between 0 and hold
 	spread time.Duration
-	// reported is what was reported, "" while the condition is taken for OK. wrongSince is
-	// the begin of what was reported, and of what is not reported yet.
+	// reported is the reported message, "" while the condition counts as OK. wrongSince is when the
+	// reported or not yet reported state began.
 	reported   string
 	wrongSince time.Time
 }
 
-// NewMonitor returns a monitor. An error means that a metric is registered already, or that a
-// condition is not in Kinds.
+// NewMonitor returns a monitor. It returns an error if a metric is registered already, or a condition
+// is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -98,7 +97,7 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 	return m, nil
 }
 
-// Look returns the conditions as they are now, in the order of Config.Conditions.
+// Look returns the current conditions in the order of Config.Conditions.
 func (m *Monitor) Look() *Process {
 	results := make([]error, len(m.cfg.Conditions))
 	for i, c := range m.cfg.Conditions {
@@ -124,7 +123,7 @@ func (m *Monitor) Look() *Process {
 	return &Process{m.cfg.Process, m.cfg.Version, out}
 }
 
-// Run reports conditions that last, and their end, in the log and as events, until ctx ends.
+// Run reports lasting conditions and their end, in the log and as events, until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	m.Report()
 	for cli.Pause(ctx, interval) {
@@ -132,8 +131,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Report reports conditions that have lasted for long enough, and the end of reported
-// conditions. Run calls it.
+// Report reports conditions that have lasted long enough, and the end of reported ones. Run calls it.
 func (m *Monitor) Report() {
 	list := m.Look().Conditions
 	m.mu.Lock()
@@ -158,10 +156,8 @@ func (m *Monitor) Report() {
 	}
 }
 
-// degraded is the metric of conditions.
 var degraded = prometheus.NewDesc("weft_degraded", "1 if the condition is not as it should be, 0 if it is.", []string{"condition"}, nil)
 
-// ready is the metric of /readyz.
 var ready = prometheus.NewDesc("weft_ready", "1 if /readyz is 200, 0 if it is 503.", nil, nil)
 
 // Describe implements prometheus.Collector.

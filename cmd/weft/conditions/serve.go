@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// Readyz answers /readyz: 200, or 503 if a condition is not ready, and why as JSON. With
+// Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. With
 // ?verbose it has a line for each condition, as the API server's has for each check: [+] ok, [!]
 // degraded, [-] not ready; the remedy is in the line below.
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
@@ -40,8 +40,8 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
-// Answer writes the answer of a health check as JSON: 200, or 503 with the reason; and the
-// conditions that are not OK, if there are any.
+// Answer writes the answer of a health check as JSON: 200, or 503 with the reason, and the conditions
+// that are not OK.
 func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	body := struct {
 		Time       time.Time `json:"currentTime"`
@@ -60,7 +60,6 @@ func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// server offers the conditions to readers of the socket.
 type server struct {
 	conditionspb.UnimplementedConditionsServer
 	monitor *Monitor
