@@ -16,14 +16,14 @@ type scope struct {
 	chains     map[string]*object.Chain
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
-	// files are the files that have a part in the table.
+	// files with a part in the table
 	files []*unit
-	// counted is true if the table is in a file that is not context.
+	// counted is true if the table is in a file outside context.
 	counted bool
-	// incomplete is set when a lookup fails that is not an error of its own: the declaration has
-	// an error or may be in what was not read, or the same name was reported before.
+	// incomplete is set by a failed lookup that is not an error: the declaration has an error or may
+	// be in an unread part, or the name was reported before.
 	incomplete bool
-	// unknown are the names that were reported.
+	// unknown are the reported names.
 	unknown map[ruleset.DeclarationID]bool
 	// partial is true if a file was not read to its end.
 	partial *bool
@@ -56,7 +56,7 @@ func (s *scope) Flowtable(name string) bool {
 	return s.found(s.flowtables[name], "flowtable", name)
 }
 
-// found returns ok. It sets incomplete if a failed lookup is not to be reported.
+// found returns ok. It sets incomplete if a failed lookup must not be reported.
 func (s *scope) found(ok bool, kind, name string) bool {
 	if ok {
 		return true
@@ -68,7 +68,7 @@ func (s *scope) found(ok bool, kind, name string) bool {
 	return false
 }
 
-// first returns the first file, other than u, that declares an object.
+// first returns the first file other than u that declares an object.
 func (s *scope) first(id ruleset.DeclarationID, u *unit) string {
 	for _, f := range s.files {
 		if f != u && f.places.Declared(id) {
