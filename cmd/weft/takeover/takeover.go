@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// errNotLive means that weft has no rules for Services in a family in which kube-proxy
-// has some: after the removal no new connection would reach a Service.
+// errNotLive means that weft lacks rules for Services in a family of kube-proxy's rules: after the
+// removal no new connection would reach a Service.
 var errNotLive = errors.New("weft's own rules are missing")
 
 // Config configures Remove.
@@ -25,25 +25,22 @@ type Config struct {
 	Force bool
 	// Proc is the path of /proc; empty means "/proc".
 	Proc string
-	// NetNS is a file descriptor of the network namespace to clean; 0 means the
-	// namespace of the calling thread. Remove reads /proc and starts the programs of
-	// iptables in the namespace of the calling thread in any case.
+	// NetNS is a file descriptor of the network namespace to clean; 0 means the calling thread's.
+	// Remove always reads /proc and starts the programs of iptables in the calling thread's namespace.
 	NetNS int
 }
 
 // Report is the result of Remove.
 type Report struct {
-	// Removed names what was removed: "table ip kube-proxy", "12 chains of iptables
-	// table ip nat".
+	// Removed has texts such as "table ip kube-proxy" or "12 chains of iptables table ip nat".
 	Removed []string
-	// Notices say what the operator has to do.
+	// Notices are tasks for the operator.
 	Notices []string
 }
 
-// Remove removes kube-proxy's rules, and reports what the operator has to remove. If weft's
-// rules are missing it removes nothing and returns an error, unless Force is set. If one
-// removal fails it continues with the others, and returns all errors joined. A second call
-// finds nothing.
+// Remove removes kube-proxy's rules, and reports rules that the operator has to remove. If weft's
+// rules are missing it only returns an error, unless Force is set. If one removal fails it continues,
+// and returns all errors joined. It is idempotent.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
 	conn, plans, notices, err := find(ctx, cfg)
@@ -57,7 +54,7 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 			return report, err
 		}
 	}
-	// One family after the other: an error in one does not affect the other.
+	// An error in one family does not affect the other.
 	var errs []error
 	for _, p := range plans {
 		if p.legacy != nil {
@@ -75,7 +72,7 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// Find names what Remove would remove, and what the operator has to remove. It changes nothing.
+// Find returns the removals and notices of Remove without changes.
 func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	conn, plans, notices, err := find(ctx, cfg)
 	if err != nil {
@@ -85,7 +82,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 }
 
 // find returns the plans for nftables and for legacy iptables, the notices, and the connection to the
-// kernel, which the caller closes.
+// kernel. The caller closes the connection.
 func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
 	if conn, err = kernel.Open(kernel.Config{NetNS: cfg.NetNS}); err != nil {
 		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
@@ -103,17 +100,16 @@ func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, not
 	return conn, plans, append(notices, look(proc)...), nil
 }
 
-// plan is what to remove from one table.
+// plan is the removal from one table.
 type plan struct {
 	what    string
 	removal kernel.Removal
 	notices []string
-	// legacy is nil for a table of nftables.
+	// nil for a table of nftables
 	legacy *legacyTable
 }
 
-// survey finds kube-proxy's rules in nftables: its own tables, and its chains in the
-// tables of iptables-nft.
+// survey finds kube-proxy's own tables, and its chains in the tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
 	for _, f := range families {
@@ -144,8 +140,8 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables returns what to remove from a table of iptables. A chain that another program's
-// rule jumps to is emptied, and stays. The texts name the table in the report and in notices.
+// iptables returns the removal from a table of iptables. A chain with jumps from another program's
+// rules is emptied, and stays. reported and noticed name the table in the report and in notices.
 func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}
@@ -178,8 +174,7 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// live returns errNotLive unless weft has rules for Services in every family from which
-// something will be removed.
+// live returns errNotLive unless weft has rules for Services in every family of the plans.
 func live(conn *kernel.Conn, plans []plan) error {
 	for _, f := range families {
 		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) {
@@ -197,12 +192,11 @@ func live(conn *kernel.Conn, plans []plan) error {
 	return nil
 }
 
-// translates reports whether a table has a chain that translates destinations.
 func translates(s *kernel.Survey) bool {
 	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
-// look returns notices about what this package does not remove.
+// look returns notices about kube-proxy's remains that this package does not remove.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
@@ -214,8 +208,7 @@ func look(proc string) []string {
 	return notices
 }
 
-// sameNamespace returns the visible processes of a name in this network namespace, for a
-// notice.
+// sameNamespace returns the visible processes of a name in this network namespace, as text.
 func sameNamespace(proc, name string) string {
 	own, err := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	if err != nil {
