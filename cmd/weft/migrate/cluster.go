@@ -26,13 +26,12 @@ const (
 	weftName  = "weft"
 )
 
-// poll is the time between two looks at what is waited for.
 const poll = 500 * time.Millisecond
 
-// cluster is what the verbs do to a cluster.
+// cluster implements the verbs.
 type cluster struct {
 	client kubernetes.Interface
-	// timeout is how long each step of a node may take.
+	// timeout of each step of a node
 	timeout time.Duration
 	// say reports a step.
 	say func(format string, args ...any)
@@ -50,8 +49,8 @@ func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet
 	return set, nil
 }
 
-// selects reports whether a DaemonSet can run on a node whose label has a value; "" is a node without it. It
-// only looks at the node affinity.
+// selects reports whether the node affinity of a DaemonSet allows a node with a label value; "" is no
+// label.
 func selects(set *appsv1.DaemonSet, value string) bool {
 	terms := required(&set.Spec.Template.Spec)
 	if terms == nil {
@@ -62,7 +61,7 @@ func selects(set *appsv1.DaemonSet, value string) bool {
 	})
 }
 
-// required returns the terms of the affinity, of which a node must match one; nil if there are none.
+// required returns the alternative terms of the affinity, or nil.
 func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
@@ -70,7 +69,7 @@ func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// matches reports whether a value of the label, "" for none, meets a requirement.
+// matches reports whether a label value meets a requirement; "" is no label.
 func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	node := labels.Set{}
 	if value != "" {
@@ -79,13 +78,13 @@ func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values},
 	}})
-	// It is an error to compare numbers, and the values of the label are none.
+	// A comparison of numbers is an error, because the label's values are not numbers.
 	return err == nil && selector.Matches(node)
 }
 
-// label sets the label of a node to a value, or removes it if the value is "".
+// label sets the label of a node, or removes it if value is "".
 func (c *cluster) label(ctx context.Context, node, value string) error {
-	// null removes it.
+	// null removes the label.
 	var to any
 	said := takeover.Label + "-"
 	if value != "" {
@@ -102,7 +101,6 @@ func (c *cluster) label(ctx context.Context, node, value string) error {
 	return nil
 }
 
-// pods returns the pods of a DaemonSet on a node.
 func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) ([]corev1.Pod, error) {
 	list, err := c.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -111,7 +109,7 @@ func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) }), nil
 }
 
-// await waits until f returns nil. After the timeout it returns what f waits for.
+// await waits until f returns nil. After the timeout it returns the last error of f.
 func (c *cluster) await(ctx context.Context, f func(context.Context) error) error {
 	start := time.Now()
 	var last error
@@ -128,7 +126,7 @@ func (c *cluster) await(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
-// events returns the events of a reason about a node, by their names, with how often they happened.
+// events counts the events of a reason about a node, by their names.
 func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,
