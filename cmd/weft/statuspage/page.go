@@ -18,9 +18,9 @@ import (
 const Root = "/status/"
 
 const (
-	// maxAge is how long a reading of what the aggregator has is shown.
+	// maxAge of the overview on a page
 	maxAge = time.Second
-	// patience is how long a page waits for what it shows.
+	// patience is how long a page waits for its data.
 	patience = 5 * time.Second
 )
 
@@ -31,9 +31,9 @@ var (
 	script string
 )
 
-// Config of a Page.
+// Config configures a Page.
 type Config struct {
-	// Socket is the aggregator's.
+	// Socket of the aggregator
 	Socket  string
 	Version string
 }
@@ -43,7 +43,7 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// turns are those of what costs more than a page, and asker names who asks.
+	// turns limits questions that cost more than a page, by the user from asker.
 	turns *turns.Turns
 	asker func(*http.Request) string
 
@@ -96,7 +96,7 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// namesAddress reports whether the host of a request is not a name that somebody could make resolve to loopback.
+// namesAddress returns false for a host name that an attacker could make resolve to loopback.
 func namesAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -106,7 +106,6 @@ func namesAddress(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// file serves a file.
 func file(kind, content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -114,7 +113,7 @@ func file(kind, content string) http.HandlerFunc {
 	}
 }
 
-// write sends a page. Live is what changes while it is seen, and below comes after it.
+// write sends a page. live changes while the page is open, below follows it.
 func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
 	links := list{}
 	for _, l := range [][2]string{{Root, "Status"}, {Root + "services", "Services"}, {Root + "explain", "Explain"}, {"/metrics", "Metrics"}} {
