@@ -21,10 +21,9 @@ const (
 	ctrlC = 3 // a key, in raw mode
 )
 
-// screen is a terminal that is drawn again and again.
 type screen struct {
 	in, out *os.File
-	// was is the mode of the terminal before; nil if keys are not read.
+	// was is the terminal's earlier mode, nil if keys are not read.
 	was *term.State
 }
 
@@ -38,7 +37,7 @@ func openScreen(in, out *os.File, quit func()) *screen {
 	return s
 }
 
-// readKeys has the terminal pass each key at once, without showing it: Ctrl-C too.
+// readKeys makes the terminal pass each key at once without an echo, Ctrl-C too.
 func (s *screen) readKeys(quit func()) {
 	was, err := term.MakeRaw(int(s.in.Fd())) //nolint:gosec // a file descriptor
 	if err != nil {
@@ -58,7 +57,7 @@ func (s *screen) readKeys(quit func()) {
 	}()
 }
 
-// close leaves the terminal as it was.
+// close restores the terminal.
 func (s *screen) close() {
 	_, _ = s.out.WriteString(closeAlternate)
 	if s.was != nil {
@@ -66,8 +65,7 @@ func (s *screen) close() {
 	}
 }
 
-// size returns the width and height in characters, or those of old if the terminal does not
-// say.
+// size returns the width and height in characters, or an old terminal's if it does not report a size.
 func (s *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
 	if err != nil || width == 0 || height == 0 {
@@ -76,7 +74,7 @@ func (s *screen) size() (width, height int) {
 	return width, height
 }
 
-// draw replaces what is on the screen. The lines have no control characters.
+// draw replaces the content of the screen. The lines have no control characters.
 func (s *screen) draw(lines []line) error {
 	width, height := s.size()
 	var b strings.Builder
