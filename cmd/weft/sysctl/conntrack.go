@@ -25,15 +25,12 @@ const (
 	onlineFile   = "sys/devices/system/cpu/online"
 )
 
-// errNotLoaded means that the module nf_conntrack is not loaded: the kernel does not
-// track connections yet.
+// errNotLoaded means that the kernel does not track connections yet.
 var errNotLoaded = errors.New("nf_conntrack is not loaded")
 
-// Conntrack are the settings of connection tracking. A zero value keeps the kernel's
-// setting.
+// Conntrack are the settings of connection tracking. A zero value keeps the kernel's setting.
 type Conntrack struct {
-	// Max is the maximum number of tracked connections. With it, the size of the hash table
-	// is raised to Max/4.
+	// Max is the maximum number of tracked connections. The hash table is raised to Max/4.
 	Max int
 	// Exact sets Max even if the kernel's limit is higher.
 	Exact bool
@@ -46,9 +43,8 @@ type Conntrack struct {
 	TCPBeLiberal bool
 }
 
-// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most
-// 1048576, but never less than floor. If perCPU is 0 or negative it returns 0, which keeps
-// the kernel's limit.
+// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most 1048576, but at
+// least floor. If perCPU is 0 or negative it returns 0, which keeps the kernel's limit.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -56,9 +52,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 	return max(floor, min(maxFlows, perCPU*cpus))
 }
 
-// CPUs returns the number of the machine's CPUs, including those that this process may
-// not use. If the list of CPUs cannot be read, it returns runtime.NumCPU. root is
-// the root of the file system.
+// CPUs returns the number of the machine's CPUs, including CPUs forbidden to this process, or
+// runtime.NumCPU if their list cannot be read. root is the root of the file system.
 func CPUs(root string) int {
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {
@@ -71,24 +66,21 @@ func CPUs(root string) int {
 	return online.Size()
 }
 
-// outcome is the result for one file whose value differed from the wanted one.
+// outcome is the result for a file whose value differed.
 type outcome struct {
 	File       string
 	Have, Want int
-	// Err is why the value could not be read or written.
-	Err error
+	Err        error
 }
 
-// setting is a file and its value.
 type setting struct {
 	file string
 	want int
-	// raise leaves a greater value alone.
+	// raise keeps a greater value.
 	raise bool
 }
 
-// settings returns the settings of c. The limit is first, because the hash size depends
-// on it.
+// settings returns the limit first, because the hash size depends on it.
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {
@@ -113,9 +105,9 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes the settings that differ from the kernel's, and returns an outcome for each
-// file that was written, or that could not be read or written. A limit above Max stays
-// unless Exact is set. root is the root of the file system.
+// Apply writes the settings that differ from the kernel's. It returns an outcome for each file that
+// was written, or that could not be read or written. A limit above Max stays unless Exact is set. root
+// is the root of the file system.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {
@@ -141,7 +133,8 @@ func (c Conntrack) Apply(root string) ([]outcome, error) {
 	return out, nil
 }
 
-// Tracked returns how many connections the kernel tracks, and how many it tracks at most. It fails if nf_conntrack is not loaded.
+// Tracked returns the number of tracked connections and its limit. It fails if nf_conntrack is not
+// loaded.
 func Tracked(root string) (count, most int, err error) {
 	if count, err = readInt(filepath.Join(root, netfilterDir, "nf_conntrack_count")); err == nil {
 		most, err = readInt(filepath.Join(root, maxFile))
@@ -161,7 +154,7 @@ func readInt(path string) (int, error) {
 	return n, nil
 }
 
-// writeInt writes an existing file. It does not create one.
+// writeInt writes an existing file.
 func writeInt(path string, value int) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // one of the files above
 	if err != nil {
