@@ -72,7 +72,6 @@ func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error
 	return t.Write(w)
 }
 
-// changeSign returns the sign before the name of a fragment.
 func changeSign(kind weftv1.FragmentChange_Kind) string {
 	switch kind {
 	case weftv1.FragmentChange_KIND_ADDED:
