@@ -28,7 +28,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// defaultStateDir survives a reboot, as durable fragments must.
 const defaultStateDir = "/var/lib/weft"
 
 // ownTables maps the tables of the frontends to their publishers.
@@ -83,8 +82,8 @@ func (a *aggregatorFlags) limit() rate.Limit {
 	return rate.Limit(a.rate)
 }
 
-// openFlows opens two conntrack connections: one for removals after commits, one for listings of
-// publishers. A listing does not delay a removal, because each has its own sockets.
+// openFlows opens a connection for removals after commits and one for listings of publishers, so that
+// a listing does not delay a removal.
 func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	if flows, err = conntrack.Open(); err != nil {
 		return nil, nil, err
@@ -107,8 +106,7 @@ func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	})
 }
 
-// openKernel opens the kernel. The lease hands its socket to a holder, and inherits an earlier weft's
-// socket from there.
+// openKernel opens the kernel. The lease passes its socket to and from a holder.
 func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, error) {
 	lease := server.NewLease(server.HoldSocket(socket), log)
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
@@ -118,8 +116,8 @@ func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, e
 	return conn, lease, err
 }
 
-// startAggregator opens the kernel and the socket, and adds the aggregator and its server to g. With
-// --standby it returns at once, and both start when no other weft has the socket.
+// startAggregator starts the aggregator and its server in g. With --standby it returns at once, and
+// they start when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {
@@ -129,7 +127,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	// Without a file SIGHUP keeps its default: it ends the process.
+	// SIGHUP without a file ends the process, its default.
 	if accessFile != "" {
 		follow(ctx, g, control)
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/metrics"
 )
 
-// Names of the metrics about requests to the API server, as in every component of Kubernetes, without
-// metrics of name resolution, credential plugins and the transport cache.
+// As in every component of Kubernetes, without metrics of name resolution, credential plugins and the
+// transport cache.
 const (
 	metricRequestSeconds  = "rest_client_request_duration_seconds"
 	metricLimiterSeconds  = "rest_client_rate_limiter_duration_seconds"
@@ -20,7 +20,6 @@ const (
 	metricRequestsRetried = "rest_client_request_retries_total"
 )
 
-// clientMetrics receives the reports of client-go.
 type clientMetrics struct {
 	latency, limiter       restLatency
 	requestSize, replySize restSize
@@ -47,7 +46,7 @@ func newClientMetrics(reg prometheus.Registerer) *clientMetrics {
 	return m
 }
 
-// install makes client-go report to m. client-go accepts only the first receiver of a process.
+// install makes client-go report to m. client-go accepts only the first receiver.
 func (m *clientMetrics) install() {
 	metrics.Register(metrics.RegisterOpts{
 		RequestLatency: m.latency, RateLimiterLatency: m.limiter, RequestSize: m.requestSize, ResponseSize: m.replySize,

@@ -8,30 +8,29 @@ import (
 )
 
 const (
-	// clockJump is the smallest step of the wall clock to report. Time servers usually make smaller
-	// corrections.
+	// clockJump is the smallest reported step. Time servers usually make smaller corrections.
 	clockJump = 10 * time.Second
 	// clockRecent is how long a step is reported: longer than it takes to become an event.
 	clockRecent = 90 * time.Second
 )
 
-// wallClock notices steps of the wall clock by comparing it with the monotonic clock. Rules, retries
-// and deadlines do not depend on the wall clock, but dates in logs and in the history and the validity
-// of certificates do. It is safe for concurrent use.
+// wallClock compares the wall clock with the monotonic clock to notice steps. Rules, retries and
+// deadlines do not depend on the wall clock, but dates in logs and the validity of certificates do. It
+// is safe for concurrent use.
 type wallClock struct {
 	log *slog.Logger
 	// start has a monotonic clock reading.
 	start time.Time
 
 	mu sync.Mutex
-	// wall and uptime are the clocks' times at the last look.
+	// at the last look
 	wall   time.Time
 	uptime time.Duration
 	// by is the last step, zero without one, and at its uptime.
 	by, at time.Duration
 }
 
-// look compares the wall clock with the uptime by the monotonic clock.
+// look compares the wall clock with the monotonic uptime.
 func (c *wallClock) look(wall time.Time, uptime time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,6 +55,6 @@ func signed(d time.Duration) string {
 
 func (c *wallClock) check() error {
 	now := time.Now()
-	// Round removes the monotonic clock reading, so that Sub compares wall clocks.
+	// Round removes the monotonic clock reading, which Sub would use.
 	return c.look(now.Round(0), now.Sub(c.start))
 }

@@ -30,21 +30,17 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// frontend follows objects of a cluster and publishes a fragment: *services.Frontend or
-// *policy.Frontend.
+// frontend is *services.Frontend or *policy.Frontend.
 type frontend interface {
 	Run(ctx context.Context) error
 	// Ready returns nil once the frontend has committed its rules.
 	Ready() error
-	// Name is the name of its condition.
 	Name() string
-	// Degraded returns an error if the frontend has a problem although its rules are committed.
+	// Degraded returns a problem although the rules are committed.
 	Degraded() error
-	// RegisterLocalState registers the service for readers of its state.
 	RegisterLocalState(grpc.ServiceRegistrar)
 }
 
-// frontendFlags are flags of frontends that kube-proxy does not have.
 type frontendFlags struct {
 	manifests string
 	// socket and local exist only if the aggregator is another process.
@@ -67,7 +63,6 @@ func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
 	}
 }
 
-// localState returns the path of the socket for readers of the local state.
 func (f *frontendFlags) localState(verb Verb) string {
 	if f.local != "" {
 		return f.local
@@ -92,7 +87,7 @@ type cluster struct {
 	events *event.Recorder
 }
 
-// newFrontends makes the frontends in the order in which they subscribe to the source.
+// newFrontends makes the frontends in the order of their subscription to the source.
 func (d *daemon) newFrontends() error {
 	var err error
 	if d.cluster, err = d.newCluster(); err != nil {
@@ -135,8 +130,8 @@ func (d *daemon) newCluster() (*cluster, error) {
 	return c, nil
 }
 
-// source returns the objects to follow, and the client if they come from an API server. restarted
-// reports whether rules of an earlier process are in force.
+// source returns the objects to follow, and a client for objects of an API server. restarted reports
+// whether rules of an earlier process are in force.
 func (f *frontendFlags) source(set *kubeproxy.Settings, version string, restarted func(context.Context) bool, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
 	if f.manifests != "" {
 		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
@@ -165,12 +160,11 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	}
 }
 
-// run adds the source and the recorder of events to g. services reports whether the process has the
-// Service frontend.
+// run adds the source and the recorder to g. services reports whether the process has the Service
+// frontend.
 func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.events.Run(ctx) })
-	// kube-proxy's event belongs to the Services: one event even if the frontends are separate
-	// processes.
+	// One event per node: kube-proxy's event belongs to the Services.
 	if services {
 		c.events.Node(event.Normal, event.Starting, "weft "+c.version)
 	}
@@ -184,8 +178,8 @@ func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
 	}
 }
 
-// startFrontends starts a daemon without the aggregator. A failure of its server of the local state is
-// only logged, because the frontends do not depend on it.
+// startFrontends starts a daemon without the aggregator. It only logs a failure of the local state
+// server, because the frontends do not depend on the server.
 func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	if err := d.newMonitor(nil); err != nil {
 		return err
@@ -199,7 +193,7 @@ func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	return d.serve(ctx, g, func() error { return nil })
 }
 
-// healthy returns the errors of frontends that the health of the Service frontend does not include.
+// healthy returns errors that the Service frontend's health does not include.
 func (d *daemon) healthy() error {
 	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
 }
@@ -214,8 +208,8 @@ func joined[T any](d *daemon, ask func(T) error) (err error) {
 	return err
 }
 
-// restartedWait is how long a frontend waits for the aggregator to say whether its rules are in force.
-// Without rules the aggregator answers as soon as it listens.
+// restartedWait limits the wait for the aggregator's answer. Without rules it answers as soon as it
+// listens.
 const restartedWait = time.Second
 
 func (d *daemon) publishers() (names []string) {
@@ -228,8 +222,8 @@ func (d *daemon) publishers() (names []string) {
 	return names
 }
 
-// restarted reports whether the aggregator at socket has rules of one of this process's publishers
-// from before its restart. Without an answer the process counts as new.
+// restarted reports whether the aggregator has rules of this process from before a restart, false
+// without an answer.
 func restarted(ctx context.Context, socket string, publishers []string) bool {
 	ctx, cancel := context.WithTimeout(ctx, restartedWait)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// newMonitor makes the monitor of the process. of is nil without the aggregator.
+// newMonitor makes the monitor; of is nil without the aggregator.
 func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.servers = &serverErrors{}
 	if d.takeover {
@@ -62,8 +62,8 @@ func degrading(name string, failing check) conditions.Condition {
 	return readyThen(name, func() error { return nil }, failing)
 }
 
-// readyThen returns a condition that is not ready while ready fails, and otherwise degraded while
-// failing fails.
+// readyThen returns a condition that is not ready while ready fails, and else degraded while failing
+// fails.
 func readyThen(name string, ready, failing check) conditions.Condition {
 	return conditions.Condition{Name: name, Check: func() error {
 		if err := ready(); err != nil {
@@ -73,7 +73,6 @@ func readyThen(name string, ready, failing check) conditions.Condition {
 	}}
 }
 
-// aggregatorHealth is the input of the aggregator's conditions.
 type aggregatorHealth struct {
 	aggregator interface {
 		Healthy() error
@@ -83,10 +82,10 @@ type aggregatorHealth struct {
 		Missing() error
 		Refused() error
 	}
-	// rival returns an error if another weft wants the socket, current if the configuration in force
-	// differs from its file. They are called once the socket exists.
+	// rival fails if another weft wants the socket, current if the configuration in force differs from
+	// its file. They are called once the socket exists.
 	rival, current check
-	// root is the root of the host's file system.
+	// of the host's file system
 	root string
 }
 
@@ -108,8 +107,8 @@ var (
 	conntrackLimit   = prometheus.NewDesc("weft_conntrack_limit", "Connections that the kernel tracks at most; further ones are dropped.", nil, nil)
 )
 
-// conntrackSize collects the metrics of the connection tracking table. It is the root of the host's
-// file system.
+// conntrackSize is the root of the host's file system. It collects the metrics of the connection
+// tracking table.
 type conntrackSize string
 
 // Describe implements prometheus.Collector.
@@ -117,7 +116,7 @@ func (root conntrackSize) Describe(to chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(root, to)
 }
 
-// Collect implements prometheus.Collector. It sends no metrics without connection tracking.
+// Collect implements prometheus.Collector, without metrics if the kernel does not track connections.
 func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	if entries, limit, err := sysctl.Tracked(string(root)); err == nil && limit > 0 {
 		to <- prometheus.MustNewConstMetric(conntrackEntries, prometheus.GaugeValue, float64(entries))
@@ -125,8 +124,7 @@ func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// conntrackFull is the share of the table, in percent, above which new connections are about to be
-// dropped.
+// conntrackFull is the percentage of the table above which new connections are about to be dropped.
 const conntrackFull = 95
 
 func checkConntrack(root string) error {

@@ -17,15 +17,13 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// settings are the result of the flags and the files of --config.
 type settings struct {
 	*kubeproxy.Settings
 	HTTP httpSettings
-	// accessFile is the file with the rights of publishers, "" without one.
+	// accessFile has the rights of publishers. It may be "".
 	accessFile string
 }
 
-// configurationFlags are --config and the flags of kube-proxy.
 type configurationFlags struct {
 	files []string
 	proxy *kubeproxy.Options
@@ -50,7 +48,7 @@ func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringArrayVar(&c.files, "config", nil, help)
 }
 
-// complete reads the files and makes the log. It logs the warnings first.
+// complete reads the files and makes the log, which begins with the warnings.
 func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {
@@ -100,7 +98,6 @@ func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err 
 	return proxyFile, accessFile, nil
 }
 
-// runOnce executes --write-config-to or --init-only, and reports whether the process is done.
 func (c *configurationFlags) runOnce(ctx context.Context, s *settings, log *slog.Logger) (done bool, err error) {
 	switch {
 	case c.proxy.WriteTo != "":
@@ -126,9 +123,8 @@ func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Once: true, Logger: log})
 }
 
-// tune sets up connection tracking and the OOM score of this process. weft run replaces kube-proxy,
-// and applies its defaults. The other verbs may run without Kubernetes, and apply only values from a
-// flag or a file.
+// tune sets up connection tracking and the OOM score. weft run replaces kube-proxy and applies its
+// defaults. The other verbs may run without Kubernetes, and apply only values from a flag or a file.
 func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	s := d.settings
 	host := d.verb == VerbRun || d.verb == VerbAggregator && s.HostGiven
@@ -140,8 +136,8 @@ func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// setOOMScore sets the OOM score. It warns only if the operator asked for the score, because the
-// kubelet sets its own for the containers of critical pods.
+// setOOMScore warns only if the operator asked for a score: the kubelet sets its own for the
+// containers of critical pods.
 func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	level := slog.LevelDebug
 	if s.OOMGiven {
@@ -152,8 +148,8 @@ func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	}
 }
 
-// follow ends the daemon when kube-proxy's configuration file changes, so that it is restarted with
-// the new one. The aggregator alone follows only the settings of the machine.
+// follow ends the daemon when kube-proxy's configuration file changes, so that it restarts with the
+// new one. The aggregator alone follows only the settings of the machine.
 func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
 	if d.settings.File == "" {
 		return

@@ -10,21 +10,20 @@ import (
 )
 
 const (
-	// maxHTTPConnections limits the open connections of one HTTP server. The kubelet, load balancers
-	// and monitoring need a few each; the other descriptors are for publishers.
+	// The kubelet, load balancers and monitoring need a few connections each; the other descriptors
+	// are for publishers.
 	maxHTTPConnections = 64
-	// descriptorShare limits the connections of one HTTP server to 1/descriptorShare of the process's
-	// descriptors, if that is less.
+	// An HTTP server may use at most 1/descriptorShare of the process's descriptors.
 	descriptorShare = 16
 	idleTimeout     = time.Minute
 	headerTimeout   = 5 * time.Second
-	// writeTimeout limits a request from the end of its header until the answer was read.
+	// writeTimeout starts at the end of the header, and ends when the answer was read.
 	writeTimeout = 30 * time.Second
 )
 
-// httpConnections limits the connections of an HTTP server. A new connection is always accepted. Above
-// the limit it closes the connection that has been idle longest, or, if none is idle, the one whose
-// request began first. So clients with open connections do not block a probe.
+// httpConnections limits the connections of an HTTP server so that clients with open connections do
+// not block a probe. It always accepts a new connection. Above the limit it closes the longest idle
+// connection, or the one with the oldest request.
 type httpConnections struct {
 	most int
 
@@ -32,7 +31,6 @@ type httpConnections struct {
 	open map[net.Conn]httpConnection
 }
 
-// httpConnection is the state of a connection and when it began.
 type httpConnection struct {
 	idle  bool
 	since time.Time

@@ -20,7 +20,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// Verb names a command, and so the parts of its daemon.
+// Verb names a command and its parts.
 type Verb string
 
 // The verbs.
@@ -54,7 +54,7 @@ type Flags struct {
 	takeover, handover bool
 }
 
-// AddFlags adds the flags of a verb to set. The caller parses set before it calls Run.
+// AddFlags adds the flags of a verb. The caller parses set before it calls Run.
 func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
 	f.log.add(set)
@@ -148,35 +148,34 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	return err
 }
 
-// daemon is one run of Flags.
 type daemon struct {
 	*Flags
 	settings *settings
 	version  string
 	log      *slog.Logger
 	registry *prometheus.Registry
-	// cluster is nil without a frontend.
+	// nil without a frontend
 	cluster *cluster
-	// frontends are in the order in which they start.
+	// in the order of their start
 	frontends []frontend
-	// proxy is the health of the Service frontend, nil without one.
+	// nil without the Service frontend
 	proxy   proxyHealth
 	monitor *conditions.Monitor
 	clock   *wallClock
 	servers *serverErrors
-	// successor is nil unless weft is to remove the rules of kube-proxy.
+	// nil unless weft is to remove the rules of kube-proxy
 	successor *successor
-	// tables is nil without the aggregator.
+	// nil without the aggregator
 	tables *aggregator.Aggregator
-	// socket is nil without the aggregator and before serve.
+	// nil without the aggregator, and before serve
 	socket *server.Server
 	local  server.Local
 	// releasePorts closes the HTTP ports and ends the successor. It is nil before serve.
 	releasePorts context.CancelFunc
 }
 
-// start starts the parts, sets up the machine and the process, and follows the configuration file.
-// With --standby, parts that need the socket or the ports of another weft wait until it has ended.
+// start starts the parts. With --standby, parts that need the socket or the ports of another weft wait
+// for its end.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {

@@ -1,9 +1,9 @@
-// Package daemon runs the long-lived verbs of weft: the aggregator, the Service frontend, the
-// NetworkPolicy frontend, or several of them in one process.
+// Package daemon runs the long-lived verbs of weft: the aggregator, the Service frontend and the
+// NetworkPolicy frontend, alone or in one process.
 //
 // [Flags.Run] turns flags and configuration files into a process with its socket, HTTP servers for
-// health and metrics, log and events on the Node. Read daemon.go first. It starts the aggregator and
-// its socket (aggregator.go), the frontends (services.go, policy.go) on a common cluster.go, and the
+// health and metrics, log and events on the Node. Read daemon.go first. Parts start in this order: the
+// aggregator and its socket (aggregator.go), the frontends (cluster.go, services.go, policy.go), the
 // HTTP servers (http.go, pages.go).
 //
 // The package rejects a wrong setting before it changes anything. The aggregator and the frontends own
@@ -11,5 +11,5 @@
 //
 // # Concurrency
 //
-// The parts run in one errgroup. If one fails or the context ends, all of them stop.
+// The parts run in one errgroup. If one fails or the context ends, all parts stop.
 package daemon

@@ -11,14 +11,13 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// Names of kube-proxy's metrics about connection tracking, without its label ip_family: one pass reads
-// the flows of both families.
+// kube-proxy's metrics about connection tracking, without its label ip_family: one pass reads the
+// flows of both families.
 const (
 	metricFlowSeconds = "kubeproxy_conntrack_reconciler_sync_duration_seconds"
 	metricFlowDeleted = "kubeproxy_conntrack_reconciler_deleted_entries_total"
 )
 
-// measuredFlows removes stale UDP flows and measures each pass.
 type measuredFlows struct {
 	flows   aggregator.Flows
 	seconds prometheus.Histogram
@@ -55,10 +54,9 @@ func (m *measuredFlows) measure(pass func() (int, error)) (deleted int, err erro
 	return deleted, err
 }
 
-// metricPublisherFlows counts the entries that DeleteFlows has deleted.
+// metricPublisherFlows counts entries deleted by DeleteFlows.
 const metricPublisherFlows = "weft_flows_deleted_total"
 
-// measuredTable counts the entries deleted for publishers.
 type measuredTable struct {
 	server.FlowTable
 	deleted prometheus.Counter

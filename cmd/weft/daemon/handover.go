@@ -15,26 +15,24 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// flagHandover makes weft give its node back to kube-proxy.
 const flagHandover = "handover"
 
 const (
-	// handoverPoll is the time between two looks at kube-proxy's rules.
 	handoverPoll = time.Second
-	// handoverLooks is the number of consecutive looks that must find them in force.
+	// handoverLooks is the number of consecutive looks that must find kube-proxy's rules in force.
 	handoverLooks = 3
 	// labelPatience limits the read of the Node's label.
 	labelPatience = 5 * time.Second
 )
 
-// reasonHandover is the reason of the event that begins a handover.
+// reasonHandover is the reason of the first event.
 const reasonHandover = "WeftHandsOver"
 
-// handover gives the node back to kube-proxy if weft is to end because of the Node's label. weft
-// updates its rules until those of kube-proxy are in force, and then removes them. Its old rules would
-// otherwise be evaluated before kube-proxy's, without further updates.
+// handover gives the node back to kube-proxy if the Node's label asks for that: weft updates its rules
+// until kube-proxy's are in force, and then removes them. Its old rules would otherwise take
+// precedence, without further updates.
 type handover struct {
-	// label returns the value of takeover.Label of the Node.
+	// label returns the value of takeover.Label.
 	label func(context.Context) (string, error)
 	// release closes the ports that kube-proxy needs.
 	release func()
@@ -46,7 +44,6 @@ type handover struct {
 	log     *slog.Logger
 }
 
-// newHandover returns the handover of a started daemon with all parts.
 func (d *daemon) newHandover() *handover {
 	return &handover{
 		label: d.cluster.proxyLabel, inForce: newPeerProbe(d.settings.HTTP.metrics).check, cleanup: d.tables.Cleanup,
@@ -76,7 +73,7 @@ func (f *Flags) checkHandover() error {
 	return nil
 }
 
-// proxyLabel returns the value of takeover.Label of this node, "" without one.
+// proxyLabel returns the node's value of takeover.Label, or "".
 func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
 	// weft may list and watch Nodes, but not get them.
 	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + c.nodeName})
@@ -90,7 +87,7 @@ func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
 }
 
 // run waits for end, and then hands over if the node has another proxy now. It returns when the daemon
-// is to end, or ctx ends. A step that fails leaves the rules as they are.
+// is to end. A failed step leaves the rules unchanged.
 func (h *handover) run(ctx context.Context, end <-chan struct{}) {
 	select {
 	case <-ctx.Done():

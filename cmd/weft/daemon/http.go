@@ -40,7 +40,7 @@ const (
 	policyHealthzAddress = "127.0.0.1:10244"
 )
 
-// serveRetry is the time between the failure of a server and its restart, as in kube-proxy.
+// serveRetry is as in kube-proxy.
 const serveRetry = 5 * time.Second
 
 type httpFlags struct {
@@ -57,8 +57,7 @@ func (f *httpFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&f.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
 }
 
-// settings returns the settings. kube-proxy's addresses belong to the Service frontend; a daemon
-// without it uses its own flags.
+// settings returns kube-proxy's addresses only for a daemon with the Service frontend.
 func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
 	switch verb {
 	case VerbAggregator:
@@ -75,24 +74,22 @@ func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings 
 	}
 }
 
-// httpSettings configures the HTTP servers. An empty address turns a server off. Ports and paths are
-// kube-proxy's.
+// httpSettings has kube-proxy's ports and paths. An empty address turns a server off.
 type httpSettings struct {
 	metrics string
 	healthz string
-	// hardFail ends the daemon if a server fails, instead of retrying (kube-proxy's
-	// bindAddressHardFail).
+	// hardFail ends the daemon if a server fails, as kube-proxy's bindAddressHardFail.
 	hardFail bool
 	// profiling adds /debug/pprof to the address of the metrics.
 	profiling bool
-	// configuration is the JSON of /configz; nil shows the flags.
+	// JSON of /configz; nil shows the flags
 	configuration any
 }
 
 type endpoint struct {
 	flag    string
 	address string
-	// reason is the reason of the event of a failure, as in kube-proxy.
+	// of the event of a failure, as in kube-proxy
 	reason string
 }
 
@@ -112,35 +109,32 @@ type proxyHealth interface {
 	Require(check func() error)
 }
 
-// nodeEvents records events about this node without blocking.
+// nodeEvents records events without blocking.
 type nodeEvents interface {
 	Node(kind, reason, message string)
 }
 
 type httpServers struct {
 	httpSettings
-	// ports are bound already. A server without one binds its address itself.
+	// A server without a port binds its address itself.
 	ports   listeners
 	flags   *pflag.FlagSet
 	version string
 	healthy check
-	// monitor answers /readyz.
 	monitor *conditions.Monitor
 	errors  *serverErrors
-	// published checks the frontends other than the Service frontend for /healthz, but not for /livez.
-	// It may be nil.
+	// published checks the other frontends for /healthz, but not for /livez. It may be nil.
 	published check
-	// proxy answers /healthz and /livez as kube-proxy does. It is nil without the Service frontend,
-	// when healthy answers.
+	// nil without the Service frontend, when healthy answers
 	proxy proxyHealth
-	// page is the status page. It may be nil.
+	// may be nil
 	page http.Handler
-	// events may be nil.
+	// may be nil
 	events nodeEvents
 	log    *slog.Logger
-	// retry replaces serveRetry if it is not 0.
+	// 0 means serveRetry
 	retry time.Duration
-	// patience replaces writeTimeout if it is not 0.
+	// 0 means writeTimeout
 	patience time.Duration
 }
 
@@ -168,8 +162,8 @@ func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheu
 	}
 }
 
-// keep serves until ctx ends. A failure is logged and recorded as an event, and the server starts
-// again; with hardFail keep returns the error.
+// keep serves until ctx ends. It reports a failure and serves again, or returns the error with
+// hardFail.
 func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler) error {
 	retry := cmp.Or(s.retry, serveRetry)
 	reported := ""
@@ -217,14 +211,14 @@ func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, han
 	return fmt.Errorf("serve http on %s: %w", l.Addr(), srv.Serve(l))
 }
 
-// serverErrors has the errors of HTTP servers by the flags of their addresses: nil for a running
-// server, no entry while the state is unknown. A nil serverErrors discards.
+// serverErrors has the errors of HTTP servers by their flags: nil for a running server, no entry while
+// the state is unknown. A nil serverErrors discards.
 type serverErrors struct {
 	mu     sync.Mutex
 	byFlag map[string]error
 }
 
-// set records the state of a server. err is nil if it runs.
+// set records the state of a server, nil if it runs.
 func (e *serverErrors) set(flag string, err error) {
 	if e == nil {
 		return
@@ -254,7 +248,7 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// err returns the errors of all servers, in the order of their flags.
+// err returns the errors in the order of their flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -265,7 +259,6 @@ func (e *serverErrors) err() error {
 	return errors.Join(errs...)
 }
 
-// healthHandler answers load balancers and the kubelet.
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
 	healthz, livez := answer(s.health), answer(s.healthy)
@@ -279,7 +272,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
-// health returns the errors for /healthz, except those of the Service frontend.
+// health returns errors for /healthz of all parts except the Service frontend.
 func (s *httpServers) health() error {
 	if err := s.healthy(); err != nil || s.published == nil {
 		return err
@@ -296,7 +289,6 @@ func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 	s.proxy.Healthz(w, r)
 }
 
-// metricsHandler answers monitoring systems and people.
 func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
@@ -324,16 +316,16 @@ func answer(check check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { conditions.Answer(w, check()) }
 }
 
-// portPatience is how long to wait for the port of a weft that is ending: the kernel closes the files
-// of a killed process one by one.
+// portPatience is the wait for the port of a weft that is ending: the kernel closes the files of a
+// killed process one by one.
 const portPatience = time.Second
 
-// listeners are bound ports by the flags of their addresses.
+// listeners by the flags of their addresses
 type listeners map[string]net.Listener
 
 // listen binds the addresses before anything runs, so that a wrong address is an error of the command.
-// An address that is in use or does not exist yet is an error only with hardFail; otherwise the server
-// retries. The ports are closed when ctx ends.
+// Without hardFail the server retries an address that is in use or does not exist yet. The ports are
+// closed when ctx ends.
 func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	bound := make(listeners)
 	ours := make(map[string]bool)
@@ -356,7 +348,7 @@ func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	return bound, nil
 }
 
-// bind listens on a TCP address, and waits up to portPatience while it is in use.
+// bind waits up to portPatience for an address in use.
 func bind(ctx context.Context, address string) (net.Listener, error) {
 	for deadline := time.Now().Add(portPatience); ; {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

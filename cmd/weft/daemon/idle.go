@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// gcPercent is the growth of the heap before a collection. With Go's 100, a daemon that compiles
-	// large updates of a hostile publisher in sequence grows by up to 65 MiB (TestPortSets of
-	// cmd/weft/attack), with this by 51.
+	// gcPercent bounds a daemon that compiles large updates of a hostile publisher (TestPortSets of
+	// cmd/weft/attack): it grows by up to 51 MiB, with Go's 100 by 65.
 	gcPercent = 75
-	// idleGCPercent is gcPercent of an idle daemon. A collection costs as much as 30 single changes.
+	// A collection costs as much as 30 single changes.
 	idleGCPercent = 150
 )
 
-// limitGarbage sets the garbage collection percentage, unless the operator has set GOGC.
+// limitGarbage keeps the operator's GOGC.
 func limitGarbage(idle bool) {
 	switch {
 	case os.Getenv("GOGC") != "":
@@ -31,35 +30,34 @@ func limitGarbage(idle bool) {
 
 // idler returns memory and processors while a daemon is idle.
 //
-// A start, a resync or a rolling update allocates several times the memory that the process keeps.
-// Afterwards there is so little work that the runtime would keep the garbage until its forced
-// collection, and the free pages as long as its next goal has room for them. The idler collects and
-// returns both.
+// A start, a resync or a rolling update allocates several times the memory that the process keeps. In
+// the quiet time afterwards the runtime would keep the garbage until its forced collection, and the
+// free pages as long as its next goal has room for them. The idler returns both.
 //
 // A single change passes through a dozen goroutines in sequence. On several processors each step wakes
 // a thread that finds no work, a third of the cost of the change. An idle daemon therefore runs on one
-// processor, and gets all of them back at most one period after a burst begins.
+// processor, and on all again at most one period after a burst begins.
 type idler struct {
-	// period is the time between two looks at the heap.
+	// between two looks at the heap
 	period time.Duration
-	// quietBytes is the most that an idle daemon allocates in a period.
+	// most allocations of an idle daemon in a period
 	quietBytes uint64
-	// minBytes is the least growth of the process that is worth a collection.
+	// least growth that is worth a collection
 	minBytes uint64
 	read     func() heap
 	free     func()
-	// setIdle is called when the daemon becomes idle or busy.
+	// called when the daemon becomes idle or busy
 	setIdle func(bool)
-	// last is the heap one period ago, freed the heap after the last collection.
+	// last is one period old, freed is from after the last collection.
 	last, freed heap
 	idle        bool
 }
 
 // heap is the state of the runtime's heap, in bytes.
 type heap struct {
-	// allocated counts from the start of the process.
+	// since the start of the process
 	allocated uint64
-	// held is memory obtained from the system and not returned: live and dead objects, and free pages.
+	// memory not returned to the system: live and dead objects, and free pages
 	held uint64
 }
 
@@ -80,8 +78,8 @@ func (i *idler) run(ctx context.Context) error {
 	}
 }
 
-// judge evaluates the period that ends. After an idle one it frees memory if the process holds half as
-// much again as after the last time.
+// judge ends a period. After an idle one it frees memory if the process holds half as much again as
+// after the last time.
 func (i *idler) judge() {
 	now := i.read()
 	idle := now.allocated-i.last.allocated < i.quietBytes
@@ -97,8 +95,8 @@ func (i *idler) judge() {
 	}
 }
 
-// setIdle gives Go code one processor and more garbage, or all processors of the process. It keeps the
-// operator's GOMAXPROCS and GOGC.
+// setIdle gives Go one processor and more garbage, or all processors. It keeps the operator's
+// GOMAXPROCS and GOGC.
 func setIdle(idle bool) {
 	limitGarbage(idle)
 	switch {
@@ -110,7 +108,7 @@ func setIdle(idle bool) {
 	}
 }
 
-// readHeap reads the state of the heap without stopping the program.
+// readHeap does not stop the program.
 func readHeap() heap {
 	samples := [...]metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},

@@ -15,17 +15,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Names of the metrics of /metrics/slis, as in every component of Kubernetes.
+// Metrics of /metrics/slis, as in every component of Kubernetes.
 const (
 	metricHealthcheck  = "kubernetes_healthcheck"
 	metricHealthchecks = "kubernetes_healthchecks_total"
 )
 
-// configGroup is the key of kube-proxy's configuration in /configz.
+// configGroup is kube-proxy's key in /configz.
 const configGroup = "kubeproxy.config.k8s.io"
 
-// pages are the pages of every component of Kubernetes besides /metrics: /healthz, /metrics/slis,
-// /configz, /flagz and /statusz.
+// pages are the pages of every component of Kubernetes: /healthz, /metrics/slis, /configz, /flagz and
+// /statusz.
 type pages struct {
 	mux     *http.ServeMux
 	paths   []string
@@ -37,7 +37,7 @@ type pages struct {
 	results *prometheus.CounterVec
 }
 
-// newPages returns the pages. /configz shows configuration, or the flags if it is nil.
+// newPages returns the pages. /configz shows the flags if configuration is nil.
 func newPages(version string, flags *pflag.FlagSet, configuration any) *pages {
 	p := &pages{
 		mux: http.NewServeMux(), flags: flags, started: time.Now(), version: version,
@@ -65,8 +65,8 @@ func plain(w http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// healthz answers as the API machinery does: "ok", or 500 and a line for each check. ?verbose always
-// prints the lines.
+// healthz answers as the API machinery does: "ok", or 500 and a line for each check, which ?verbose
+// always prints.
 func (p *pages) healthz(healthy check) http.HandlerFunc {
 	checks := []struct {
 		name  string
@@ -98,7 +98,6 @@ func (p *pages) healthz(healthy check) http.HandlerFunc {
 	}
 }
 
-// observe records the result of a check for /metrics/slis.
 func (p *pages) observe(name, status string, value float64) {
 	const kind = "healthz"
 	p.current.WithLabelValues(name, kind).Set(value)
@@ -130,7 +129,6 @@ func (p *pages) values() map[string]string {
 	return out
 }
 
-// forPeople writes the head of a page that is not for programs.
 func forPeople(w http.ResponseWriter, page string) {
 	plain(w)
 	fmt.Fprintf(w, "\nweft %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n", page)

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// peerSynced is kube-proxy's metric of when it last wrote its rules, in seconds since 1970. It has the
+// peerSynced is kube-proxy's metric of its last write of rules, in seconds since 1970. It has the
 // label ip_family since kube-proxy 1.36.
 const (
 	peerSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
@@ -26,25 +26,23 @@ const (
 
 const (
 	peerPatience = 2 * time.Second
-	// peerBytes bounds kube-proxy's answer, which has some 100 KB.
+	// The answer has some 100 KB.
 	peerBytes = 16 << 20
-	// familyPatience is how long to wait for a second family: a kube-proxy that has it writes its
-	// rules a moment later.
+	// familyPatience is the wait for a second family, whose rules kube-proxy writes a moment later.
 	familyPatience = 30 * time.Second
 )
 
-// peerProbe finds out from kube-proxy's metrics whether its rules are in force.
+// peerProbe derives from kube-proxy's metrics whether its rules are in force.
 type peerProbe struct {
 	url    string
 	client *http.Client
-	// families are the families of this node.
+	// of this node
 	families []string
 	now      func() time.Time
-	// first is when kube-proxy first had rules of a family, zero before.
+	// when kube-proxy first had rules of a family, or zero
 	first time.Time
 }
 
-// newPeerProbe returns the probe of a kube-proxy with its metrics at address.
 func newPeerProbe(address string) *peerProbe {
 	p := &peerProbe{
 		url: "http://" + dialable(address) + "/metrics", now: time.Now,
@@ -58,7 +56,7 @@ func newPeerProbe(address string) *peerProbe {
 	return p
 }
 
-// dialable returns an address that reaches a server listening on address.
+// dialable returns an address that reaches a listener on address.
 func dialable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -100,8 +98,8 @@ func (p *peerProbe) check(ctx context.Context) error {
 	return fmt.Errorf("kube-proxy has not written its rules of %s yet", strings.Join(missing, " and "))
 }
 
-// read returns the families whose rules kube-proxy has written: "IPv4", "IPv6", or "" from a
-// kube-proxy that does not distinguish them.
+// read returns the families with written rules: "IPv4", "IPv6", or "" from a kube-proxy that does not
+// distinguish them.
 func (p *peerProbe) read(ctx context.Context) (map[string]bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {

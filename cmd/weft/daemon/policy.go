@@ -19,7 +19,6 @@ const (
 	flagPolicyStatus  = "cluster-policy-status"
 )
 
-// The values of --policy-start.
 const (
 	startAllow = "allow"
 	startDeny  = "deny"
@@ -51,7 +50,6 @@ func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
 		"write the condition Accepted into the status of ClusterNetworkPolicies, which needs a further right in the API")
 }
 
-// check rejects wrong values. enabled is true if the frontend is in this process.
 func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
 	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck, flagPolicyNRI, flagPolicyStatus} {
 		if f := set.Lookup(name); !enabled && f != nil && f.Changed {

@@ -13,7 +13,6 @@ const (
 	flagServiceActive   = "service-active-connections"
 )
 
-// serviceFlags are flags of the Service frontend that kube-proxy does not have.
 type serviceFlags struct {
 	counters string
 	active   bool

@@ -13,17 +13,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/event"
 )
 
-// flagTakeover makes weft remove the rules of kube-proxy.
 const flagTakeover = "takeover"
 
 const (
-	// takeoverRetry is the time between two attempts to remove kube-proxy's rules.
 	takeoverRetry = time.Second
 	// takeoverWatch is the time between two looks for new rules of kube-proxy.
 	takeoverWatch = time.Minute
 )
 
-// successor removes kube-proxy's old rules once weft's are in force and kube-proxy has ended. Then it
+// successor removes kube-proxy's rules once weft's are in force and kube-proxy has ended. Then it
 // watches for new ones.
 type successor struct {
 	// ready returns why weft's rules are not in force, running why kube-proxy may still run.
@@ -37,7 +35,6 @@ type successor struct {
 	err error
 }
 
-// newSuccessor returns the successor of kube-proxy for a daemon with all parts.
 func (d *daemon) newSuccessor() *successor {
 	return &successor{
 		ready: d.published, running: d.servers.running, event: d.cluster.events.Node, log: d.log.With("component", "takeover"),
@@ -59,7 +56,7 @@ func (d *daemon) published() error {
 	return nil
 }
 
-// checkTakeover rejects settings that hide the end of kube-proxy from a successor.
+// checkTakeover rejects settings that hide the end of kube-proxy.
 func (s *httpSettings) checkTakeover() error {
 	if s.metrics == "" || s.healthz == "" {
 		return cli.Usagef("--%s: it needs --%s and --%s: that kube-proxy has ended is seen by its ports, which weft then has", flagTakeover, flagMetrics, flagHealthz)
