@@ -24,10 +24,9 @@ const (
 	ObjectElement
 )
 
-// completionTime limits the wait for an answer: the user waits too.
 const completionTime = time.Second
 
-// Complete completes an argument with the words from ask, or none without a timely answer.
+// Complete completes an argument with the words from ask, if they come within a second.
 func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
@@ -38,7 +37,6 @@ func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) (
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// complete is Complete for words from the aggregator.
 func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	return Complete(cmd, func(ctx context.Context) ([]string, error) {
 		config := client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1}
@@ -46,8 +44,7 @@ func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *cli
 	})
 }
 
-// CompleteFragments completes an argument with the names of all fragments, as "publisher/name". It is
-// a cobra.CompletionFunc, and offers no words on an error.
+// CompleteFragments completes an argument with the names of all fragments, as "publisher/name".
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.List(ctx)
@@ -79,7 +76,6 @@ func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 	}
 }
 
-// tableWords returns the families in use, or the tables of one.
 func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string, error) {
 	list, err := cl.ListTables(ctx)
 	var words []string
@@ -94,7 +90,6 @@ func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string
 	return words, err
 }
 
-// objectWords returns the chains or sets of a table, the handles of a chain, or the keys of a set.
 func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) (names []string, _ error) {
 	t, err := cl.GetTable(ctx, &weftv1.GetTableRequest{Family: args[0], Name: args[1], Terse: what == ObjectRule || len(args) == 2})
 	of := make(map[string][]string)

@@ -1,7 +1,5 @@
-// Package cli is the common command line of weft's verbs: the flags of an aggregator, -o, and the
-// completion of names.
+// Package cli is the common command line of weft's verbs: the flags of an aggregator, -o, completion
+// of names, exit codes ([ExitCode]) and errors of a wrong command line ([UsageError]).
 //
-// It turns arguments and the aggregator's answers into text, JSON or YAML, exit codes ([ExitCode]) and
-// errors of a wrong command line ([UsageError]). Read errors.go first, then connection.go and
-// output.go.
+// Read errors.go first, then connection.go and output.go.
 package cli

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Describe returns the text of an error for people: for a rejection every violation with its line of
-// text, for a gRPC status the message without "rpc error: code = ...".
+// Describe returns an error for people: for a rejection every violation with its line of text, for a
+// gRPC status the message without "rpc error: code = ...".
 func Describe(err error) string {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {
@@ -28,7 +28,6 @@ func Describe(err error) string {
 	return text
 }
 
-// statusText returns the message of a status, and says if the other side is at fault.
 func statusText(st *status.Status) string {
 	switch {
 	case st.Message() == "":

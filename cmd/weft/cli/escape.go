@@ -7,9 +7,9 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// Escape escapes the strings of a proto.Message for people, in place: content that an older aggregator
-// accepted may have characters that forge lines or hide text. It keeps line ends and tabs of excerpts,
-// and other values.
+// Escape escapes the strings of a proto.Message for people, in place, but keeps line ends and tabs of
+// excerpts: content that an older aggregator accepted may forge lines or hide text. It ignores other
+// values.
 func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
 		escapeMessage(m.ProtoReflect())

@@ -42,8 +42,8 @@ func (o *Output) Set(s string) error {
 // Type implements pflag.Value.
 func (o *Output) Type() string { return "format" }
 
-// Write prints v, a proto.Message or a value for encoding/json, as "json" or "yaml". For other formats
-// it escapes the strings of a message and calls text, which prints it.
+// Write prints v, a proto.Message or a value for encoding/json, as "json" or "yaml". Otherwise it
+// escapes a message and calls text to print it.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
 		Escape(v)

@@ -13,8 +13,8 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Progress shows an operation in a line with the elapsed time, after one second and if w is a
-// terminal. done removes the line; call it before other output.
+// Progress shows the elapsed time of an operation in a line, after one second and if w is a terminal.
+// Call done before other output.
 func Progress(w io.Writer, what string) (done func()) {
 	terminal := Terminal(w)
 	if terminal == nil {

@@ -13,13 +13,10 @@ import (
 )
 
 const (
-	// minDigits of the short form of a revision
 	minDigits = 5
 	// whole is less than every revision: they begin with the milliseconds since 1970.
-	whole = 1_000_000_000_000
-	// page is the number of revisions read at a time.
-	page = 256
-	// offered is the number of revisions that completion offers.
+	whole   = 1_000_000_000_000
+	page    = 256
 	offered = 40
 )
 
@@ -28,7 +25,7 @@ const RevisionHelp = `Tables show the last digits of a revision, and every verb 
 revision that ends in them. With -o json revisions are whole.`
 
 // ShortRevision returns enough last digits of a revision to find it among all up to last and half as
-// many again, or the whole number if last is 0.
+// many again, or all digits if last is 0.
 func ShortRevision(revision, last uint64) string {
 	text := strconv.FormatUint(revision, 10)
 	if last < revision {
@@ -42,7 +39,7 @@ func ShortRevision(revision, last uint64) string {
 }
 
 // FindRevision returns the revision of an argument: a whole number, or the last digits of the newest
-// match in the history.
+// match.
 //
 // Possible errors: a *UsageError, the errors of client.Client.ListRevisions, no match.
 func FindRevision(ctx context.Context, c *client.Client, arg string) (uint64, error) {

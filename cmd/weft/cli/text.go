@@ -40,10 +40,9 @@ func Finding(f *weftv1.Finding) string {
 // Word returns an enum value for tables: "STATE_ADOPTED" with the prefix "STATE_" is "adopted".
 func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
 
-// maxNamed is the number of names in a line.
 const maxNamed = 8
 
-// Some joins the first eight names by commas, with the number of the others. The empty list is "-".
+// Some joins the first eight names by commas, and counts the others. The empty list is "-".
 func Some(names []string) string {
 	if len(names) == 0 {
 		return "-"
@@ -54,7 +53,7 @@ func Some(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// Map returns the results of f for the entries of a list. It is not nil.
+// Map returns the results of f for a list. It is not nil.
 func Map[T, U any](list []T, f func(T) U) []U {
 	out := make([]U, len(list))
 	for i, e := range list {
