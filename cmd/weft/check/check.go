@@ -16,24 +16,23 @@ import (
 
 // File is a file to check.
 type File struct {
-	// Name for errors
 	Name string
 	Text string
 	// Context files contribute only declarations.
 	Context bool
-	// Open reads included files; nil rejects include statements.
+	// Open reads included files; nil rejects includes.
 	Open ruleset.OpenFunc
 }
 
 // Problem is an error of a file.
 type Problem struct {
-	// File is the checked file. Err.File is set if the error is in an included file.
+	// File is the checked file; Err.File is set for an included file.
 	File string
-	// Err has the place and the source line if they are known.
+	// Err has the place and the source line if known.
 	Err *syntax.Error
 }
 
-// String returns "FILE:LINE:COL: message", and the source line with a caret if the place is known.
+// String returns "FILE:LINE:COL: message", with the source line and a caret if the place is known.
 func (p Problem) String() string {
 	if p.Err.File != "" {
 		p.File = p.Err.File
@@ -46,10 +45,10 @@ func (p Problem) String() string {
 
 // Result is the result of a check.
 type Result struct {
-	// Problems in the order of the files and of their places
+	// in the order of the files and of their places
 	Problems []Problem
-	// Tables, Rules, Sets, Elements and Objects count compiled objects outside context files. Sets
-	// include maps, and Objects include flowtables. A set in two files counts twice, a table once.
+	// Counts of compiled objects outside context files. Sets include maps, and Objects include
+	// flowtables. A set in two files counts twice, a table once.
 	Tables, Rules, Sets, Elements, Objects int
 
 	tables []*table
@@ -84,14 +83,13 @@ type checker struct {
 	partial bool
 }
 
-// unit is a file and its state in the checker.
 type unit struct {
 	*File
 	parsed []nft.Table
-	// tables are the compiled tables of the file.
+	// compiled tables
 	tables []*table
 	places *ruleset.Positions
-	// bundle is the file with its included files, nil if it may not include any.
+	// the file with its included files, nil if it may not include any
 	bundle *ruleset.Bundle
 	errs   []*syntax.Error
 }
@@ -103,7 +101,6 @@ type table struct {
 	chains []chainContent
 }
 
-// setContent is a compiled set and its elements in the order of the file.
 type setContent struct {
 	decl     *set.Set
 	elements []set.Element
@@ -116,12 +113,11 @@ type chainContent struct {
 
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
-// faulty reports whether the declaration of an object has a reported error.
+// faulty reports whether the error of a declaration was reported.
 func (u *unit) faulty(t *nft.Table, kind, name string) bool {
 	return u.places.Faulty(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name})
 }
 
-// sorted returns the problems sorted by place.
 func (u *unit) sorted() []Problem {
 	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	out := make([]Problem, len(u.errs))
@@ -236,7 +232,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	}
 }
 
-// set records a compiled set or map, or the error of its declaration, and packs its elements.
+// set records a compiled set or map, or its error, and packs its elements.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
 	if u.places.Faulty(id) {
@@ -273,7 +269,6 @@ func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *se
 	out.sets = append(out.sets, content)
 }
 
-// compile compiles the rules of a file, and checks the chains of verdict maps.
 func (c *checker) compile(u *unit) {
 	if u.Context {
 		return
@@ -291,7 +286,7 @@ func (c *checker) compile(u *unit) {
 	}
 }
 
-// checkVerdicts checks that the target chains of elements exist.
+// checkVerdicts checks that the chains of elements exist.
 func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
@@ -322,8 +317,8 @@ func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
 	return out
 }
 
-// ruleError returns the error of a rule with its place in the file. Rules are compiled in canonical
-// form, which may have other columns than the file.
+// ruleError returns the error of a rule with its place in the file: rules are compiled in canonical
+// form, with other columns.
 func ruleError(u *unit, s *scope, chain string, n int, r nft.Rule, err error) *syntax.Error {
 	at := (*syntax.Error)(nil)
 	if src, ok := u.places.Rule(s.id, chain, n); ok {

@@ -1,7 +1,7 @@
 // Package check is the verb "weft check": it parses and compiles .nft files as the daemon does,
 // without a daemon, a kernel or privileges.
 //
-// It turns files ([File]) into all their errors with places ([Problem]), and the compiled expressions
+// It turns files ([File]) into errors with places ([Problem]), and compiled expressions
 // ([Result.Netlink]). Read check.go first.
 //
 // The files are one ruleset: a rule may refer to a chain, set or object of another file. Files of
@@ -9,11 +9,11 @@
 //
 // # Errors
 //
-// A [Problem] is one error of one file. A wrong declaration is reported once, without the rules that
-// refer to it.
+// A [Problem] is one error of a file. A wrong declaration is reported once, without the rules that use
+// it.
 //
-// # What it does not do
+// # Limits
 //
-// It does not know the limits of a node's kernel, the rights of publishers, or fragments of other
-// publishers: "weft plan" asks the daemon for those.
+// It does not know a node's kernel, the rights of publishers, or other publishers' fragments: "weft
+// plan" asks the daemon.
 package check

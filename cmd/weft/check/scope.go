@@ -9,23 +9,22 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// scope holds the declarations of all files in one table. It implements compile.Scope.
+// scope implements compile.Scope with the declarations of all files in one table.
 type scope struct {
 	id         nft.TableID
 	sets       map[string]*set.Set
 	chains     map[string]*object.Chain
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
-	// files with a part in the table
-	files []*unit
-	// counted is true if the table is in a file outside context.
+	files      []*unit
+	// whether a file outside context has the table
 	counted bool
-	// incomplete is set by a failed lookup that is not an error: the declaration has an error or may
-	// be in an unread part, or the name was reported before.
+	// incomplete is set by a failed lookup that is not an error: the declaration is wrong or maybe
+	// unread, or the name was reported before.
 	incomplete bool
-	// unknown are the reported names.
+	// reported names
 	unknown map[ruleset.DeclarationID]bool
-	// partial is true if a file was not read to its end.
+	// true if a file was not read to its end
 	partial *bool
 }
 
@@ -56,7 +55,7 @@ func (s *scope) Flowtable(name string) bool {
 	return s.found(s.flowtables[name], "flowtable", name)
 }
 
-// found returns ok. It sets incomplete if a failed lookup must not be reported.
+// found returns ok, and sets incomplete if a failure must not be reported.
 func (s *scope) found(ok bool, kind, name string) bool {
 	if ok {
 		return true
