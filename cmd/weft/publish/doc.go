@@ -1,5 +1,5 @@
 // Package publish implements "weft publish --stdin": a program without gRPC holds a publisher's
-// session by writing updates as lines of JSON. It reads one line of JSON for each, in the same order.
+// session by writing updates as lines of JSON, and reads one line of JSON for each, in the same order.
 //
 // A line of input is a weft.v1.PublishRequest in the JSON mapping of protocol buffers: a snapshot, a
 // patch or a withdraw, with the caller's id. A line of output is one of
@@ -14,22 +14,21 @@
 // # Resync
 //
 // A client.Session holds the stream. After a lost connection it sends each fragment as acknowledged,
-// together with the lines in flight. If that is rejected, it sends the acknowledged content, and then
-// each line by itself. A rejected line leaves its fragment unchanged for later patches.
+// with the lines in flight. If that is rejected, it sends the acknowledged content, and then each line
+// by itself. A rejected line leaves its fragment unchanged for later patches.
 //
 // # Concurrency
 //
-// One goroutine reads lines, and the caller's writes answers. A line has at most MaxLine bytes. At
-// most maxInFlight updates with maxBytes of input wait for their acknowledgement; reading stops until
-// there is room.
+// One goroutine reads lines, and the caller's writes answers. A line has at most MaxLine bytes.
+// Reading stops while maxInFlight updates or maxBytes of input wait for their acknowledgement.
 //
 // # Errors
 //
-// Run returns the errors of the input and the output, and an error if its context ends while updates
-// wait for their acknowledgement. A rejected line is not an error of Run.
+// Run returns errors of the input and the output, and an error if its context ends while updates wait
+// for their acknowledgement. A rejected line is not an error of Run.
 //
-// # What it does not do
+// # Limits
 //
-// The aggregator, not this package, checks rule text, elements and names. The package rejects
-// snapshots in several parts ("more"): a line has the whole snapshot, and the client splits it.
+// The aggregator checks rule text, elements and names. The package rejects snapshots in several parts
+// ("more"): the client splits the whole snapshot of a line.
 package publish

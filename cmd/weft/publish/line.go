@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// MaxLine is the greatest length of a line in bytes: some 700,000 elements.
+	// MaxLine is in bytes: some 700,000 elements.
 	MaxLine = 64 << 20
-	// maxNFT is the greatest length of a fragment's nft text, which travels in one message.
+	// The nft text of a fragment travels in one message.
 	maxNFT = client.MaxMessage - 64<<10
 )
 
@@ -34,17 +34,16 @@ func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), max: limit}
 }
 
-// lineTooLong is the error of a skipped line.
 type lineTooLong struct{ max int }
 
 func (e *lineTooLong) Error() string {
 	return fmt.Sprintf("the line is longer than %d bytes: split the fragment, or send a snapshot and then patches", e.max)
 }
 
-// next returns the next line that is not blank, without its end. It skips a line that is too long, and
-// the next call continues after it.
+// next returns the next line that is not blank, without its end. It skips a line that is too long with
+// an error.
 //
-// Possible errors: io.EOF, *lineTooLong, those of the reader.
+// Possible errors: io.EOF, *lineTooLong, errors of the reader.
 func (l *lines) next() ([]byte, error) {
 	var line []byte
 	long := false
@@ -75,7 +74,7 @@ func (l *lines) next() ([]byte, error) {
 
 var errEmpty = errors.New("the update is empty: want one of snapshot, patch and withdraw")
 
-// decode reads an update. With an error it still returns the update's id if it can be found.
+// decode reads an update. It returns the id even with an error, if possible.
 func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	req := &weftv1.PublishRequest{}
 	if err := protojson.Unmarshal(line, req); err != nil {
@@ -97,7 +96,7 @@ func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	return req, &id, nil
 }
 
-// jsonError returns protojson's error with places in the input. The package varies the space after
+// jsonError returns protojson's error with places in the input. protojson varies the space after
 // "proto:" on purpose.
 func jsonError(err error) string {
 	s := strings.ReplaceAll(err.Error(), "\u00a0", " ")
@@ -106,7 +105,6 @@ func jsonError(err error) string {
 	return strings.Replace(s, "(line 1:", "(column ", 1)
 }
 
-// findID returns the id of a malformed update, or nil.
 func findID(line []byte) *uint64 {
 	var head struct {
 		ID json.RawMessage `json:"id"`

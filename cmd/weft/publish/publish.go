@@ -18,22 +18,22 @@ import (
 
 const (
 	maxInFlight = 256
-	// maxBytes limits their input together; one line may have all of that.
+	// maxBytes limits all input in flight; one line may use it all.
 	maxBytes = MaxLine
 )
 
 // Config configures Run.
 type Config struct {
-	// Client is required; its publisher owns the fragments.
+	// Required; its publisher owns the fragments.
 	Client *client.Client
-	// In has the updates, Out gets the answers, a line each. Both are required.
+	// In has an update and Out gets an answer in each line. Required.
 	In  io.Reader
 	Out io.Writer
-	// Lifetime is the default lifetime of snapshots.
+	// default lifetime of snapshots
 	Lifetime weftv1.Lifetime
-	// TTL is the default time to live of snapshots; 0 means that they do not expire.
+	// default time to live of snapshots; 0 means that they do not expire
 	TTL time.Duration
-	// Include inserts the included files of a .nft text; nil leaves the text unchanged.
+	// Include inserts the included files of a .nft text; nil does not.
 	Include func(text string) (string, error)
 	// Logger gets refused resyncs; nil discards.
 	Logger *slog.Logger
@@ -50,8 +50,8 @@ var errInterrupted = errors.New("interrupted")
 // fragments with the lifetime of the session. If ctx ends first, one read of the input may continue
 // after Run has returned.
 //
-// It is an error if ctx ends while updates wait for their acknowledgement. A rejected update is not an
-// error: Result counts it.
+// It is an error if ctx ends while updates wait for their acknowledgement. Result counts rejected
+// updates, which are not errors.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	session := cfg.Client.Session(client.SessionConfig{OnSync: func(name string, _ uint64, err error) {
@@ -68,24 +68,23 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return b.result, err
 }
 
-// bridge is one run: one goroutine reads, one holds the session, and one answers.
+// bridge has one goroutine that reads, one that holds the session, and one that answers.
 type bridge struct {
 	cfg     Config
 	session *client.Session
 	answers chan submission
 	room    *semaphore.Weighted
-	// result belongs to the answering goroutine.
+	// owned by the answering goroutine
 	result Result
 }
 
-// submission is a line of input on its way to its answer.
 type submission struct {
 	id   *uint64
 	line int
-	// pending is set for an update, err otherwise.
+	// set for an update; otherwise err is
 	pending *client.Pending
 	err     error
-	// last marks the end of the input, with its error in err.
+	// end of the input, with its error in err
 	last   bool
 	weight int64
 }
@@ -150,7 +149,6 @@ func (b *bridge) send(s *submission, line []byte) {
 	}
 }
 
-// answer writes answers in the order of the lines.
 func (b *bridge) answer(ctx context.Context) error {
 	for {
 		var s submission
@@ -182,7 +180,7 @@ func (b *bridge) answer(ctx context.Context) error {
 	}
 }
 
-// interrupted returns an error that counts unanswered updates when the context ends, or nil.
+// interrupted returns an error that counts unanswered updates, or nil.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
 		return fmt.Errorf("%w: at least %d updates were not acknowledged", errInterrupted, n)
