@@ -68,8 +68,8 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	return s, nil
 }
 
-// flagAddress returns the address of a flag of package daemon. A deprecated port of 0 turns the server
-// off, as an empty address does.
+// flagAddress returns an address for a flag of package daemon. A deprecated port of 0, or an empty
+// address, turns the server off.
 func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) string {
 	f := flags.Lookup(name)
 	if f == nil || port == 0 {
@@ -83,7 +83,6 @@ func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) strin
 	return withPort(address, port)
 }
 
-// ignored returns the given flags without effect beside a file.
 func (o *Options) ignored(flags *pflag.FlagSet) []string {
 	host, log := flagsOf(New().AddHostFlags), flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, &New().config.Logging) })
 	return givenFlags(flags, func(_ field, name string) bool {
@@ -131,7 +130,7 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	return s, nil
 }
 
-// flagError returns the violations as an error that names the given flags.
+// flagError returns an error that names the given flags.
 func flagError(flags *pflag.FlagSet, found []violation) error {
 	var errs []error
 	for _, v := range found {
@@ -157,14 +156,12 @@ func (s *Settings) Same(other *Settings) bool {
 	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
 }
 
-// SameHost reports whether the settings of the machine are equal: connection tracking and the OOM
-// score.
+// SameHost reports whether connection tracking and the OOM score are equal.
 func (s *Settings) SameHost(other *Settings) bool {
 	return s.Conntrack == other.Conntrack && s.OOMScoreAdj == other.OOMScoreAdj
 }
 
-// Parse returns the settings in the content of a file, whose name is for errors. Errors are
-// *access.FileError.
+// Parse returns the settings in data. file is for errors, which are *access.FileError.
 func Parse(file string, data []byte) (*Settings, error) {
 	o := New()
 	return o.fromData(flagsOf(o.AddFlags), file, data)

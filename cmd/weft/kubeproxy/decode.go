@@ -14,15 +14,14 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// decoder decodes a YAML document into a Go value by its JSON names, and collects all problems with
-// their lines. The decoders of Kubernetes report no lines and stop at the first wrong type.
+// decoder decodes YAML by JSON names, and collects all problems with their lines. The decoders of
+// Kubernetes report no lines and stop at the first wrong type.
 type decoder struct {
 	access.Problems
-	// lines of fields, by their paths.
+	// by the paths of fields
 	lines map[string]int
 }
 
-// line returns the line of a field, or of its container.
 func (d *decoder) line(path string) int {
 	for {
 		if n, ok := d.lines[path]; ok {
@@ -36,7 +35,7 @@ func (d *decoder) line(path string) int {
 	}
 }
 
-// value decodes n into v. A null means an unset field: kubeadm writes such fields.
+// value decodes n into v. A null is an unset field: kubeadm writes such fields.
 func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
 		d.Add(n.Line, path, "aliases are not supported: write the value out")
@@ -65,7 +64,6 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// custom decodes a scalar into a type with UnmarshalJSON.
 func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
 	text := n.Value
 	if n.Tag == "!!str" {
@@ -94,8 +92,7 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 		d.Add(n.Line, path, "weft cannot read a field of type %s", v.Type())
 		return
 	}
-	// Like kube-proxy, the decoder rejects a number for a string, and accepts yes and no for booleans,
-	// as YAML 1.1 does.
+	// Like kube-proxy: numbers are not strings, and yes and no are booleans, as in YAML 1.1.
 	plain := n.Tag != "!!str" || v.Kind() == reflect.Bool && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 	if n.Kind != yaml.ScalarNode || plain == (v.Kind() == reflect.String) {
 		if n.Kind == yaml.ScalarNode && v.Kind() == reflect.String {
@@ -183,7 +180,6 @@ func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, val
 	}
 }
 
-// describe returns a node for messages.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -202,8 +198,8 @@ const (
 	Kind       = "KubeProxyConfiguration"
 )
 
-// KindOf returns the kind in a file, or "" if the file has none or cannot be read; decoding the file
-// reports errors. In invalid YAML it is the kind of the first line "kind: ...".
+// KindOf returns the kind in a file, in invalid YAML of the first line "kind: ...". It returns "" for
+// a file without kind or an unreadable file; decoding reports errors.
 func KindOf(file string) string {
 	data, err := access.Read(file)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 )
 
 // setDefaults sets the defaults of kube-proxy 1.36, except the minimum sync period, and lists of
-// addresses, in which empty has a meaning of its own.
+// addresses, in which empty has a meaning.
 func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")

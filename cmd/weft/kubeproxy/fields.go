@@ -12,11 +12,11 @@ import (
 
 type field struct {
 	path string
-	// flags that set it; messages name the first.
+	// messages name the first
 	flags []string
-	// unused is why the setting has no effect in weft, "" if it has one.
+	// why the setting has no effect in weft, or ""
 	unused string
-	// fallback settings have an effect only if the mode is not nftables.
+	// has an effect only if the mode is not nftables
 	fallback bool
 }
 
@@ -28,7 +28,7 @@ const (
 	ofLogOutput = "weft writes each line of its log to standard error at once"
 )
 
-// fields returns every setting of kube-proxy; a test checks that none is missing.
+// fields returns every setting of kube-proxy, checked by a test.
 func fields() []field {
 	return []field{
 		{path: "featureGates", flags: []string{"feature-gates"}},
@@ -98,12 +98,10 @@ func fields() []field {
 	}
 }
 
-// unusedSettings returns a line for each reason why settings have no effect, without settings at their
-// defaults.
+// unusedSettings returns a line for each reason why settings have no effect, without default values.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
-	// These types can be converted.
 	is, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
 	defaults, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(plain)
 	reasons := make(map[string][]string)

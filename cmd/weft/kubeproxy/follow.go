@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// recheck is how often the file is read. The kubelet needs a minute to bring a changed ConfigMap to
-// the node. A watch would miss changes through links to links and bind mounts.
+// The kubelet needs a minute to bring a changed ConfigMap to the node. A watch would miss changes
+// through links to links and bind mounts.
 const recheck = 2 * time.Second
 
 // ErrChanged means that the configuration file differs from the start.
@@ -22,17 +22,16 @@ var ErrChanged = errors.New("the configuration has changed")
 
 // Follower configures Options.Follow.
 type Follower struct {
-	// Flags that the settings were made from.
+	// Flags of the settings at the start
 	Flags *pflag.FlagSet
-	// Same reports whether the settings of the start (was) and of the file (is) are equal; nil means
-	// Settings.Same.
+	// Same compares the settings at the start (was) and in the file (is); nil means Settings.Same.
 	Same func(was, is *Settings) bool
 	// Logger receives the outcome of changes. Required.
 	Logger *slog.Logger
 }
 
 // Follow returns ErrChanged when the file differs from s, and nil when ctx ends. s must come from a
-// file. Errors in the file or in reading it are logged once for each content.
+// file. Follow logs an error once for each content.
 func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 	log, same := f.Logger, f.Same
 	if same == nil {

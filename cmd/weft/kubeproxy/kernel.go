@@ -8,16 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Environment variables of kube-proxy and weft that turn off the check of the kernel.
 const (
 	skipKubeProxy = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK"
 	skipWeft      = "WEFT_SKIP_KERNEL_VERSION_CHECK"
 )
 
-// least is the first kernel with all features of weft's rules.
 var least = version.MajorMinor(5, 13)
 
-// CheckKernel returns an error for a kernel before 5.13 or of an unreadable version, unless
+// CheckKernel returns an error for a kernel before 5.13 or an unreadable version, unless
 // KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK or WEFT_SKIP_KERNEL_VERSION_CHECK is not empty in the
 // environment.
 func CheckKernel() error {
@@ -28,8 +26,8 @@ func CheckKernel() error {
 	return checkKernel(unix.ByteSliceToString(u.Release[:]), os.Getenv)
 }
 
-// CheckRelease returns an error for a kernel release before 5.13, such as "5.4.0-42-generic", or an
-// unreadable one.
+// CheckRelease returns an error for an unreadable kernel release or a release before 5.13, such as
+// "5.4.0-42-generic".
 func CheckRelease(release string) error {
 	return checkKernel(release, func(string) string { return "" })
 }

@@ -10,7 +10,6 @@ import (
 // debugVerbosity is kube-proxy's verbosity for weft's level debug.
 const debugVerbosity = 4
 
-// addLogFlags adds the log flags of every component of Kubernetes, with defaults from c.
 func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
 	text, json := &c.Options.Text, &c.Options.JSON
 	flags.StringVar(&c.Format, "logging-format", c.Format, "text or json: see --log-format")
@@ -27,7 +26,6 @@ func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
 	flags.Var(&json.InfoBufferSize, "log-json-info-buffer-size", noEffect)
 }
 
-// copyLogFlags overrides the settings of a file by the given log flags.
 func copyLogFlags(from *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
 	flags := flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, to) })
 	from.Visit(func(f *pflag.Flag) {

@@ -34,7 +34,7 @@ func (k *checker) check(ok bool, path string, got any, want string) {
 
 var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// validate returns the violations of kube-proxy's rules in a configuration with defaults.
+// validate returns violations of kube-proxy's rules in a configuration with defaults.
 func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	var k checker
 	modes := []string{"", ModeNFTables, ModeIPTables, ModeIPVS}
@@ -139,8 +139,7 @@ func isInterface(name string) bool {
 	})
 }
 
-// withPort adds a port to an address without one, and returns invalid text unchanged for the
-// validation.
+// withPort adds a missing port to an address. It returns invalid text unchanged for the validation.
 func withPort(address string, port int) string {
 	if a, err := network.ParseAddr(address); err == nil {
 		return net.JoinHostPort(a.String(), strconv.Itoa(port))
