@@ -52,10 +52,10 @@ func stateOf(s conditionspb.State) State {
 
 // Condition is one aspect of the health of a process.
 type Condition struct {
-	// Name of one of Kinds. Required.
+	// Name is in Kinds. Required.
 	Name string
-	// Check returns nil, an error of Degrade if the process still works, or any other error if it is
-	// not ready. Required.
+	// Check returns nil, an error of Degrade if the process still works, or another error if it is not
+	// ready. Required.
 	Check func() error
 }
 
@@ -63,7 +63,7 @@ type degradedError struct{ error }
 
 func (e degradedError) Unwrap() error { return e.error }
 
-// Degrade returns err as an error that does not make the process unready; nil if err is nil.
+// Degrade returns err as an error that does not make the process unready. It keeps a nil err.
 func Degrade(err error) error {
 	if err == nil {
 		return nil
@@ -85,19 +85,19 @@ func state(err error) State {
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Since is when the condition was first seen in this state.
+	// Since is when the state was first seen.
 	Since time.Time `json:"since"`
-	// Message is the error in one line, Remedy the action to take. Both are "" if the state is OK.
+	// Message is the error in one line, Remedy the action to take. Both are "" for OK.
 	Message string `json:"message,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
 // Process is the list of conditions of a process.
 type Process struct {
-	// Process is the verb of the process, Version weft's version.
+	// Process is a verb, Version weft's version.
 	Process string `json:"process"`
 	Version string `json:"version"`
-	// Conditions have a cause before its effects.
+	// a cause before its effects
 	Conditions []Status `json:"conditions"`
 }
 
@@ -141,7 +141,7 @@ func (p *Process) State() (worst State) {
 	return worst
 }
 
-// String returns the state of the process and the names of the conditions that are not OK.
+// String returns the state and the names of the conditions that are not OK.
 func (p *Process) String() string {
 	names := cli.Map(p.Wrong(), func(s Status) string { return s.Name })
 	text := fmt.Sprintf("weft %s %s: %s", p.Process, p.Version, p.State())

@@ -1,22 +1,21 @@
-// Package conditions answers whether weft is well. It names all conditions of a process, keeps their
-// only list, and reports it to operators.
+// Package conditions answers whether weft is well. It has the only list of the conditions of a
+// process, and reports it to operators.
 //
-// A check for each [Condition] comes in; a [Process], the list of [Status], goes out to all readers.
-// Read kinds.go first, the conditions with their meanings and remedies, then condition.go and
-// monitor.go. A condition is OK, degraded (a problem, but rules are in force) or not ready. The parts
-// of weft own the checks.
+// Checks of [Condition] come in from the parts of weft; a [Process], a list of [Status], goes out to
+// all readers. A condition is OK, degraded (a problem, but rules are in force) or not ready. Read
+// kinds.go first, with meanings and remedies, then condition.go and monitor.go.
 //
 // # Views
 //
 // The views of a process are /readyz (200 unless a condition is not ready; with ?verbose each
-// condition), the metrics weft_degraded and weft_ready, and for a lasting condition the log and Events
-// of the Node. The views of a node read the lists of all its processes over their sockets: "weft get
-// status", the first lines of "weft doctor", and the headline of the status page. Alerts read the
-// metrics. Views only show. TestViews of package daemon makes each condition true and reads all views.
+// condition), the metrics weft_degraded and weft_ready for alerts, and for a lasting condition the log
+// and Events of the Node. The views of a node read the lists of all its processes over their sockets:
+// "weft get status", the first lines of "weft doctor", and the headline of the status page. Views only
+// show. TestViews of package daemon makes each condition true and reads all views.
 //
 // # Other questions
 //
-// Some parts of weft answer other questions than whether weft is well:
+// Some parts of weft answer other questions:
 //
 //   - /healthz and /livez answer kube-proxy's questions: whether load balancers may send new
 //     connections to the node, and whether a restart would help the process.
@@ -30,6 +29,6 @@
 //
 // # Concurrency
 //
-// A Monitor is safe for concurrent use. Its readers call the checks for each answer, so checks must
-// return soon. Run reports changes, and must be called once.
+// A Monitor is safe for concurrent use. Each answer calls the checks, so checks must return soon. Run
+// must be called once.
 package conditions

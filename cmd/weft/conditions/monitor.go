@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// interval between two looks of Run. A look wakes a resting process.
+	// A look of Run wakes a resting process.
 	interval = 10 * time.Second
-	// hold is how long a condition must last before it is reported, plus up to as much at random: the
-	// nodes of a cluster share many causes.
+	// hold is how long a condition must last before its report, plus a random time up to hold: nodes
+	// of a cluster share many causes.
 	hold = 30 * time.Second
-	// maxReason limits the characters of a message in an event, so that the remedy fits.
+	// maxReason limits the characters of a message in an event, to fit the remedy.
 	maxReason = 500
 )
 
@@ -38,9 +38,9 @@ const (
 
 // Config configures a Monitor.
 type Config struct {
-	// Process is the verb of the process, Version weft's version.
+	// Process is a verb, Version weft's version.
 	Process, Version string
-	// Conditions have a cause before its effects.
+	// a cause before its effects
 	Conditions []Condition
 	// Event records an event on the Node without blocking. It may be nil.
 	Event func(kind, reason, condition, message string)
@@ -57,23 +57,21 @@ type Monitor struct {
 	cfg Config
 
 	mu sync.Mutex
-	// tracks has an entry for each condition.
+	// an entry for each condition
 	tracks []track
 }
 
-// track is the state of one condition.
 type track struct {
 	Status
 	// between 0 and hold
 	spread time.Duration
 	// reported is the reported message, "" while the condition counts as OK. wrongSince is when the
-	// reported or not yet reported state began.
+	// reported or not yet reported problem began.
 	reported   string
 	wrongSince time.Time
 }
 
-// NewMonitor returns a monitor. It returns an error if a metric is registered already, or a condition
-// is not in Kinds.
+// NewMonitor returns an error if a metric is registered already, or a condition is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -123,7 +121,7 @@ func (m *Monitor) Look() *Process {
 	return &Process{m.cfg.Process, m.cfg.Version, out}
 }
 
-// Run reports lasting conditions and their end, in the log and as events, until ctx ends.
+// Run calls Report regularly until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	m.Report()
 	for cli.Pause(ctx, interval) {
@@ -131,7 +129,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Report reports conditions that have lasted long enough, and the end of reported ones. Run calls it.
+// Report reports conditions that have lasted long enough, and the end of reported ones, in the log and
+// as events.
 func (m *Monitor) Report() {
 	list := m.Look().Conditions
 	m.mu.Lock()

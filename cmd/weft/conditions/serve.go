@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. With
-// ?verbose it has a line for each condition, as the API server's has for each check: [+] ok, [!]
-// degraded, [-] not ready; the remedy is in the line below.
+// Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. ?verbose
+// adds a line for each condition, as the API server does: [+] ok, [!] degraded, [-] not ready, with
+// the remedy in the line below.
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	p := m.Look()
 	if !r.URL.Query().Has("verbose") {
@@ -40,8 +40,8 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
-// Answer writes the answer of a health check as JSON: 200, or 503 with the reason, and the conditions
-// that are not OK.
+// Answer answers a health check with JSON: 200, or 503 with the reason, and the conditions that are
+// not OK.
 func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	body := struct {
 		Time       time.Time `json:"currentTime"`
