@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// WriteTo is the file of --write-config-to.
 	WriteTo string
-	// InitOnly is --init-only: only do what requires more than CAP_NET_ADMIN.
+	// InitOnly is --init-only: do only the steps that need more than CAP_NET_ADMIN.
 	InitOnly bool
 
 	config        v1alpha1.KubeProxyConfiguration

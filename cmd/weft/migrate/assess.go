@@ -34,21 +34,20 @@ const (
 	exitDiffers = 3
 )
 
-// finding is a fact to know before a migration. The texts are sentences without a full stop.
+// finding has sentences without a full stop.
 type finding struct {
 	Level   level  `json:"level"`
 	Subject string `json:"subject"`
 	Found   string `json:"found"`
-	// Remedy may be empty.
+	// may be empty
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// report is the result of assess.
 type report struct {
-	// KubeProxy is kube-proxy's image, Mode its mode.
+	// image and mode
 	KubeProxy string `json:"kubeProxy,omitempty"`
 	Mode      string `json:"mode,omitempty"`
-	// Nodes counts nodes by their label; "" is no label.
+	// Nodes counts nodes by their label, "" for nodes without it.
 	Nodes    map[string]int `json:"nodes"`
 	Services map[string]int `json:"services"`
 	Findings []finding      `json:"findings"`
@@ -77,7 +76,7 @@ func (c *cluster) assess(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// addProxies adds the findings of the DaemonSets; either may be nil.
+// addProxies adds findings of the DaemonSets; either may be nil.
 func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	const subject = "DaemonSets"
 	switch {
@@ -98,7 +97,7 @@ func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	}
 }
 
-// configuration adds differences between weft and kube-proxy's configuration.
+// configuration adds differences from kube-proxy's configuration.
 func (c *cluster) configuration(ctx context.Context, r *report) error {
 	const subject, key = "configuration", "config.conf"
 	config, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, peerName, metav1.GetOptions{})
@@ -123,7 +122,6 @@ func (c *cluster) configuration(ctx context.Context, r *report) error {
 	return nil
 }
 
-// addSettings adds the effects of kube-proxy's settings on a migration.
 func (r *report) addSettings(s *kubeproxy.Settings) {
 	const subject = "configuration"
 	config := &s.Configuration
@@ -147,7 +145,7 @@ func (r *report) addSettings(s *kubeproxy.Settings) {
 	}
 }
 
-// nodes adds nodes on which weft does not run, and nodes that are not ready.
+// nodes adds nodes without weft, and nodes that are not ready.
 func (c *cluster) nodes(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -219,7 +217,6 @@ func (r *report) count(l level) (n int) {
 	return n
 }
 
-// print prints a paragraph for each finding, the worst first, and a summary.
 func (r *report) print(w io.Writer) error {
 	var b strings.Builder
 	for _, l := range []level{blocks, differs, note} {
@@ -246,7 +243,7 @@ func (r *report) print(w io.Writer) error {
 	return err
 }
 
-// addHost adds findings from the rules of this machine, if it is a node with rules of kube-proxy.
+// addHost adds findings from the rules of this machine if kube-proxy has rules here.
 func (r *report) addHost(ctx context.Context) {
 	const subject = "this machine"
 	rules, notices, err := takeover.Find(ctx, takeover.Config{})

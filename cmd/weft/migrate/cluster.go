@@ -19,7 +19,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// The objects of the two proxies, all in one namespace.
 const (
 	namespace = metav1.NamespaceSystem
 	peerName  = "kube-proxy"
@@ -28,7 +27,6 @@ const (
 
 const poll = 500 * time.Millisecond
 
-// cluster implements the verbs.
 type cluster struct {
 	client kubernetes.Interface
 	// timeout of each step of a node
@@ -37,7 +35,7 @@ type cluster struct {
 	say func(format string, args ...any)
 }
 
-// daemonSet returns a DaemonSet, nil if it does not exist.
+// daemonSet returns nil if the DaemonSet does not exist.
 func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet, error) {
 	set, err := c.client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -49,8 +47,8 @@ func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet
 	return set, nil
 }
 
-// selects reports whether the node affinity of a DaemonSet allows a node with a label value; "" is no
-// label.
+// selects reports whether the node affinity of a DaemonSet allows a node with a label value, "" for a
+// node without the label.
 func selects(set *appsv1.DaemonSet, value string) bool {
 	terms := required(&set.Spec.Template.Spec)
 	if terms == nil {
@@ -69,7 +67,7 @@ func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// matches reports whether a label value meets a requirement; "" is no label.
+// matches reports whether a label value meets a requirement, "" for a node without the label.
 func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	node := labels.Set{}
 	if value != "" {
@@ -82,7 +80,7 @@ func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	return err == nil && selector.Matches(node)
 }
 
-// label sets the label of a node, or removes it if value is "".
+// label sets a node's label, or removes it if value is "".
 func (c *cluster) label(ctx context.Context, node, value string) error {
 	// null removes the label.
 	var to any

@@ -15,7 +15,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// access selects the API server.
 type access struct {
 	kubeconfig, context string
 	timeout             time.Duration
@@ -52,7 +51,7 @@ until those of kube-proxy are in force, and then removes them.`, (*cluster).roll
 	return cmd
 }
 
-// open returns the cluster, which prints its steps to w.
+// open returns a cluster that prints its steps to w.
 func (a *access) open(w io.Writer) (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
@@ -150,7 +149,7 @@ func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 	return nil
 }
 
-// newNodeCmd returns a verb that calls do for one node after the other.
+// newNodeCmd returns a verb that calls do for each node in sequence.
 func newNodeCmd(a *access, verb, short, long string, do func(*cluster, context.Context, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     verb + " NODE...",

@@ -2,14 +2,14 @@
 // one at a time.
 //
 // A label of the Node, [takeover.Label], selects its proxy. After "prepare" kube-proxy's DaemonSet
-// selects nodes by it, as weft's does (migration.enabled of the chart). The verbs only set labels and
-// wait; "weft run --takeover --handover" acts on the node.
+// selects nodes by the label, as weft's does (migration.enabled of the chart). The verbs only set
+// labels and wait; "weft run --takeover --handover" acts on the node.
 //
-// The package reads objects of the API and, on a node, the rules of the kernel. It returns findings,
-// labels and a patch of kube-proxy's DaemonSet. Read command.go, then assess.go and node.go.
+// The package turns objects of the API and, on a node, rules of the kernel into findings, labels and a
+// patch of kube-proxy's DaemonSet. Read command.go, then assess.go and node.go.
 //
 // # Errors
 //
-// Errors come from the API server, with the request, or from a node that does not reach a state in
-// time, with the state that it waits for.
+// Errors come from the API server, with the request, or from a node that misses a state in time, with
+// that state.
 package migrate

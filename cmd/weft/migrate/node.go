@@ -33,8 +33,8 @@ func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, er
 	return peer, weft, nil
 }
 
-// migrate moves a node from kube-proxy to weft. The node stays kube-proxy's if weft does not become
-// ready beside it.
+// migrate moves a node from kube-proxy to weft, but not if weft does not become ready beside
+// kube-proxy.
 func (c *cluster) migrate(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {
@@ -68,7 +68,6 @@ func (c *cluster) migrate(ctx context.Context, node string) error {
 	return nil
 }
 
-// rollback moves a node from weft to kube-proxy.
 func (c *cluster) rollback(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {
@@ -149,7 +148,7 @@ func (c *cluster) gone(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return nil
 }
 
-// said returns an error unless there is a new event about a node since before.
+// said returns an error unless a node has an event that is not in before.
 func (c *cluster) said(ctx context.Context, node, reason string, before map[string]int32) error {
 	now, err := c.events(ctx, node, reason)
 	if err != nil {

@@ -12,14 +12,13 @@ type text string
 
 func (t text) write(b *strings.Builder) { b.WriteString(html.EscapeString(string(t))) }
 
-// element has its attributes as names and values in turn, and its children.
+// attributes are names and values in turn.
 type element struct {
 	name       string
 	attributes []string
 	children   []node
 }
 
-// void are elements without an end.
 var void = map[string]bool{"meta": true, "link": true, "input": true}
 
 func (e *element) write(b *strings.Builder) {

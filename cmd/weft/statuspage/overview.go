@@ -19,7 +19,7 @@ const (
 	maxRows    = 200
 )
 
-// overview is the state of the aggregator and the conditions of the node's processes, read at once.
+// overview has the state of the aggregator and the conditions of the node's processes.
 type overview struct {
 	at         time.Time
 	processes  []*conditions.Process
@@ -92,7 +92,6 @@ func headline(o *overview) node {
 	return list{el("h1", text(fmt.Sprintf("This node is %s.", worst))).with("class", "bad"), el("ul", items).with("class", "bad")}
 }
 
-// findings lists the findings of fragments, each once.
 func findings(fragments []*weftv1.FragmentStatus) node {
 	items := list{}
 	seen := make(map[string]bool)
@@ -117,7 +116,6 @@ func findings(fragments []*weftv1.FragmentStatus) node {
 	return list{el("h2", text(fmt.Sprintf("Findings (%d)", len(items)))), el("ul", items)}
 }
 
-// rejections lists the last rejection of each publisher.
 func rejections(texts []string) node {
 	title := el("h2", text("Rejected updates and conflicts"))
 	if len(texts) == 0 {
@@ -146,7 +144,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// section is a table with its title, of at most maxRows rows.
+// section is a table with its title and at most maxRows rows.
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
 func table(t *get.Rows) node {

@@ -18,7 +18,6 @@ import (
 const Root = "/status/"
 
 const (
-	// maxAge of the overview on a page
 	maxAge = time.Second
 	// patience is how long a page waits for its data.
 	patience = 5 * time.Second
@@ -33,7 +32,7 @@ var (
 
 // Config configures a Page.
 type Config struct {
-	// Socket of the aggregator
+	// of the aggregator
 	Socket  string
 	Version string
 }
@@ -43,7 +42,7 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// turns limits questions that cost more than a page, by the user from asker.
+	// turns limits expensive questions, by the user from asker.
 	turns *turns.Turns
 	asker func(*http.Request) string
 
@@ -86,7 +85,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fromLoopback reports whether a request came to an address of loopback.
 func fromLoopback(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -96,7 +94,7 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// namesAddress returns false for a host name that an attacker could make resolve to loopback.
+// namesAddress rejects a host name that an attacker could make resolve to loopback.
 func namesAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -11,10 +11,9 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// sourcePort of a question's packet, as the default of "weft explain"
+// the default of "weft explain"
 const sourcePort = 40_000
 
-// showExplain shows the form, and the answer if it is filled in.
 func (p *Page) showExplain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	q := explain.Question{From: query.Get("from"), To: query.Get("to"), Protocol: query.Get("protocol"), Port: sourcePort}
@@ -58,7 +57,6 @@ func field(label, name, value, hint string) node {
 	return el("label", text(label+" "), el("input").with("name", name, "value", value, "placeholder", hint))
 }
 
-// showServices lists the Services that contain a word, and the endpoints of one.
 func (p *Page) showServices(w http.ResponseWriter, r *http.Request) {
 	word, name := r.URL.Query().Get("q"), r.URL.Query().Get("name")
 	form := el("form", field("Name or namespace", "q", word, "web"), el("button", text("Find")))

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// buffered is an answer to send later, so that a turn does not last until its asker has read it.
+// buffered is an answer for later, so that a turn does not last until its asker has read it.
 type buffered struct {
 	http.ResponseWriter
 	status int

@@ -23,13 +23,12 @@ import (
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
-	// rules in the form of iptables-save, "-A CHAIN ...". In the survey and the plan, the handle of a
-	// rule is its index here.
+	// rules of iptables-save, "-A CHAIN ...". Their indexes are the handles in the survey and the
+	// plan.
 	rules []string
 }
 
-// surveyLegacy finds kube-proxy's chains in legacy iptables, or returns a notice if the programs are
-// not installed.
+// surveyLegacy finds kube-proxy's chains, or returns a notice if the programs are not installed.
 func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
@@ -67,14 +66,14 @@ func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []str
 	return plans, notices, nil
 }
 
-// plan returns the removal from the table. text is the output of iptables-save.
+// plan returns the removal from the table with the iptables-save output text.
 func (l *legacyTable) plan(family nft.Family, text string) plan {
 	p := iptables(l.parse(family, text), l.program+" table "+l.name, l.program+" "+l.name)
 	p.legacy = l
 	return p
 }
 
-// parse reads the output of iptables-save. Chains declared with a policy are base chains.
+// parse reads iptables-save output. Chains with a policy are base chains.
 func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	s := &kernel.Survey{ID: nft.TableID{Family: family, Name: l.name}}
 	index := map[string]int{}
@@ -103,7 +102,7 @@ func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	return s
 }
 
-// remove deletes the jumps and the chains in one transaction.
+// remove is one transaction.
 func (l *legacyTable) remove(ctx context.Context, r kernel.Removal) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", l.name)

@@ -8,19 +8,18 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// peerTable is the name of the tables of kube-proxy's nftables mode.
 const peerTable = "kube-proxy"
 
-// families of both proxies, in the order of reports
+// in the order of reports
 var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
 
 func weftTable(f nft.Family) nft.TableID { return nft.TableID{Family: f, Name: render.Table} }
 
-// tables are the iptables tables with chains of kube-proxy: chains of mode iptables, and of mode ipvs.
+// tables are the iptables tables with chains of mode iptables, and of mode ipvs.
 var tables = []struct {
 	name   string
 	chains []string
-	// prefixes of the chains of Services and endpoints
+	// of the chains of Services and endpoints
 	prefixes []string
 }{
 	{
@@ -51,8 +50,8 @@ func isPeers(table, chain string) bool {
 	return false
 }
 
-// Label is the label of a Node that selects the proxy of its Services. The DaemonSet of a weft that
-// replaces kube-proxy node by node selects the values Beside and Weft, kube-proxy's all but Weft.
+// Label is the label of a Node that selects the proxy of its Services. When weft replaces kube-proxy
+// node by node, weft's DaemonSet selects the values Beside and Weft, kube-proxy's all but Weft.
 const Label = "weft.dev/proxy"
 
 // The values of Label. A Node without it has kube-proxy alone.
@@ -63,7 +62,7 @@ const (
 	Weft = "weft"
 )
 
-// The reasons of events of a Node: kube-proxy's rules are removed, or weft's are about to be because
+// Reasons of events of a Node: kube-proxy's rules are removed, or weft's are about to be because
 // kube-proxy's are in force.
 const (
 	ReasonTookOver   = "WeftTookOver"

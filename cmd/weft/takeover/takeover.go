@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// errNotLive means that weft lacks rules for Services in a family of kube-proxy's rules: after the
-// removal no new connection would reach a Service.
+// errNotLive means that weft lacks rules for Services in a family with kube-proxy's rules: without
+// both, new connections would not reach a Service.
 var errNotLive = errors.New("weft's own rules are missing")
 
 // Config configures Remove.
@@ -26,21 +26,20 @@ type Config struct {
 	// Proc is the path of /proc; empty means "/proc".
 	Proc string
 	// NetNS is a file descriptor of the network namespace to clean; 0 means the calling thread's.
-	// Remove always reads /proc and starts the programs of iptables in the calling thread's namespace.
+	// Remove always reads /proc and starts iptables programs in the calling thread's namespace.
 	NetNS int
 }
 
 // Report is the result of Remove.
 type Report struct {
-	// Removed has texts such as "table ip kube-proxy" or "12 chains of iptables table ip nat".
+	// such as "table ip kube-proxy" or "12 chains of iptables table ip nat"
 	Removed []string
-	// Notices are tasks for the operator.
+	// tasks for the operator
 	Notices []string
 }
 
-// Remove removes kube-proxy's rules, and reports rules that the operator has to remove. If weft's
-// rules are missing it only returns an error, unless Force is set. If one removal fails it continues,
-// and returns all errors joined. It is idempotent.
+// Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless
+// Force is set. It continues after an error, and returns all errors joined. It is idempotent.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
 	conn, plans, notices, err := find(ctx, cfg)
@@ -54,7 +53,6 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 			return report, err
 		}
 	}
-	// An error in one family does not affect the other.
 	var errs []error
 	for _, p := range plans {
 		if p.legacy != nil {
@@ -81,8 +79,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	return cli.Map(plans, func(p plan) string { return p.what }), notices, conn.Close()
 }
 
-// find returns the plans for nftables and for legacy iptables, the notices, and the connection to the
-// kernel. The caller closes the connection.
+// find returns the plans, the notices, and the kernel connection, which the caller closes.
 func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
 	if conn, err = kernel.Open(kernel.Config{NetNS: cfg.NetNS}); err != nil {
 		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
@@ -100,7 +97,6 @@ func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, not
 	return conn, plans, append(notices, look(proc)...), nil
 }
 
-// plan is the removal from one table.
 type plan struct {
 	what    string
 	removal kernel.Removal
@@ -109,7 +105,7 @@ type plan struct {
 	legacy *legacyTable
 }
 
-// survey finds kube-proxy's own tables, and its chains in the tables of iptables-nft.
+// survey finds kube-proxy's tables, and its chains in the tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
 	for _, f := range families {
@@ -140,8 +136,8 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables returns the removal from a table of iptables. A chain with jumps from another program's
-// rules is emptied, and stays. reported and noticed name the table in the report and in notices.
+// iptables returns the removal from an iptables table. It empties and keeps a chain with jumps from
+// another program's rules. reported and noticed name the table in the report and in notices.
 func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}
@@ -196,7 +192,7 @@ func translates(s *kernel.Survey) bool {
 	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
-// look returns notices about kube-proxy's remains that this package does not remove.
+// look returns notices about remains that this package does not remove.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
@@ -208,7 +204,7 @@ func look(proc string) []string {
 	return notices
 }
 
-// sameNamespace returns the visible processes of a name in this network namespace, as text.
+// sameNamespace names the visible processes in this network namespace.
 func sameNamespace(proc, name string) string {
 	own, err := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	if err != nil {
