@@ -146,7 +146,6 @@ func (c *accessCheck) resolve(policy *access.Policy, stdout io.Writer) (string, 
 	return id.Publisher, nil
 }
 
-// parsePeer parses the process in --as.
 func parsePeer(text string) (*access.Peer, error) {
 	peer, given := &access.Peer{}, map[string]bool{}
 	for _, part := range strings.Split(text, ",") {
@@ -178,7 +177,7 @@ func parsePeer(text string) (*access.Peer, error) {
 	return peer, nil
 }
 
-// printRights prints the rights of a publisher; p is nil for one without limits.
+// p is nil for a publisher without limits.
 func printRights(w io.Writer, name string, p *access.Publisher) error {
 	if p == nil {
 		_, err := fmt.Fprintf(w, "publisher %s is not in the configuration: it has all rights and no limits\n", name)
@@ -230,19 +229,19 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	return fmt.Errorf("access check: %s does not admit fragment %s", c.config, key)
 }
 
-// ungranted are parts of one table that need a grant if another publisher declared them first.
+// ungranted has the parts of a table that need a grant if another publisher declared them first.
 type ungranted struct {
 	table nft.TableID
-	// parts are in nft's words, such as "chain input".
+	// in nft's words, such as "chain input"
 	parts []string
-	// publishers may use the table too.
+	// other publishers with access to the table
 	publishers []string
-	// where is the line that decides.
+	// the line that decides
 	where string
 }
 
-// ungrantedParts returns the parts of an update that may need a grant, in tables that other publishers
-// of the configuration may use. Only a daemon knows which publisher declared a part first.
+// ungrantedParts returns the parts of an update that may need a grant, in tables of other publishers
+// too. Only a daemon knows which publisher declared a part first.
 func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.Update) []ungranted {
 	var all []ungranted
 	for i := range update.Tables {

@@ -24,7 +24,7 @@ type application struct {
 	files    nftfile.Selection
 	lifetime string
 	life     weftv1.Lifetime
-	// confirm is the time until the revert, if confirmed is true.
+	// time until the revert, if confirmed is true
 	confirm   time.Duration
 	confirmed bool
 	stage     bool
@@ -72,8 +72,7 @@ fragment NAME-staged, with tables of such names.`,
 	return cmd
 }
 
-// run publishes the files in sequence, and prints the outcome of each. It reports the errors of all
-// files.
+// run publishes the files in sequence, and reports all errors.
 func (a *application) run(ctx context.Context) error {
 	a.life = weftv1.Lifetime(weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(a.lifetime)])
 	if a.life != weftv1.Lifetime_LIFETIME_STICKY && a.life != weftv1.Lifetime_LIFETIME_DURABLE {
@@ -106,8 +105,7 @@ func (a *application) run(ctx context.Context) error {
 	})
 }
 
-// read returns the fragment of a file. The bundle is nil if the fragment's text has no places in
-// files.
+// read returns the fragment of a file. The bundle is nil for text without places in files.
 func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
 	f, bundle, err := a.files.Fragment(a.stdin, from)
 	if err != nil {
@@ -153,7 +151,6 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	return nil
 }
 
-// stagedText returns the text of a copy that only counts.
 func stagedText(file string, b *ruleset.Bundle) (string, error) {
 	tables, err := ruleset.Parse(file, b.Text)
 	if err == nil {

@@ -74,8 +74,8 @@ then run this. It refuses to run while weft's own rules are missing.`,
 	return cmd
 }
 
-// checkNetwork returns an error if the weft on a socket is in another network namespace: a path leads
-// to the host's weft from all of them.
+// checkNetwork returns an error if the weft on a socket is in another network namespace: the path may
+// lead to the host's weft.
 func checkNetwork(socket string) error {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -124,7 +124,7 @@ func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, 
 	return tables, false, err
 }
 
-// cleanKernel removes the tables of weft if no process but "weft hold" owns them.
+// cleanKernel removes the tables of weft unless a process other than "weft hold" owns them.
 func cleanKernel(socket string) ([]string, error) {
 	lease := server.NewLease(server.HoldSocket(socket), slog.New(slog.DiscardHandler))
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})

@@ -15,9 +15,8 @@ import (
 )
 
 type deletion struct {
-	conn  cli.Connection
-	files nftfile.Selection
-	// missing ignores fragments that do not exist.
+	conn    cli.Connection
+	files   nftfile.Selection
 	missing bool
 	out     io.Writer
 }

@@ -52,7 +52,7 @@ weft history lists the revisions.
 	return cmd
 }
 
-// revisions returns the two revisions to compare; a second revision of 0 is now.
+// revisions returns the revisions to compare; to is 0 for now.
 func revisions(ctx context.Context, c *client.Client, args []string, commit string) (from, to uint64, err error) {
 	if commit != "" {
 		to, err = cli.FindRevision(ctx, c, commit)
@@ -114,7 +114,7 @@ func comparisonText(f *weftv1.FragmentComparison) (string, error) {
 	return b.String() + parts[len(parts)-1], nil
 }
 
-// contentText returns a fragment as a .nft file, with its other fields in a comment.
+// contentText returns a .nft file with the fragment's other fields in a comment.
 func contentText(f *weftv1.Fragment) (string, error) {
 	if f == nil {
 		return "", nil

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// newHelpCmd returns the verb help. cobra's own exits with 0 for an unknown command.
+// newHelpCmd replaces cobra's help, which exits with 0 for an unknown command.
 func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]...",

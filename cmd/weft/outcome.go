@@ -25,8 +25,8 @@ func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragme
 	return got.GetFragment(), nil
 }
 
-// outcome returns a fragment's change in the words of kubectl. The aggregator prints both contents, so
-// that equal content is equal in any notation.
+// outcome names a fragment's change as kubectl does. The aggregator prints both contents, so that
+// equal content is equal in any notation.
 func outcome(before, after *weftv1.Fragment) string {
 	switch {
 	case proto.Equal(before, after) && (before == nil) == (after == nil):
@@ -41,8 +41,8 @@ func outcome(before, after *weftv1.Fragment) string {
 	}
 }
 
-// each calls do for each file or fragment. It reports errors on stderr and continues, unless the
-// aggregator is gone, and finally returns an error with the numbers and the failed names.
+// each calls do for each name. It reports errors on stderr and continues, unless the aggregator is
+// gone. Its error counts the successes and names the failures.
 func each(ctx context.Context, stderr io.Writer, done string, names []string, do func(i int) error) error {
 	var failed []string
 	for i, name := range names {

@@ -176,7 +176,6 @@ func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.F
 	return nil
 }
 
-// apply changes the fragments of one publisher.
 func (u *undo) apply(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	for _, f := range fragments {
 		name := f.GetFragment()

@@ -21,7 +21,7 @@ import (
 // IncludePath lists directories for included files, after the directory of the including file.
 type IncludePath []string
 
-// AddFlag adds --include-path (-I) with the default /etc, as in nft(8).
+// AddFlag adds --include-path (-I), by default /etc as in nft(8).
 func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
 }
@@ -36,7 +36,7 @@ func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error)
 	return p.bundle(path, text)
 }
 
-// Expand is Read for text without a file. It looks up includes in the current directory.
+// Expand is Read for text without a file, with includes from the current directory.
 func (p IncludePath) Expand(text string) (string, error) {
 	bundle, err := p.bundle("-", text)
 	if err != nil {
@@ -57,9 +57,8 @@ func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 }
 
 // Open reads included files. It looks in the directory of the including file and, unless the name
-// begins with "./" or "../", in the include path. For a name without wildcards it returns the first
-// existing file or an error. For a pattern it returns the matching files of all directories, sorted by
-// name in each; there may be none.
+// begins with "./" or "../", in the include path. A name without wildcards is the first existing file,
+// or an error. A pattern is the matching files of all directories, sorted by name in each, if any.
 func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
@@ -98,8 +97,8 @@ func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	return files, nil
 }
 
-// includedPaths returns the files, without directories, of a path or, if wild is set, a pattern. It is
-// not an error if there are none.
+// includedPaths returns the files, without directories, of a path or, if wild is set, a pattern. The
+// result may be empty.
 func includedPaths(pattern string, wild bool) ([]string, error) {
 	paths := []string{pattern}
 	if wild {
@@ -126,7 +125,7 @@ func includedPaths(pattern string, wild bool) ([]string, error) {
 	return out, nil
 }
 
-// withExcerpts returns the errors of a file with their source lines, or err if it is another error.
+// withExcerpts adds source lines to the errors of a file.
 func withExcerpts(err error) error {
 	var list *ruleset.ErrorList
 	if !errors.As(err, &list) {
@@ -144,7 +143,7 @@ func withExcerpts(err error) error {
 }
 
 // Locate changes the places of violations in the text of b to places in the included files, and
-// prefixes the message with the name of an included file. A nil b keeps the places.
+// prefixes messages with the names of these files. A nil b keeps the places.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if b == nil || v.GetLine() == 0 {
@@ -158,7 +157,7 @@ func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	}
 }
 
-// LocateError calls Locate for a *client.RejectedError in err, and returns err.
+// LocateError calls Locate for a *client.RejectedError in err. It returns err.
 func LocateError(b *ruleset.Bundle, err error) error {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {

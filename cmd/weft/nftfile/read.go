@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxSize exceeds the aggregator's limit. It bounds the memory for a wrong path, such as a device.
+// maxSize exceeds the aggregator's limit. It bounds memory for a wrong path, such as a device.
 const maxSize = 64 << 20
 
 // Read returns the text of a file; "-" is stdin. It rejects more than 64 MiB, and text that is not
@@ -40,8 +40,8 @@ func Read(stdin io.Reader, path string) (string, error) {
 }
 
 // Paths returns the files of the arguments. A directory stands for its .nft files, sorted by name, and
-// if recursive is set for its subdirectories' files too. A missing file, or a directory without .nft
-// files, is an error.
+// with recursive also in subdirectories. A missing file, or a directory without .nft files, is an
+// error.
 func Paths(args []string, recursive bool) ([]string, error) {
 	var paths []string
 	for _, arg := range args {
@@ -84,8 +84,8 @@ func filesIn(dir string, recursive bool) (paths []string, _ error) {
 	return paths, err
 }
 
-// FragmentName returns the fragment name of a file: explicit if it is not empty, otherwise the file's
-// name without .nft, or "" for "-".
+// FragmentName returns explicit if it is not empty, otherwise the file's name without .nft, or "" for
+// "-".
 func FragmentName(explicit, path string) string {
 	if explicit != "" || path == "-" {
 		return explicit

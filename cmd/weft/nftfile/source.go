@@ -13,13 +13,12 @@ import (
 // Source is a file and its fragment's name.
 type Source struct{ Path, Name string }
 
-// Selection holds the flags that name files.
+// Selection holds the flags for files.
 type Selection struct {
 	// Files are files, directories and "-".
 	Files []string
-	// Name of the fragment of a single file, "" for the default
-	Name string
-	// Recursive includes subdirectories.
+	// Name is for the fragment of a single file, "" for the default.
+	Name      string
 	Recursive bool
 
 	priority int32
@@ -51,7 +50,7 @@ func (s *Selection) Fragment(stdin io.Reader, from Source) (*weftv1.Fragment, *r
 	return &weftv1.Fragment{Name: from.Name, Priority: s.priority, Nft: bundle.Text}, bundle, nil
 }
 
-// Sources returns the files in order, with their fragments' names. The verb is for errors.
+// Sources returns the files in order. verb is for errors.
 //
 // Possible errors: a *cli.UsageError for a missing or repeated name; the errors of Paths.
 func (s *Selection) Sources(verb string) ([]Source, error) {

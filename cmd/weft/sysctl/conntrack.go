@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// maxFlows is the maximum on a machine with many CPUs, as in kube-proxy.
+// maxFlows is kube-proxy's maximum for many CPUs.
 const maxFlows = 1 << 20
 
-// Files, relative to the root of the file system.
+// relative to the root of the file system
 const (
 	netfilterDir = "proc/sys/net/netfilter"
 	maxFile      = netfilterDir + "/nf_conntrack_max"
@@ -25,16 +25,15 @@ const (
 	onlineFile   = "sys/devices/system/cpu/online"
 )
 
-// errNotLoaded means that the kernel does not track connections yet.
 var errNotLoaded = errors.New("nf_conntrack is not loaded")
 
-// Conntrack are the settings of connection tracking. A zero value keeps the kernel's setting.
+// Conntrack has settings of connection tracking. A zero value keeps the kernel's setting.
 type Conntrack struct {
-	// Max is the maximum number of tracked connections. The hash table is raised to Max/4.
+	// Max limits tracked connections. The hash table is raised to Max/4.
 	Max int
 	// Exact sets Max even if the kernel's limit is higher.
 	Exact bool
-	// The timeouts are rounded up to seconds.
+	// rounded up to seconds
 	TCPEstablishedTimeout time.Duration
 	TCPCloseWaitTimeout   time.Duration
 	UDPTimeout            time.Duration
@@ -43,8 +42,8 @@ type Conntrack struct {
 	TCPBeLiberal bool
 }
 
-// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most 1048576, but at
-// least floor. If perCPU is 0 or negative it returns 0, which keeps the kernel's limit.
+// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most 1048576 but at
+// least floor. It returns 0, which keeps the kernel's limit, if perCPU is 0 or negative.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -53,7 +52,7 @@ func MaxFlows(perCPU, floor, cpus int) int {
 }
 
 // CPUs returns the number of the machine's CPUs, including CPUs forbidden to this process, or
-// runtime.NumCPU if their list cannot be read. root is the root of the file system.
+// runtime.NumCPU if the list is unreadable. root is the root of the file system.
 func CPUs(root string) int {
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {
@@ -66,7 +65,7 @@ func CPUs(root string) int {
 	return online.Size()
 }
 
-// outcome is the result for a file whose value differed.
+// outcome is the result for a file with a different value.
 type outcome struct {
 	File       string
 	Have, Want int
@@ -80,7 +79,7 @@ type setting struct {
 	raise bool
 }
 
-// settings returns the limit first, because the hash size depends on it.
+// The limit is first, because the hash size depends on it.
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {
@@ -105,9 +104,9 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes the settings that differ from the kernel's. It returns an outcome for each file that
-// was written, or that could not be read or written. A limit above Max stays unless Exact is set. root
-// is the root of the file system.
+// Apply writes settings that differ from the kernel's. It returns an outcome for each file written,
+// and for each failure. A limit above Max stays unless Exact is set. root is the root of the file
+// system.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {
@@ -133,7 +132,7 @@ func (c Conntrack) Apply(root string) ([]outcome, error) {
 	return out, nil
 }
 
-// Tracked returns the number of tracked connections and its limit. It fails if nf_conntrack is not
+// Tracked returns the number of tracked connections and its limit, or an error if nf_conntrack is not
 // loaded.
 func Tracked(root string) (count, most int, err error) {
 	if count, err = readInt(filepath.Join(root, netfilterDir, "nf_conntrack_count")); err == nil {

@@ -1,18 +1,17 @@
-// Package sysctl applies kube-proxy's settings of connection tracking to the kernel, and sets the OOM
-// score of the process.
+// Package sysctl applies kube-proxy's settings of connection tracking to the kernel, and sets the
+// process's OOM score.
 //
-// [Run] writes the settings ([Conntrack]) to files under /proc/sys and /sys, and logs each change.
-// Read run.go first.
+// [Run] writes the settings ([Conntrack]) to files under /proc/sys and /sys, and logs changes. Read
+// run.go first.
 //
 // The package writes only the settings' files in /proc/sys/net/netfilter, the hash size of
 // nf_conntrack, and /proc/self/oom_score_adj. It does not touch forwarding, the routing of loopback
-// addresses, or bridges. It does not write a value that is right already, so that an unprivileged
-// process can run after a privileged one (weft run --init-only).
+// addresses, or bridges. It keeps a value that is right already, so that an unprivileged process can
+// run after a privileged one (weft run --init-only).
 //
 // # Errors
 //
 // weft forwards packets without these settings. Run waits for nf_conntrack, which the kernel loads
-// with the first NAT chain. A value that cannot be written, for example in a container with a
-// read-only /proc/sys or outside the initial network namespace, is a warning with the file and the
-// value.
+// with the first NAT chain. A failed write, for example in a container with a read-only /proc/sys or
+// outside the initial network namespace, is a warning with the file and the value.
 package sysctl

@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// recheck is the time between two looks for a missing nf_conntrack. The kernel loads it with weft's
-// first NAT chain, and does not track connections earlier.
+// The kernel loads nf_conntrack with weft's first NAT chain, and does not track connections earlier.
 const recheck = 2 * time.Second
 
 // Config configures Run.
 type Config struct {
 	Conntrack Conntrack
-	// Root of the file system; empty means "/"
+	// of the file system; empty means "/"
 	Root string
 	// Once makes Run return instead of waiting for nf_conntrack.
 	Once bool
-	// Logger may be nil, which discards.
+	// may be nil, which discards
 	Logger *slog.Logger
 }
 
-// Run applies the settings once nf_conntrack is loaded. It returns afterwards, or when ctx ends.
-// Errors are logged, see the package documentation; the result, for errgroup, is always nil.
+// Run applies the settings once nf_conntrack is loaded, or returns when ctx ends. It logs errors, see
+// the package documentation; the result, for errgroup, is always nil.
 func Run(ctx context.Context, cfg Config) error {
 	log, root := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Root, "/")
 	outcomes, err := cfg.Conntrack.Apply(root)

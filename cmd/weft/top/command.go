@@ -55,7 +55,6 @@ New connections are what the rules count (--service-counters of weft run).`,
 	return cmd
 }
 
-// print prints the events of one interval.
 func (o *options) print(ctx context.Context, out io.Writer) error {
 	s := sampler{conn: &o.conn}
 	before, err := s.sample(ctx)
@@ -75,7 +74,6 @@ func (o *options) print(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// live redraws the terminal until the user ends it.
 func (o *options) live(ctx context.Context, in, out *os.File) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

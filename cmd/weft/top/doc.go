@@ -1,6 +1,6 @@
 // Package top is the verb "weft top": the current activity of the daemon, as top(1) shows processes.
 //
-// It asks the sockets of the aggregator and the Service frontend, and shows publishers by their
-// updates, Services by their new connections, and the last commits. Read command.go first, then
-// sample.go (asks), rates.go (compares two samples), view.go (tables) and screen.go (the terminal).
+// It shows publishers by their updates, Services by their new connections, and the last commits, from
+// the sockets of the aggregator and the Service frontend. Read command.go first, then sample.go
+// (asks), rates.go (compares samples), view.go (tables) and screen.go (the terminal).
 package top

@@ -14,20 +14,18 @@ import (
 )
 
 const (
-	// commits is the most commits to show.
 	commits = 20
-	// servicesAge is the time between two reads of the list of Services, which can be long.
+	// servicesAge limits reads of the list of Services, which can be long.
 	servicesAge = 10 * time.Second
 )
 
-// sample is the daemon's state at one time.
 type sample struct {
 	at         time.Time
 	revision   uint64
 	fragments  int
 	publishers []*weftv1.PublisherStatus
 	commits    []*weftv1.Revision
-	// noCommits and noServices explain missing data, if the reason is known.
+	// why data is missing, if known
 	noCommits, noServices string
 	countedAt             time.Time
 	services              []servicePort
@@ -35,7 +33,7 @@ type sample struct {
 
 type sampler struct {
 	conn *cli.Connection
-	// index finds Services by their addresses, as of read.
+	// Services by their addresses, as of read
 	index *index
 	read  time.Time
 }
@@ -67,8 +65,8 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	return out, err
 }
 
-// connections reads the connection counters of each port of a Service. why is set if there are no
-// Services here, or the rules do not count.
+// connections reads the connection counters of Service ports. why is set if there are no Services
+// here, or the rules do not count.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, _, err := get.ReadServices(ctx, s.conn, model.Key{})

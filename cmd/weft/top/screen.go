@@ -23,11 +23,11 @@ const (
 
 type screen struct {
 	in, out *os.File
-	// was is the terminal's earlier mode, nil if keys are not read.
+	// the terminal's earlier mode, nil if keys are not read
 	was *term.State
 }
 
-// openScreen prepares a terminal, and calls quit when the user presses q or Ctrl-C. in may be nil.
+// openScreen prepares a terminal, and calls quit on q or Ctrl-C. in may be nil.
 func openScreen(in, out *os.File, quit func()) *screen {
 	s := &screen{in: in, out: out}
 	if in != nil {
@@ -37,7 +37,7 @@ func openScreen(in, out *os.File, quit func()) *screen {
 	return s
 }
 
-// readKeys makes the terminal pass each key at once without an echo, Ctrl-C too.
+// readKeys gets each key at once without an echo, Ctrl-C too.
 func (s *screen) readKeys(quit func()) {
 	was, err := term.MakeRaw(int(s.in.Fd())) //nolint:gosec // a file descriptor
 	if err != nil {
@@ -57,7 +57,6 @@ func (s *screen) readKeys(quit func()) {
 	}()
 }
 
-// close restores the terminal.
 func (s *screen) close() {
 	_, _ = s.out.WriteString(closeAlternate)
 	if s.was != nil {
@@ -65,7 +64,7 @@ func (s *screen) close() {
 	}
 }
 
-// size returns the width and height in characters, or an old terminal's if it does not report a size.
+// size returns the size in characters, or an old terminal's if the terminal does not report one.
 func (s *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
 	if err != nil || width == 0 || height == 0 {
@@ -74,7 +73,7 @@ func (s *screen) size() (width, height int) {
 	return width, height
 }
 
-// draw replaces the content of the screen. The lines have no control characters.
+// The lines have no control characters.
 func (s *screen) draw(lines []line) error {
 	width, height := s.size()
 	var b strings.Builder

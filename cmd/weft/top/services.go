@@ -14,14 +14,14 @@ import (
 )
 
 type servicePort struct {
-	// service and port are names, such as "default/web" and "80/tcp".
+	// names, such as "default/web" and "80/tcp"
 	service, port string
 	endpoints     int
-	// opened counts connections by the rules.
+	// connections counted by the rules
 	opened uint64
 }
 
-// index finds ports of Services by the destinations of connections.
+// index finds ports of Services by connection destinations.
 type index struct {
 	ports []servicePort
 	// at maps keys of counting elements to indexes of ports.
@@ -49,7 +49,7 @@ func (x *index) add(s *model.Service, p *model.Port) {
 	x.ports = append(x.ports, out)
 }
 
-// count adds the counters of the rules to the ports. It reports whether the rules count.
+// count adds the rules' counters to the ports. It reports whether the rules count.
 func (x *index) count(ctx context.Context, c *client.Client, ports []servicePort) (counted bool, err error) {
 	sets := render.CountServices.ConnectionSets()
 	for _, family := range []string{"ip", "ip6"} {

@@ -9,13 +9,12 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// line is a line of the view. Titles are highlighted.
 type line struct {
 	text  string
 	title bool
 }
 
-// section is a table of the view, or the reason for its absence.
+// section is a table, or the reason for its absence.
 type section struct {
 	rows *get.Rows
 	none string
@@ -38,7 +37,7 @@ func view(socket string, before, after *sample, height int) []line {
 	return lines
 }
 
-// lines returns an empty line, the column names and at most n rows of a section.
+// lines returns an empty line, column names and at most n rows.
 func (s *section) lines(n int) []line {
 	if s.none != "" {
 		return []line{{}, {text: s.rows.Columns[0], title: true}, {text: printable.Escape(s.none)}}
@@ -55,7 +54,7 @@ func (s *section) lines(n int) []line {
 	return out
 }
 
-// share divides the lines of the screen among sections. Long ones get the unused lines of short ones.
+// share divides the screen's lines among sections. Long ones get unused lines of short ones.
 func share(sections []section, height int) []int {
 	sizes := make([]int, len(sections))
 	rows, left := 0, max(0, height-3*len(sections))
