@@ -30,7 +30,6 @@ import (
 
 const defaultStateDir = "/var/lib/weft"
 
-// ownTables maps the tables of the frontends to their publishers.
 var ownTables = map[string]string{servicetables.Table: services.Publisher, policytables.Table: policy.Publisher}
 
 type aggregatorFlags struct {
@@ -95,7 +94,7 @@ func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	return flows, flowTable, nil
 }
 
-// follow makes g follow the access configuration. SIGHUP triggers a read at once.
+// follow makes g follow the access configuration. SIGHUP triggers a read.
 func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -116,8 +115,8 @@ func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, e
 	return conn, lease, err
 }
 
-// startAggregator starts the aggregator and its server in g. With --standby it returns at once, and
-// they start when no other weft has the socket.
+// startAggregator starts the aggregator and its server in g. With --standby they start later, when no
+// other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {
@@ -163,8 +162,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	run := func(srv *server.Server) error {
 		d.socket = srv
-		// Not earlier: a frontend would publish to another weft, and that weft has the HTTP ports.
-		// After a restart the daemon is ready when the earlier publishers are back.
+		// Not earlier: a frontend would publish to another weft, which also has the HTTP ports. After
+		// a restart the daemon is ready when the earlier publishers are back.
 		if err := d.serve(ctx, g, agg.Healthy); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())

@@ -19,7 +19,7 @@ const (
 // is safe for concurrent use.
 type wallClock struct {
 	log *slog.Logger
-	// start has a monotonic clock reading.
+	// has a monotonic clock reading
 	start time.Time
 
 	mu sync.Mutex
@@ -30,7 +30,6 @@ type wallClock struct {
 	by, at time.Duration
 }
 
-// look compares the wall clock with the monotonic uptime.
 func (c *wallClock) look(wall time.Time, uptime time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,6 @@ import (
 // frontend is *services.Frontend or *policy.Frontend.
 type frontend interface {
 	Run(ctx context.Context) error
-	// Ready returns nil once the frontend has committed its rules.
 	Ready() error
 	Name() string
 	// Degraded returns a problem although the rules are committed.
@@ -74,7 +73,6 @@ func (f *frontendFlags) localState(verb Verb) string {
 	return filepath.Join(filepath.Dir(f.socket), name)
 }
 
-// cluster is shared by the frontends of a process.
 type cluster struct {
 	nodeName string
 	version  string
@@ -82,12 +80,12 @@ type cluster struct {
 	socket string
 	local  grpc.ClientConnInterface
 	source source.Source
-	// api is nil if the objects come from manifests.
+	// nil if the objects come from manifests
 	api    kubernetes.Interface
 	events *event.Recorder
 }
 
-// newFrontends makes the frontends in the order of their subscription to the source.
+// The frontends subscribe to the source in this order.
 func (d *daemon) newFrontends() error {
 	var err error
 	if d.cluster, err = d.newCluster(); err != nil {
@@ -160,8 +158,7 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	}
 }
 
-// run adds the source and the recorder to g. services reports whether the process has the Service
-// frontend.
+// services reports whether the process has the Service frontend.
 func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.events.Run(ctx) })
 	// One event per node: kube-proxy's event belongs to the Services.
@@ -178,8 +175,8 @@ func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
 	}
 }
 
-// startFrontends starts a daemon without the aggregator. It only logs a failure of the local state
-// server, because the frontends do not depend on the server.
+// startFrontends only logs a failure of the local state server, because the frontends do not depend on
+// the server.
 func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	if err := d.newMonitor(nil); err != nil {
 		return err
@@ -198,7 +195,6 @@ func (d *daemon) healthy() error {
 	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
 }
 
-// joined joins the errors of the frontends that implement T.
 func joined[T any](d *daemon, ask func(T) error) (err error) {
 	for _, f := range d.frontends {
 		if of, ok := f.(T); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// newMonitor makes the monitor; of is nil without the aggregator.
+// newMonitor accepts nil for a process without the aggregator.
 func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.servers = &serverErrors{}
 	if d.takeover {
@@ -26,7 +26,7 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	return err
 }
 
-// conditions returns the conditions of the process, a cause before its effects.
+// The conditions have a cause before its effects.
 func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	list := []conditions.Condition{degrading(conditions.Clock, d.clock.check)}
 	if d.cluster != nil {
@@ -53,7 +53,6 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	return list
 }
 
-// node returns the deficiencies of the Node object for the frontends.
 func (d *daemon) node() error {
 	return joined(d, func(f interface{ Node() error }) error { return f.Node() })
 }
@@ -107,8 +106,7 @@ var (
 	conntrackLimit   = prometheus.NewDesc("weft_conntrack_limit", "Connections that the kernel tracks at most; further ones are dropped.", nil, nil)
 )
 
-// conntrackSize is the root of the host's file system. It collects the metrics of the connection
-// tracking table.
+// conntrackSize is the root of the host's file system.
 type conntrackSize string
 
 // Describe implements prometheus.Collector.

@@ -20,7 +20,7 @@ import (
 type settings struct {
 	*kubeproxy.Settings
 	HTTP httpSettings
-	// accessFile has the rights of publishers. It may be "".
+	// rights of publishers; may be ""
 	accessFile string
 }
 
@@ -48,7 +48,7 @@ func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringArrayVar(&c.files, "config", nil, help)
 }
 
-// complete reads the files and makes the log, which begins with the warnings.
+// complete makes a log that begins with the warnings.
 func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {
@@ -136,8 +136,8 @@ func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// setOOMScore warns only if the operator asked for a score: the kubelet sets its own for the
-// containers of critical pods.
+// setOOMScore warns only about a score that the operator asked for: the kubelet sets its own for
+// critical pods.
 func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	level := slog.LevelDebug
 	if s.OOMGiven {

@@ -17,13 +17,13 @@ const (
 	descriptorShare = 16
 	idleTimeout     = time.Minute
 	headerTimeout   = 5 * time.Second
-	// writeTimeout starts at the end of the header, and ends when the answer was read.
+	// from the end of the header until the answer was read
 	writeTimeout = 30 * time.Second
 )
 
 // httpConnections limits the connections of an HTTP server so that clients with open connections do
 // not block a probe. It always accepts a new connection. Above the limit it closes the longest idle
-// connection, or the one with the oldest request.
+// connection or, if none is idle, the connection with the oldest request.
 type httpConnections struct {
 	most int
 

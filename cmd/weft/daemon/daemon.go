@@ -170,12 +170,11 @@ type daemon struct {
 	// nil without the aggregator, and before serve
 	socket *server.Server
 	local  server.Local
-	// releasePorts closes the HTTP ports and ends the successor. It is nil before serve.
+	// ends the HTTP ports and the successor; nil before serve
 	releasePorts context.CancelFunc
 }
 
-// start starts the parts. With --standby, parts that need the socket or the ports of another weft wait
-// for its end.
+// start waits, with --standby, for the end of a weft with the same socket or ports.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {

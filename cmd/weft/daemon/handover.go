@@ -19,26 +19,23 @@ const flagHandover = "handover"
 
 const (
 	handoverPoll = time.Second
-	// handoverLooks is the number of consecutive looks that must find kube-proxy's rules in force.
+	// consecutive looks that must find kube-proxy's rules in force
 	handoverLooks = 3
-	// labelPatience limits the read of the Node's label.
 	labelPatience = 5 * time.Second
 )
 
-// reasonHandover is the reason of the first event.
 const reasonHandover = "WeftHandsOver"
 
 // handover gives the node back to kube-proxy if the Node's label asks for that: weft updates its rules
 // until kube-proxy's are in force, and then removes them. Its old rules would otherwise take
 // precedence, without further updates.
 type handover struct {
-	// label returns the value of takeover.Label.
 	label func(context.Context) (string, error)
 	// release closes the ports that kube-proxy needs.
 	release func()
 	// inForce returns why kube-proxy's rules are not in force.
 	inForce func(context.Context) error
-	// cleanup removes weft's tables, after which the daemon ends.
+	// cleanup also ends the daemon.
 	cleanup func(context.Context) ([]nft.TableID, error)
 	event   func(kind, reason, message string)
 	log     *slog.Logger

@@ -27,7 +27,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
 
-// The flags of the addresses, and kube-proxy's defaults.
 const (
 	flagMetrics = "metrics-bind-address"
 	flagHealthz = "healthz-bind-address"
@@ -89,7 +88,7 @@ type httpSettings struct {
 type endpoint struct {
 	flag    string
 	address string
-	// of the event of a failure, as in kube-proxy
+	// as in kube-proxy
 	reason string
 }
 
@@ -162,8 +161,7 @@ func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheu
 	}
 }
 
-// keep serves until ctx ends. It reports a failure and serves again, or returns the error with
-// hardFail.
+// keep serves until ctx ends. It retries a failed server, or returns the error with hardFail.
 func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler) error {
 	retry := cmp.Or(s.retry, serveRetry)
 	reported := ""
@@ -195,7 +193,7 @@ func (s *httpServers) report(e endpoint, err error, retry time.Duration) {
 	}
 }
 
-// serve serves until ctx ends or the server fails. If l is nil it binds the address.
+// If l is nil, serve binds the address.
 func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, handler http.Handler) error {
 	if l == nil {
 		var err error
@@ -237,7 +235,7 @@ func (e *serverErrors) set(flag string, err error) {
 	e.byFlag[flag] = err
 }
 
-// running returns nil if all servers run, and otherwise their errors.
+// running returns nil if all servers are known to run.
 func (e *serverErrors) running() error {
 	e.mu.Lock()
 	known := len(e.byFlag)
@@ -248,7 +246,7 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// err returns the errors in the order of their flags.
+// The errors are in the order of their flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -280,7 +278,7 @@ func (s *httpServers) health() error {
 	return s.published()
 }
 
-// proxyHealthz answers /healthz as kube-proxy does, unless another frontend is not healthy.
+// proxyHealthz answers as kube-proxy does, unless another frontend is not healthy.
 func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 	if s.published != nil && s.published() != nil {
 		answer(s.published)(w, r)
@@ -320,7 +318,6 @@ func answer(check check) http.HandlerFunc {
 // killed process one by one.
 const portPatience = time.Second
 
-// listeners by the flags of their addresses
 type listeners map[string]net.Listener
 
 // listen binds the addresses before anything runs, so that a wrong address is an error of the command.

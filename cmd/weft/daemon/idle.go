@@ -46,8 +46,7 @@ type idler struct {
 	minBytes uint64
 	read     func() heap
 	free     func()
-	// called when the daemon becomes idle or busy
-	setIdle func(bool)
+	setIdle  func(bool)
 	// last is one period old, freed is from after the last collection.
 	last, freed heap
 	idle        bool

@@ -20,7 +20,6 @@ func (l *logFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&l.format, "log-format", "text", "text or json, as kube-proxy's --logging-format")
 }
 
-// withProxy applies kube-proxy's settings for flags that were not given.
 func (l logFlags) withProxy(proxy *kubeproxy.Settings, set *pflag.FlagSet) logFlags {
 	if proxy.LogGiven && !set.Changed("log-level") {
 		l.level = proxy.LogLevel

@@ -21,11 +21,10 @@ const (
 	metricHealthchecks = "kubernetes_healthchecks_total"
 )
 
-// configGroup is kube-proxy's key in /configz.
 const configGroup = "kubeproxy.config.k8s.io"
 
-// pages are the pages of every component of Kubernetes: /healthz, /metrics/slis, /configz, /flagz and
-// /statusz.
+// pages are /healthz, /metrics/slis, /configz, /flagz and /statusz, as in every component of
+// Kubernetes.
 type pages struct {
 	mux     *http.ServeMux
 	paths   []string

@@ -32,11 +32,10 @@ const (
 	familyPatience = 30 * time.Second
 )
 
-// peerProbe derives from kube-proxy's metrics whether its rules are in force.
+// peerProbe reads from kube-proxy's metrics whether its rules are in force.
 type peerProbe struct {
-	url    string
-	client *http.Client
-	// of this node
+	url      string
+	client   *http.Client
 	families []string
 	now      func() time.Time
 	// when kube-proxy first had rules of a family, or zero
@@ -72,7 +71,6 @@ func dialable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// check returns why kube-proxy's rules are not in force.
 func (p *peerProbe) check(ctx context.Context) error {
 	synced, err := p.read(ctx)
 	if err != nil {

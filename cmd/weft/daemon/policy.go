@@ -25,7 +25,7 @@ const (
 )
 
 type policyFlags struct {
-	// enabled is a flag of weft run only.
+	// only for weft run
 	enabled bool
 	start   string
 	dropLog int

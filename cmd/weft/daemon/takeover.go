@@ -17,7 +17,6 @@ const flagTakeover = "takeover"
 
 const (
 	takeoverRetry = time.Second
-	// takeoverWatch is the time between two looks for new rules of kube-proxy.
 	takeoverWatch = time.Minute
 )
 
@@ -46,7 +45,6 @@ func (d *daemon) newSuccessor() *successor {
 	}
 }
 
-// published returns why a frontend has not committed its rules.
 func (d *daemon) published() error {
 	for _, f := range d.frontends {
 		if err := f.Ready(); err != nil {
@@ -64,7 +62,6 @@ func (s *httpSettings) checkTakeover() error {
 	return nil
 }
 
-// failing returns why the takeover is not complete.
 func (s *successor) failing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +74,6 @@ func (s *successor) set(err error) {
 	s.err = err
 }
 
-// run removes the rules, and then watches until ctx ends.
 func (s *successor) run(ctx context.Context) {
 	for logged := ""; ; {
 		err := s.take(ctx)
@@ -102,7 +98,7 @@ func (s *successor) run(ctx context.Context) {
 	}
 }
 
-// take removes the rules, or returns why they stay.
+// take returns why the rules stay.
 func (s *successor) take(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return fmt.Errorf("the rules of kube-proxy stay until those of weft are in force: %w", err)
