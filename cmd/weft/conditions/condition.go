@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// State is the state of a condition.
+// State of a condition.
 type State int
 
 // The states, the worst last.
@@ -42,7 +42,7 @@ func (s *State) UnmarshalText(text []byte) error {
 
 func (s State) proto() conditionspb.State { return conditionspb.State(s) + conditionspb.State_STATE_OK }
 
-// stateOf returns the state of a message. An unknown state is Degraded.
+// An unknown state is Degraded.
 func stateOf(s conditionspb.State) State {
 	if s < conditionspb.State_STATE_OK || s > conditionspb.State_STATE_NOT_READY {
 		return Degraded
@@ -85,7 +85,7 @@ func state(err error) State {
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Since is when the state was first seen.
+	// when the state was first seen
 	Since time.Time `json:"since"`
 	// Message is the error in one line, Remedy the action to take. Both are "" for OK.
 	Message string `json:"message,omitempty"`

@@ -6,12 +6,12 @@ import "slices"
 type Kind struct {
 	// the same in all versions, for alerts
 	Name string
-	// Meaning explains a condition that is not OK, Remedy is the action to take. Both are sentences
-	// without a full stop.
+	// Meaning explains a condition that is not OK, Remedy is the action to take. Both lack a full
+	// stop.
 	Meaning, Remedy string
 }
 
-// The names of conditions. A frontend names its own.
+// A frontend names its own condition.
 const (
 	APIServer      = "api-server"
 	Clock          = "clock"

@@ -25,7 +25,7 @@ const (
 	maxReason = 500
 )
 
-// The reasons of the events on the Node.
+// Reasons of events on the Node.
 const (
 	ReasonDegraded  = "WeftDegraded"
 	ReasonRecovered = "WeftRecovered"
@@ -38,17 +38,16 @@ const (
 
 // Config configures a Monitor.
 type Config struct {
-	// Process is a verb, Version weft's version.
 	Process, Version string
 	// a cause before its effects
 	Conditions []Condition
-	// Event records an event on the Node without blocking. It may be nil.
+	// Event does not block. It may be nil.
 	Event func(kind, reason, condition, message string)
-	// Logger receives reports; nil discards.
+	// nil discards
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil means none.
+	// nil means none
 	Registerer prometheus.Registerer
-	// Now is the clock; nil means time.Now.
+	// nil means time.Now
 	Now func() time.Time
 }
 
@@ -56,8 +55,7 @@ type Config struct {
 type Monitor struct {
 	cfg Config
 
-	mu sync.Mutex
-	// an entry for each condition
+	mu     sync.Mutex
 	tracks []track
 }
 
@@ -65,8 +63,8 @@ type track struct {
 	Status
 	// between 0 and hold
 	spread time.Duration
-	// reported is the reported message, "" while the condition counts as OK. wrongSince is when the
-	// reported or not yet reported problem began.
+	// reported is the reported message, "" while the condition counts as OK. wrongSince is the begin
+	// of the problem.
 	reported   string
 	wrongSince time.Time
 }
@@ -129,8 +127,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Report reports conditions that have lasted long enough, and the end of reported ones, in the log and
-// as events.
+// Report reports conditions that have lasted long enough, and their end, in the log and as events.
 func (m *Monitor) Report() {
 	list := m.Look().Conditions
 	m.mu.Lock()

@@ -15,7 +15,7 @@ import (
 
 // Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. ?verbose
 // adds a line for each condition, as the API server does: [+] ok, [!] degraded, [-] not ready, with
-// the remedy in the line below.
+// the remedy below.
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	p := m.Look()
 	if !r.URL.Query().Has("verbose") {
@@ -36,7 +36,6 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// An error means that the reader has gone.
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
@@ -56,7 +55,6 @@ func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// An error means that the reader has gone.
 	_ = json.NewEncoder(w).Encode(body)
 }
 

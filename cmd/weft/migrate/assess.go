@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// level is the effect of a finding on a migration.
+// level is a finding's effect on a migration.
 type level string
 
 // The levels, the worst first.
@@ -34,7 +34,7 @@ const (
 	exitDiffers = 3
 )
 
-// finding has sentences without a full stop.
+// Texts are sentences without a full stop.
 type finding struct {
 	Level   level  `json:"level"`
 	Subject string `json:"subject"`
@@ -44,10 +44,9 @@ type finding struct {
 }
 
 type report struct {
-	// image and mode
 	KubeProxy string `json:"kubeProxy,omitempty"`
 	Mode      string `json:"mode,omitempty"`
-	// Nodes counts nodes by their label, "" for nodes without it.
+	// by label, "" for nodes without it
 	Nodes    map[string]int `json:"nodes"`
 	Services map[string]int `json:"services"`
 	Findings []finding      `json:"findings"`
@@ -76,7 +75,7 @@ func (c *cluster) assess(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// addProxies adds findings of the DaemonSets; either may be nil.
+// Either DaemonSet may be nil.
 func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	const subject = "DaemonSets"
 	switch {
@@ -97,7 +96,6 @@ func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	}
 }
 
-// configuration adds differences from kube-proxy's configuration.
 func (c *cluster) configuration(ctx context.Context, r *report) error {
 	const subject, key = "configuration", "config.conf"
 	config, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, peerName, metav1.GetOptions{})
@@ -177,7 +175,7 @@ func (c *cluster) nodes(ctx context.Context, r *report) error {
 	return nil
 }
 
-// services counts the Services, and adds differences that their clients may notice.
+// services adds differences that clients may notice.
 func (c *cluster) services(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -273,7 +271,7 @@ func (r *report) addHost(ctx context.Context) {
 	}
 }
 
-// dropPolicies names the chains of other programs that drop forwarded packets by their policy.
+// dropPolicies names other programs' chains with a policy to drop forwarded packets.
 func dropPolicies() ([]string, error) {
 	const forward = 2 // NF_INET_FORWARD
 	reader, err := kernel.OpenReader(kernel.Config{})

@@ -47,8 +47,8 @@ func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet
 	return set, nil
 }
 
-// selects reports whether the node affinity of a DaemonSet allows a node with a label value, "" for a
-// node without the label.
+// selects reports whether a DaemonSet's node affinity allows a label value, "" for a node without the
+// label.
 func selects(set *appsv1.DaemonSet, value string) bool {
 	terms := required(&set.Spec.Template.Spec)
 	if terms == nil {
@@ -59,7 +59,7 @@ func selects(set *appsv1.DaemonSet, value string) bool {
 	})
 }
 
-// required returns the alternative terms of the affinity, or nil.
+// Terms are alternatives.
 func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
@@ -67,7 +67,7 @@ func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// matches reports whether a label value meets a requirement, "" for a node without the label.
+// An empty value is a node without the label.
 func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	node := labels.Set{}
 	if value != "" {
@@ -124,7 +124,7 @@ func (c *cluster) await(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
-// events counts the events of a reason about a node, by their names.
+// events counts events about a node, by their names.
 func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,

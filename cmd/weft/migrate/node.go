@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// proxies returns the DaemonSets of both proxies, or an error if nodes cannot be moved with them.
+// proxies returns an error if nodes cannot be moved with the DaemonSets.
 func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, err error) {
 	if peer, err = c.daemonSet(ctx, peerName); err != nil {
 		return nil, nil, err
@@ -33,8 +33,7 @@ func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, er
 	return peer, weft, nil
 }
 
-// migrate moves a node from kube-proxy to weft, but not if weft does not become ready beside
-// kube-proxy.
+// migrate moves a node from kube-proxy to weft, unless weft does not become ready beside kube-proxy.
 func (c *cluster) migrate(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func (c *cluster) gone(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return nil
 }
 
-// said returns an error unless a node has an event that is not in before.
+// said returns an error unless an event about a node is new since before, or has a higher count.
 func (c *cluster) said(ctx context.Context, node, reason string, before map[string]int32) error {
 	now, err := c.events(ctx, node, reason)
 	if err != nil {

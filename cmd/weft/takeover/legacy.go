@@ -17,18 +17,17 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// Only its programs use legacy iptables' interface to the kernel. They are called if they are
-// installed and legacy tables exist.
+// Only its programs use legacy iptables' interface to the kernel. They are called if installed and if
+// legacy tables exist.
 
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
-	// rules of iptables-save, "-A CHAIN ...". Their indexes are the handles in the survey and the
-	// plan.
+	// rules of iptables-save, "-A CHAIN ...", with their indexes as handles
 	rules []string
 }
 
-// surveyLegacy finds kube-proxy's chains, or returns a notice if the programs are not installed.
+// surveyLegacy returns a notice if the programs are not installed.
 func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
@@ -66,7 +65,7 @@ func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []str
 	return plans, notices, nil
 }
 
-// plan returns the removal from the table with the iptables-save output text.
+// text is the output of iptables-save.
 func (l *legacyTable) plan(family nft.Family, text string) plan {
 	p := iptables(l.parse(family, text), l.program+" table "+l.name, l.program+" "+l.name)
 	p.legacy = l

@@ -50,8 +50,8 @@ func isPeers(table, chain string) bool {
 	return false
 }
 
-// Label is the label of a Node that selects the proxy of its Services. When weft replaces kube-proxy
-// node by node, weft's DaemonSet selects the values Beside and Weft, kube-proxy's all but Weft.
+// Label is the label of a Node that selects its proxy. When weft replaces kube-proxy node by node,
+// weft's DaemonSet selects the values Beside and Weft, kube-proxy's all but Weft.
 const Label = "weft.dev/proxy"
 
 // The values of Label. A Node without it has kube-proxy alone.

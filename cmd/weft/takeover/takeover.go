@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// errNotLive means that weft lacks rules for Services in a family with kube-proxy's rules: without
-// both, new connections would not reach a Service.
+// errNotLive means that the removal would leave Services in a family without rules, because weft has
+// no rules there.
 var errNotLive = errors.New("weft's own rules are missing")
 
 // Config configures Remove.
@@ -26,7 +26,7 @@ type Config struct {
 	// Proc is the path of /proc; empty means "/proc".
 	Proc string
 	// NetNS is a file descriptor of the network namespace to clean; 0 means the calling thread's.
-	// Remove always reads /proc and starts iptables programs in the calling thread's namespace.
+	// /proc and iptables programs are always the calling thread's.
 	NetNS int
 }
 
@@ -79,7 +79,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	return cli.Map(plans, func(p plan) string { return p.what }), notices, conn.Close()
 }
 
-// find returns the plans, the notices, and the kernel connection, which the caller closes.
+// The caller closes conn.
 func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
 	if conn, err = kernel.Open(kernel.Config{NetNS: cfg.NetNS}); err != nil {
 		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
@@ -192,7 +192,7 @@ func translates(s *kernel.Survey) bool {
 	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
-// look returns notices about remains that this package does not remove.
+// look returns notices about remains that this package keeps.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
@@ -204,7 +204,6 @@ func look(proc string) []string {
 	return notices
 }
 
-// sameNamespace names the visible processes in this network namespace.
 func sameNamespace(proc, name string) string {
 	own, err := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	if err != nil {
