@@ -18,7 +18,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// IncludePath lists directories for included files, after the directory of the including file.
+// IncludePath lists directories for included files, after the including file's.
 type IncludePath []string
 
 // AddFlag adds --include-path (-I), by default /etc as in nft(8).
@@ -27,7 +27,7 @@ func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 }
 
 // Read returns a file with its included files. It parses only files with includes, because the daemon
-// could not name the places of their errors. The daemon finds all other errors.
+// could not name the places of their errors.
 func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {
@@ -56,9 +56,9 @@ func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	return bundle, nil
 }
 
-// Open reads included files. It looks in the directory of the including file and, unless the name
-// begins with "./" or "../", in the include path. A name without wildcards is the first existing file,
-// or an error. A pattern is the matching files of all directories, sorted by name in each, if any.
+// Open reads included files from the directory of the including file and, unless the name begins with
+// "./" or "../", the include path. A name is the first existing file, or an error. A pattern is the
+// matching files of all directories, sorted by name in each, if any.
 func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
@@ -97,8 +97,7 @@ func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	return files, nil
 }
 
-// includedPaths returns the files, without directories, of a path or, if wild is set, a pattern. The
-// result may be empty.
+// includedPaths leaves directories out. The result may be empty.
 func includedPaths(pattern string, wild bool) ([]string, error) {
 	paths := []string{pattern}
 	if wild {
@@ -142,8 +141,8 @@ func withExcerpts(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// Locate changes the places of violations in the text of b to places in the included files, and
-// prefixes messages with the names of these files. A nil b keeps the places.
+// Locate changes places in the text of b to places in the included files, and prefixes messages with
+// the files' names. A nil b keeps the places.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if b == nil || v.GetLine() == 0 {

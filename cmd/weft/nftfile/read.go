@@ -39,9 +39,8 @@ func Read(stdin io.Reader, path string) (string, error) {
 	return string(b), nil
 }
 
-// Paths returns the files of the arguments. A directory stands for its .nft files, sorted by name, and
-// with recursive also in subdirectories. A missing file, or a directory without .nft files, is an
-// error.
+// Paths returns the files of the arguments: of a directory its .nft files, sorted by name, with
+// recursive also in subdirectories. A missing file, or a directory without .nft files, is an error.
 func Paths(args []string, recursive bool) ([]string, error) {
 	var paths []string
 	for _, arg := range args {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// MaxLine is in bytes: some 700,000 elements.
+	// MaxLine limits a line, in bytes: some 700,000 elements.
 	MaxLine = 64 << 20
 	// The nft text of a fragment travels in one message.
 	maxNFT = client.MaxMessage - 64<<10

@@ -24,7 +24,7 @@ const (
 
 // Config configures Run.
 type Config struct {
-	// Required; its publisher owns the fragments.
+	// Client is required; its publisher owns the fragments.
 	Client *client.Client
 	// In has an update and Out gets an answer in each line. Required.
 	In  io.Reader

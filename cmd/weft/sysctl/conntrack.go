@@ -31,7 +31,7 @@ var errNotLoaded = errors.New("nf_conntrack is not loaded")
 type Conntrack struct {
 	// Max limits tracked connections. The hash table is raised to Max/4.
 	Max int
-	// Exact sets Max even if the kernel's limit is higher.
+	// Exact sets Max even if it is below the kernel's limit.
 	Exact bool
 	// rounded up to seconds
 	TCPEstablishedTimeout time.Duration
@@ -43,7 +43,7 @@ type Conntrack struct {
 }
 
 // MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most 1048576 but at
-// least floor. It returns 0, which keeps the kernel's limit, if perCPU is 0 or negative.
+// least floor. A perCPU of 0 or less returns 0, which keeps the kernel's limit.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -65,7 +65,6 @@ func CPUs(root string) int {
 	return online.Size()
 }
 
-// outcome is the result for a file with a different value.
 type outcome struct {
 	File       string
 	Have, Want int
@@ -104,9 +103,8 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes settings that differ from the kernel's. It returns an outcome for each file written,
-// and for each failure. A limit above Max stays unless Exact is set. root is the root of the file
-// system.
+// Apply writes settings that differ from the kernel's. It returns an outcome for each write or
+// failure. A limit above Max stays unless Exact is set. root is the root of the file system.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {
@@ -153,7 +151,6 @@ func readInt(path string) (int, error) {
 	return n, nil
 }
 
-// writeInt writes an existing file.
 func writeInt(path string, value int) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // one of the files above
 	if err != nil {

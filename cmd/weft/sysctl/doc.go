@@ -1,13 +1,12 @@
 // Package sysctl applies kube-proxy's settings of connection tracking to the kernel, and sets the
 // process's OOM score.
 //
-// [Run] writes the settings ([Conntrack]) to files under /proc/sys and /sys, and logs changes. Read
-// run.go first.
+// [Run] writes the settings ([Conntrack]) and logs changes. Read run.go first.
 //
-// The package writes only the settings' files in /proc/sys/net/netfilter, the hash size of
-// nf_conntrack, and /proc/self/oom_score_adj. It does not touch forwarding, the routing of loopback
-// addresses, or bridges. It keeps a value that is right already, so that an unprivileged process can
-// run after a privileged one (weft run --init-only).
+// The package writes only settings in /proc/sys/net/netfilter, the hash size of nf_conntrack, and
+// /proc/self/oom_score_adj, and not forwarding, the routing of loopback addresses, or bridges. It
+// keeps right values, so that an unprivileged process can run after a privileged one (weft run
+// --init-only).
 //
 // # Errors
 //

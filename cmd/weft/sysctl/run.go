@@ -22,8 +22,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Run applies the settings once nf_conntrack is loaded, or returns when ctx ends. It logs errors, see
-// the package documentation; the result, for errgroup, is always nil.
+// Run applies the settings once nf_conntrack is loaded, or returns when ctx ends. It logs errors and,
+// for errgroup, always returns nil.
 func Run(ctx context.Context, cfg Config) error {
 	log, root := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Root, "/")
 	outcomes, err := cfg.Conntrack.Apply(root)

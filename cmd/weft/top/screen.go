@@ -64,7 +64,7 @@ func (s *screen) close() {
 	}
 }
 
-// size returns the size in characters, or an old terminal's if the terminal does not report one.
+// size returns the size in characters, by default 80x24.
 func (s *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
 	if err != nil || width == 0 || height == 0 {
