@@ -229,19 +229,19 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	return fmt.Errorf("access check: %s does not admit fragment %s", c.config, key)
 }
 
-// ungranted has the parts of a table that need a grant if another publisher declared them first.
+// ungranted has parts of a table: they need a grant if another publisher declared them first.
 type ungranted struct {
 	table nft.TableID
 	// in nft's words, such as "chain input"
 	parts []string
 	// other publishers with access to the table
 	publishers []string
-	// the line that decides
+	// the deciding line
 	where string
 }
 
 // ungrantedParts returns the parts of an update that may need a grant, in tables of other publishers
-// too. Only a daemon knows which publisher declared a part first.
+// too. Only a daemon knows the order of declarations.
 func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.Update) []ungranted {
 	var all []ungranted
 	for i := range update.Tables {

@@ -96,7 +96,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// known checks that the earlier content is recorded and not expired.
+// known returns an error if the earlier content is not recorded or has expired.
 func (u *undo) known(fragments []*weftv1.FragmentComparison) error {
 	now := time.Now()
 	for _, f := range fragments {
@@ -150,7 +150,7 @@ func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*wef
 	return nil
 }
 
-// plan checks that the earlier content would be accepted now.
+// plan returns an error if the earlier content would be refused now.
 func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	req := &weftv1.PlanRequest{}
 	for _, f := range fragments {
