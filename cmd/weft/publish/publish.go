@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return b.result, err
 }
 
-// bridge has one goroutine that reads, one that holds the session, and one that answers.
+// bridge has one goroutine each for reading, the session, and answering.
 type bridge struct {
 	cfg     Config
 	session *client.Session
@@ -180,7 +180,7 @@ func (b *bridge) answer(ctx context.Context) error {
 	}
 }
 
-// interrupted returns an error that counts unanswered updates, or nil.
+// interrupted returns an error with the number of unanswered updates, or nil.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
 		return fmt.Errorf("%w: at least %d updates were not acknowledged", errInterrupted, n)

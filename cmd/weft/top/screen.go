@@ -10,7 +10,7 @@ import (
 
 // Sequences of ECMA-48 that every terminal emulator has.
 const (
-	openAlternate  = "\x1b[?1049h\x1b[?25l" // a screen of its own, without a cursor
+	openAlternate  = "\x1b[?1049h\x1b[?25l" // a separate screen, without a cursor
 	closeAlternate = "\x1b[?25h\x1b[?1049l"
 	home           = "\x1b[H"
 	clearLine      = "\x1b[K"
