@@ -16,14 +16,13 @@ import (
 
 // place is an end of the packet.
 type place struct {
-	// name says what it is, such as "pod shop/web" or "Service shop/web"; it is empty for an
-	// address.
+	// name is such as "pod shop/web" or "Service shop/web", and empty for an address.
 	name string
-	// node is true for the node itself, outside for somewhere beyond the default route.
+	// node is true for the node itself, outside for a client beyond the default route.
 	node, outside bool
-	// addrs are the addresses, none for the node and outside.
+	// addrs is empty for the node and outside.
 	addrs []netip.Addr
-	// port is 0 if it was not given. protocol is that of the Service's port, or 0.
+	// port is 0 if it was not given. protocol is the protocol of the Service's port, or 0.
 	port     uint16
 	protocol uint8
 }
@@ -34,7 +33,6 @@ const (
 	wordOutside = "outside"
 )
 
-// parseFrom parses --from.
 func (a *asker) parseFrom(ctx context.Context, text string) (place, error) {
 	switch text {
 	case wordNode:
@@ -52,7 +50,6 @@ func (a *asker) parseFrom(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// parseTo parses --to.
 func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return place{addrs: []netip.Addr{addr.Unmap()}}, nil
@@ -78,7 +75,8 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// protocolOf returns the protocol of the flag --protocol or else of the Service's port, 0 if both are unknown.
+// protocolOf returns the protocol of the flag --protocol or else of the Service's port, 0 if both are
+// unknown.
 func (p *place) protocolOf(flag string) (uint8, error) {
 	if flag == "" {
 		return p.protocol, nil
@@ -93,7 +91,7 @@ func (p *place) protocolOf(flag string) (uint8, error) {
 	return n, nil
 }
 
-// parsePort parses a port number; nothing means none.
+// parsePort parses a port number, and returns 0 for an empty text.
 func parsePort(text string) (uint16, error) {
 	if text == "" {
 		return 0, nil
@@ -134,7 +132,7 @@ func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// service finds a port of a Service by name and number, or its only one.
+// service finds a port of a Service by name or number, or its only port if port is empty.
 func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	key, err := get.ParseServiceName(text)
 	if err != nil {
@@ -160,7 +158,7 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	return out, nil
 }
 
-// choosePort returns the port of a Service that text names; nothing names the only one.
+// choosePort returns the port of a Service with the name or number text, or its only port if text is empty.
 func choosePort(s *model.Service, text string) (*model.Port, error) {
 	var names []string
 	number, err := strconv.ParseUint(text, 10, 16)

@@ -19,8 +19,8 @@ const (
 	howExternal  = "external address"
 )
 
-// serviceOf returns the Service that a packet is for, nil if there is none, or no weft with the
-// Service frontend. The ways are those of the packet.
+// serviceOf returns the Service that receives a packet. It is nil without a Service, without weft, or
+// without the Service frontend.
 func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, error) {
 	if !hasPorts(f.protocol) {
 		return nil, nil //nolint:nilnil // Services have ports
