@@ -16,7 +16,6 @@ import (
 
 const rulesStay = "The rules of the last commit stay in the kernel, but no Service, policy or publisher can change them"
 
-// checkSocket connects to the aggregator.
 func checkSocket(_ context.Context, n *node, r *findings) error {
 	_, err := n.dial()
 	if err == nil {
@@ -40,8 +39,8 @@ func checkSocket(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkHealth looks whether weft's server for health checks answers load balancers. What it
-// answers is kube-proxy's: a node that leaves is to get no new connections.
+// checkHealth looks whether weft's server for health checks answers load balancers. The status code does
+// not matter: as with kube-proxy, a node that leaves refuses new connections.
 func checkHealth(ctx context.Context, n *node, r *findings) error {
 	if !n.running() {
 		return nil
@@ -62,7 +61,7 @@ func checkHealth(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkConditions reads what weft's processes say of themselves.
+// checkConditions reads the conditions of weft's processes.
 func checkConditions(ctx context.Context, n *node, r *findings) error {
 	all, err := get.ReadStatus(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher})
 	if errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrPermission) {

@@ -12,12 +12,11 @@ import (
 // Shares of the connection tracking table, in percent.
 const (
 	fullShare, nearlyFullShare = 95, 80
-	// maxChain is how many entries for each bucket of the hash table are usual at most: the
-	// kernel's own default is up to 4, weft's and kube-proxy's is 4.
+	// maxChain bounds the usual number of entries per bucket. The kernel's default is up to 4, weft's and
+	// kube-proxy's is 4.
 	maxChain = 8
 )
 
-// checkConntrack reads the size and the counters of the connection tracking table.
 func checkConntrack(_ context.Context, n *node, r *findings) error {
 	count, most, err := sysctl.Tracked(n.Root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && most == 0 {
@@ -51,8 +50,8 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 	return err
 }
 
-// lost adds the finding that connections were lost because the connection tracking table is full, and reports whether it
-// is. What the connections were to find out is not known then; checkConntrack has the cause.
+// lost reports whether the connection tracking table is full, and adds a finding that connections were
+// lost. Their results are then unknown; checkConntrack reports the cause.
 func (r *findings) lost(n *node, what string) bool {
 	count, most, err := sysctl.Tracked(n.Root)
 	if err != nil || most == 0 || count*100/most < fullShare {

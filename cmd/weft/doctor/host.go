@@ -42,8 +42,8 @@ func checkForwarding(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads the
-// setting of all devices alone.
+// deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads only the setting of
+// all devices.
 func (n *node) deaf() []string {
 	var off []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
@@ -122,7 +122,7 @@ func (n *node) netstat(group, name string) (uint64, error) {
 	return 0, nil
 }
 
-// checkBridges looks for bridges whose packets from port to port do not pass nftables.
+// checkBridges looks for bridges with packets that do not pass nftables.
 func checkBridges(_ context.Context, n *node, r *findings) error {
 	var bridges []string
 	for _, device := range n.devices("sys/class/net/*") {

@@ -24,20 +24,20 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// node is what several checks read, each part once.
+// node holds the sources of the checks. Each is read once.
 type node struct {
 	Config
 	// dial connects to the aggregator.
-	dial func() (*client.Client, error)
-	// open opens the ruleset of the kernel, and tables lists its tables.
+	dial   func() (*client.Client, error)
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// services are the Services as the Service frontend has them from the API, none without one.
+	// services returns the Services of the API from the Service frontend. They are empty without the
+	// frontend.
 	services func() *model.Snapshot
-	// processes are weft's processes with their conditions, nil until checkConditions has them.
+	// processes are weft's processes with their conditions, nil until checkConditions stores them.
 	processes atomic.Pointer[[]*conditions.Process]
 
-	// mu guards what close ends.
+	// mu guards closers.
 	mu      sync.Mutex
 	closers []io.Closer
 }
@@ -70,7 +70,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// once returns what opens a connection at its first call. The node closes it.
+// once returns a function that opens a connection at its first call. The node closes it.
 func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
 	return sync.OnceValues(func() (C, error) {
 		c, err := open()
@@ -97,8 +97,8 @@ func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 	return &state, err
 }
 
-// running reports whether a weft answers on the socket. Checks of what weft says find nothing
-// without: that it does not answer is a finding already.
+// running reports whether a weft answers on the socket. Checks of weft skip if it does not, because
+// checkSocket reports that.
 func (n *node) running() bool {
 	_, err := n.dial()
 	return err == nil
@@ -123,9 +123,9 @@ func (n *node) number(path string) (int, bool, error) {
 	return v, true, err
 }
 
-// devices returns the names of directories that match a pattern below Root, without lo.
+// devices returns the names of the files below Root that match a pattern, except for lo.
 func (n *node) devices(pattern string) []string {
-	// The pattern is valid, which is the only error.
+	// The pattern is valid, so Glob returns no error.
 	found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
 	var out []string
 	for _, path := range found {
@@ -136,8 +136,8 @@ func (n *node) devices(pattern string) []string {
 	return out
 }
 
-// perCPU returns the sums of the columns of a file in /proc/net/stat, which has a line of
-// names and then a line of hexadecimal numbers for each CPU; nil if the file does not exist.
+// perCPU returns the sums of the columns of a file in /proc/net/stat, nil if the file does not exist. Such
+// a file has a line of names and a line of hexadecimal numbers for each CPU.
 func (n *node) perCPU(file string) (map[string]uint64, error) {
 	text, err := n.text("proc/net/stat/" + file)
 	if err != nil || text == "" {
@@ -158,10 +158,9 @@ func (n *node) perCPU(file string) (map[string]uint64, error) {
 	return out, nil
 }
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer bounds the size of an answer.
 const maxAnswer = 16 << 20
 
-// httpGet asks an HTTP server of weft.
 func httpGet(ctx context.Context, address, path string) (code int, body string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {

@@ -9,34 +9,30 @@ import (
 )
 
 const (
-	// maxAlike is how many ports of Services of one kind are followed, maxPods from how many pods
-	// of the node, in each family.
+	// maxAlike bounds the ports of Services per kind, maxPods the source pods per family.
 	maxAlike = 3
 	maxPods  = 2
 )
 
-// kind are the differences between ports of Services that rules of other programs are likely to
-// make.
+// kind holds the properties of a Service port for which rules of other programs are likely to differ.
 type kind struct {
 	family   model.Family
 	protocol model.Protocol
-	// local and remote are true if there are endpoints on this node and on others, open if clients
-	// outside of the cluster have an address or a NodePort to connect to.
+	// local and remote are true if there are endpoints on this node and on others; open if clients outside
+	// of the cluster can connect to an address or a NodePort.
 	local, remote, open bool
 }
 
-// sampledPort is a port of a Service in one family.
 type sampledPort struct {
 	kind
 	service *model.Service
 	port    *model.Port
 }
 
-// endpoints returns the number of endpoints.
 func (p *sampledPort) endpoints() int { return p.port.Backends[p.family].Cluster.Len() }
 
-// sampleTrips returns packets to a few ports of each kind: to the ClusterIP from the node and from
-// pods, and to an external address or a NodePort from outside.
+// sampleTrips returns packets to a few ports of each kind: to the ClusterIP from the node and from pods,
+// and to an external address or a NodePort from outside.
 func sampleTrips(state *model.Snapshot) []trip {
 	pods := localPods(state.Services)
 	var out []trip
@@ -62,8 +58,8 @@ func sampleTrips(state *model.Snapshot) []trip {
 	return out
 }
 
-// samplePorts returns a few ports of each kind that have endpoints. It prefers those with few
-// endpoints, because each endpoint is a way of the packet.
+// samplePorts returns a few ports of each kind. It prefers ports with few endpoints, because each endpoint
+// is a way of the packet.
 func samplePorts(services []*model.Service) []sampledPort {
 	of := make(map[kind][]sampledPort)
 	var kinds []kind
@@ -84,7 +80,7 @@ func samplePorts(services []*model.Service) []sampledPort {
 		}
 	}
 	var out []sampledPort
-	// The first of each kind come first, in case that there is no time for all.
+	// One port of each kind comes first, because time may run out.
 	for i := range maxAlike {
 		for _, k := range kinds {
 			if i < len(of[k]) {
@@ -95,7 +91,6 @@ func samplePorts(services []*model.Service) []sampledPort {
 	return out
 }
 
-// kindOf returns the kind of a port.
 func kindOf(p *model.Port, family model.Family) kind {
 	k := kind{family: family, protocol: p.Protocol, open: p.NodePort != 0 || len(p.External[family]) > 0}
 	for e := range p.Backends[family].Cluster.All() {
