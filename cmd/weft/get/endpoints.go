@@ -48,7 +48,7 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 	return state.Services, nil
 }
 
-// Endpoints returns a row for each endpoint of each port of a Service, unused ones too.
+// Endpoints returns a row for each endpoint of each port of a Service, unused endpoints too.
 func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows, error) {
 	services, err := readEndpoints(ctx, conn, name)
 	if err != nil {
@@ -57,8 +57,7 @@ func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows
 	return endpointRows(services), nil
 }
 
-// replaceEndpoints replaces the endpoints of the ports by candidates, also those that are not
-// used.
+// replaceEndpoints replaces the endpoints of the ports by candidates, which include unused endpoints.
 func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
@@ -71,7 +70,6 @@ func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 	}
 }
 
-// viewCandidate returns a candidate of a port for output.
 func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView {
 	internal, external := c.Why(s.InternalTrafficPolicy == policyLocal), c.Why(s.ExternalTrafficPolicy == policyLocal)
 	outside := p.NodePort != 0 || len(p.external) > 0
@@ -104,7 +102,6 @@ func EndpointText(addr netip.AddrPort) string {
 	return addr.String()
 }
 
-// endpointRows returns a row for each endpoint of each port.
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2

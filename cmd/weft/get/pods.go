@@ -33,13 +33,13 @@ var pods = policyKind(viewPods, PodView.text, "no pod of this name has an addres
 // CompletePods completes the name of a pod of this node.
 func CompletePods(conn *cli.Connection) cobra.CompletionFunc { return pods.complete(conn) }
 
-// PodView is a pod of this node with addresses of its own, and the policies that apply to it.
+// PodView is a pod of this node with its own addresses, and the policies that apply to it.
 type PodView struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	UID       string   `json:"uid"`
 	Addresses []string `json:"addresses"`
-	// Interface is the host's end of the pod's interface, empty if it is not known.
+	// Interface is the host's end of the pod's interface, empty if it is unknown.
 	Interface string `json:"interface,omitempty"`
 	// Ingress and Egress are policies, as "namespace/name" or "name".
 	Ingress []string `json:"ingressPolicies"`
@@ -49,7 +49,6 @@ type PodView struct {
 	outcomeView
 }
 
-// text returns the name of a pod as "namespace/name".
 func (v PodView) text() string { return v.Namespace + "/" + v.Name }
 
 // ReadPods asks the NetworkPolicy frontend for the pods of this node.
@@ -79,7 +78,6 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 	return out
 }
 
-// podRows returns a row for each pod.
 func podRows(pods []PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
 	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
@@ -100,8 +98,7 @@ func podRows(pods []PodView, _ time.Time) *Rows {
 	return t
 }
 
-// nameText returns the name of a policy as "namespace/name", or "name" for a
-// ClusterNetworkPolicy.
+// nameText returns "namespace/name", or "name" for a ClusterNetworkPolicy.
 func nameText(n *statepb.PolicyName) string {
 	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
 }

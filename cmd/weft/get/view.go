@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// stateView is the local state in JSON and YAML. The names are those of the Service
-// API.
+// stateView is the local state in JSON and YAML, with the names of the Service API.
 type stateView struct {
 	Revision uint64        `json:"revision"`
 	Services []serviceView `json:"services"`
@@ -64,12 +63,11 @@ type endpointView struct {
 	Address netip.AddrPort `json:"address"`
 	Use     []string       `json:"use"`
 	Local   bool           `json:"local"`
-	// Excluded is why it does not receive new flows, or not all of them. It is empty for all but
-	// "weft get endpoints".
+	// Excluded is why it does not receive some or all new flows. Only "weft get endpoints" sets it.
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// viewState returns a state and what became of its Services, which m has in the same order.
+// viewState returns a state with the outcomes of its Services. m has the Services in the same order.
 func viewState(s model.Snapshot, m *modelpb.WatchResponse) *stateView {
 	out := &stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services)), counters: m.GetCounters()}
 	for i, svc := range s.Services {
@@ -131,8 +129,8 @@ func usesOf(b *model.Backends) []endpointView {
 	return out
 }
 
-// ElementKeys returns the keys of the elements that weft's maps have for a port of a Service: by ClusterIP, by external addresses
-// and by NodePort.
+// ElementKeys returns the keys of a Service port in weft's maps: by ClusterIP, external addresses and
+// NodePort.
 func ElementKeys(p *model.Port, family model.Family) (keys []string) {
 	add := func(a netip.Addr) { keys = append(keys, fmt.Sprintf("%s . %s . %d", a, p.Protocol, p.Number)) }
 	if ip := p.ClusterIPs[family]; ip.IsValid() {
