@@ -32,7 +32,6 @@ func (d *demo) publish(ctx context.Context, format string, args ...any) error {
 	return d.policy.expect(ctx, `"revision"`)
 }
 
-// deny adds a pod to the set of denied pods, allow removes it.
 func (d *demo) deny(ctx context.Context, pod string) error {
 	return d.patchSet(ctx, fmt.Sprintf(`"add": [{"key": %q}]`, d.cluster.pod(pod).V4))
 }
