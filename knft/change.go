@@ -10,35 +10,32 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// change is one transaction that is being made to the content: first it is made,
-// then it is sent, and what is refused is undone.
+// change is one transaction: it is applied to the content, then sent, and reverted if it is rejected.
 type change struct {
 	content *content
-	// merged has what the aggregator holds of tables that somebody asked for.
+	// merged holds the merged tables that the change has needed.
 	merged views
 	// handles finds the fragment's own rules by handle, as of before the change.
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
-	// edited are the chains whose rules are a copy, to be changed in place.
+	// edited are the chains with a copy of the rules, which may be changed in place.
 	edited map[*chain]bool
 	undo   []func()
-	// whole is true where a patch cannot tell what changes: tables come or go.
-	whole bool
-	// touched has what differs.
+	// whole is true if tables come or go, which a patch cannot express.
+	whole   bool
 	touched map[nft.TableID]map[itemID]*touched
 }
 
-// touched is what differs in an item: all of it, or elements of a set, by packed key, with
-// their text.
+// touched is the difference of an item: all, or elements of a set by packed key, with their keys as text.
 type touched struct {
 	whole    bool
 	elements map[string]string
 }
 
-// needed is what a change cannot go on without; it is made again with it.
+// needed is the error for missing merged data. The change is made again with this data.
 type needed struct {
 	table nft.TableID
-	// elements says that it must be with those of sets.
+	// elements says that sets must have their elements.
 	elements bool
 }
 
@@ -51,8 +48,7 @@ func newChange(content *content, merged views) *change {
 	}
 }
 
-// apply makes a transaction to the content. On an error the content is what it
-// was.
+// apply applies a transaction to the content. On an error it restores the content.
 func (c *change) apply(cmds []command) error {
 	for id, v := range c.merged {
 		if err := c.number(id, v); err != nil {
@@ -98,7 +94,6 @@ func (c *change) number(id nft.TableID, v *view) error {
 	return nil
 }
 
-// command makes one operation.
 func (c *change) command(cmd *command) error {
 	switch cmd.kind {
 	case kindTable:
@@ -114,7 +109,6 @@ func (c *change) command(cmd *command) error {
 	}
 }
 
-// declaration makes an operation on what a table declares.
 func (c *change) declaration(cmd *command) error {
 	id := newItemID(cmd.kind, cmd.name)
 	if cmd.verb == verbAdd || cmd.verb == verbCreate {
@@ -153,8 +147,8 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare adds an item without content. One that is there is changed as far as nft(8) would:
-// a counter or flowtable keeps its declaration.
+// declare adds an item without content. It updates an existing item as nft(8) would; a counter or flowtable
+// keeps its declaration.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -183,7 +177,6 @@ func (c *change) put(t *table, id itemID, it item) {
 	c.touch(t, id).whole = true
 }
 
-// rollback undoes what was made.
 func (c *change) rollback() {
 	for _, f := range slices.Backward(c.undo) {
 		f()
@@ -191,14 +184,14 @@ func (c *change) rollback() {
 	c.undo = nil
 }
 
-// save has rollback restore a variable.
+// save records the value of a variable for rollback.
 func save[T any](c *change, p *T) {
 	old := *p
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-// assign sets an entry of a map, or deletes it if v is the zero value, and has rollback
-// restore it.
+// assign sets an entry of a map, or deletes it if v is the zero value, and records the old entry for
+// rollback.
 func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {
@@ -212,8 +205,7 @@ func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	c.undo = append(c.undo, func() { put(old) })
 }
 
-// view returns what the aggregator holds of a table. Its error makes the change be
-// made again, once that is known.
+// view returns a merged table. If it is missing, the error is a *needed.
 func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	v, ok := c.merged[id]
 	if !ok || elements && !v.elements {
@@ -222,7 +214,7 @@ func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	return v, nil
 }
 
-// touch returns where to note what changes in an item.
+// touch returns the record of an item's differences.
 func (c *change) touch(t *table, id itemID) *touched {
 	all := c.touched[t.id]
 	if all == nil {
@@ -235,8 +227,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 	return all[id]
 }
 
-// hold returns the fragment's part of a table, which is made where the table is
-// another fragment's.
+// hold returns the fragment's part of a table. It adds the part if another fragment has the table.
 func (c *change) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil
@@ -251,7 +242,6 @@ func (c *change) hold(id nft.TableID) (*table, error) {
 	return c.addTable(id, ""), nil
 }
 
-// addTable gives the fragment a part in a table.
 func (c *change) addTable(id nft.TableID, comment string) *table {
 	t := newTable(id)
 	t.comment = comment
@@ -260,10 +250,9 @@ func (c *change) addTable(id nft.TableID, comment string) *table {
 	return t
 }
 
-// empty reports whether there is nothing to send.
+// empty reports whether the update would be empty.
 func (c *change) empty() bool { return !c.whole && len(c.touched) == 0 }
 
-// patch returns what differs, as a patch.
 func (c *change) patch(fragment string) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: fragment}
 	for _, table := range sortedIDs(c.touched) {
@@ -284,7 +273,6 @@ func (c *change) patch(fragment string) *weftv1.Patch {
 	return p
 }
 
-// remove adds the deletion of an item to a patch.
 func remove(p *weftv1.TablePatch, id itemID) {
 	switch id.kind {
 	case kindChain:

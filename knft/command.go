@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// verb is what a command does.
 type verb string
 
 const (
@@ -26,7 +25,6 @@ const (
 	verbReset   verb = "reset"
 )
 
-// kind is what a command is about.
 type kind string
 
 const (
@@ -40,7 +38,7 @@ const (
 	kindCounter   kind = "counter"
 )
 
-// verbs and kinds are all that begin a command.
+// verbs and kinds are the possible first words of a command.
 var (
 	verbs = []verb{verbAdd, verbCreate, verbInsert, verbReplace, verbDelete, verbDestroy, verbFlush, verbReset}
 	kinds = []kind{kindTable, kindChain, kindRule, kindSet, kindMap, kindElement, kindFlowtable, kindCounter}
@@ -51,14 +49,13 @@ type command struct {
 	verb  verb
 	kind  kind
 	table nft.TableID
-	// name is the chain, set or map; a rule's chain, an element's set; empty
-	// for a table.
+	// name is the chain, set or map; a rule's chain, an element's set; empty for a table.
 	name string
-	// rest is what follows the name.
+	// rest is the text after the name.
 	rest string
 }
 
-// String returns what the command does to which object, without the content.
+// String returns the command without its content.
 func (c *command) String() string {
 	s := fmt.Sprintf("%s %s %s", c.verb, c.kind, c.table)
 	if c.name != "" {
@@ -67,15 +64,13 @@ func (c *command) String() string {
 	return s
 }
 
-// errorPrefix is how a transaction's text tells of an operation that knftables
-// has refused.
+// errorPrefix marks an operation in a transaction's text that knftables has rejected.
 const errorPrefix = "# ERROR: "
 
-// commands reads a transaction. knftables keeps the operations to itself, but
-// the text of the nft commands that it would run is open to all.
+// commands parses a transaction. knftables does not export its operations, but it exports the text of the
+// nft commands.
 //
-// Possible errors: the transaction's own; ErrUnsupported; text that is not
-// a command.
+// Possible errors: the transaction's own; ErrUnsupported; text that is not a command.
 func commands(tx *knftables.Transaction) ([]command, error) {
 	if tx == nil {
 		return nil, errors.New("no transaction: make one with NewTransaction")
@@ -96,12 +91,12 @@ func commands(tx *knftables.Transaction) ([]command, error) {
 	return out, nil
 }
 
-// byHandle is the beginning of a command that deletes an object, other than a rule, by its
-// handle. knftables ends such commands without a line break.
+// byHandle matches the deletion of an object other than a rule by its handle. knftables does not end such
+// commands with a line break.
 var byHandle = regexp.MustCompile(`^(delete|destroy) (?:(table) [^ ]*|(chain|set|map|flowtable|counter) [^ ]* [^ ]*) handle `)
 
-// split cuts the text of a transaction into commands. A line that does not begin
-// one belongs to that before it: rules may have line breaks inside of braces.
+// split cuts the text of a transaction into commands. Other lines continue a command, because rules may
+// have line breaks inside of braces.
 func split(text string) ([]string, error) {
 	var out []string
 	for len(text) > 0 {
@@ -125,7 +120,6 @@ func split(text string) ([]string, error) {
 	return out, nil
 }
 
-// begins reports whether a line begins a command.
 func begins(line string) bool {
 	v, rest, _ := strings.Cut(line, " ")
 	if !slices.Contains(verbs, verb(v)) {
@@ -135,7 +129,6 @@ func begins(line string) bool {
 	return slices.Contains(kinds, kind(k))
 }
 
-// parse reads one command.
 func parse(line string) (command, error) {
 	var c command
 	rest := line
@@ -163,7 +156,6 @@ func parse(line string) (command, error) {
 	return c, nil
 }
 
-// newTableID reads the name of a table.
 func newTableID(family, table string) (nft.TableID, error) {
 	if family == "" {
 		return nft.TableID{}, errors.New("no family")

@@ -10,23 +10,23 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// views are the merged tables that a change has asked for.
+// views are the merged tables that a change has needed so far.
 type views map[nft.TableID]*view
 
-// view is a merged table, as the aggregator holds it.
+// view is a merged table of the aggregator.
 type view struct {
 	// own is the adapter's fragment, "publisher/name".
 	own string
-	// elements is true if those of sets are there.
+	// elements is true if the sets have their elements.
 	elements bool
 	chains   map[string]*weftv1.MergedChain
 	sets     map[string]*weftv1.MergedSet
-	// owners has the fragments that declare an object. Maps are sets here. The table has
-	// no name, and its owners are the fragments that have something in it.
+	// owners are the other fragments that declare an object. Maps have the kind set. The table has an empty
+	// name; its owners are all fragments with content in the table.
 	owners map[itemID][]string
 }
 
-// newView indexes a table; a nil message is a table that does not exist.
+// newView indexes a table. m is nil if the table does not exist.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
 		own: own, elements: elements, owners: make(map[itemID][]string),
@@ -46,7 +46,6 @@ func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	return v
 }
 
-// eachObject calls f for each object of a table, with the fragments that declare it.
 func eachObject(m *weftv1.GetTableResponse, f func(k kind, name string, fragments []*weftv1.FragmentName)) {
 	for _, o := range m.GetObjects() {
 		f(kind(o.GetObject().GetKind()), o.GetObject().GetName(), o.GetFragments())
@@ -66,19 +65,17 @@ func eachObject(m *weftv1.GetTableResponse, f func(k kind, name string, fragment
 	}
 }
 
-// othersOf returns the other fragments that declare an object, or that have something in
-// the table.
+// othersOf returns the other owners of an object or of the table.
 func (v *view) othersOf(k kind, name string) []string {
 	return v.owners[newItemID(k, name)]
 }
 
-// ownRules returns the adapter's rules in a chain, in order.
 func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// around returns how many rules of other fragments precede and follow the adapter's in
-// a chain. If the adapter has none in the chain, all precede.
+// around returns the numbers of other fragments' rules before and after the adapter's in a chain. If the
+// adapter has no rules in the chain, all precede.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
@@ -88,8 +85,8 @@ func (v *view) around(chain string) (before, after int) {
 	return first, len(rules) - first - len(v.ownRules(chain))
 }
 
-// foreign returns the error for what belongs to other fragments. What was there before
-// a restart, and no publisher has claimed since, is "" in merged tables.
+// foreign returns the error for objects of other fragments. Objects from before a restart that no publisher
+// has claimed have the owner "" in merged tables.
 func foreign(fragments []string) error {
 	return fmt.Errorf("%w: %s", ErrForeign, cmp.Or(strings.Join(fragments, ", "), "its owner is unknown"))
 }
