@@ -10,32 +10,32 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// change is one transaction: it is applied to the content, then sent, and reverted if it is rejected.
+// change is a transaction: it is applied to the content, sent, and reverted if rejected.
 type change struct {
 	content *content
-	// merged holds the merged tables that the change has needed.
+	// the merged tables needed so far
 	merged views
-	// handles finds the fragment's own rules by handle, as of before the change.
+	// the fragment's rules before the change
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
-	// edited are the chains with a copy of the rules, which may be changed in place.
+	// chains with a private copy of the rules
 	edited map[*chain]bool
 	undo   []func()
-	// whole is true if tables come or go, which a patch cannot express.
+	// true if tables come or go, which needs a snapshot
 	whole   bool
 	touched map[nft.TableID]map[itemID]*touched
 }
 
-// touched is the difference of an item: all, or elements of a set by packed key, with their keys as text.
+// touched is the difference of an item: all, or elements by packed key, with their keys as text.
 type touched struct {
 	whole    bool
 	elements map[string]string
 }
 
-// needed is the error for missing merged data. The change is made again with this data.
+// needed is the error for a missing merged table. The change is repeated with this table.
 type needed struct {
 	table nft.TableID
-	// elements says that sets must have their elements.
+	// with the elements of sets
 	elements bool
 }
 
@@ -48,7 +48,7 @@ func newChange(content *content, merged views) *change {
 	}
 }
 
-// apply applies a transaction to the content. On an error it restores the content.
+// apply applies a transaction atomically.
 func (c *change) apply(cmds []command) error {
 	for id, v := range c.merged {
 		if err := c.number(id, v); err != nil {
@@ -71,7 +71,6 @@ func (c *change) apply(cmds []command) error {
 	return nil
 }
 
-// number assigns handles to the fragment's own rules in a table.
 func (c *change) number(id nft.TableID, v *view) error {
 	c.handles[id] = make(map[uint64]*weftv1.Rule)
 	t := c.content.tables[id]
@@ -147,8 +146,8 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare adds an item without content. It updates an existing item as nft(8) would; a counter or flowtable
-// keeps its declaration.
+// declare adds an empty item, or updates an existing item as nft(8) would. A counter or flowtable keeps its
+// declaration.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -171,7 +170,7 @@ func (c *change) declare(t *table, id itemID, it item) error {
 	return nil
 }
 
-// put sets an item of the fragment, or removes it if it is nil.
+// put sets an item, or removes it if it is nil.
 func (c *change) put(t *table, id itemID, it item) {
 	assign(c, t.items, id, it)
 	c.touch(t, id).whole = true
@@ -190,8 +189,7 @@ func save[T any](c *change, p *T) {
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-// assign sets an entry of a map, or deletes it if v is the zero value, and records the old entry for
-// rollback.
+// assign sets an entry, or deletes it if v is zero, and records the old entry for rollback.
 func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {
@@ -205,7 +203,7 @@ func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	c.undo = append(c.undo, func() { put(old) })
 }
 
-// view returns a merged table. If it is missing, the error is a *needed.
+// view returns a merged table, or a *needed.
 func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	v, ok := c.merged[id]
 	if !ok || elements && !v.elements {
@@ -214,7 +212,6 @@ func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	return v, nil
 }
 
-// touch returns the record of an item's differences.
 func (c *change) touch(t *table, id itemID) *touched {
 	all := c.touched[t.id]
 	if all == nil {
@@ -227,7 +224,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 	return all[id]
 }
 
-// hold returns the fragment's part of a table. It adds the part if another fragment has the table.
+// hold returns the fragment's part of a table, and adds it if only another fragment has the table.
 func (c *change) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil
@@ -250,7 +247,6 @@ func (c *change) addTable(id nft.TableID, comment string) *table {
 	return t
 }
 
-// empty reports whether the update would be empty.
 func (c *change) empty() bool { return !c.whole && len(c.touched) == 0 }
 
 func (c *change) patch(fragment string) *weftv1.Patch {

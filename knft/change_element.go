@@ -102,7 +102,7 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	}
 	if d := c.touched[cmd.table][newItemID(kindSet, cmd.name)]; d != nil {
 		if _, own := d.elements[id]; own {
-			// It was the fragment's before this transaction.
+			// the fragment's before this transaction
 			return false, nil
 		}
 	}

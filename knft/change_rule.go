@@ -8,8 +8,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// rule adds (after) or inserts (before) a rule at an end of the chain or at a position, or replaces or
-// deletes the rule with a handle.
 func (c *change) rule(cmd *command) error {
 	at, r, err := parseRule(cmd.rest)
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 	kindCounter   kind = "counter"
 )
 
-// verbs and kinds are the possible first words of a command.
+// first words of a command
 var (
 	verbs = []verb{verbAdd, verbCreate, verbInsert, verbReplace, verbDelete, verbDestroy, verbFlush, verbReset}
 	kinds = []kind{kindTable, kindChain, kindRule, kindSet, kindMap, kindElement, kindFlowtable, kindCounter}
@@ -49,13 +49,13 @@ type command struct {
 	verb  verb
 	kind  kind
 	table nft.TableID
-	// name is the chain, set or map; a rule's chain, an element's set; empty for a table.
+	// a chain, set or map; a rule's chain; an element's set; empty for a table
 	name string
-	// rest is the text after the name.
+	// the text after the name
 	rest string
 }
 
-// String returns the command without its content.
+// String leaves out the content.
 func (c *command) String() string {
 	s := fmt.Sprintf("%s %s %s", c.verb, c.kind, c.table)
 	if c.name != "" {
@@ -64,11 +64,10 @@ func (c *command) String() string {
 	return s
 }
 
-// errorPrefix marks an operation in a transaction's text that knftables has rejected.
+// errorPrefix marks an operation that knftables has rejected.
 const errorPrefix = "# ERROR: "
 
-// commands parses a transaction. knftables does not export its operations, but it exports the text of the
-// nft commands.
+// commands parses the nft commands of a transaction, because knftables does not export its operations.
 //
 // Possible errors: the transaction's own; ErrUnsupported; text that is not a command.
 func commands(tx *knftables.Transaction) ([]command, error) {
@@ -91,12 +90,10 @@ func commands(tx *knftables.Transaction) ([]command, error) {
 	return out, nil
 }
 
-// byHandle matches the deletion of an object other than a rule by its handle. knftables does not end such
-// commands with a line break.
+// byHandle matches a deletion by handle, except of rules. knftables does not end it with a line break.
 var byHandle = regexp.MustCompile(`^(delete|destroy) (?:(table) [^ ]*|(chain|set|map|flowtable|counter) [^ ]* [^ ]*) handle `)
 
-// split cuts the text of a transaction into commands. Other lines continue a command, because rules may
-// have line breaks inside of braces.
+// split cuts a transaction into commands. Rules may have line breaks inside of braces.
 func split(text string) ([]string, error) {
 	var out []string
 	for len(text) > 0 {
@@ -170,7 +167,6 @@ func newTableID(family, table string) (nft.TableID, error) {
 	return nft.TableID{Family: f, Name: table}, nil
 }
 
-// clip shortens text for a message.
 func clip(s string) string {
 	if len(s) > 64 {
 		return fmt.Sprintf("%.64s...", s)

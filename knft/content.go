@@ -18,20 +18,19 @@ import (
 // content is the fragment's content, as last published or with a pending change.
 type content struct {
 	tables map[nft.TableID]*table
-	// partial is true while parts may be unknown.
+	// Parts may be unknown.
 	partial bool
 }
 
 func newContent() *content { return &content{tables: make(map[nft.TableID]*table)} }
 
-// table is the fragment's part of a table.
 type table struct {
 	id      nft.TableID
 	comment string
 	items   map[itemID]item
 }
 
-// item is a declaration: a *chain, a *set, a *weftv1.Object (a counter) or a *weftv1.Flowtable.
+// item is a *chain, a *set, a *weftv1.Object (a counter) or a *weftv1.Flowtable.
 type item any
 
 type itemID struct {
@@ -59,26 +58,26 @@ func (t *table) set(name string) *set {
 	return s
 }
 
-// chain is the fragment's part of a chain. Rules are immutable, and their identity is their address.
+// chain is the fragment's part of a chain. Rules are immutable and identified by their address.
 type chain struct {
 	decl  *weftv1.Chain
 	rules []*weftv1.Rule
-	// unknown is true while committed rules have no known text.
+	// Committed rules have no known text.
 	unknown bool
 }
 
 // set is the fragment's part of a set or map. Elements are immutable.
 type set struct {
 	decl *weftv1.Set
-	// packed is the compiled declaration. It decides which keys are equal, regardless of their spelling.
+	// compiled, to compare keys regardless of their spelling
 	packed *nftset.Set
-	// elements are indexed by packed key.
+	// by packed key
 	elements map[string]*weftv1.Element
-	// deadlines are the times when elements with a timeout are gone from the kernel.
+	// when elements with a timeout are gone from the kernel
 	deadlines map[string]time.Time
-	// unknown is true while the fragment may have further elements.
+	// The fragment may have further elements.
 	unknown bool
-	// adopted is true while decl comes from the kernel, which may not know the original text.
+	// decl comes from the kernel, which may not know the original text.
 	adopted bool
 }
 
@@ -94,7 +93,6 @@ func makeSet(d *weftv1.Set, packed *nftset.Set) *set {
 	return &set{decl: d, packed: packed, elements: make(map[string]*weftv1.Element), deadlines: make(map[string]time.Time)}
 }
 
-// id returns the packed key of an element.
 func (s *set) id(key string) (string, error) {
 	e, err := s.packed.PackKey(key)
 	if err != nil {
@@ -114,7 +112,6 @@ func (s *set) put(elements []*weftv1.Element) error {
 	return nil
 }
 
-// message returns the set with its elements, sorted by key.
 func (s *set) message() *weftv1.Set {
 	m := proto.CloneOf(s.decl)
 	m.Elements = make([]*weftv1.Element, 0, len(s.elements))
@@ -130,7 +127,6 @@ func (c *chain) message() *weftv1.Chain {
 	return m
 }
 
-// message returns the table with its content, sorted by name.
 func (t *table) message() *weftv1.Table {
 	p := &weftv1.TablePatch{}
 	for _, id := range sortedItems(t.items) {
@@ -161,14 +157,13 @@ func put(p *weftv1.TablePatch, it item) {
 	}
 }
 
-// sortedItems returns the sorted keys of a map.
 func sortedItems[V any](m map[itemID]V) []itemID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b itemID) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 	})
 }
 
-// fragment returns the content as a snapshot, or nil if it is empty. The caller holds mu.
+// fragment returns the content as a snapshot, nil if empty. The caller holds mu.
 func (a *Adapter) fragment() *weftv1.Fragment {
 	if len(a.content.tables) == 0 {
 		return nil
@@ -180,14 +175,13 @@ func (a *Adapter) fragment() *weftv1.Fragment {
 	return f
 }
 
-// sortedIDs returns the sorted keys of a map.
 func sortedIDs[V any](m map[nft.TableID]V) []nft.TableID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b nft.TableID) int {
 		return cmp.Or(cmp.Compare(a.Family, b.Family), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// unknown returns the first object with unknown parts, such as "rules of table ip t chain c", or "".
+// unknown returns the first unknown part, such as "rules of table ip t chain c", or "".
 func (c *content) unknown() string {
 	if !c.partial {
 		return ""

@@ -12,27 +12,26 @@ import (
 )
 
 var (
-	// ErrUnsupported means that weft does not support an object or operation, which the message names. The
+	// ErrUnsupported means that weft does not support the object or operation in the message. The
 	// transaction was not sent.
 	ErrUnsupported = errors.New("not supported by weft")
-	// ErrForeign means that an operation would change an object of another fragment, which the message
-	// names. The transaction was not sent.
+	// ErrForeign means that an operation would change an object of another fragment, named in the message.
+	// The transaction was not sent.
 	ErrForeign = errors.New("belongs to another fragment")
-	// ErrAdopted means that the fragment was committed before a restart of the aggregator, and that the
-	// transaction leaves rules or elements in place that have no known text. Flush or delete the object in
-	// the message, or delete the table, in the same transaction; or use LIFETIME_DURABLE.
+	// ErrAdopted means that the fragment is from before a restart of the aggregator, and that the
+	// transaction keeps rules or elements without a known text. Flush or delete the object in the message,
+	// or delete the table, in the same transaction; or use LIFETIME_DURABLE.
 	ErrAdopted = errors.New("content from before a restart is not known")
-	// ErrOutOfStep means that the aggregator's content differs from this adapter's: another program
-	// publishes a fragment of the same name.
+	// ErrOutOfStep means that another program publishes a fragment of the same name.
 	ErrOutOfStep = errors.New("fragment was changed by another program")
 )
 
-// conditionError is an error that matches knftables.IsNotFound or IsAlreadyExists.
+// conditionError matches knftables.IsNotFound or IsAlreadyExists.
 type conditionError struct {
 	msg string
-	// condition is made by knftables, because its type is not exported and is necessary for a match.
+	// made by knftables, because its type is not exported
 	condition error
-	// cause is the aggregator's error, or nil.
+	// the aggregator's error, or nil
 	cause error
 }
 
@@ -45,12 +44,10 @@ func (e *conditionError) Unwrap() []error {
 	return []error{e.condition, e.cause}
 }
 
-// notFound returns an error for which knftables.IsNotFound is true.
 func notFound(format string, args ...any) error {
 	return &conditionError{msg: fmt.Sprintf(format, args...), condition: missing()}
 }
 
-// exists returns an error for which knftables.IsAlreadyExists is true.
 func exists(format string, args ...any) error {
 	return &conditionError{msg: fmt.Sprintf(format, args...), condition: present()}
 }
@@ -74,9 +71,8 @@ func fake(fill func(*knftables.Transaction)) error {
 	return f.Run(context.Background(), tx)
 }
 
-// refusal converts the rejection of a contradicting declaration to "already exists", as nft(8) reports
-// "File exists". Missing objects were detected before sending. A rejected reference is to an object that
-// goes, which nft(8) reports as busy.
+// refusal converts a conflict to "already exists", as nft(8) reports "File exists". Missing objects were
+// detected before sending. A rejected reference is to a deleted object, which nft(8) reports as busy.
 func refusal(err error) error {
 	rejected := (*client.RejectedError)(nil)
 	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_CONFLICT) {

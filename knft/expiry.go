@@ -9,11 +9,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// margin is the time from the computed expiry of an element to its deadline: the kernel counts in ticks of
-// up to 10 ms.
+// margin is added to deadlines, because the kernel counts in ticks of up to 10 ms.
 const margin = 20 * time.Millisecond
 
-// start sets the deadline of an element that is new and has a timeout.
+// start sets the deadline of a new element with a timeout.
 func (s *set) start(id string, now time.Time) {
 	timeout := cmp.Or(s.elements[id].GetTimeout().AsDuration(), s.packed.Timeout)
 	if s.elements[id] == nil || timeout == 0 {
@@ -23,7 +22,7 @@ func (s *set) start(id string, now time.Time) {
 	}
 }
 
-// start sets the deadlines of the elements that a committed change has put.
+// start sets the deadlines after a commit.
 func (c *change) start(now time.Time) {
 	for id, touched := range c.touched {
 		t := c.content.tables[id]
@@ -73,8 +72,8 @@ func (c *change) lapse(now time.Time) {
 	}
 }
 
-// expire removes expired elements in a separate update, because an update that removes and adds the same
-// element has no effect.
+// expire removes expired elements in a separate update, because removing and adding an element in one
+// update has no effect.
 func (a *Adapter) expire(ctx context.Context) error {
 	var u *update
 	a.mu.Lock()

@@ -17,12 +17,12 @@ import (
 
 // Config configures an Adapter.
 type Config struct {
-	// Family and Table are the defaults of all objects, as in knftables.New. If both are empty, every
-	// object must name its own, and the List methods return an error.
+	// Family and Table are the defaults of all objects, as in knftables.New. Without both, every object
+	// must name its own, and the List methods fail.
 	Family knftables.Family
 	Table  string
-	// Fragment is the name of the fragment; empty means "FAMILY-TABLE", or "knft" without them. An invalid
-	// name gets a suffix.
+	// Fragment defaults to "FAMILY-TABLE", or "knft" without them, with a suffix if the table's name is not
+	// valid for a fragment.
 	Fragment string
 	// Priority orders the rules of fragments in a chain, the lowest first.
 	Priority int32
@@ -47,19 +47,19 @@ type Adapter struct {
 	cfg     Config
 	client  *client.Client
 	session *client.Session
-	// blank makes transactions, because only knftables can make them.
+	// makes transactions, which only knftables can do
 	blank *knftables.Fake
 
 	// turn holds a token while a transaction runs.
 	turn chan struct{}
 	// The holder of turn owns the following fields.
 
-	// publisher is the caller's name at the aggregator, empty until it is known.
+	// empty until known
 	publisher string
-	// loaded is true after content was read back, published after a snapshot of this session was committed,
-	// and committed while the aggregator has the fragment.
+	// loaded: content was read back. published: this session has committed a snapshot. committed: the
+	// aggregator has the fragment.
 	loaded, published, committed bool
-	// unsettled is an update with an open outcome.
+	// the update with an open outcome
 	unsettled *update
 
 	// mu guards content, which the session reads at a resync.
@@ -70,7 +70,7 @@ type Adapter struct {
 var _ knftables.Interface = (*Adapter)(nil)
 
 // New returns an Adapter that publishes over c. It starts a session, which Close ends. The first
-// transaction reads the aggregator's copy of the fragment.
+// transaction reads the fragment back.
 //
 // Possible errors: an invalid Config.
 func New(c *client.Client, cfg Config) (*Adapter, error) {
@@ -86,7 +86,8 @@ func New(c *client.Client, cfg Config) (*Adapter, error) {
 	return a, nil
 }
 
-// Close ends the adapter's session, but not the client. Only the content of a session lifetime is removed.
+// Close ends the adapter's session, but not the client. Published content stays, unless its lifetime is
+// session.
 func (a *Adapter) Close() error { return a.session.Close() }
 
 // NewTransaction implements knftables.Interface.
@@ -98,11 +99,10 @@ func (a *Adapter) snapshot(string) *weftv1.Fragment {
 	return a.fragment()
 }
 
-// maxIdentity is the maximum length of a fragment's name in bytes.
+// in bytes
 const maxIdentity = 63
 
-// fragmentName returns the name of a table's fragment. If the table's name is not valid for a fragment, it
-// is converted and gets a part of its hash.
+// fragmentName converts a table's name and adds a partial hash if the name is not valid for a fragment.
 func fragmentName(family, table string) string {
 	if family == "" {
 		return "knft"

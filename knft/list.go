@@ -180,7 +180,7 @@ func names(m *weftv1.GetTableResponse) map[kind][]string {
 	return out
 }
 
-// merged returns the merged state of the adapter's table. It sets the table in req.
+// merged sets the adapter's table in req and returns its merged state.
 func (a *Adapter) merged(ctx context.Context, what string, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	if a.cfg.Table == "" {
 		return nil, fmt.Errorf("%s: the adapter has no family and table: give them in Config", what)

@@ -15,7 +15,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// load reads the aggregator's copy of the fragment, unless it is loaded.
+// load reads the fragment back once.
 func (a *Adapter) load(ctx context.Context) error {
 	if a.loaded {
 		return nil
@@ -40,8 +40,8 @@ func (a *Adapter) load(ctx context.Context) error {
 	return nil
 }
 
-// read converts the answer of Get. After a restart of the aggregator the answer has only names and
-// elements, and the merged tables supply the rest.
+// read converts the answer of Get. After a restart of the aggregator it has only names and elements; the
+// merged tables supply the rest.
 func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*content, error) {
 	out, adopted := newContent(), resp.GetStatus().GetState() == weftv1.FragmentStatus_STATE_ADOPTED
 	out.partial = adopted
@@ -63,8 +63,8 @@ func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*
 	return out, nil
 }
 
-// readTable converts a table of the wire. For a fragment from before a restart, v is the merged table, and
-// parts that it does not have are marked as unknown.
+// readTable converts a table of the wire. v is the merged table, only for a fragment from before a restart;
+// parts missing in v are unknown.
 func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 	t := newTable(id)
 	t.comment = m.GetComment()
@@ -102,7 +102,7 @@ func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 			o = makeSet(client.Declaration(s), &nftset.Set{Name: name, Map: isMap})
 			o.adopted, o.unknown = true, true
 		default:
-			// The owners of the elements of a shared set are unknown.
+			// The owners of a shared set's elements are unknown.
 			o.adopted, o.unknown = true, len(v.othersOf(kindSet, name)) > 0
 		}
 		t.items[itemID{kindSet, name}] = o

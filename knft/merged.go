@@ -10,23 +10,21 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// views are the merged tables that a change has needed so far.
 type views map[nft.TableID]*view
 
-// view is a merged table of the aggregator.
 type view struct {
-	// own is the adapter's fragment, "publisher/name".
+	// the adapter's fragment, "publisher/name"
 	own string
-	// elements is true if the sets have their elements.
+	// The sets have their elements.
 	elements bool
 	chains   map[string]*weftv1.MergedChain
 	sets     map[string]*weftv1.MergedSet
-	// owners are the other fragments that declare an object. Maps have the kind set. The table has an empty
-	// name; its owners are all fragments with content in the table.
+	// the other fragments that declare an object; maps have the kind set; the table itself has no name, and
+	// its owners are all fragments with content
 	owners map[itemID][]string
 }
 
-// newView indexes a table. m is nil if the table does not exist.
+// newView indexes a table. A nil m is a missing table.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
 		own: own, elements: elements, owners: make(map[itemID][]string),
@@ -74,8 +72,8 @@ func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// around returns the numbers of other fragments' rules before and after the adapter's in a chain. If the
-// adapter has no rules in the chain, all precede.
+// around returns the numbers of other fragments' rules before and after the adapter's. Without own rules,
+// all precede.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
@@ -85,8 +83,7 @@ func (v *view) around(chain string) (before, after int) {
 	return first, len(rules) - first - len(v.ownRules(chain))
 }
 
-// foreign returns the error for objects of other fragments. Objects from before a restart that no publisher
-// has claimed have the owner "" in merged tables.
+// foreign returns ErrForeign with the owners. Unclaimed content from before a restart has the owner "".
 func foreign(fragments []string) error {
 	return fmt.Errorf("%w: %s", ErrForeign, cmp.Or(strings.Join(fragments, ", "), "its owner is unknown"))
 }

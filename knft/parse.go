@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// parseTable parses the text after a table's name, "{ comment "x" ; flags f ; }".
+// parseTable parses "{ comment "x" ; flags f ; }".
 func parseTable(rest string) (comment string, err error) {
 	if rest == "" {
 		return "", nil
@@ -45,7 +45,7 @@ func parseBlock(family nft.Family, block string) (*table, error) {
 	return readTable(nft.TableID{Family: family, Name: "t"}, convert.Table(tables[0]), nil)
 }
 
-// parseDeclaration parses the body of an object, and returns an item without rules and elements.
+// parseDeclaration returns an item without rules and elements.
 func parseDeclaration(c *command) (item, error) {
 	body := c.rest
 	if body == "" && c.kind != kindSet && c.kind != kindMap {
@@ -71,15 +71,14 @@ func parseDeclaration(c *command) (item, error) {
 	return it, nil
 }
 
-// position is the position of a rule.
 type position struct {
-	// index counts rules from 0; it is -1 if unset.
+	// from 0; -1 if unset
 	index int
-	// handle is 0 if unset.
+	// 0 if unset
 	handle uint64
 }
 
-// parseRule parses the text after a rule's chain: "[index N | handle N] TEXT [comment "x"]".
+// parseRule parses "[index N | handle N] TEXT [comment "x"]".
 func parseRule(rest string) (position, *weftv1.Rule, error) {
 	at := position{index: -1}
 	word, more, _ := strings.Cut(rest, " ")
@@ -98,8 +97,7 @@ func parseRule(rest string) (position, *weftv1.Rule, error) {
 	return at, &weftv1.Rule{Text: text, Comment: comment}, nil
 }
 
-// cutComment cuts the comment off the end of a rule. Strings in nft(8) have no escapes, so the comment is
-// taken literally.
+// cutComment cuts off a rule's comment, literally, because strings in nft(8) have no escapes.
 func cutComment(text string) (rule, comment string) {
 	const word = `comment "`
 	if !strings.HasSuffix(text, `"`) {
@@ -117,8 +115,8 @@ func cutComment(text string) (rule, comment string) {
 	return strings.TrimSpace(text[:at]), text[i+1 : len(text)-1]
 }
 
-// parseElements parses the text after a set's name: "{ KEY [timeout T] [comment "x"] [: VALUE] [, ...] }".
-// As in nft, a comma may follow the last element.
+// parseElements parses "{ KEY [timeout T] [comment "x"] [: VALUE] [, ...] }". As in nft, a comma may follow
+// the last element.
 func parseElements(rest string) ([]*weftv1.Element, error) {
 	body, opens := strings.CutPrefix(rest, "{")
 	body, closes := strings.CutSuffix(body, "}")
@@ -164,7 +162,7 @@ func parseElement(text string) (*weftv1.Element, error) {
 	return e, nil
 }
 
-// indexOutside is like strings.Index, but skips quoted text.
+// indexOutside is strings.Index, but skips quoted text.
 func indexOutside(text, sub string) int {
 	from := 0
 	for {
@@ -179,7 +177,7 @@ func indexOutside(text, sub string) int {
 	}
 }
 
-// splitOutside is like strings.Split, but skips quoted text.
+// splitOutside is strings.Split, but skips quoted text.
 func splitOutside(text, sep string) []string {
 	var out []string
 	for i := indexOutside(text, sep); i >= 0; i = indexOutside(text, sep) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Run implements knftables.Interface. It returns after the commit of the transaction. If ctx ends first,
-// the outcome is open, and the next transaction waits for it.
+// Run implements knftables.Interface. It waits for the commit. If ctx ends first, the outcome is open, and
+// the next transaction waits for it.
 //
 // Possible errors: errors of the package; the transaction's own; ctx's.
 func (a *Adapter) Run(ctx context.Context, tx *knftables.Transaction) error {
@@ -23,7 +23,7 @@ func (a *Adapter) Run(ctx context.Context, tx *knftables.Transaction) error {
 	return nil
 }
 
-// Check implements knftables.Interface. It changes nothing, and returns the error that Run would return.
+// Check implements knftables.Interface. It returns the error that Run would return.
 //
 // Possible errors: see Run.
 func (a *Adapter) Check(ctx context.Context, tx *knftables.Transaction) error {
@@ -33,7 +33,7 @@ func (a *Adapter) Check(ctx context.Context, tx *knftables.Transaction) error {
 	return nil
 }
 
-// transact waits for its turn and calls do with the transaction's commands.
+// transact waits for its turn and calls do.
 func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do func(context.Context, []command) error) error {
 	cmds, err := commands(tx)
 	if err != nil {
@@ -56,10 +56,9 @@ func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do fu
 	return do(ctx, cmds)
 }
 
-// takeovers is the maximum number of retries because another adapter of the same fragment was faster.
+// takeovers bounds the retries after another adapter of the fragment was faster.
 const takeovers = 3
 
-// publish applies and sends a transaction, and waits for the outcome.
 func (a *Adapter) publish(ctx context.Context, cmds []command) error {
 	for again := 0; ; again++ {
 		err := a.attempt(ctx, cmds)
@@ -69,7 +68,7 @@ func (a *Adapter) publish(ctx context.Context, cmds []command) error {
 		case again == takeovers:
 			return fmt.Errorf("%w: %w", ErrOutOfStep, err)
 		}
-		// The transaction must build on the other adapter's content.
+		// Build on the other adapter's content.
 		a.loaded = false
 	}
 }
@@ -88,7 +87,7 @@ func (a *Adapter) attempt(ctx context.Context, cmds []command) error {
 	return a.send(ctx, u)
 }
 
-// update is the message of a change: a snapshot, a patch, or neither for a withdrawal.
+// update is a snapshot, a patch, or neither for a withdrawal.
 type update struct {
 	change *change
 	put    *weftv1.Fragment
@@ -98,7 +97,7 @@ type update struct {
 	err     error
 }
 
-// update returns the update for a change, or nil if nothing differs. The caller holds mu.
+// update returns nil without differences. The caller holds mu.
 func (a *Adapter) update(c *change) *update {
 	u := &update{change: c}
 	if a.published && !c.whole {
@@ -155,7 +154,7 @@ func (a *Adapter) synchronize(ctx context.Context) error {
 	return nil
 }
 
-// plan applies a transaction, asks the aggregator for its plan, and reverts it.
+// plan applies a transaction, asks the aggregator for a plan, and reverts.
 func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	if err := a.load(ctx); err != nil {
 		return err
@@ -182,8 +181,8 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	return nil
 }
 
-// try applies a transaction to the content, and calls done before the session can see the content. It asks
-// the aggregator for the merged tables that the change needs.
+// try applies a transaction, and calls done before the session can see the content. It fetches merged
+// tables as needed.
 func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
 	known := views{}
 	for {
