@@ -15,24 +15,24 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Question describes the packet in question.
+// Question selects a packet.
 type Question struct {
 	// From is "node", "outside", an address, or a pod of this node as "namespace/name". To is an address,
 	// address:port, "pod/namespace/name:port", or a Service as "namespace/name:port".
 	From, To string
-	// Protocol is tcp, udp, sctp or icmp. The default is the protocol of the Service's port, or tcp.
+	// tcp, udp, sctp or icmp; default: of the Service's port, or tcp
 	Protocol string
-	// In is the interface of arrival. The default is the interface of the route to the source.
+	// the interface of arrival; default: of the route to the source
 	In string
-	// Port is the source port.
+	// the source port
 	Port uint16
-	// IPv6 prefers IPv6 if both ends have both.
+	// preferred if both ends have both families
 	IPv6 bool
-	// Mark is the mark of the packet at its arrival.
+	// at the packet's arrival
 	Mark uint32
-	// UID is the user whose process on this node sends the packet, or nil if it is unknown.
+	// the sending user on this node, or nil if unknown
 	UID *uint32
-	// Ruleset is a file with a saved ruleset to evaluate instead of the kernel's.
+	// a file with a saved ruleset instead of the kernel's
 	Ruleset string
 }
 
@@ -40,12 +40,12 @@ type asker struct {
 	conn  cli.Connection
 	host  *host
 	rules *eval.Ruleset
-	// saved is true if the rules are from a file, so that their owners are unknown.
+	// The rules are from a file, so their owners are unknown.
 	saved bool
 }
 
-// Ask answers a question by the ruleset of the kernel, or the question's file, and the routes of this
-// network namespace. It asks weft for the names of pods and Services.
+// Ask answers a question by the kernel's ruleset, or the question's file, and the routes of this network
+// namespace. It asks weft for the names of pods and Services.
 func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) {
 	rules, closeRules, err := readRules(q.Ruleset)
 	if err != nil {
@@ -67,7 +67,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	return answer, nil
 }
 
-// follow answers a question except for the Service and the sentence.
+// follow leaves out the Service and the sentence.
 func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer, err error) {
 	f, p, err := a.packet(ctx, q)
 	if err != nil {
@@ -135,7 +135,6 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 	return f, Packet{Protocol: protocolName(f.protocol), From: f.source, To: f.destination, FromName: from.name, ToName: to.name, In: in.Name}, nil
 }
 
-// ways evaluates the packet, and describes each outcome.
 func (a *asker) ways(f flow, p Packet, q Question) (ways []Way, incomplete bool, err error) {
 	packet := eval.Packet{Data: f.packet(false), Mark: q.Mark, Conn: &eval.Conn{State: eval.StateNew}, Owner: eval.Owner{UID: q.UID}}
 	for _, i := range a.host.links {
@@ -184,7 +183,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 	return w
 }
 
-// reply evaluates the first reply to the first packet of f, which was accepted and left this node.
+// reply evaluates the first reply to f's first packet, which has left this node.
 func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
@@ -210,9 +209,9 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	return r, nil
 }
 
-// Follower follows packets between addresses by the ruleset and the routes of this network namespace. It
-// reads the tables once for many questions. It does not ask weft, so its answers have neither Services nor
-// owners. A Follower is not safe for concurrent use.
+// Follower follows packets by the ruleset and the routes of this network namespace. It reads the tables
+// once, and does not ask weft, so its answers have neither Services nor owners. A Follower is not safe for
+// concurrent use.
 type Follower struct {
 	asker asker
 	close func()
@@ -236,7 +235,7 @@ func (f *Follower) Follow(ctx context.Context, q Question) (*Answer, error) {
 	return answer, err
 }
 
-// Stopped returns the verdict and the last step of a way, or of its reply if the way is accepted. step is
+// Stopped returns the verdict and the last step of a way, or of the reply if the way is accepted. step is
 // nil unless a rule or a policy stops the packet.
 func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	verdict, reason, steps := w.Verdict, w.Reason, w.Steps
@@ -249,8 +248,8 @@ func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	return verdict, &steps[len(steps)-1], reply
 }
 
-// fullTable returns a warning if the connection tracking table is full, because then no rule decides about
-// a new connection. root is the root of the file system.
+// fullTable returns a warning if the connection tracking table is full, because the kernel then drops new
+// connections regardless of rules. root is the root of the file system.
 func fullTable(root string) string {
 	count, most, err := sysctl.Tracked(root)
 	if err != nil || most == 0 || count < most {

@@ -71,8 +71,7 @@ func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netl
 	return routes[0], nil
 }
 
-// refusal explains an error that the kernel returns instead of a route. It is empty if the cause is
-// unknown.
+// refusal explains an error instead of a route. It is empty if the cause is unknown.
 func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string {
 	switch {
 	// Since Linux 6.13 the first two are one error.
@@ -92,8 +91,8 @@ func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string
 	}
 }
 
-// reversePathFilter reports whether the filter is on for an interface: the kernel uses the greater of its
-// value and the value of "all" (ip-sysctl).
+// reversePathFilter reports whether the filter is on. The kernel uses the greater of the interface's value
+// and "all" (ip-sysctl).
 func reversePathFilter(name string) bool {
 	for _, of := range []string{"all", name} {
 		b, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv4/conf", filepath.Base(of), "rp_filter"))
@@ -121,8 +120,7 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: out, Router: len(r.Gw) > 0 || r.Via != nil}, err == nil
 }
 
-// router returns the next router of a packet, invalid if the packet is sent to its destination directly or
-// if the router is unknown.
+// router returns the next router, invalid if unknown or if the destination is reached directly.
 func (h *host) router(src, dst netip.Addr, in eval.Interface, mark uint32) netip.Addr {
 	r, err := h.lookup(src, dst, in, mark)
 	if err != nil {
@@ -152,7 +150,7 @@ func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	}
 }
 
-// reaches implements eval.Host. If an interface has no route, the kernel returns an error.
+// reaches implements eval.Host. The kernel returns an error for an interface without a route.
 func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok bool) {
 	routes, err := netlink.RouteGetWithOptions(addr.AsSlice(), &netlink.RouteGetOptions{OifIndex: int(through.Index), FIBMatch: true})
 	if err != nil {
@@ -201,8 +199,8 @@ func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bo
 	return addr, ok
 }
 
-// towards returns the interface for packets to and from an address, and whether it is an address of the
-// node itself.
+// towards returns the interface for packets to and from an address. local is true for the node's own
+// addresses.
 func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err error) {
 	r, err := h.lookup(netip.Addr{}, addr, eval.Interface{}, 0)
 	if err != nil {
@@ -231,7 +229,7 @@ func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error)
 	return in, addr, err
 }
 
-// sourceTo returns the address that the node itself uses towards an address.
+// sourceTo returns the node's own source address towards dst.
 func (h *host) sourceTo(dst netip.Addr) (netip.Addr, error) {
 	r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, 0)
 	if errors.Is(err, unix.ENETUNREACH) {

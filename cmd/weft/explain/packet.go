@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flow is the addresses and the protocol of a packet.
 type flow struct {
 	source, destination netip.AddrPort
 	protocol            uint8
@@ -33,8 +32,8 @@ func hasPorts(p uint8) bool {
 	return p == unix.IPPROTO_TCP || p == unix.IPPROTO_UDP || p == unix.IPPROTO_SCTP
 }
 
-// packet returns the first packet of the flow: a SYN, a datagram, an INIT or an echo request. If reply is
-// true, it returns the answer to such a packet.
+// packet returns the first packet of the flow (a SYN, a datagram, an INIT or an echo request), or the
+// answer to it if reply is true.
 func (f flow) packet(reply bool) []byte {
 	var transport []byte
 	switch f.protocol {
@@ -87,8 +86,8 @@ func (f flow) packet(reply bool) []byte {
 	return append(head, transport...)
 }
 
-// flowOfHeaders returns the flow of the headers in a trace event, which may be cut. The kernel passes the
-// transport header apart, so extension headers are skipped.
+// flowOfHeaders returns the flow of a trace event, with possibly cut headers. The kernel passes the
+// transport header separately, after extension headers.
 func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	switch {
 	case len(network) >= 20 && network[0]>>4 == 4:
@@ -101,7 +100,7 @@ func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	return flowOf(append(network, make([]byte, 4)...)), true
 }
 
-// flowOf returns the flow of a packet from flow.packet that rules may have rewritten.
+// flowOf returns the flow of a packet from flow.packet after translation.
 func flowOf(data []byte) flow {
 	var f flow
 	var src, dst netip.Addr

@@ -16,18 +16,17 @@ import (
 
 // place is an end of the packet.
 type place struct {
-	// name is such as "pod shop/web" or "Service shop/web", and empty for an address.
+	// such as "pod shop/web" or "Service shop/web"; empty for an address
 	name string
-	// node is true for the node itself, outside for a client beyond the default route.
+	// the node itself, or a client beyond the default route
 	node, outside bool
-	// addrs is empty for the node and outside.
+	// empty for the node and outside
 	addrs []netip.Addr
-	// port is 0 if it was not given. protocol is the protocol of the Service's port, or 0.
+	// port is 0 if unset. protocol is the protocol of the Service's port, or 0.
 	port     uint16
 	protocol uint8
 }
 
-// The words for places without an address.
 const (
 	wordNode    = "node"
 	wordOutside = "outside"
@@ -75,8 +74,7 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// protocolOf returns the protocol of the flag --protocol or else of the Service's port, 0 if both are
-// unknown.
+// protocolOf returns the protocol of --protocol or else of the Service's port, 0 if unknown.
 func (p *place) protocolOf(flag string) (uint8, error) {
 	if flag == "" {
 		return p.protocol, nil
@@ -91,7 +89,7 @@ func (p *place) protocolOf(flag string) (uint8, error) {
 	return n, nil
 }
 
-// parsePort parses a port number, and returns 0 for an empty text.
+// parsePort returns 0 for an empty text.
 func parsePort(text string) (uint16, error) {
 	if text == "" {
 		return 0, nil
@@ -103,7 +101,6 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// pod finds a pod of this node by its name.
 func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {
@@ -132,7 +129,7 @@ func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// service finds a port of a Service by name or number, or its only port if port is empty.
+// service finds a port of a Service by name or number, or the only port if port is empty.
 func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	key, err := get.ParseServiceName(text)
 	if err != nil {
@@ -158,7 +155,7 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	return out, nil
 }
 
-// choosePort returns the port of a Service with the name or number text, or its only port if text is empty.
+// choosePort finds a port by name or number, or the only port if text is empty.
 func choosePort(s *model.Service, text string) (*model.Port, error) {
 	var names []string
 	number, err := strconv.ParseUint(text, 10, 16)
@@ -179,7 +176,7 @@ func choosePort(s *model.Service, text string) (*model.Port, error) {
 	return nil, cli.Usagef("the Service has no port %q; it has %s", text, strings.Join(names, ", "))
 }
 
-// pair chooses addresses of one family for both ends. Six prefers IPv6.
+// pair chooses addresses of one family for both ends, preferably IPv6 if six is true.
 func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
 	if len(to.addrs) == 0 {
 		return src, dst, cli.Usagef("--to: want an address, a pod or a Service")

@@ -13,13 +13,13 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// maxRuleset is the maximum size of a saved ruleset in bytes.
+// in bytes
 const maxRuleset = 256 << 20
 
 var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)
 
-// withoutOwner removes the flags owner and persist, because only the owner of a table can declare them. nft
-// before version 1.0.9 lists them as an empty string.
+// withoutOwner removes the flags owner and persist, which only the owner of a table can declare. nft before
+// version 1.0.9 lists them as an empty string.
 func withoutOwner(text string) string {
 	head, flags, _ := strings.Cut(text, "\n")
 	if strings.Contains(flags, "dormant") {
@@ -28,8 +28,7 @@ func withoutOwner(text string) string {
 	return head + "\n"
 }
 
-// readRules returns the rules of all programs in the kernel, or of a file, such as the output of "nft list
-// ruleset". Rules of the kernel are valid until closeRules.
+// readRules reads the kernel, or a file such as the output of "nft list ruleset".
 func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) {
 	if file != "" {
 		rules, err = readFile(file)
@@ -38,7 +37,7 @@ func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) 
 	return ReadKernel()
 }
 
-// ReadKernel returns the rules of all programs in the kernel. They are valid until closeRules.
+// ReadKernel returns the rules of all programs in the kernel, which are valid until closeRules.
 func ReadKernel() (rules *eval.Ruleset, closeRules func(), err error) {
 	r, err := kernel.OpenReader(kernel.Config{})
 	if err != nil {

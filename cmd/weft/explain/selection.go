@@ -14,7 +14,6 @@ import (
 // tracePriority follows defragmentation (-400) and precedes the chains of usual rulesets.
 const tracePriority = -399
 
-// selection says which packets are traced.
 type selection struct {
 	from, to, protocol, in string
 	rate                   int
@@ -30,7 +29,7 @@ func (s *selection) describe() string {
 	return strings.TrimSpace(b.String())
 }
 
-// rules returns the rules that select the packets, in a table of the given name.
+// rules returns the rules that select the packets, in their own table.
 func (s *selection) rules(ctx context.Context, a *asker, table string) (string, error) {
 	from, to := place{}, place{}
 	var err error
@@ -102,8 +101,8 @@ func (s *selection) transport(to place) (map[string]string, error) {
 	return map[string]string{"ip": text, "ip6": text}, nil
 }
 
-// addresses returns the match of the addresses of a family. It is empty without addresses. ok is false if
-// all addresses are of the other family.
+// addresses returns the match of the addresses of a family, empty without addresses. ok is false if all are
+// of the other family.
 func addresses(family, field string, addrs []netip.Addr) (string, bool) {
 	var own []string
 	for _, a := range addrs {

@@ -12,15 +12,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// The ways to reach a Service.
 const (
 	howClusterIP = "ClusterIP"
 	howNodePort  = "NodePort"
 	howExternal  = "external address"
 )
 
-// serviceOf returns the Service that receives a packet. It is nil without a Service, without weft, or
-// without the Service frontend.
+// serviceOf returns the Service that receives a packet, nil without a Service, weft, or the Service
+// frontend.
 func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, error) {
 	if !hasPorts(f.protocol) {
 		return nil, nil //nolint:nilnil // Services have ports
@@ -70,7 +69,6 @@ func leavesNode(ways []Way, candidates []model.Candidate) bool {
 	})
 }
 
-// endpointOf describes a candidate under the traffic policy Local or Cluster.
 func endpointOf(c model.Candidate, local bool) Endpoint {
 	return Endpoint{Address: c.Addr, OnNode: c.Local, Excluded: c.Why(local)}
 }

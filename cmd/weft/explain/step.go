@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// The words for verdicts.
 const (
 	wordAccept    = "accept"
 	wordDrop      = "drop"
@@ -21,7 +20,6 @@ const (
 
 var hooks = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
 
-// steps returns the verdict of an outcome as a word, and describes its steps.
 func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	verdict = [...]string{eval.Accept: wordAccept, eval.Drop: wordDrop, eval.Undecided: wordUndecided}[o.Verdict]
 	base := ""
@@ -50,8 +48,7 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	return verdict, out
 }
 
-// describe describes a rule that matched in a base chain, or the chain's policy. It does not set the hook
-// and the lookups.
+// describe describes a matching rule in a base chain, or the chain's policy, except for hook and lookups.
 func (a *asker) describe(s *eval.Step, base string) Step {
 	step := Step{Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
 	if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
@@ -79,7 +76,6 @@ func rejects(r *eval.Rule) bool {
 	})
 }
 
-// foreign reports whether a table is known to belong to another program.
 func (a *asker) foreign(table nft.TableID) bool {
 	t := a.table(table)
 	return !a.saved && t != nil && !t.Ours
@@ -105,7 +101,6 @@ func (a *asker) chain(table nft.TableID, name string) *eval.Chain {
 	return nil
 }
 
-// lookup formats a found element.
 func (a *asker) lookup(table nft.TableID, l *eval.Lookup) string {
 	if t := a.table(table); t != nil {
 		for i := range t.Sets {

@@ -38,7 +38,6 @@ func sentence(a *Answer) string {
 	}
 }
 
-// destination returns the endpoints of a delivered packet.
 func destination(a *Answer) string {
 	if a.Service == nil || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.To == a.Packet.To }) {
 		return ""
@@ -53,7 +52,6 @@ func destination(a *Answer) string {
 	return fmt.Sprintf(" to one of %d endpoints of Service %s", len(targets), a.Service.Name)
 }
 
-// unanswered returns why no reply comes back, or empty.
 func unanswered(a *Answer) string {
 	if r := a.lostReply(); r != nil {
 		return ", but its reply is not. " + r.ending(nil)
@@ -61,7 +59,7 @@ func unanswered(a *Answer) string {
 	return ""
 }
 
-// lostReply returns the way of the first reply that does not arrive, or nil.
+// lostReply returns the first reply that does not arrive, or nil.
 func (a *Answer) lostReply() *Way {
 	for i := range a.Ways {
 		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
@@ -73,7 +71,6 @@ func (a *Answer) lostReply() *Way {
 
 var pasts = map[string]string{wordDrop: "Dropped", wordReject: "Rejected", wordUndecided: "Not followed further"}
 
-// ending returns the cause and the remedy of a stopped packet.
 func (w *Way) ending(s *Service) string {
 	why, remedy := w.why(s)
 	return pasts[w.Verdict] + prefixed(": ", why) + prefixed(". ", remedy)
@@ -95,7 +92,7 @@ func by(a *Answer) string {
 	return a.Ways[0].by()
 }
 
-// Place names the rule of a step and its owner.
+// Place names the rule of a step and the owner.
 func (s *Step) Place() string {
 	what := fmt.Sprintf("rule %q", s.Rule)
 	switch {
@@ -117,7 +114,7 @@ func (s *Step) Place() string {
 	return what
 }
 
-// prefixed returns text after a prefix, or empty if text is empty.
+// prefixed keeps an empty text empty.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
@@ -160,8 +157,7 @@ func Print(w io.Writer, a *Answer) error {
 	return nil
 }
 
-// elsewhere returns the command that follows the packet on the node of its endpoint, empty if no way leads
-// to a remote endpoint of the Service.
+// elsewhere returns the command for the node of a remote endpoint, or empty.
 func (a *Answer) elsewhere() string {
 	if a.Service == nil {
 		return ""
@@ -175,7 +171,6 @@ func (a *Answer) elsewhere() string {
 	return ""
 }
 
-// end describes the source or the destination.
 func (a *Answer) end(source bool) string {
 	name, addr, in := a.Packet.ToName, a.Packet.To.String(), ""
 	if a.Packet.Protocol == "icmp" {
@@ -212,7 +207,6 @@ func printEndpoints(w io.Writer, a *Answer) {
 	_ = tw.Flush()
 }
 
-// outline identifies the rules of a way.
 func (w *Way) outline() string {
 	var b strings.Builder
 	fmt.Fprint(&b, w.Verdict, w.Reason, w.Out)
@@ -249,7 +243,6 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 	}
 }
 
-// leaving describes the way out of an accepted packet.
 func leaving(out string, via netip.Addr) string {
 	switch {
 	case out == "":
@@ -261,7 +254,6 @@ func leaving(out string, via netip.Addr) string {
 	}
 }
 
-// printSteps prints a row for each step: hook, owner, chain, rule and lookups.
 func printSteps(w io.Writer, steps []Step) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i := range steps {

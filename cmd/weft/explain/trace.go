@@ -24,19 +24,17 @@ import (
 )
 
 const (
-	// tracePublisher publishes the rules that select packets.
 	tracePublisher = "weft-trace"
-	// maxTrace bounds --time, and maxTraced bounds --count.
+	// bounds of --time, --count and --rate
 	maxTrace  = 10 * time.Minute
 	maxTraced = 10_000
 	maxRate   = 1000
-	// traceGrace is added to --time for the time to live of the rules.
+	// traceGrace is the time to live of the rules after --time.
 	traceGrace = 2 * time.Second
-	// withdrawTime bounds the wait for the removal of the rules.
+	// withdrawTime bounds the removal of the rules.
 	withdrawTime = 5 * time.Second
 )
 
-// tracing is the options of "weft trace".
 type tracing struct {
 	conn          cli.Connection
 	selection     selection
@@ -102,7 +100,7 @@ func (t *tracing) check() error {
 	return nil
 }
 
-// run selects and prints packets until the count or the time is reached, or ctx ends.
+// run prints packets until the count or the time is reached, or ctx ends.
 func (t *tracing) run(ctx context.Context) error {
 	if err := t.check(); err != nil {
 		return err
@@ -143,7 +141,6 @@ func (t *tracing) run(ctx context.Context) error {
 	return c.run(ctx, events)
 }
 
-// fragment returns the rules that select packets. Its tables have its name.
 func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, error) {
 	name := "weft-trace-" + strings.ToLower(rand.Text()[:8])
 	text, err := t.selection.rules(ctx, a, name)
@@ -156,8 +153,8 @@ func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, err
 	}, nil
 }
 
-// publish publishes the rules, and returns their removal. They belong to a session with a time to live:
-// weft removes them when this process ends or the time is over.
+// publish publishes the rules in a session with a time to live: weft removes them when this process ends or
+// the time is over.
 func (t *tracing) publish(ctx context.Context, f *weftv1.Fragment) (remove func(), err error) {
 	cl, err := client.Dial(ctx, client.Config{Socket: t.conn.Socket, Publisher: cmp.Or(t.conn.Publisher, tracePublisher)})
 	if err != nil {

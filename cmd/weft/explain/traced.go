@@ -21,7 +21,7 @@ const (
 	// quiet is the time without an event after which a packet is over: the kernel does not mark the last
 	// chain.
 	quiet = 200 * time.Millisecond
-	// maxOpen and maxSteps bound the memory for open packets.
+	// bounds of the memory for open packets
 	maxOpen  = 256
 	maxSteps = 512
 	// reloadAfter is the minimum time between two readings of the ruleset.
@@ -37,27 +37,25 @@ type Traced struct {
 	Protocol string         `json:"protocol"`
 	From     netip.AddrPort `json:"from"`
 	To       netip.AddrPort `json:"to"`
-	// Flags are TCP flags, such as "syn,ack".
+	// TCP flags, such as "syn,ack"
 	Flags string `json:"flags,omitempty"`
-	// In and Out are interfaces. In is empty for a packet of the node itself; Out is empty if the packet
-	// was stopped before routing, or stays.
+	// In is empty for a packet of the node itself; Out if the packet stays or did not get that far.
 	In      string `json:"in,omitempty"`
 	Out     string `json:"out,omitempty"`
 	Verdict string `json:"verdict"`
-	// LastFrom and LastTo are the addresses at the last chain.
+	// the addresses at the last chain
 	LastFrom netip.AddrPort `json:"lastFrom"`
 	LastTo   netip.AddrPort `json:"lastTo"`
 	Steps    []Step         `json:"steps"`
 
-	// id is the packet's ID, seen the time of the last event, and base the current base chain.
+	// the packet's ID, the time of the last event, and the current base chain
 	id   uint32
 	seen time.Time
 	base string
-	// selected are the chains of weft trace that selected the packet. over is true if a later packet has
-	// its ID.
+	// selected are the selecting chains of weft trace. over is true if a later packet has the ID.
 	selected []string
 	over     bool
-	// cut is true if steps after maxSteps were dropped.
+	// Steps after maxSteps were dropped.
 	cut bool
 }
 
@@ -65,15 +63,15 @@ type Traced struct {
 type collector struct {
 	*asker
 	load func() (*eval.Ruleset, error)
-	// own is the prefix of the names of weft trace's tables.
+	// the prefix of weft trace's tables
 	own   string
 	print func(*Traced) error
-	// left is the number of packets still to be printed.
+	// packets still to be printed
 	left int
-	// open holds unfinished packets by ID. order holds the packets that are not printed yet, oldest first.
+	// open holds unfinished packets by ID, order unprinted packets, oldest first.
 	open  map[uint32]*Traced
 	order []*Traced
-	// reloaded is the time of the last reload, lost the number of lost events.
+	// the time of the last reload, and the number of lost events
 	reloaded time.Time
 	lost     int
 }
@@ -103,7 +101,7 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 	return nil
 }
 
-// flush prints the finished packets from the oldest on. An unfinished packet delays all later ones.
+// flush prints finished packets. An unfinished packet delays all later ones.
 func (c *collector) flush(over func(*Traced) bool) error {
 	for len(c.order) > 0 && c.left > 0 {
 		p := c.order[0]
@@ -158,12 +156,10 @@ func (c *collector) add(e *kernel.TraceEvent) error {
 	return nil
 }
 
-// ended reports whether a packet is over.
 func (p *Traced) ended(now time.Time) bool {
 	return p.over || p.Verdict != wordAccept || now.Sub(p.seen) > quiet
 }
 
-// step updates a packet by an event.
 func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	if len(e.Network) > 0 {
 		p.base = e.Chain
@@ -240,7 +236,6 @@ func tcpFlags(b byte) string {
 	return strings.Join(out, ",")
 }
 
-// finish sets the result of the packet.
 func (p *Traced) finish(lost int) {
 	changed := ""
 	if p.LastTo != p.To {
@@ -266,7 +261,7 @@ func (p *Traced) finish(lost int) {
 	}
 }
 
-// interfaceName returns the name of an interface, or its number if it is gone.
+// interfaceName returns the number of an interface that is gone.
 func (c *collector) interfaceName(index uint32) string {
 	i, err := c.host.link(int(index))
 	if err != nil {
@@ -275,7 +270,7 @@ func (c *collector) interfaceName(index uint32) string {
 	return i.Name
 }
 
-// chainOf returns a chain, and reloads the ruleset if the chain is unknown.
+// chainOf reloads the ruleset if the chain is unknown.
 func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	if chain := c.chain(table, name); chain != nil {
 		return chain
@@ -284,7 +279,7 @@ func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	return c.chain(table, name)
 }
 
-// rule returns a rule, or nil, and reloads the ruleset if the rule is unknown.
+// rule reloads the ruleset if the rule is unknown. It may return nil.
 func (c *collector) rule(table nft.TableID, name string, handle uint64) *eval.Rule {
 	for range 2 {
 		if chain := c.chain(table, name); chain != nil {
@@ -304,7 +299,7 @@ func (c *collector) rule(table nft.TableID, name string, handle uint64) *eval.Ru
 	return nil
 }
 
-// reload reads the ruleset again, unless the last reload is too recent.
+// reload reads the ruleset again, unless it was read recently.
 func (c *collector) reload() bool {
 	if time.Since(c.reloaded) < reloadAfter {
 		return false
