@@ -40,7 +40,7 @@ func checkSocket(_ context.Context, n *node, r *findings) error {
 }
 
 // checkHealth looks whether weft's server for health checks answers load balancers. The status code does
-// not matter: as with kube-proxy, a node that leaves refuses new connections.
+// not matter: as with kube-proxy, it only says whether the node leaves.
 func checkHealth(ctx context.Context, n *node, r *findings) error {
 	if !n.running() {
 		return nil
@@ -61,7 +61,6 @@ func checkHealth(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkConditions reads the conditions of weft's processes.
 func checkConditions(ctx context.Context, n *node, r *findings) error {
 	all, err := get.ReadStatus(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher})
 	if errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrPermission) {
@@ -73,7 +72,7 @@ func checkConditions(ctx context.Context, n *node, r *findings) error {
 	n.processes.Store(&all)
 	for _, p := range all {
 		for _, c := range p.Wrong() {
-			// A later weft may have conditions that this version does not know.
+			// A later weft may have unknown conditions.
 			meaning := conditions.KindOf(c.Name).Meaning
 			r.add(Error, fmt.Sprintf("weft %s: %s is %s: %s", p.Process, c.Name, c.State, c.Message), meaning, c.Remedy)
 		}
@@ -81,7 +80,6 @@ func checkConditions(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkPublishers looks for limits that are nearly reached.
 func checkPublishers(ctx context.Context, n *node, r *findings) error {
 	c, err := n.dial()
 	if err != nil {

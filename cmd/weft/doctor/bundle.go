@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// bundleLimit bounds the time of all parts together.
+	// for all parts together
 	bundleLimit = 30 * time.Second
-	// maxPart is the maximum size of a part in bytes; larger parts are cut.
+	// in bytes; larger parts are cut
 	maxPart = 64 << 20
 )
 
-// A bundle has the state of weft, of the kernel and of the node's network. It never has a kubeconfig,
-// token, certificate, environment, or weft's configuration.
+// A bundle has the state of weft, the kernel and the node's network. It never has a kubeconfig, token,
+// certificate, environment, or weft's configuration.
 
 var procFiles = []string{
 	"proc/version", "proc/uptime", "proc/meminfo", "proc/modules", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/dev",
@@ -38,7 +38,7 @@ var procFiles = []string{
 	"proc/sys/net/netfilter/nf_conntrack_*", "proc/sys/net/bridge/*",
 }
 
-// programs print the rules of all programs, and the network of the node. Missing programs are left out.
+// programs print rules and the node's network. Missing programs are left out.
 var programs = [][]string{
 	{"nft", "-a", "list", "ruleset"}, {"ip", "-d", "address"}, {"ip", "rule"}, {"ip", "route", "show", "table", "all"},
 	{"ip", "-6", "route", "show", "table", "all"}, {"ss", "-xlp"},
@@ -68,7 +68,7 @@ type bundle struct {
 	err error
 }
 
-// add writes a part. If err is not nil, it adds the error to the part's content and ".error" to its name.
+// add writes a part. An error is added to the content, and ".error" to the name.
 func (b *bundle) add(name string, content []byte, err error) {
 	if err != nil {
 		name, content = name+".error", append(content, err.Error()+"\n"...)
@@ -126,7 +126,6 @@ func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 	}
 }
 
-// weft adds the answers of weft's socket.
 func (b *bundle) weft(ctx context.Context, n *node) {
 	c, err := n.dial()
 	if err != nil {

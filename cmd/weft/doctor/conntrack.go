@@ -9,11 +9,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// Shares of the connection tracking table, in percent.
+// percentages of the connection tracking table
 const (
 	fullShare, nearlyFullShare = 95, 80
-	// maxChain bounds the usual number of entries per bucket. The kernel's default is up to 4, weft's and
-	// kube-proxy's is 4.
+	// maxChain is for entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.
 	maxChain = 8
 )
 
@@ -50,8 +49,8 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 	return err
 }
 
-// lost reports whether the connection tracking table is full, and adds a finding that connections were
-// lost. Their results are then unknown; checkConntrack reports the cause.
+// lost adds a finding if the connection tracking table is full, because the results of connections are then
+// unknown. checkConntrack reports the cause.
 func (r *findings) lost(n *node, what string) bool {
 	count, most, err := sysctl.Tracked(n.Root)
 	if err != nil || most == 0 || count*100/most < fullShare {

@@ -14,31 +14,31 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// pause is the minimum age of a difference. It exceeds the delay of a change from the API to the kernel.
+// pause exceeds the delay of a change from the API to the kernel.
 const pause = 500 * time.Millisecond
 
-// difference is a difference between the Services of the API and the elements in the kernel.
+// difference is between a Service of the API and the elements in the kernel.
 type difference struct {
 	sort differenceSort
-	// subject is the address and port, or the endpoint; service is empty if it is unknown.
+	// the address and port, or the endpoint; and the Service, if known
 	what, service string
 }
 
 type differenceSort int
 
 const (
-	// missingListener is an address and port of a Service that is not in the kernel. leftListener is in the
-	// kernel, but does not belong to a Service.
+	// missingListener is a Service's address and port missing in the kernel. leftListener is in the kernel
+	// without a Service.
 	missingListener differenceSort = iota
 	leftListener
-	// missingEndpoint gets no connections from the kernel's rules. wrongEndpoint gets connections, but does
-	// not belong to the Service.
+	// missingEndpoint gets no connections from the kernel's rules. wrongEndpoint gets connections without
+	// being an endpoint of the Service.
 	missingEndpoint
 	wrongEndpoint
 )
 
-// checkDisagree compares the Services of the API with weft's elements in the kernel. It compares twice,
-// because an update in progress is not a difference.
+// checkDisagree compares the Services of the API with weft's elements in the kernel. It compares twice, to
+// ignore updates in progress.
 func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	state := n.services()
 	if state.Revision == 0 {
@@ -70,8 +70,8 @@ func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// differences compares Services with elements, in the IP families of the node. If the table of a family is
-// missing or is another program's, the family has no elements.
+// differences compares in the IP families of the node. If the table of a family is missing or is another
+// program's, the family has no elements.
 func differences(state *model.Snapshot, kernel *elements, families [model.NumFamilies]bool) (out []difference) {
 	var known [model.NumFamilies]map[string]bool
 	for family := range known {
@@ -110,14 +110,13 @@ func differences(state *model.Snapshot, kernel *elements, families [model.NumFam
 
 // listener is an address and port of a Service, or a NodePort.
 type listener struct {
-	// key is the key of its elements, as nft writes it.
+	// the key of elements, as nft writes it
 	key string
-	// main are the endpoints that it must have, backends the endpoints that it may have.
+	// the necessary and the possible endpoints
 	main     model.Endpoints
 	backends *model.Backends
 }
 
-// listenersOf returns the listeners of a Service port.
 func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []listener) {
 	b := &p.Backends[family]
 	for i, key := range get.ElementKeys(p, family) {
@@ -130,7 +129,7 @@ func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []li
 	return out
 }
 
-// compare adds the differences between the endpoints of a listener and its slots in the kernel.
+// compare adds the differences between a listener's endpoints and the slots in the kernel.
 func (l *listener) compare(out []difference, service string, slots []string) []difference {
 	may := make(map[string]bool)
 	for _, list := range []model.Endpoints{l.backends.Cluster, l.backends.Local, l.backends.Draining} {

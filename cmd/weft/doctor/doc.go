@@ -3,13 +3,13 @@
 //
 // Input is the conditions of weft's processes, files of /proc and /sys, the ruleset of the kernel, answers
 // of weft's socket, and TCP connections to endpoints. Output is findings. Read doctor.go first: it lists
-// the checks. A check is a function from a node (node.go) to findings.
+// the checks, which are functions from a node (node.go) to findings.
 //
-// Only the conditions (package conditions) say whether weft is well: they come first, and a condition that
-// is not OK is an error. The other checks look at the host.
+// Only the conditions (package conditions) say whether weft is well: a condition that is not OK is an
+// error. The other checks look at the host.
 //
-// The package changes nothing on the node. Its requests are bounded in number and time. A check that
-// exceeds the time limit is reported as not examined, and does not delay the others.
+// The package changes nothing on the node, and its requests are bounded in number and time. A slow check is
+// reported as not examined, and does not delay the others.
 //
 // # Findings
 //

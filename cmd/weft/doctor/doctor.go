@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// limit bounds the time of all checks together.
+	// for all checks together
 	limit = 2 * time.Second
-	// grace is the time for checks to report after their context has ended.
+	// the time for checks to report after the end of their context
 	grace = 200 * time.Millisecond
 )
 
@@ -25,34 +25,34 @@ var errLate = fmt.Errorf("the check did not end within %v", limit)
 
 // Config says what to examine.
 type Config struct {
-	// Socket is the path of weft's socket.
+	// the path of weft's socket
 	Socket string
-	// Publisher is the publisher to act as; empty means the publisher of the user ID.
+	// the publisher to act as; default: the user ID's
 	Publisher string
-	// Health is the address of /healthz, /livez and /readyz, Metrics of /metrics.
+	// the addresses of /healthz, /livez and /readyz, and of /metrics
 	Health, Metrics string
-	// StateDir is the state directory of the aggregator.
+	// the state directory of the aggregator
 	StateDir string
-	// Root is the parent of proc and sys; empty means "/".
+	// the parent of proc and sys; default: "/"
 	Root string
-	// Now returns the current time; nil means time.Now.
+	// default: time.Now
 	Now func() time.Time
 }
 
 // Report is the result of an examination.
 type Report struct {
-	// Conditions are the conditions of weft's processes, empty if weft does not answer.
+	// empty if weft does not answer
 	Conditions []*conditions.Process `json:"conditions"`
-	// Checks are the names of the checks that ran.
+	// the names of the checks that ran
 	Checks []string `json:"checks"`
-	// Findings are sorted: errors first.
+	// errors first
 	Findings []Finding `json:"findings"`
 }
 
 // Failed reports whether the findings include an error.
 func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Severity == Error }
 
-// check examines one subject. An error means that this was not possible.
+// check examines one subject, or returns an error if this is not possible.
 type check struct {
 	name string
 	run  func(ctx context.Context, n *node, r *findings) error
@@ -82,8 +82,8 @@ var checks = []check{
 	{"services", checkDisagree},
 }
 
-// Run examines the node with all checks at the same time. Checks that take more than two seconds are
-// reported as not examined.
+// Run runs all checks at the same time. A check that takes more than two seconds is reported as not
+// examined.
 func Run(ctx context.Context, cfg Config) *Report {
 	late, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -140,7 +140,6 @@ func (c *check) examine(ctx context.Context, n *node) (found findings) {
 	return found
 }
 
-// unknown returns the finding that the check could not be made.
 func (c *check) unknown(err error) Finding {
 	return Finding{
 		Check: c.name, Severity: Unknown, Found: err.Error(),
@@ -163,12 +162,12 @@ const (
 
 // Finding is a problem. The texts are sentences without a full stop.
 type Finding struct {
-	// Check is the name of the check.
+	// the name of the check
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
-	// Found is the problem, with names and numbers.
+	// the problem, with names and numbers
 	Found string `json:"found"`
-	// Meaning is the effect on packets or publishers.
+	// the effect on packets or publishers
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy"`
 }
@@ -179,7 +178,7 @@ func (r *findings) add(severity Severity, found, meaning, remedy string) {
 	*r = append(*r, Finding{Severity: severity, Found: found, Meaning: meaning, Remedy: remedy})
 }
 
-// addSome adds an error about named objects; found is a format of their number and names.
+// addSome adds an error; found is a format of the number and the names.
 func (r *findings) addSome(names []string, found, meaning, remedy string) {
 	if len(names) > 0 {
 		r.add(Error, fmt.Sprintf(found, len(names), cli.Some(names)), meaning, remedy)
@@ -188,14 +187,13 @@ func (r *findings) addSome(names []string, found, meaning, remedy string) {
 
 var order = []Severity{Error, Warning, Unknown}
 
-// sortFindings sorts by severity, and keeps the order of the checks.
+// sortFindings sorts by severity, then by check.
 func sortFindings(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
 }
 
-// printReport prints a line for each process of weft, a paragraph for each finding, and a summary.
 func printReport(w io.Writer, r *Report) error {
 	var b strings.Builder
 	for _, p := range r.Conditions {

@@ -9,19 +9,19 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// elements are the elements of the Service frontend's tables. A family without a table has no elements.
+// elements are the Service frontend's elements, empty for a family without a table.
 type elements [model.NumFamilies]tableElements
 
 // tableElements are the elements of one table. Keys are as nft writes them: addresses, such as "10.96.0.10
 // . tcp . 80", and NodePorts, such as "tcp . 30080".
 type tableElements struct {
-	// listeners are the keys that lead to endpoints or to a reject.
+	// keys that lead to endpoints or to a reject
 	listeners map[string]bool
-	// slots are the endpoints of a listener, such as "10.244.1.2 . 8080".
+	// a listener's endpoints, such as "10.244.1.2 . 8080"
 	slots map[string][]string
 }
 
-// The maps of the Service frontend (frontends/services/render).
+// The maps of frontends/services/render.
 var (
 	listenerMaps = []string{"services", "shortcuts", "no-endpoint-services", "nodeports", "nodeport-shortcuts", "no-endpoint-nodeports"}
 	slotMaps     = []string{"endpoints", "nodeport-endpoints"}

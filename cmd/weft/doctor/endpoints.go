@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// maxProbes bounds the number of endpoints, patience the time for an answer.
+	// for the number of endpoints, and for an answer
 	maxProbes = 128
 	patience  = 700 * time.Millisecond
 )
 
-// probe is an endpoint, one of its Services, and its answer.
 type probe struct {
 	service string
 	addr    netip.AddrPort
@@ -28,7 +27,7 @@ type probe struct {
 	err     error
 }
 
-// checkEndpoints opens TCP connections to endpoints of Services, starting with this node's.
+// checkEndpoints opens TCP connections to endpoints, starting with this node's.
 func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	probes := endpointsOf(n.services().Services)
 	var all sync.WaitGroup
@@ -40,7 +39,7 @@ func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// endpointsOf returns the TCP endpoints to probe, each once.
+// endpointsOf returns each TCP endpoint once.
 func endpointsOf(services []*model.Service) []probe {
 	var out []probe
 	seen := make(map[netip.AddrPort]bool)
@@ -76,8 +75,8 @@ func ask(ctx context.Context, addr netip.AddrPort) error {
 	return c.Close()
 }
 
-// judge adds a finding per kind of failure. Silent endpoints are not findings if the connection tracking
-// table is full.
+// judge adds a finding per kind of failure. Silent endpoints do not count if the connection tracking table
+// is full.
 func (r *findings) judge(n *node, probes []probe) {
 	var refused, silent, unreachable []string
 	for _, p := range probes {

@@ -10,15 +10,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// stop is a rule or a policy of another program that stops packets of Services.
+// stop is another program's rule or policy that stops packets of Services.
 type stop struct {
 	step    explain.Step
 	verdict string
-	// example is the first stopped packet.
+	// the first stopped packet
 	example trip
 	packets int
-	// reply is true if the reply to example is stopped, inside if a stopped packet is from the node or a
-	// pod.
+	// reply: the reply to example is stopped. inside: a stopped packet is from the node or a pod.
 	reply, inside bool
 }
 
@@ -54,7 +53,7 @@ func checkForeign(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// addStops adds the rules that stop a packet, each rule once per packet.
+// addStops counts a packet once per stopping rule.
 func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	counted := make(map[*stop]bool)
 	for i := range answer.Ways {
@@ -84,7 +83,7 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	return stops
 }
 
-// report adds a finding. followed is the number of packets that were followed.
+// report adds a finding. followed is the number of all packets.
 func (s *stop) report(r *findings, followed int) {
 	packet, severity := "packets", Error
 	meaning := "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table"
@@ -101,7 +100,7 @@ func (s *stop) report(r *findings, followed int) {
 			s.step.Table, s.step.Chain, s.example.from, s.example.to, s.example.protocol))
 }
 
-// Sources of trips that are not pods, as weft explain names them.
+// Sources other than pods, as weft explain names them.
 const (
 	fromNode    = "node"
 	fromOutside = "outside"

@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// checkForwarding reads whether the node forwards packets.
 func checkForwarding(_ context.Context, n *node, r *findings) error {
 	for _, f := range []struct{ family, all string }{{"ipv4", "proc/sys/net/ipv4/ip_forward"}, {"ipv6", "proc/sys/net/ipv6/conf/all/forwarding"}} {
 		on, exists, err := n.number(f.all)
@@ -57,7 +56,6 @@ func (n *node) deaf() []string {
 	return off
 }
 
-// hasIPv6 reports whether the node has an IPv6 address of global scope.
 func (n *node) hasIPv6() bool {
 	text, err := n.text("proc/net/if_inet6")
 	if err != nil {
@@ -72,7 +70,7 @@ func (n *node) hasIPv6() bool {
 	return false
 }
 
-// checkReversePath reads how many packets the strict check of sources dropped.
+// checkReversePath reads the number of packets that the strict check of sources dropped.
 func checkReversePath(_ context.Context, n *node, r *findings) error {
 	dropped, err := n.netstat("TcpExt", "IPReversePathFilter")
 	if err != nil || dropped == 0 {
@@ -99,7 +97,7 @@ func checkReversePath(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// netstat returns a counter of /proc/net/netstat, 0 if the kernel does not have it.
+// netstat returns a counter of /proc/net/netstat, 0 if missing.
 func (n *node) netstat(group, name string) (uint64, error) {
 	text, err := n.text("proc/net/netstat")
 	if err != nil {
@@ -122,7 +120,7 @@ func (n *node) netstat(group, name string) (uint64, error) {
 	return 0, nil
 }
 
-// checkBridges looks for bridges with packets that do not pass nftables.
+// checkBridges looks for bridges with packets that bypass nftables.
 func checkBridges(_ context.Context, n *node, r *findings) error {
 	var bridges []string
 	for _, device := range n.devices("sys/class/net/*") {
@@ -155,7 +153,7 @@ func checkBridges(_ context.Context, n *node, r *findings) error {
 // Default NodePorts of Kubernetes (--service-node-port-range).
 const firstNodePort, lastNodePort = 30000, 32767
 
-// checkPorts looks for NodePorts among the ports that the kernel gives to clients on the node.
+// checkPorts looks for NodePorts in the kernel's range of local ports.
 func checkPorts(_ context.Context, n *node, r *findings) error {
 	text, err := n.text("proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

@@ -24,17 +24,15 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// node holds the sources of the checks. Each is read once.
+// node has the sources of the checks, each read once.
 type node struct {
 	Config
-	// dial connects to the aggregator.
 	dial   func() (*client.Client, error)
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// services returns the Services of the API from the Service frontend. They are empty without the
-	// frontend.
+	// the API's Services from the Service frontend, empty without the frontend
 	services func() *model.Snapshot
-	// processes are weft's processes with their conditions, nil until checkConditions stores them.
+	// nil until checkConditions stores them
 	processes atomic.Pointer[[]*conditions.Process]
 
 	// mu guards closers.
@@ -60,7 +58,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 		return c.Tables()
 	})
 	n.services = sync.OnceValue(func() *model.Snapshot {
-		// A node need not have the frontend; its conditions say if it does not work.
+		// A node need not have the frontend; the conditions say if it does not work.
 		state, err := n.readServices(ctx)
 		if err != nil {
 			return &model.Snapshot{}
@@ -70,7 +68,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// once returns a function that opens a connection at its first call. The node closes it.
+// once opens a connection at the first call. The node closes it.
 func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
 	return sync.OnceValues(func() (C, error) {
 		c, err := open()
@@ -91,20 +89,19 @@ func (n *node) close() {
 	}
 }
 
-// readServices asks the Service frontend for the Services. It can answer without the aggregator.
+// readServices asks the Service frontend, which can answer without the aggregator.
 func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
 	return &state, err
 }
 
-// running reports whether a weft answers on the socket. Checks of weft skip if it does not, because
-// checkSocket reports that.
+// running reports whether weft answers. If not, checkSocket reports that, and checks of weft skip.
 func (n *node) running() bool {
 	_, err := n.dial()
 	return err == nil
 }
 
-// text returns a file without the space around it, empty if it does not exist.
+// text returns a trimmed file, empty if missing.
 func (n *node) text(path string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(n.Root, path)) //nolint:gosec // files of the kernel
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +110,7 @@ func (n *node) text(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// number returns the number in a file, and false if the file does not exist.
+// number returns the number in a file, and false if the file is missing.
 func (n *node) number(path string) (int, bool, error) {
 	text, err := n.text(path)
 	if err != nil || text == "" {
@@ -123,7 +120,7 @@ func (n *node) number(path string) (int, bool, error) {
 	return v, true, err
 }
 
-// devices returns the names of the files below Root that match a pattern, except for lo.
+// devices returns the base names of files below Root that match a pattern, except lo.
 func (n *node) devices(pattern string) []string {
 	// The pattern is valid, so Glob returns no error.
 	found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
@@ -136,8 +133,8 @@ func (n *node) devices(pattern string) []string {
 	return out
 }
 
-// perCPU returns the sums of the columns of a file in /proc/net/stat, nil if the file does not exist. Such
-// a file has a line of names and a line of hexadecimal numbers for each CPU.
+// perCPU returns the sums of the columns of a file in /proc/net/stat, nil if missing. Such a file has a
+// line of names and a line of hexadecimal numbers for each CPU.
 func (n *node) perCPU(file string) (map[string]uint64, error) {
 	text, err := n.text("proc/net/stat/" + file)
 	if err != nil || text == "" {
@@ -158,7 +155,6 @@ func (n *node) perCPU(file string) (map[string]uint64, error) {
 	return out, nil
 }
 
-// maxAnswer bounds the size of an answer.
 const maxAnswer = 16 << 20
 
 func httpGet(ctx context.Context, address, path string) (code int, body string, err error) {

@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// maxRoutes bounds the number of ClusterIPs.
 const maxRoutes = 1024
 
 // checkRoutes looks for ClusterIPs without a route. Any route will do: weft's rules replace the address

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// maxAlike bounds the ports of Services per kind, maxPods the source pods per family.
+	// per kind of ports, and per family
 	maxAlike = 3
 	maxPods  = 2
 )
 
-// kind holds the properties of a Service port for which rules of other programs are likely to differ.
+// kind are the properties of a Service port on which rules of other programs may depend.
 type kind struct {
 	family   model.Family
 	protocol model.Protocol
-	// local and remote are true if there are endpoints on this node and on others; open if clients outside
-	// of the cluster can connect to an address or a NodePort.
+	// Endpoints are on this node, or on others; clients outside of the cluster can connect.
 	local, remote, open bool
 }
 
@@ -58,8 +57,8 @@ func sampleTrips(state *model.Snapshot) []trip {
 	return out
 }
 
-// samplePorts returns a few ports of each kind. It prefers ports with few endpoints, because each endpoint
-// is a way of the packet.
+// samplePorts returns a few ports of each kind. It prefers few endpoints, because each is a way of the
+// packet.
 func samplePorts(services []*model.Service) []sampledPort {
 	of := make(map[kind][]sampledPort)
 	var kinds []kind
@@ -102,7 +101,6 @@ func kindOf(p *model.Port, family model.Family) kind {
 	return k
 }
 
-// localPods returns addresses of endpoints on this node.
 func localPods(services []*model.Service) (pods [model.NumFamilies][]string) {
 	for _, s := range services {
 		for i := range s.Ports {

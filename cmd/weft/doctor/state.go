@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits for the state directory.
 const (
 	leastBytes  = 1 << 20
 	fewBytes    = 64 << 20
@@ -53,7 +52,7 @@ func checkStateDir(_ context.Context, n *node, r *findings) error {
 type fileSystem struct {
 	readOnly     bool
 	free, inodes uint64
-	// hasInodes is false if the file system does not count them.
+	// false if the file system does not count inodes
 	hasInodes bool
 }
 
@@ -72,10 +71,9 @@ func (r *findings) judgeFileSystem(dir string, fs fileSystem) {
 	}
 }
 
-// skew is the accepted difference of clocks.
 const skew = time.Minute
 
-// fromTheFuture looks for files of the state directory with a future modification time.
+// fromTheFuture looks for files with a future modification time.
 func (r *findings) fromTheFuture(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -84,7 +84,6 @@ func checkTables(ctx context.Context, n *node, r *findings) error {
 	return err
 }
 
-// checkKubeProxy looks for kube-proxy and its rules.
 func checkKubeProxy(ctx context.Context, n *node, r *findings) error {
 	left, notices, err := takeover.Find(ctx, takeover.Config{Proc: strings.TrimSuffix(n.Root, "/") + "/proc"})
 	if len(left) > 0 {

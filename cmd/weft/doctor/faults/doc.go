@@ -3,21 +3,19 @@
 //
 // # TestFaults
 //
-// A set of network namespaces is a node with a real "weft run", a pod that serves a Service, and a client
-// outside. Faults are real: sysctls, rules, a full file system, a killed daemon. A fault is found if a
-// finding of the right check names it and its remedy. The node is healthy before the first fault and after
-// each is undone: doctor has no findings.
+// Network namespaces are a node with a real "weft run", a pod that serves a Service, and a client outside.
+// Faults are real: sysctls, rules, a full file system, a killed daemon. A finding of the right check must
+// name the fault and its remedy. Doctor has no findings before the first fault and after each is undone.
 //
-// The test prints a line for each fault, with the time of doctor. Read faults_linux_test.go first, then the
-// table of faults in table_test.go.
+// The test prints doctor's time for each fault. Read faults_linux_test.go first, then the table in
+// table_test.go.
 //
 // # TestReader
 //
 // Network namespaces are two nodes with pods, a router and a client outside. With each of ten faults a real
 // connection fails. The test enters at most three commands from the documentation until one prints the
-// cause; it mends the cause, and the connection passes. deploy/docs/ten-faults.md is the transcript.
-// Without -faults.transcript the test compares its commands and causes with that document. Read
-// reader_linux_test.go first, then readerfaults_test.go.
+// cause; it mends the cause, and the connection passes. deploy/docs/ten-faults.md is the transcript, which
+// the test compares without -faults.transcript. Read reader_linux_test.go first, then readerfaults_test.go.
 //
 // # Limits
 //
