@@ -21,22 +21,21 @@ const (
 	// dropPrefix begins each line of the drop log. The policies and the direction follow.
 	dropPrefix = "weft drop "
 	kernelLog  = "/dev/kmsg"
-	// maxRecord exceeds the largest record of the kernel's log.
+	// larger than any record of the kernel's log
 	maxRecord = 16 << 10
 )
 
-// packet is a line of the drop log.
 type packet struct {
-	// Time is the time of the drop, or the text before the line in another log.
+	// the time of the drop, or the text before the line in another log
 	Time string `json:"time,omitempty"`
-	// Direction is "ingress" or "egress".
+	// "ingress" or "egress"
 	Direction string `json:"direction"`
-	// Policies are the policies that drop, separated by ", ", or the beginning of a long list and a hash.
+	// separated by ", ", or the beginning of a long list and a hash
 	Policies string `json:"policies"`
 	Protocol string `json:"protocol"`
 	From     end    `json:"from"`
 	To       end    `json:"to"`
-	// In and Out are devices of the node; Out is empty for packets to the node itself.
+	// devices of the node; Out is empty for packets to the node itself
 	In  string `json:"in,omitempty"`
 	Out string `json:"out,omitempty"`
 }
@@ -44,11 +43,11 @@ type packet struct {
 type end struct {
 	Address netip.Addr `json:"address"`
 	Port    uint16     `json:"port,omitempty"`
-	// Pod is the pod of this node with the address, or empty.
+	// the pod of this node with the address, or empty
 	Pod string `json:"pod,omitempty"`
 }
 
-// parseDrop parses a line of the kernel's messages, and reports whether it belongs to the drop log.
+// parseDrop parses a line of the kernel's messages. ok is false if it does not belong to the drop log.
 func parseDrop(line string) (packet, bool) {
 	before, rest, ok := strings.Cut(line, dropPrefix)
 	if !ok {
@@ -76,7 +75,6 @@ func parseDrop(line string) (packet, bool) {
 	return p, p.From.Address.IsValid() && p.To.Address.IsValid()
 }
 
-// endOf leaves invalid parts zero.
 func endOf(address, port string) (e end) {
 	e.Address, _ = netip.ParseAddr(address)
 	if n, err := strconv.ParseUint(port, 10, 16); err == nil {
@@ -127,8 +125,8 @@ func (e *end) String() string {
 	return addr
 }
 
-// readKernelLog passes the messages of the kernel's log to each, with the time before them. If follow is
-// true, it waits for new messages until ctx ends.
+// readKernelLog passes the kernel's messages to each, with the time before them. If follow is true, it
+// waits for new messages until ctx ends.
 func readKernelLog(ctx context.Context, follow bool, each func(line string) error) error {
 	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -164,8 +162,8 @@ func cannotReadLog(err error) error {
 	return fmt.Errorf("read the kernel's log: %w: run this as root, or give it the log: journalctl -kf | weft get drops --file -", err)
 }
 
-// message returns the time and the text of a record of the kernel's log, such as "6,1234,5678901,-;text".
-// The third field is microseconds since the start of the machine.
+// message returns the time and the text of a record such as "6,1234,5678901,-;text". The third field is
+// microseconds since boot.
 func message(record string, boot time.Time) string {
 	head, text, _ := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")

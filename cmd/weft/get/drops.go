@@ -18,7 +18,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
-// namesAge is the maximum age of the names of pods.
+// for the names of pods
 const namesAge = 2 * time.Second
 
 type dropsFlags struct {
@@ -54,7 +54,6 @@ the kernel's messages.`,
 	return cmd
 }
 
-// run prints the packets of a log, one per line.
 func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Writer) error {
 	names := &podNames{read: func() (*statepb.WatchResponse, error) {
 		return readLocal(ctx, &f.conn, policyFrontend, readPolicyState)
@@ -87,7 +86,6 @@ func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Wr
 
 var errNotLogged = errors.New("dropped packets are not logged: restart the frontend with --policy-drop-log=N to log N packets a second for each set of policies; the metric weft_policy_dropped_packets_total counts all")
 
-// read passes the lines of the log to each.
 func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, each func(line string) error) error {
 	if f.file == "" {
 		return readKernelLog(ctx, follow, each)
@@ -122,7 +120,7 @@ type podNames struct {
 	failed bool
 }
 
-// of returns the name of the pod with an address, or empty. It keeps the old names if the frontend does not
+// of returns the name of the pod with an address, or empty. It keeps old names while the frontend does not
 // answer.
 func (n *podNames) of(addr netip.Addr) string {
 	if time.Since(n.at) > namesAge {
@@ -138,7 +136,7 @@ func (n *podNames) of(addr netip.Addr) string {
 	return n.names[addr]
 }
 
-// addressesOf returns the names of pods by address. Pods with the same address are joined by ",".
+// addressesOf joins pods with the same address by ",".
 func addressesOf(pods []PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {

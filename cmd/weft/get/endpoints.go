@@ -32,7 +32,6 @@ is why an endpoint does not receive new flows, or those of some addresses.`,
 	}, CompleteServices)
 }
 
-// readEndpoints reads a Service with all its endpoints.
 func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]serviceView, error) {
 	state, err := readService(ctx, conn, name)
 	if err != nil {
@@ -48,7 +47,7 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 	return state.Services, nil
 }
 
-// Endpoints returns a row for each endpoint of each port of a Service, unused endpoints too.
+// Endpoints returns a row for each endpoint of each port, including unused endpoints.
 func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows, error) {
 	services, err := readEndpoints(ctx, conn, name)
 	if err != nil {
@@ -57,7 +56,7 @@ func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows
 	return endpointRows(services), nil
 }
 
-// replaceEndpoints replaces the endpoints of the ports by candidates, which include unused endpoints.
+// replaceEndpoints replaces the endpoints by candidates, which include unused endpoints.
 func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
@@ -94,7 +93,7 @@ func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView
 	return out
 }
 
-// EndpointText returns the address of an endpoint, with the port if it has one.
+// EndpointText returns the address of an endpoint, with the port if it is not 0.
 func EndpointText(addr netip.AddrPort) string {
 	if addr.Port() == 0 {
 		return addr.Addr().String()

@@ -44,13 +44,12 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 
 // kind is a kind of objects that weft get lists.
 type kind[T any] struct {
-	// ask returns all objects, or the objects named by args.
+	// all objects, or the objects named by args
 	ask     func(ctx context.Context, conn *cli.Connection, args []string) (T, error)
 	rows    func(objects T, now time.Time) *Rows
 	changes func(*cli.Connection) changes
 }
 
-// asking returns a kind of objects of the aggregator.
 func asking[T any](ask func(*client.Client, context.Context) (T, error), rows func(T, time.Time) *Rows) kind[T] {
 	return kind[T]{func(ctx context.Context, conn *cli.Connection, _ []string) (answer T, err error) {
 		err = conn.Do(ctx, func(c *client.Client) error {
@@ -69,8 +68,8 @@ func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	}, nil)
 }
 
-// command completes a subcommand that prints the objects, or with --watch their changes. complete completes
-// its argument, and is nil without one.
+// command makes a subcommand print the objects, or with --watch their changes. complete is nil without an
+// argument.
 func (k kind[T]) command(cmd *cobra.Command, complete func(*cli.Connection) cobra.CompletionFunc) *cobra.Command {
 	f := &flags{}
 	f.add(cmd, "table", "json", "yaml")

@@ -27,11 +27,11 @@ import (
 
 // frontend is a part of weft with a local state.
 type frontend struct {
-	// about is the subject of the state, kind the kind of frontend.
+	// the subject of the state, and the kind of frontend
 	about, kind string
-	// start are the commands that run it.
+	// the commands that run it
 	start string
-	// socket is the name of its socket if it is a separate process.
+	// the socket's name in a separate process
 	socket string
 }
 
@@ -53,8 +53,8 @@ func (f *frontend) own(socket string) []string {
 	return []string{filepath.Join(dir, f.socket), filepath.Join(dir+"-"+strings.TrimSuffix(f.socket, filepath.Ext(f.socket)), f.socket)}
 }
 
-// readLocal asks a frontend for its state. It tries weft's socket first, which "weft run" serves, and then
-// the frontend's own socket.
+// readLocal asks a frontend for its state, on weft's socket, which "weft run" serves, or on the frontend's
+// own socket.
 func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read func(ctx context.Context, conn *client.Client) (T, error)) (T, error) {
 	ask := func(socket, publisher string) (answer T, err error) {
 		config := client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1}
@@ -84,8 +84,8 @@ func (f *frontend) explain(err error) error {
 	return err
 }
 
-// ReadServices asks the Service frontend for the state of one Service, or of all if only is zero. The
-// message also has the outcomes and the counters.
+// ReadServices asks the Service frontend for one Service, or for all if only is zero. The message also has
+// the outcomes and the counters.
 func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model.Snapshot, *modelpb.WatchResponse, error) {
 	m, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.WatchResponse, error) {
 		return merged(modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name}))
@@ -115,7 +115,7 @@ func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]mo
 }
 
 // FindService asks the Service frontend for the Service with an address and port, or with a NodePort if
-// addr is zero. It returns the name of the Service's port. ok is false if the Service does not exist.
+// addr is zero. name is the name of the Service's port. ok is false without such a Service.
 func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool, err error) {
 	req := &modelpb.FindServiceRequest{Address: addr.AsSlice(), Protocol: uint32(protocol), Port: uint32(port)}
 	found, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.FindServiceResponse, error) {
@@ -149,8 +149,7 @@ func merged[T any, M interface {
 	return nil, err
 }
 
-// streamed returns the changes of a frontend's stream. Each message is a change; the first messages have
-// the present state.
+// streamed returns the changes of a frontend's stream. The first messages have the present state.
 func streamed[T any](of frontend, open func(context.Context, grpc.ClientConnInterface) (grpc.ServerStreamingClient[T], error)) func(*cli.Connection) changes {
 	return func(conn *cli.Connection) changes {
 		return func(ctx context.Context, changed func()) error {
@@ -182,8 +181,7 @@ func ParseServiceName(text string) (model.Key, error) {
 	return model.Key{Namespace: namespace, Name: name}, nil
 }
 
-// policyKind returns a kind of objects of the NetworkPolicy frontend. missing is the error text for an
-// unknown name.
+// policyKind is a kind of the NetworkPolicy frontend. missing is the error text for an unknown name.
 func policyKind[E any](part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
 	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
 		all, err := policyPart(part)(ctx, conn)
@@ -214,7 +212,7 @@ func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Conte
 	}
 }
 
-// readPolicyState reads the state without the members of sets.
+// readPolicyState leaves out the members of sets.
 func readPolicyState(ctx context.Context, conn *client.Client) (*statepb.WatchResponse, error) {
 	return merged(statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true}))
 }

@@ -11,19 +11,16 @@ import (
 
 // outcomeView says in JSON and YAML whether an object is in force.
 type outcomeView struct {
-	// State is "wanted", "in force", "refused" or "left out", and "unknown" for a frontend of an earlier
-	// version.
+	// "wanted", "in force", "refused" or "left out"; "unknown" for a frontend of an earlier version
 	State string `json:"state"`
-	// Revision is the commit since which a value is in force, and Since its time. Unless State is "in
-	// force", this is an older value.
+	// the commit and the time of the value in force, which is older unless State is "in force"
 	Revision uint64    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Reason is why the present value is not in force, Retry the time of the next try.
+	// why the present value is not in force, and the time of the next try
 	Reason string    `json:"reason,omitempty"`
 	Retry  time.Time `json:"retry,omitzero"`
 }
 
-// aboutState describes the columns of outcomes.
 const aboutState = `STATE is "in force" if a commit has what is shown; "wanted" if none has it yet;
 "refused" if the aggregator rejects it; or "left out" if no rules can be made of it.
 REVISION is the commit since which it is in force, or, unless it is in force, since
@@ -55,7 +52,7 @@ func lastRevision[T any](all []T, outcome func(*T) *outcomeView) (last uint64) {
 	return last
 }
 
-// revision returns the cell for the revision, shortened relative to last.
+// revision is short relative to last.
 func (v *outcomeView) revision(last uint64) string {
 	if v.Revision == 0 {
 		return "-"
@@ -63,14 +60,13 @@ func (v *outcomeView) revision(last uint64) string {
 	return cli.ShortRevision(v.Revision, last)
 }
 
-// waiting are the wanted objects of a table by reason.
 type waiting struct {
 	names   map[string][]string
 	reasons []string
 }
 
-// add records why an object is not in force. Refused objects get their own notes. Wanted objects are
-// joined, because all have the same reason while the aggregator is away.
+// add records why an object is not in force. Wanted objects share a note, because all have the same reason
+// while the aggregator is away.
 func (w *waiting) add(t *Rows, name string, v *outcomeView) {
 	switch {
 	case v.Reason == "":

@@ -57,7 +57,6 @@ set is named as it was added, such as 10.0.0.0/8.`,
 	})
 }
 
-// ownerQuery completes a subcommand that prints the owners of an object.
 func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (*weftv1.OwnerRequest, error)) *cobra.Command {
 	var conn cli.Connection
 	cmd.ValidArgsFunction = conn.CompleteObject(what)
@@ -70,7 +69,7 @@ func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (
 	}, printOwners)
 }
 
-// unowned replaces the fragment of objects from before a restart without a known fragment.
+// unowned replaces the unknown fragment of an object from before a restart.
 const unowned = "unknown"
 
 func printOwners(w io.Writer, answer *weftv1.OwnerResponse) error {

@@ -39,12 +39,12 @@ type PodView struct {
 	Name      string   `json:"name"`
 	UID       string   `json:"uid"`
 	Addresses []string `json:"addresses"`
-	// Interface is the host's end of the pod's interface, empty if it is unknown.
+	// the host's end of the pod's interface, empty if unknown
 	Interface string `json:"interface,omitempty"`
-	// Ingress and Egress are policies, as "namespace/name" or "name".
+	// policies, as "namespace/name" or "name"
 	Ingress []string `json:"ingressPolicies"`
 	Egress  []string `json:"egressPolicies"`
-	// Isolated has "ingress" and "egress".
+	// "ingress" and "egress"
 	Isolated []string `json:"isolated"`
 	outcomeView
 }
@@ -56,7 +56,7 @@ func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
 	return policyPart(viewPods)(ctx, c)
 }
 
-// viewPods returns the pods of a state, by namespace and name.
+// viewPods sorts by namespace and name.
 func viewPods(state *statepb.WatchResponse) []PodView {
 	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
 		v := PodView{
@@ -103,7 +103,6 @@ func nameText(n *statepb.PolicyName) string {
 	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
 }
 
-// isolates reports whether one of the policies of a direction isolates a pod.
 func isolates(in []*statepb.PolicyName) bool {
 	return slices.ContainsFunc(in, func(n *statepb.PolicyName) bool { return n.GetTier() == statepb.Tier_TIER_NETWORK_POLICY })
 }

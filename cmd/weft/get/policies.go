@@ -38,15 +38,15 @@ type policyView struct {
 	Name      string `json:"name"`
 	Tier      string `json:"tier"`
 	Priority  *int32 `json:"priority,omitempty"`
-	// Pods are pods of this node, as "namespace/name".
+	// pods of this node, as "namespace/name"
 	Pods []string `json:"pods"`
 	outcomeView
-	// Problems are the invalid parts.
+	// invalid parts
 	Problems []string   `json:"problems,omitempty"`
 	Ingress  []ruleView `json:"ingress,omitempty"`
 	Egress   []ruleView `json:"egress,omitempty"`
 
-	// applies is true for the directions in which the policy applies to a pod.
+	// directions in which the policy applies to a pod
 	appliesIngress, appliesEgress bool
 }
 
@@ -93,7 +93,6 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 
 func (v *policyView) text() string { return strings.TrimPrefix(v.Namespace+"/"+v.Name, "/") }
 
-// policyRows returns a row for each policy, and the reasons and problems as notes.
 func policyRows(policies []*policyView, _ time.Time) *Rows {
 	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE", "REVISION")
 	last := lastRevision(policies, func(v **policyView) *outcomeView { return &(*v).outcomeView })
@@ -133,12 +132,11 @@ var tierTexts = map[statepb.Tier]string{
 type ruleView struct {
 	Name   string `json:"name"`
 	Action string `json:"action"`
-	// Any, Pods and Addresses are the other ends: everyone, descriptions of sets of pods, and ranges of
-	// addresses.
+	// the other ends: everyone, descriptions of sets of pods, and ranges of addresses
 	Any       bool     `json:"anyAddress,omitempty"`
 	Pods      []string `json:"pods,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
-	// Ports are texts such as "tcp 80-90", and descriptions of named ports.
+	// texts such as "tcp 80-90", and descriptions of named ports
 	AllPorts bool     `json:"allPorts,omitempty"`
 	Ports    []string `json:"ports,omitempty"`
 }

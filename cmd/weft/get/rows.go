@@ -15,11 +15,11 @@ type Rows struct {
 	// Columns are names in upper case. Each row has as many cells.
 	Columns []string
 	Rows    [][]string
-	// Notes are lines for the standard error.
+	// Notes are for the standard error.
 	Notes []string
-	// key is the number of leading columns that name the object of a row.
+	// the number of leading columns that name an object
 	key int
-	// more is a second table about the same objects, or nil.
+	// a second table about the same objects, or nil
 	more *Rows
 }
 
@@ -38,7 +38,6 @@ func (r *Rows) Add(cells ...any) {
 	r.Rows = append(r.Rows, row)
 }
 
-// names returns the first cells without repetitions.
 func (r *Rows) names() []string {
 	return slices.Compact(cli.Map(r.Rows, func(row []string) string { return row[0] }))
 }
@@ -65,7 +64,7 @@ func (r *Rows) Write(w io.Writer) error {
 	return p.err
 }
 
-// printer prints rows in columns, which never become narrower.
+// printer prints columns, which never become narrower.
 type printer struct {
 	out    io.Writer
 	widths []int

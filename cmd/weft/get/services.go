@@ -100,15 +100,15 @@ func serviceRows(services []serviceView) *Rows {
 
 // FoundServices is the result of FindServices.
 type FoundServices struct {
-	// Matched is the number of matches, Of the number of all Services.
+	// the numbers of matches and of all Services
 	Matched, Of int
-	// Names and Rows are limited.
+	// at most limit
 	Names    []string
 	Rows     *Rows
 	Counters *modelpb.Counters
 }
 
-// FindServices returns the Services with names that contain a word, and rows for at most limit of these.
+// FindServices returns the Services with word in their names, and rows for at most limit.
 func FindServices(ctx context.Context, conn *cli.Connection, word string, limit int) (*FoundServices, error) {
 	state, err := readState(ctx, conn)
 	if err != nil {
@@ -123,7 +123,6 @@ func FindServices(ctx context.Context, conn *cli.Connection, word string, limit 
 	return out, nil
 }
 
-// stateRows returns a row for each port, and the counters as a note.
 func stateRows(state *stateView, _ time.Time) *Rows {
 	t, c := serviceRows(state.Services), state.counters
 	t.note("revision %d; events: %d services, %d slices, %d nodes, %d service CIDRs; changes: %d services, %d nodes; conflicts %d, fields left out %d",
@@ -132,7 +131,7 @@ func stateRows(state *stateView, _ time.Time) *Rows {
 	return t
 }
 
-// policies returns the traffic policies that are not the default.
+// policies leaves out default policies.
 func (s *serviceView) policies() string {
 	var out []string
 	if s.InternalTrafficPolicy == policyLocal {

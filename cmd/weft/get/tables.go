@@ -84,7 +84,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	return err
 }
 
-// liveText returns the text of a rule with the current counters and quotas, if they are known.
+// liveText returns a rule with current counters and quotas, if known.
 func liveText(family nft.Family, r *weftv1.MergedRule) string {
 	text, live := r.GetRule().GetText(), r.GetStateful()
 	rule, err := syntax.ParseRule(family, text)
@@ -104,7 +104,6 @@ func liveText(family nft.Family, r *weftv1.MergedRule) string {
 	return strings.Join(words, " ")
 }
 
-// ruleLine returns a rule, followed by a comment with its fragment and handle.
 func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
 	var b strings.Builder
 	b.WriteString(liveText(family, r))

@@ -45,7 +45,7 @@ type portView struct {
 	NodePort    uint16         `json:"nodePort,omitempty"`
 	Endpoints   []endpointView `json:"endpoints"`
 
-	// external are ExternalIPs and Balancers in the order of the model.
+	// ExternalIPs and Balancers in the order of the model
 	external []string
 	protocol model.Protocol
 }
@@ -63,11 +63,11 @@ type endpointView struct {
 	Address netip.AddrPort `json:"address"`
 	Use     []string       `json:"use"`
 	Local   bool           `json:"local"`
-	// Excluded is why it does not receive some or all new flows. Only "weft get endpoints" sets it.
+	// why it does not receive some or all new flows; only for "weft get endpoints"
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// viewState returns a state with the outcomes of its Services. m has the Services in the same order.
+// viewState requires the Services of m in the same order.
 func viewState(s model.Snapshot, m *modelpb.WatchResponse) *stateView {
 	out := &stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services)), counters: m.GetCounters()}
 	for i, svc := range s.Services {
@@ -111,7 +111,7 @@ func viewPort(p *model.Port) portView {
 	return out
 }
 
-// usesOf returns the endpoints of a port by address.
+// usesOf sorts by address.
 func usesOf(b *model.Backends) []endpointView {
 	var out []endpointView
 	for _, list := range []struct {
@@ -129,8 +129,7 @@ func usesOf(b *model.Backends) []endpointView {
 	return out
 }
 
-// ElementKeys returns the keys of a Service port in weft's maps: by ClusterIP, external addresses and
-// NodePort.
+// ElementKeys returns the keys of a port in weft's maps: by ClusterIP, external addresses and NodePort.
 func ElementKeys(p *model.Port, family model.Family) (keys []string) {
 	add := func(a netip.Addr) { keys = append(keys, fmt.Sprintf("%s . %s . %d", a, p.Protocol, p.Number)) }
 	if ip := p.ClusterIPs[family]; ip.IsValid() {

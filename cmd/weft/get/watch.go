@@ -22,7 +22,6 @@ type flags struct {
 	watch, events bool
 }
 
-// add adds the flags, with the formats of the list.
 func (f *flags) add(cmd *cobra.Command, formats ...string) {
 	f.conn.AddFlags(cmd)
 	f.output.AddFlag(cmd, formats...)
@@ -47,7 +46,7 @@ func (f *flags) check(*cobra.Command, []string) error {
 // error occurs.
 type changes func(ctx context.Context, changed func()) error
 
-// polled is for lists that are cheap.
+// polled is for cheap lists.
 func polled(*cli.Connection) changes { return poll }
 
 func poll(ctx context.Context, changed func()) error {
@@ -58,7 +57,7 @@ func poll(ctx context.Context, changed func()) error {
 	return nil
 }
 
-// watch prints the table of ask, and after each change the rows that differ. It returns nil if ctx ends.
+// watch prints a table, and after each change the rows that differ. It returns nil if ctx ends.
 func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	ask func(context.Context) (T, error), rows func(T, time.Time) *Rows, changes changes) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -100,7 +99,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 		if err != nil {
 			return err
 		}
-		// Use one time for both, because otherwise each age is a change.
+		// With different times, each age is a change.
 		now := time.Now()
 		p.rows(difference(rows(answer, now), rows(next, now), events))
 		answer = next
@@ -110,8 +109,8 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 }
 
-// difference returns the rows that differ between two tables of the same objects, after their events if
-// events is true. If before is nil, it begins with the columns.
+// difference returns the rows that differ, after their events if events is true. If before is nil, it
+// begins with the columns.
 func difference(before, after *Rows, events bool) (out [][]string) {
 	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
 	add := func(event string, row []string) {
