@@ -19,7 +19,6 @@ import (
 // errFailed means that a step failed and was printed.
 var errFailed = errors.New("demo failed")
 
-// limit is the maximum duration of a run.
 const limit = 2 * time.Minute
 
 // Run runs the demo and prints a line for each step. If verbose, it also prints the expectations and the
@@ -45,21 +44,19 @@ func Run(ctx context.Context, stdout, stderr io.Writer, verbose bool) error {
 	return errors.Join(d.run(ctx, steps), d.close())
 }
 
-// demo is one run: the cluster, its processes, and the traffic across steps.
 type demo struct {
 	out     io.Writer
 	verbose bool
-	// dir holds sockets, manifests, state and logs.
+	// sockets, manifests, state and logs
 	dir     string
 	cluster *cluster
 	policy  *process
-	// nft is the path of nft(8), or empty.
-	nft string
-	// stream lasts from its first step to the end.
+	// the path of nft(8), or empty
+	nft    string
 	stream *tcpStream
-	// before is the ruleset at the kill of weft.
+	// the ruleset at the kill of weft
 	before ruleset
-	// removed is the endpoint of web that is removed at present, or "".
+	// the currently removed endpoint of web, or ""
 	removed string
 }
 
@@ -97,7 +94,6 @@ func (d *demo) logs(text string) string {
 	return out.String()
 }
 
-// close ends all processes and removes namespaces and files.
 func (d *demo) close() error {
 	if d.stream != nil {
 		d.stream.stop()
@@ -117,11 +113,11 @@ func (d *demo) close() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// isolated is set in the environment of the process inside the namespaces.
+// isolated is set in the environment inside the namespaces.
 const isolated = "WEFT_DEMO_ISOLATED"
 
-// isolate runs this program again in new namespaces and waits for it. If ctx ends, it asks the program to
-// stop; if this process dies, the kernel kills the program.
+// isolate runs this program again in new namespaces and waits. If ctx ends, it asks the program to stop; if
+// this process dies, the kernel kills the program.
 func isolate(ctx context.Context, stdout, stderr io.Writer) error {
 	// The parent-death signal is sent at the end of the starting thread.
 	runtime.LockOSThread()
@@ -162,8 +158,8 @@ func isolatedCommand(ctx context.Context, userns bool) *exec.Cmd {
 	return cmd
 }
 
-// mountProc mounts /proc for the new PID namespace. A container may forbid it; the old /proc is still
-// correct for the demo's reads (self, sys/net).
+// mountProc mounts /proc for the new PID namespace. A container may forbid it; the old /proc is sufficient
+// for the demo's reads (self, sys/net).
 func mountProc() {
 	if unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
 		_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")

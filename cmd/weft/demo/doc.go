@@ -1,8 +1,7 @@
 // Package demo is "weft demo" and "make run": it runs all of weft with real traffic, and prints the
 // observations of each step. It is also an end-to-end test.
 //
-// [Run] needs only the binary. It prints the steps, and returns an error if a step failed. Read demo.go and
-// step.go first.
+// [Run] needs only the binary, and returns an error if a step failed. Read demo.go and step.go first.
 //
 // The cluster consists of network namespaces: two nodes, their pods, and a client outside. A veth pair and
 // a route join a pod to its node, so that every packet between pods passes the node's forwarding path. The

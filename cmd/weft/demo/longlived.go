@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// interval is the time between two probes of a traffic.
+// interval is the time between two probes.
 const interval = 5 * time.Millisecond
 
 // traffic repeats probes, each until it fails or the traffic is stopped.
@@ -25,12 +25,12 @@ type traffic struct {
 	wg     sync.WaitGroup
 
 	mu sync.Mutex
-	// count is the number of successful probes, err the first failure.
+	// successful probes, and the first failure
 	count int
 	err   error
 }
 
-// start starts the traffic. When it stops, it closes conn if not nil.
+// start starts the probes. If conn is not nil, it is closed when the traffic stops.
 func (t *traffic) start(ctx context.Context, conn net.Conn, probes ...func(context.Context) error) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	if conn != nil {
@@ -75,7 +75,7 @@ func (t *traffic) stop() {
 	t.wg.Wait()
 }
 
-// blockSize is the size of the blocks of a tcpStream in bytes.
+// in bytes
 const blockSize = 512
 
 // tcpStream sends blocks over a TCP connection, which must come back unchanged.
@@ -129,13 +129,13 @@ func (s *tcpStream) check() (int, error) {
 	return blocks * blockSize, err
 }
 
-// udpFlow is a client that keeps sending from one source port, as a DNS resolver or a QUIC client does.
+// udpFlow keeps sending from one source port, like a DNS resolver or a QUIC client.
 type udpFlow struct {
 	traffic
-	// last is the pod that answered last, since the time of its first answer.
+	// the pod that answered last, and its first answer
 	last  string
 	since time.Time
-	// lost is the number of packets without an answer.
+	// packets without an answer
 	lost int
 }
 
@@ -200,7 +200,7 @@ type target struct {
 	to      netip.AddrPort
 }
 
-// startNewFlows keeps making new flows to each target, to detect disturbances.
+// startNewFlows keeps making new flows, to detect disturbances.
 func startNewFlows(ctx context.Context, targets ...target) *traffic {
 	probes := make([]func(context.Context) error, len(targets))
 	for i, t := range targets {

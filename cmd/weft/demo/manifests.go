@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// webVIP has the ClusterIPs in manifests/services.yaml.
+// as in manifests/services.yaml
 var webVIP = at("10.96.0.10", "fd00:96::10")
 
 var (
@@ -19,7 +19,7 @@ var (
 	webUDP = netip.AddrPortFrom(webVIP.V4, dnsPort)
 )
 
-// The ports in manifests/services.yaml.
+// as in manifests/services.yaml
 const (
 	webPort     = 80
 	dnsPort     = 53
@@ -30,7 +30,7 @@ const (
 //go:embed manifests
 var embedded embed.FS
 
-// webManifest has the endpoints of the Service web, one per line.
+// webManifest has the endpoints of web, one per line.
 const webManifest = "manifests/web.yaml"
 
 // setWeb makes all servers but removed endpoints of web.
@@ -49,7 +49,6 @@ func (d *demo) setWeb(removed string) error {
 	return d.writeManifest(filepath.Base(webManifest), kept.String())
 }
 
-// writeManifest replaces a file of the manifests that weft follows.
 func (d *demo) writeManifest(name, text string) error {
 	// weft ignores files with a leading dot, so that it never reads a partial file.
 	path := filepath.Join(d.dir, filepath.Dir(webManifest), name)
@@ -60,7 +59,6 @@ func (d *demo) writeManifest(name, text string) error {
 	return os.Rename(temporary, path)
 }
 
-// web returns the names of web's endpoints.
 func (d *demo) web() []string {
 	names := cli.Map(d.cluster.servers(), func(p *pod) string { return p.Name })
 	return slices.DeleteFunc(names, func(name string) bool { return name == d.removed })

@@ -15,11 +15,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// askTimeout bounds a single question. It is long because on a busy machine a server waited two seconds for
-// a core.
+// askTimeout bounds a question. On a busy machine a server waited two seconds for a core.
 const askTimeout = 10 * time.Second
 
-// dial opens a connection from inside a namespace; local is the source port of UDP, 0 for any.
+// dial opens a connection from the namespace; local is the source port of UDP, 0 for any.
 func (s space) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
 	var conn net.Conn
 	err := s.Do(func() (err error) {
@@ -33,7 +32,7 @@ func (s space) dial(ctx context.Context, network string, local uint16, to netip.
 	return conn, err
 }
 
-// ask makes a new flow to an address and returns the answer.
+// ask makes a new flow and returns the answer.
 func (s space) ask(ctx context.Context, network string, to netip.AddrPort) (answer, error) {
 	return s.askWithin(ctx, askTimeout, network, to)
 }
@@ -65,7 +64,7 @@ func (s space) askWithin(ctx context.Context, limit time.Duration, network strin
 	return parseAnswer(string(buf[:n]))
 }
 
-// tally counts answers by pod, and holds the client addresses that the servers saw.
+// tally counts answers by pod, and has the client addresses that the servers saw.
 type tally struct {
 	pods map[string]int
 	seen map[netip.Addr]bool
@@ -125,14 +124,14 @@ func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (
 	}
 }
 
-// final is an error that is not worth waiting.
+// final is an error after which waiting is useless.
 type final struct{ err error }
 
 func (f *final) Error() string { return f.err.Error() }
 func (f *final) Unwrap() error { return f.err }
 
-// await polls a condition until it returns nil. It returns the condition's last error after limit, and a
-// final error at once.
+// await polls a condition until it returns nil. After limit, or at once if it is final, await returns the
+// condition's error.
 func await(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

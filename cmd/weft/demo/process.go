@@ -28,7 +28,7 @@ type process struct {
 	in    io.WriteCloser
 	out   *os.File
 	lines *bufio.Reader
-	// done is closed when the process has ended and err is set.
+	// closed after the end, when err is set
 	done chan struct{}
 	err  error
 }
@@ -59,7 +59,7 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 	defer func() { _ = write.Close() }()
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Stdout, p.cmd.Stderr, p.out, p.lines = write, log, out, bufio.NewReader(out)
-	// In its own group, so that an interrupt at the terminal reaches only the demo.
+	// An interrupt at the terminal must reach only the demo.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
 		err = ns.Do(p.cmd.Start)
@@ -67,7 +67,7 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 	return err
 }
 
-// expect reads a line of the output, which must contain word. It waits for readyTimeout at most.
+// expect reads a line, which must contain word. It waits for readyTimeout at most.
 func (p *process) expect(ctx context.Context, word string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (p *process) stop() {
 	}
 }
 
-// tail returns the end of the log, indented, on separate lines.
+// tail returns the indented end of the log.
 func (p *process) tail() string {
 	const most = 15
 	b, err := os.ReadFile(p.log)

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// step is a part of the demo.
 type step struct {
 	name   string
 	expect string
-	// run returns the observation in words. An error means that it was not the expected one; a skipped
-	// error means that it is not possible here.
+	// run returns the observation in words, and an error if it was unexpected, or a skipped error if it is
+	// not possible here.
 	run func(d *demo, ctx context.Context) (observed string, err error)
-	// needed is true if a failure ends the demo.
+	// A failure ends the demo.
 	needed bool
 }
 
-// skipped is the reason why a step cannot run on this machine.
+// skipped is why a step cannot run on this machine.
 type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
 
-// run runs the steps in order and prints a line for each, the verdict last. For a failed step it adds the
-// expectation, the error, and the logs. If verbose, it prints every expectation, and finally the ruleset.
+// run runs the steps in order and prints a line for each, the verdict last. A failure has more lines. If
+// verbose, it prints every expectation, and finally the ruleset.
 func (d *demo) run(ctx context.Context, steps []step) error {
 	began := time.Now()
 	fmt.Fprintln(d.out, "weft demo: two nodes with pods, and a client outside the cluster, as network namespaces; weft runs on each node.")

@@ -89,7 +89,7 @@ func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) 
 	return observed, errors.Join(err, flowErr, streamErr)
 }
 
-// repairTimeout bounds the outage of a Service after another program has removed weft's tables.
+// repairTimeout bounds the outage after another program has removed weft's tables.
 const repairTimeout = 5 * time.Second
 
 func (d *demo) foreignFlush(ctx context.Context) (string, error) {
@@ -118,8 +118,8 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 	if err != nil {
 		return observed, err
 	}
-	// Without rules, packets of existing connections are not translated either, so that an active
-	// connection may be reset.
+	// Without rules, existing connections are not translated either, so that an active connection may be
+	// reset.
 	if _, err := d.stream.check(); err == nil {
 		return observed + "; the TCP connection stays up", nil
 	}

@@ -46,7 +46,7 @@ func (d *demo) admitShell(ctx context.Context) (string, error) {
 	return d.applyWebPolicy(ctx, ", shell-1, shell-2")
 }
 
-// applyWebPolicy writes the NetworkPolicy that admits roles, and waits until the nodes enforce it.
+// applyWebPolicy admits roles, and waits until the nodes enforce the policy.
 func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...string) (string, error) {
 	if err := d.writeManifest("policy.yaml", fmt.Sprintf(webPolicy, roles)); err != nil {
 		return "", err
@@ -68,8 +68,8 @@ func (d *demo) reachService(ctx context.Context, dropped ...string) (string, err
 	return d.reach(ctx, []netip.AddrPort{webTCP}, dropped)
 }
 
-// reach asks each address from both shells, and checks that only the named shells are dropped, at all
-// addresses. A patch takes effect before it is acknowledged, so the first observation counts.
+// reach asks each address from both shells, and checks that only the named shells are dropped. A patch
+// takes effect before it is acknowledged, so the first observation counts.
 func (d *demo) reach(ctx context.Context, to []netip.AddrPort, dropped []string) (string, error) {
 	var out []string
 	var errs []error

@@ -52,7 +52,7 @@ func (d *demo) clusterIPOverIPv6(ctx context.Context) (string, error) {
 	return d.askWeb(ctx, webVIP.V6)
 }
 
-// askWeb asks web over TCP and UDP from the app pod. The servers should see its own address.
+// askWeb asks web from the app pod. The servers should see the pod's address.
 func (d *demo) askWeb(ctx context.Context, vip netip.Addr) (string, error) {
 	app := d.cluster.pod("app")
 	t, err := d.spread(ctx, app.space, vip, webPort, dnsPort, app.of(vip))
@@ -74,8 +74,7 @@ func (d *demo) nodePort(ctx context.Context) (string, error) {
 	return all.String(), nil
 }
 
-// spread asks an address over TCP and UDP. It checks that each of web's endpoints answers, and sees one of
-// the given addresses.
+// spread checks that each endpoint answers over TCP and UDP, and sees one of the given addresses.
 func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp uint16, seen ...netip.Addr) (tally, error) {
 	all, err := d.spreadOver(ctx, from, "tcp", netip.AddrPortFrom(to, tcp), seen)
 	if err != nil {
@@ -102,7 +101,7 @@ func (d *demo) spreadOver(ctx context.Context, from space, network string, to ne
 	return t, nil
 }
 
-// removeEndpoint removes the endpoint of a UDP client. Its server keeps running and answering.
+// removeEndpoint removes the endpoint of a UDP client. The server keeps running and answering.
 func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	// Do not remove the last endpoint: if an earlier one goes, numbered endpoints must be renumbered, and a
 	// restarted weft must do the same.

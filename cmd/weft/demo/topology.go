@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// The addresses of the pods, which are visible only in the demo's namespaces.
+// visible only in the demo's namespaces
 const (
 	clusterCIDR  = "10.1.0.0/16"
 	clusterCIDR6 = "fd00:1::/48"
@@ -27,7 +27,7 @@ func at(v4, v6 string) place {
 	return place{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
 }
 
-// all returns the addresses of the families that the kernel has.
+// all leaves out families that the kernel does not have.
 func (p place) all() []netip.Addr {
 	if hasIPv6() {
 		return []netip.Addr{p.V4, p.V6}
@@ -35,10 +35,9 @@ func (p place) all() []netip.Addr {
 	return []netip.Addr{p.V4}
 }
 
-// hosts returns the addresses as prefixes of full length.
 func (p place) hosts() []netip.Prefix { return cli.Map(p.all(), host) }
 
-// of returns the address of the same family as addr.
+// of returns the address of addr's family.
 func (p place) of(addr netip.Addr) netip.Addr {
 	if addr.Is4() {
 		return p.V4
@@ -48,18 +47,17 @@ func (p place) of(addr netip.Addr) netip.Addr {
 
 func host(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
 
-// zero returns the unspecified address of the same family as addr.
+// zero returns the unspecified address of addr's family.
 func zero(addr netip.Addr) netip.Addr {
 	return place{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(addr)
 }
 
-// hasIPv6 reports whether IPv6 exists and is enabled.
 func hasIPv6() bool {
 	off, err := os.ReadFile("/proc/sys/net/ipv6/conf/all/disable_ipv6")
 	return err == nil && len(off) > 0 && off[0] == '0'
 }
 
-// space is a network namespace with an address: a node, a pod or the client.
+// space is the network namespace of a node, a pod or the client.
 type space struct {
 	*netns.Namespace
 	place
@@ -67,29 +65,28 @@ type space struct {
 
 type node struct {
 	space
-	// gateway is the node's address on the link of every pod.
+	// the node's address on the link of every pod
 	gateway place
-	// pods are the prefixes of the pods' addresses.
+	// the prefixes of the pods' addresses
 	pods [2]netip.Prefix
 	weft *weft
 }
 
 type pod struct {
 	space
-	// sockets are the pod's servers, nil for a pod that is only a client.
+	// the pod's servers, nil for a client
 	sockets []io.Closer
 }
 
 type cluster struct {
 	nodes []*node
 	pods  []*pod
-	// client is outside the cluster.
+	// outside the cluster
 	client space
 	all    []*netns.Namespace
 }
 
-// newCluster makes the namespaces and connects them. The caller must close the cluster, even after an
-// error.
+// newCluster makes and connects the namespaces. The caller must close the cluster, even after an error.
 func newCluster() (*cluster, error) {
 	c := &cluster{}
 	for _, number := range []string{"1", "2"} {
@@ -146,7 +143,6 @@ func (c *cluster) space(name string, address place, forward string) (space, erro
 	})
 }
 
-// connectNodes joins the two nodes by a link with routes to the other's pods.
 func (c *cluster) connectNodes() error {
 	const link = "node0"
 	one, two := c.nodes[0], c.nodes[1]
@@ -160,7 +156,6 @@ func (c *cluster) connectNodes() error {
 	return errors.Join(errs...)
 }
 
-// addPod makes a pod and connects it to its node. The gateway is its default route.
 func (c *cluster) addPod(name string, n *node, address place, serves bool) (err error) {
 	p := &pod{}
 	if p.space, err = c.space(name, address, "0"); err != nil {
@@ -179,8 +174,8 @@ func (c *cluster) addPod(name string, n *node, address place, serves bool) (err 
 }
 
 // addClient makes the client and connects it to each node by a link, which is the node's default route.
-// Without this route the node itself would answer packets for unknown addresses, such as the address of a
-// Service without endpoints.
+// Otherwise the node itself would answer packets for unknown addresses, such as the address of a Service
+// without endpoints.
 func (c *cluster) addClient() (err error) {
 	if c.client, err = c.space("client", at("192.0.2.100", "2001:db8::100"), "0"); err != nil {
 		return err
@@ -206,8 +201,8 @@ func (c *cluster) servers() []*pod {
 	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return p.sockets == nil })
 }
 
-// awaitIPv6 waits until the servers answer at their own addresses, because the kernel adds the routes of
-// IPv6 addresses in the background.
+// awaitIPv6 waits until the servers answer, because the kernel adds the routes of IPv6 addresses in the
+// background.
 func (c *cluster) awaitIPv6(ctx context.Context) error {
 	for _, p := range c.servers() {
 		if err := await(ctx, askTimeout, func(ctx context.Context) error {

@@ -24,7 +24,7 @@ type weft struct {
 	client *client.Client
 }
 
-// startWeft runs weft on a node and connects to it. It reuses the state and the socket of an earlier weft.
+// startWeft runs weft on a node, with the state and the socket of an earlier weft.
 func (d *demo) startWeft(ctx context.Context, n *node) error {
 	w := &weft{socket: filepath.Join(d.dir, n.Name+".sock")}
 	var err error
@@ -43,7 +43,6 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 	}
 	n.weft = w
 	return w.await(ctx, "accept a connection", func(ctx context.Context) (err error) {
-		// One attempt each time.
 		w.client, err = client.Dial(ctx, client.Config{Socket: w.socket, Publisher: "demo", DialTimeout: -1})
 		return err
 	})
@@ -100,12 +99,11 @@ func (w *weft) kill() {
 	w.process.kill()
 }
 
-// ruleset is the content of weft's tables in a node's kernel. generation is the number of the last change
-// by any program.
+// ruleset is weft's tables in a node's kernel. generation is the number of the last change by any program.
 type ruleset struct {
 	tables     []kernel.Table
 	generation uint32
-	// owner is true if the kernel protects the tables from other programs.
+	// The kernel protects the tables from other programs.
 	owner bool
 }
 
@@ -114,7 +112,6 @@ func (n *node) readRuleset() (ruleset, error) {
 	return n.readWhen(func(*kernel.Conn) error { return nil })
 }
 
-// readWhen reads the ruleset after wait returns.
 func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) {
 	defer func() {
 		if err != nil {
@@ -137,10 +134,10 @@ func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) 
 	return out, err
 }
 
-// stableTime exceeds the delay of one second after which weft removes unused objects.
+// stableTime exceeds one second, after which weft removes unused objects.
 const stableTime = 1500 * time.Millisecond
 
-// stable waits until the ruleset has not changed for stableTime, and returns it.
+// stable returns the ruleset when it has not changed for stableTime.
 func (n *node) stable(ctx context.Context) (ruleset, error) {
 	return n.readWhen(func(conn *kernel.Conn) error {
 		var last uint32
@@ -162,11 +159,10 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 }
 
 // rechecked is the set of addresses with connections that the NetworkPolicy frontend checks again after a
-// change. Its elements disappear when all these connections are checked.
+// change. It removes an element after the last check.
 const rechecked = "recheck"
 
-// text lists every chain, every rule with its handle, every set, and every element except in rechecked. It
-// is sorted.
+// text lists chains, rules with handles, sets and elements except in rechecked, sorted.
 func (r ruleset) text() []byte {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
