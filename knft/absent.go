@@ -61,7 +61,7 @@ func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	return v, nil
 }
 
-// partOf returns the fragment's part of an object. If it has none, the fragment joins the object; join
+// partOf returns the fragment's part of an object. Without a part, the fragment joins the object; join
 // returns an empty part.
 func partOf[T any](c *change, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
 	t, err := c.hold(id)

@@ -1,5 +1,5 @@
 // Package knft implements sigs.k8s.io/knftables.Interface (v0.0.22) over weft's socket. A program that uses
-// knftables publishes through weft, next to other publishers, after a change of one call:
+// knftables publishes through weft, next to other publishers, after one changed call:
 //
 //	nft, err := knftables.New(knftables.IPv4Family, "agent")
 //

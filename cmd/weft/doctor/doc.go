@@ -8,7 +8,7 @@
 // Only the conditions (package conditions) say whether weft is well: a condition that is not OK is an
 // error. The other checks look at the host.
 //
-// The package changes nothing on the node, and its requests are bounded in number and time. A slow check is
+// The package does not change the node, and its requests are bounded in number and time. A slow check is
 // reported as not examined, and does not delay the others.
 //
 // # Findings

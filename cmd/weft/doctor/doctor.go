@@ -23,7 +23,7 @@ const (
 
 var errLate = fmt.Errorf("the check did not end within %v", limit)
 
-// Config says what to examine.
+// Config selects the node to examine.
 type Config struct {
 	// the path of weft's socket
 	Socket string

@@ -12,7 +12,7 @@ import (
 // elements are the Service frontend's elements, empty for a family without a table.
 type elements [model.NumFamilies]tableElements
 
-// tableElements are the elements of one table. Keys are as nft writes them: addresses, such as "10.96.0.10
+// tableElements are a table's elements. Keys are as nft writes them: addresses, such as "10.96.0.10
 // . tcp . 80", and NodePorts, such as "tcp . 30080".
 type tableElements struct {
 	// keys that lead to endpoints or to a reject

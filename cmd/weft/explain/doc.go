@@ -27,7 +27,7 @@
 //
 // # Assumptions
 //
-// The packet is the first of its connection, and no other connection has its addresses and ports. Its reply
+// The packet is the first of its connection, with unique addresses and ports. Its reply
 // is evaluated as a packet of an established connection. A source port that the kernel chooses at random is
-// assumed unchanged. Without weft, or one of its frontends, the answer only lacks names.
+// assumed unchanged. Without weft or a frontend, the answer only lacks names.
 package explain

@@ -176,7 +176,7 @@ func choosePort(s *model.Service, text string) (*model.Port, error) {
 	return nil, cli.Usagef("the Service has no port %q; it has %s", text, strings.Join(names, ", "))
 }
 
-// pair chooses addresses of one family for both ends, preferably IPv6 if six is true.
+// pair chooses addresses of the same family, preferably IPv6 if six is true.
 func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
 	if len(to.addrs) == 0 {
 		return src, dst, cli.Usagef("--to: want an address, a pod or a Service")

@@ -25,7 +25,7 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	base := ""
 	for i := range o.Steps {
 		s := &o.Steps[i]
-		// The first step in a base chain is one of its own rules, or its policy.
+		// The first step in a base chain is a rule or the policy of this chain.
 		if base == "" {
 			base = s.Chain
 		}

@@ -96,7 +96,7 @@ func (p *packet) String() string {
 	return strings.TrimSpace(p.Time + "  " + line)
 }
 
-// subject names the pod whose policies dropped the packet. For a reply, which is dropped if its connection
+// subject names the pod with the dropping policies. For a reply, which is dropped if its connection
 // is no longer allowed, this pod is at the other end.
 func (p *packet) subject() string {
 	first, second := &p.From, &p.To
