@@ -24,14 +24,15 @@
 //	flush              table, chain, set, map
 //
 // with all fields of the objects: comments, base chains with priorities by name or number, types and
-// typeof, flags, timeouts, sizes, policies. Check uses the aggregator's Plan.
+// typeof, flags, timeouts, sizes, policies. Rule text must compile in weft. Check uses the aggregator's Plan.
 //
 // ListAll, List, ListRules, ListElements and ListCounters return the merged state of the table, including
 // other publishers' content. As in knftables, ListRules leaves Rule.Rule empty.
 //
 // knftables.IsNotFound and IsAlreadyExists hold as with nft(8): for missing objects and second creations,
-// for contradicting declarations, and for references of rules and verdicts to a missing chain, set or map.
-// A reference to a missing named object is a *client.RejectedError. A transaction returns its first error.
+// for contradicting declarations, and for references of rules and verdicts to a chain, set or map that does
+// not exist at this place in the transaction. A reference to a missing named object is a
+// *client.RejectedError. A transaction returns its first error.
 //
 // # Unsupported operations
 //

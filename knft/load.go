@@ -15,7 +15,6 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// load reads the fragment back once.
 func (a *Adapter) load(ctx context.Context) error {
 	if a.loaded {
 		return nil

@@ -97,7 +97,6 @@ func checkPublishers(ctx context.Context, n *node, r *findings) error {
 	return err
 }
 
-// checkFragments looks for hidden elements.
 func checkFragments(ctx context.Context, n *node, r *findings) error {
 	c, err := n.dial()
 	if err != nil {

@@ -62,7 +62,7 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	return os.Rename(f.Name(), path)
 }
 
-// bundle writes the parts of a bundle. err is the first error of a write.
+// err is the first error of a write.
 type bundle struct {
 	tar *tar.Writer
 	err error
@@ -83,7 +83,6 @@ func (b *bundle) add(name string, content []byte, err error) {
 	}
 }
 
-// message returns a function that adds a message as JSON, or the error.
 func (b *bundle) message(name string) func(proto.Message, error) {
 	return func(m proto.Message, err error) {
 		var content []byte

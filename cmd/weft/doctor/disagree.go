@@ -129,7 +129,6 @@ func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []li
 	return out
 }
 
-// compare adds the differences between a listener's endpoints and the slots in the kernel.
 func (l *listener) compare(out []difference, service string, slots []string) []difference {
 	may := make(map[string]bool)
 	for _, list := range []model.Endpoints{l.backends.Cluster, l.backends.Local, l.backends.Draining} {

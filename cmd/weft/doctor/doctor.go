@@ -25,14 +25,12 @@ var errLate = fmt.Errorf("the check did not end within %v", limit)
 
 // Config selects the node to examine.
 type Config struct {
-	// the path of weft's socket
 	Socket string
 	// the publisher to act as; default: the user ID's
 	Publisher string
 	// the addresses of /healthz, /livez and /readyz, and of /metrics
 	Health, Metrics string
-	// the state directory of the aggregator
-	StateDir string
+	StateDir        string
 	// the parent of proc and sys; default: "/"
 	Root string
 	// default: time.Now
@@ -43,8 +41,7 @@ type Config struct {
 type Report struct {
 	// empty if weft does not answer
 	Conditions []*conditions.Process `json:"conditions"`
-	// the names of the checks that ran
-	Checks []string `json:"checks"`
+	Checks     []string              `json:"checks"`
 	// errors first
 	Findings []Finding `json:"findings"`
 }
@@ -58,7 +55,6 @@ type check struct {
 	run  func(ctx context.Context, n *node, r *findings) error
 }
 
-// checks are in the order of a report.
 var checks = []check{
 	{"conditions", checkConditions},
 	{"socket", checkSocket},
@@ -162,7 +158,6 @@ const (
 
 // Finding is a problem. The texts are sentences without a full stop.
 type Finding struct {
-	// the name of the check
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	// the problem, with names and numbers
@@ -187,7 +182,6 @@ func (r *findings) addSome(names []string, found, meaning, remedy string) {
 
 var order = []Severity{Error, Warning, Unknown}
 
-// sortFindings sorts by severity, then by check.
 func sortFindings(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))

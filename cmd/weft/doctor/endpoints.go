@@ -39,7 +39,6 @@ func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// endpointsOf returns each TCP endpoint once.
 func endpointsOf(services []*model.Service) []probe {
 	var out []probe
 	seen := make(map[netip.AddrPort]bool)

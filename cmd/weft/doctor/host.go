@@ -70,7 +70,6 @@ func (n *node) hasIPv6() bool {
 	return false
 }
 
-// checkReversePath reads the number of packets that the strict check of sources dropped.
 func checkReversePath(_ context.Context, n *node, r *findings) error {
 	dropped, err := n.netstat("TcpExt", "IPReversePathFilter")
 	if err != nil || dropped == 0 {
@@ -183,7 +182,6 @@ func covers(list string, first, last int) bool {
 	return false
 }
 
-// checkNeighbours reads whether the tables of neighbours overflowed.
 func checkNeighbours(_ context.Context, n *node, r *findings) error {
 	for _, t := range []struct{ file, family string }{{"arp_cache", "ipv4"}, {"ndisc_cache", "ipv6"}} {
 		values, err := n.perCPU(t.file)

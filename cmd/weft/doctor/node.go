@@ -24,7 +24,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// node has the sources of the checks, each read once.
 type node struct {
 	Config
 	dial   func() (*client.Client, error)
@@ -89,7 +88,7 @@ func (n *node) close() {
 	}
 }
 
-// readServices asks the Service frontend, which can answer without the aggregator.
+// readServices can do without the aggregator.
 func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
 	return &state, err

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// checkModules opens nf_tables, and looks for missing features of the kernel.
 func checkModules(_ context.Context, n *node, r *findings) error {
 	_, err := n.open()
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// host asks the kernel for routes, interfaces and addresses, and caches the interfaces.
+// host asks the kernel, and caches interfaces.
 type host struct {
 	links map[int]eval.Interface
 }
@@ -71,7 +71,7 @@ func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netl
 	return routes[0], nil
 }
 
-// refusal explains an error instead of a route. It is empty if the cause is unknown.
+// refusal explains an error instead of a route, or is empty.
 func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string {
 	switch {
 	// Since Linux 6.13 the first two are one error.
@@ -229,7 +229,6 @@ func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error)
 	return in, addr, err
 }
 
-// sourceTo returns the node's own source address towards dst.
 func (h *host) sourceTo(dst netip.Addr) (netip.Addr, error) {
 	r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, 0)
 	if errors.Is(err, unix.ENETUNREACH) {

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// place is an end of the packet.
 type place struct {
 	// such as "pod shop/web" or "Service shop/web"; empty for an address
 	name string
@@ -89,7 +88,6 @@ func (p *place) protocolOf(flag string) (uint8, error) {
 	return n, nil
 }
 
-// parsePort returns 0 for an empty text.
 func parsePort(text string) (uint16, error) {
 	if text == "" {
 		return 0, nil

@@ -29,7 +29,6 @@ func (s *selection) describe() string {
 	return strings.TrimSpace(b.String())
 }
 
-// rules returns the rules that select the packets, in their own table.
 func (s *selection) rules(ctx context.Context, a *asker, table string) (string, error) {
 	from, to := place{}, place{}
 	var err error

@@ -62,7 +62,6 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	return out, nil
 }
 
-// leavesNode reports whether a way leads to an endpoint on another node.
 func leavesNode(ways []Way, candidates []model.Candidate) bool {
 	return slices.ContainsFunc(candidates, func(c model.Candidate) bool {
 		return !c.Local && slices.ContainsFunc(ways, func(w Way) bool { return w.To == c.Addr })

@@ -76,7 +76,6 @@ func (w *Way) ending(s *Service) string {
 	return pasts[w.Verdict] + prefixed(": ", why) + prefixed(". ", remedy)
 }
 
-// by returns the rule that stops a packet, or empty.
 func (w *Way) by() string {
 	if w == nil || len(w.Steps) == 0 || w.Reason != "" || w.Verdict == wordAccept {
 		return ""
@@ -114,7 +113,6 @@ func (s *Step) Place() string {
 	return what
 }
 
-// prefixed keeps an empty text empty.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""

@@ -30,8 +30,7 @@ const (
 	maxTraced = 10_000
 	maxRate   = 1000
 	// traceGrace is the time to live of the rules after --time.
-	traceGrace = 2 * time.Second
-	// withdrawTime bounds the removal of the rules.
+	traceGrace   = 2 * time.Second
 	withdrawTime = 5 * time.Second
 )
 

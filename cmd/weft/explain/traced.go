@@ -261,7 +261,6 @@ func (p *Traced) finish(lost int) {
 	}
 }
 
-// interfaceName returns the number of an interface that is gone.
 func (c *collector) interfaceName(index uint32) string {
 	i, err := c.host.link(int(index))
 	if err != nil {
@@ -299,7 +298,6 @@ func (c *collector) rule(table nft.TableID, name string, handle uint64) *eval.Ru
 	return nil
 }
 
-// reload reads the ruleset again, unless it was read recently.
 func (c *collector) reload() bool {
 	if time.Since(c.reloaded) < reloadAfter {
 		return false

@@ -12,7 +12,6 @@ import (
 )
 
 type section struct {
-	// singular and plural
 	object, list string
 	read         func(ctx context.Context, conn *cli.Connection) (objects any, rows *Rows, err error)
 }

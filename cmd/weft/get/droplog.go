@@ -47,7 +47,7 @@ type end struct {
 	Pod string `json:"pod,omitempty"`
 }
 
-// parseDrop parses a line of the kernel's messages. ok is false if it does not belong to the drop log.
+// parseDrop parses a line of the kernel's messages, and reports whether it belongs to the drop log.
 func parseDrop(line string) (packet, bool) {
 	before, rest, ok := strings.Cut(line, dropPrefix)
 	if !ok {

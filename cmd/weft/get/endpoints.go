@@ -56,7 +56,6 @@ func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows
 	return endpointRows(services), nil
 }
 
-// replaceEndpoints replaces the endpoints by candidates, which include unused endpoints.
 func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 	for i := range s.Ports {
 		p := &s.Ports[i]

@@ -42,7 +42,6 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 	return cmd
 }
 
-// kind is a kind of objects that weft get lists.
 type kind[T any] struct {
 	// all objects, or the objects named by args
 	ask     func(ctx context.Context, conn *cli.Connection, args []string) (T, error)

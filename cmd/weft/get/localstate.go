@@ -131,7 +131,6 @@ func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protoc
 	return model.Key{Namespace: found.GetService().GetNamespace(), Name: found.GetService().GetName()}, found.GetPortName(), true, nil
 }
 
-// merged joins the messages of a stream.
 func merged[T any, M interface {
 	*T
 	proto.Message
