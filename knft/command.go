@@ -38,7 +38,7 @@ const (
 	kindCounter   kind = "counter"
 )
 
-// first words of a command
+// The first words of a command.
 var (
 	verbs = []verb{verbAdd, verbCreate, verbInsert, verbReplace, verbDelete, verbDestroy, verbFlush, verbReset}
 	kinds = []kind{kindTable, kindChain, kindRule, kindSet, kindMap, kindElement, kindFlowtable, kindCounter}

@@ -37,8 +37,7 @@
 // # Unsupported operations
 //
 // These return ErrUnsupported before sending: reset of counters, counters of elements, table flags
-// (dormant), and delete or destroy by Handle of objects other than rules, because knftables never returns
-// their handles.
+// (dormant), and delete or destroy by Handle of a table, chain, set, map, counter or flowtable.
 //
 // An adapter changes only its own fragment. It can add rules or elements to another fragment's chain or
 // set, and thereby joins it. To delete or replace another fragment's rule, element or object is ErrForeign.

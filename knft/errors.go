@@ -22,7 +22,8 @@ var (
 	// transaction keeps rules or elements without a known text. Flush or delete the object in the message,
 	// or delete the table, in the same transaction; or use LIFETIME_DURABLE.
 	ErrAdopted = errors.New("content from before a restart is not known")
-	// ErrOutOfStep means that another program publishes a fragment of the same name.
+	// ErrOutOfStep means that the aggregator has other content than this adapter: another program publishes
+	// a fragment of the same name.
 	ErrOutOfStep = errors.New("fragment was changed by another program")
 )
 

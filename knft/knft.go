@@ -99,7 +99,7 @@ func (a *Adapter) snapshot(string) *weftv1.Fragment {
 	return a.fragment()
 }
 
-// in bytes
+// maxIdentity bounds the name of a fragment in bytes.
 const maxIdentity = 63
 
 // fragmentName converts a table's name and adds a partial hash if the name is not valid for a fragment.

@@ -75,7 +75,7 @@ func (t *traffic) stop() {
 	t.wg.Wait()
 }
 
-// in bytes
+// blockSize is in bytes.
 const blockSize = 512
 
 // tcpStream sends blocks over a TCP connection, which must come back unchanged.

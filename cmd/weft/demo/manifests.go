@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// as in manifests/services.yaml
+// webVIP has the ClusterIPs in manifests/services.yaml.
 var webVIP = at("10.96.0.10", "fd00:96::10")
 
 var (
@@ -19,7 +19,7 @@ var (
 	webUDP = netip.AddrPortFrom(webVIP.V4, dnsPort)
 )
 
-// as in manifests/services.yaml
+// The ports in manifests/services.yaml.
 const (
 	webPort     = 80
 	dnsPort     = 53

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// visible only in the demo's namespaces
+// The pods' addresses are visible only in the demo's namespaces.
 const (
 	clusterCIDR  = "10.1.0.0/16"
 	clusterCIDR6 = "fd00:1::/48"

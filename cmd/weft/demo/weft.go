@@ -159,7 +159,7 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 }
 
 // rechecked is the set of addresses with connections that the NetworkPolicy frontend checks again after a
-// change. It removes an element after the last check.
+// change. The frontend removes an element after the last check.
 const rechecked = "recheck"
 
 // text lists chains, rules with handles, sets and elements except in rechecked, sorted.

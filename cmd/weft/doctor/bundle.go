@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// for all parts together
+	// bundleLimit is for all parts together.
 	bundleLimit = 30 * time.Second
-	// in bytes; larger parts are cut
+	// maxPart is in bytes; larger parts are cut.
 	maxPart = 64 << 20
 )
 
@@ -62,7 +62,7 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	return os.Rename(f.Name(), path)
 }
 
-// err is the first error of a write.
+// bundle holds the first error of a write.
 type bundle struct {
 	tar *tar.Writer
 	err error

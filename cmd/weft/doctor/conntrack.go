@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// percentages of the connection tracking table
+// Percentages of the connection tracking table.
 const (
 	fullShare, nearlyFullShare = 95, 80
 	// maxChain is for entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// for all checks together
+	// limit is for all checks together.
 	limit = 2 * time.Second
-	// the time for checks to report after the end of their context
+	// grace is the time for checks to report after the end of their context.
 	grace = 200 * time.Millisecond
 )
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// for the number of endpoints, and for an answer
+	// maxProbes bounds the number of endpoints, patience the time for an answer.
 	maxProbes = 128
 	patience  = 700 * time.Millisecond
 )

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// per kind of ports, and per family
+	// maxAlike bounds ports of a kind, maxPods source pods of a family.
 	maxAlike = 3
 	maxPods  = 2
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// in bytes
+// maxRuleset is in bytes.
 const maxRuleset = 256 << 20
 
 var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)

@@ -25,7 +25,7 @@ import (
 
 const (
 	tracePublisher = "weft-trace"
-	// bounds of --time, --count and --rate
+	// maxTrace, maxTraced and maxRate bound --time, --count and --rate.
 	maxTrace  = 10 * time.Minute
 	maxTraced = 10_000
 	maxRate   = 1000

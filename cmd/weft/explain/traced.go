@@ -21,7 +21,7 @@ const (
 	// quiet is the time without an event after which a packet is over: the kernel does not mark the last
 	// chain.
 	quiet = 200 * time.Millisecond
-	// bounds of the memory for open packets
+	// maxOpen and maxSteps bound the memory for open packets.
 	maxOpen  = 256
 	maxSteps = 512
 	// reloadAfter is the minimum time between two readings of the ruleset.

@@ -21,7 +21,7 @@ const (
 	// dropPrefix begins each line of the drop log. The policies and the direction follow.
 	dropPrefix = "weft drop "
 	kernelLog  = "/dev/kmsg"
-	// larger than any record of the kernel's log
+	// maxRecord exceeds all records of the kernel's log.
 	maxRecord = 16 << 10
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
-// for the names of pods
+// namesAge bounds the age of pods' names.
 const namesAge = 2 * time.Second
 
 type dropsFlags struct {
