@@ -13,8 +13,7 @@ import (
 // change is a transaction: it is applied to the content, sent, and reverted if rejected.
 type change struct {
 	content *content
-	// the merged tables needed so far
-	merged views
+	merged  views
 	// the fragment's rules before the change
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
@@ -170,7 +169,6 @@ func (c *change) declare(t *table, id itemID, it item) error {
 	return nil
 }
 
-// put sets an item, or removes it if it is nil.
 func (c *change) put(t *table, id itemID, it item) {
 	assign(c, t.items, id, it)
 	c.touch(t, id).whole = true

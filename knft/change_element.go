@@ -114,7 +114,6 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	return false, nil
 }
 
-// putElement sets the element of a key, or removes it if e is nil.
 func (c *change) putElement(t *table, s *set, id string, e *weftv1.Element) {
 	key, touched := e.GetKey(), c.touch(t, itemID{kindSet, s.decl.GetName()})
 	if e == nil {

@@ -51,7 +51,6 @@ type command struct {
 	table nft.TableID
 	// a chain, set or map; a rule's chain; an element's set; empty for a table
 	name string
-	// the text after the name
 	rest string
 }
 

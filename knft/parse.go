@@ -45,7 +45,6 @@ func parseBlock(family nft.Family, block string) (*table, error) {
 	return readTable(nft.TableID{Family: family, Name: "t"}, convert.Table(tables[0]), nil)
 }
 
-// parseDeclaration returns an item without rules and elements.
 func parseDeclaration(c *command) (item, error) {
 	body := c.rest
 	if body == "" && c.kind != kindSet && c.kind != kindMap {

@@ -33,7 +33,6 @@ func (a *Adapter) Check(ctx context.Context, tx *knftables.Transaction) error {
 	return nil
 }
 
-// transact waits for its turn and calls do.
 func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do func(context.Context, []command) error) error {
 	cmds, err := commands(tx)
 	if err != nil {

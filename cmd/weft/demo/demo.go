@@ -75,7 +75,6 @@ func newDemo(out io.Writer) (*demo, error) {
 	return d, err
 }
 
-// logs returns the ends of all logs that text does not contain.
 func (d *demo) logs(text string) string {
 	var out strings.Builder
 	add := func(p *process) {

@@ -62,7 +62,6 @@ func (t *traffic) repeat(ctx context.Context, probe func(context.Context) error)
 	}
 }
 
-// check returns the number of successful probes, and the first failure.
 func (t *traffic) check() (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +148,6 @@ func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) 
 	return f, nil
 }
 
-// send sends a packet and reads answers until the next packet is due.
 func (f *udpFlow) send(conn net.Conn) error {
 	// Ignore an ICMP error for an earlier packet; the next packet may well arrive.
 	_, _ = conn.Write([]byte("?"))

@@ -32,7 +32,6 @@ func (s space) dial(ctx context.Context, network string, local uint16, to netip.
 	return conn, err
 }
 
-// ask makes a new flow and returns the answer.
 func (s space) ask(ctx context.Context, network string, to netip.AddrPort) (answer, error) {
 	return s.askWithin(ctx, askTimeout, network, to)
 }

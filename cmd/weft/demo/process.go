@@ -17,7 +17,6 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// stopTimeout is the time between the request to end and the kill.
 const stopTimeout = 5 * time.Second
 
 // process is a program in a namespace. Its standard error goes to the file log.
@@ -33,7 +32,6 @@ type process struct {
 	err  error
 }
 
-// start runs this program with args in a namespace, with its log in dir.
 func start(ns *netns.Namespace, dir, name string, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	if err := p.start(ns, args); err != nil {
@@ -107,7 +105,6 @@ func (p *process) stop() {
 	}
 }
 
-// tail returns the indented end of the log.
 func (p *process) tail() string {
 	const most = 15
 	b, err := os.ReadFile(p.log)

@@ -74,7 +74,6 @@ type answer struct {
 	seen netip.AddrPort
 }
 
-// parseAnswer reads a greeting and ignores the rest.
 func parseAnswer(text string) (answer, error) {
 	pod, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
 	client, _, _ := strings.Cut(rest, " ")

@@ -34,7 +34,6 @@ spec:
   egress: [{to: [{podSelector: {matchLabels: {app: web}}}]}]
 `
 
-// isolateWeb lets shell-1 reach web, but not shell-2.
 func (d *demo) isolateWeb(ctx context.Context) (string, error) {
 	if _, err := d.reachPods(ctx); err != nil {
 		return "before the policy", err

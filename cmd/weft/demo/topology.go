@@ -27,7 +27,6 @@ func at(v4, v6 string) place {
 	return place{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
 }
 
-// all leaves out families that the kernel does not have.
 func (p place) all() []netip.Addr {
 	if hasIPv6() {
 		return []netip.Addr{p.V4, p.V6}
@@ -37,7 +36,6 @@ func (p place) all() []netip.Addr {
 
 func (p place) hosts() []netip.Prefix { return cli.Map(p.all(), host) }
 
-// of returns the address of addr's family.
 func (p place) of(addr netip.Addr) netip.Addr {
 	if addr.Is4() {
 		return p.V4
@@ -47,7 +45,6 @@ func (p place) of(addr netip.Addr) netip.Addr {
 
 func host(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
 
-// zero returns the unspecified address of addr's family.
 func zero(addr netip.Addr) netip.Addr {
 	return place{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(addr)
 }
@@ -67,9 +64,8 @@ type node struct {
 	space
 	// the node's address on the link of every pod
 	gateway place
-	// the prefixes of the pods' addresses
-	pods [2]netip.Prefix
-	weft *weft
+	pods    [2]netip.Prefix
+	weft    *weft
 }
 
 type pod struct {
@@ -114,7 +110,6 @@ func newCluster() (*cluster, error) {
 	)
 }
 
-// space makes a namespace, which forwards packets if forward is "1".
 func (c *cluster) space(name string, address place, forward string) (space, error) {
 	ns, err := netns.New(name)
 	if err != nil {
@@ -196,7 +191,6 @@ func (c *cluster) pod(name string) *pod {
 	return c.pods[i]
 }
 
-// servers returns the endpoints of Services.
 func (c *cluster) servers() []*pod {
 	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return p.sockets == nil })
 }

@@ -48,7 +48,6 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 	})
 }
 
-// await polls a condition for at most readyTimeout and while weft runs.
 func (w *weft) await(ctx context.Context, what string, condition func(context.Context) error) error {
 	err := await(ctx, readyTimeout, func(ctx context.Context) error {
 		if err := w.running(); err != nil {
@@ -188,7 +187,6 @@ func (r ruleset) text() []byte {
 	return []byte(strings.Join(out, "\n"))
 }
 
-// same returns an error with the difference of two rulesets.
 func (r ruleset) same(after ruleset) error {
 	if d := diff.Diff("before", r.text(), "after", after.text()); d != nil {
 		return fmt.Errorf("the ruleset is not what it was:\n%s", d)

@@ -17,7 +17,6 @@ import (
 // pause exceeds the delay of a change from the API to the kernel.
 const pause = 500 * time.Millisecond
 
-// difference is between a Service of the API and the elements in the kernel.
 type difference struct {
 	sort differenceSort
 	// the address and port, or the endpoint; and the Service, if known

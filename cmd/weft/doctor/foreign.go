@@ -14,7 +14,6 @@ import (
 type stop struct {
 	step    explain.Step
 	verdict string
-	// the first stopped packet
 	example trip
 	packets int
 	// reply: the reply to example is stopped. inside: a stopped packet is from the node or a pod.
@@ -100,7 +99,6 @@ func (s *stop) report(r *findings, followed int) {
 			s.step.Table, s.step.Chain, s.example.from, s.example.to, s.example.protocol))
 }
 
-// Sources other than pods, as weft explain names them.
 const (
 	fromNode    = "node"
 	fromOutside = "outside"

@@ -28,6 +28,7 @@ const (
 	reloadAfter = time.Second
 )
 
+// Traced is a packet that the kernel has traced.
 type Traced struct {
 	Time time.Time `json:"time"`
 	// Sentence is the result; for a stopped packet the cause, then the remedy. By is the rule that stopped
@@ -66,8 +67,7 @@ type collector struct {
 	// the prefix of weft trace's tables
 	own   string
 	print func(*Traced) error
-	// packets still to be printed
-	left int
+	left  int
 	// open holds unfinished packets by ID, order unprinted packets, oldest first.
 	open  map[uint32]*Traced
 	order []*Traced

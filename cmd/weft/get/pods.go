@@ -56,7 +56,6 @@ func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
 	return policyPart(viewPods)(ctx, c)
 }
 
-// viewPods sorts by namespace and name.
 func viewPods(state *statepb.WatchResponse) []PodView {
 	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
 		v := PodView{

@@ -111,7 +111,6 @@ func viewPort(p *model.Port) portView {
 	return out
 }
 
-// usesOf sorts by address.
 func usesOf(b *model.Backends) []endpointView {
 	var out []endpointView
 	for _, list := range []struct {
