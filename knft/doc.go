@@ -1,6 +1,5 @@
-// Package knft implements sigs.k8s.io/knftables.Interface (v0.0.22) over weft's
-// socket: a program that is written for knftables publishes through weft, next
-// to other publishers, by changing the call that makes its Interface.
+// Package knft implements sigs.k8s.io/knftables.Interface (v0.0.22) over weft's socket. A program that uses
+// knftables publishes through weft, next to other publishers, after one changed call:
 //
 //	nft, err := knftables.New(knftables.IPv4Family, "agent")
 //
@@ -9,16 +8,11 @@
 //	c, err := client.Dial(ctx, client.Config{Publisher: "agent"})
 //	nft, err := knft.New(c, knft.Config{Family: knftables.IPv4Family, Table: "agent"})
 //
-// An Adapter is one fragment, named after its family and table. A transaction
-// is read in the text that knftables writes for nft(8), applied to the content
-// that the adapter last published, and sent as one update of what differs: a
-// patch that costs what changed, or a snapshot where tables come or go. It is
-// committed whole or not at all.
+// An Adapter is one fragment. It parses the nft(8) text of a transaction, applies it to the last published
+// content, and sends the difference as one atomic update: a patch, or a snapshot if tables come or go.
+// Unlike package client, it uses nft/compile to detect keys that differ only in spelling.
 //
-// Unlike package client, this one uses the compiler of nft/compile:
-// two spellings of a key are one key, and only the compiler can tell.
-//
-// # What works
+// # Supported operations
 //
 // Run and Check take
 //
@@ -29,69 +23,53 @@
 //	destroy            rule by Handle
 //	flush              table, chain, set, map
 //
-// with all fields of the objects: comments, base chains with priorities by name
-// or number, types and typeof, flags, timeouts, sizes, policies. Rule text is what
-// weft compiles. Check is the aggregator's Plan: it changes nothing, and is refused
-// where Run would be.
+// with all fields of the objects: comments, base chains with priorities by name or number, types and
+// typeof, flags, timeouts, sizes, policies. Rule text must compile in weft. Check uses the aggregator's Plan.
 //
-// ListAll, List, ListRules, ListElements and ListCounters answer from the merged
-// state of the table, so what other publishers have in it is there too.
-// Rule.Rule is empty in what ListRules returns, as it is in knftables.
+// ListAll, List, ListRules, ListElements and ListCounters return the merged state of the table, including
+// other publishers' content. As in knftables, ListRules leaves Rule.Rule empty.
 //
-// knftables.IsNotFound and IsAlreadyExists hold where they do with nft(8): for
-// objects that do not exist, or are created twice; for declarations that
-// contradict what is there; for rules and verdicts that refer to a chain, set or map
-// that does not exist at their place in the transaction (a named object that does not
-// exist is a *client.RejectedError). Of several errors in one
-// transaction the first is reported.
+// knftables.IsNotFound and IsAlreadyExists hold as with nft(8): for missing objects and second creations,
+// for contradicting declarations, and for references of rules and verdicts to a chain, set or map that does
+// not exist at this place in the transaction. A reference to a missing named object is a
+// *client.RejectedError. A transaction returns its first error.
 //
-// # What is refused
+// # Unsupported operations
 //
-// These return ErrUnsupported, before anything is sent: reset of counters,
-// counters of elements, table flags (dormant), and delete or destroy of a table, chain,
-// set, map, counter or flowtable by Handle, which nothing in knftables tells.
+// These return ErrUnsupported before sending: reset of counters, counters of elements, table flags
+// (dormant), and delete or destroy by Handle of a table, chain, set, map, counter or flowtable.
 //
-// An adapter changes its own fragment alone. To add rules or elements to a chain
-// or set that another fragment has declared is possible, and joins it; to delete
-// or replace another fragment's rule, element or object is ErrForeign, and names
-// the fragment. Deleting or flushing the table gives up this fragment's part of
-// it.
+// An adapter changes only its own fragment. It can add rules or elements to another fragment's chain or
+// set, and thereby joins it. To delete or replace another fragment's rule, element or object is ErrForeign.
+// Deleting or flushing the table removes only this fragment's part.
 //
-// # What is different
+// # Differences
 //
-//   - Only the end of a transaction must be consistent: a chain may be deleted
-//     before the last rule that jumps to it. A place next to a rule that the same
-//     transaction has deleted is not found.
-//   - What is deleted or flushed and added again stays as it is: a rule keeps its
-//     handle and counters, a table its comment, an element with a timeout what is
-//     left of that.
-//   - Destroy needs no support by nft or the kernel, and the options of
-//     knftables.New have no meaning here.
-//   - Elements that packets have put into a dynamic set are neither listed nor
-//     deleted. Ranges are listed as "from-to".
-//   - A rule may have line breaks inside of braces only.
+//   - Only the end of a transaction must be consistent: a chain may be deleted before the last rule that
+//     jumps to it. A rule cannot be placed next to a rule deleted by the same transaction.
+//   - Objects that are deleted or flushed and added again are kept: a rule keeps its handle and counters, a
+//     table its comment, an element its remaining timeout.
+//   - Destroy needs no support by nft or the kernel, and the options of knftables.New have no meaning.
+//   - Elements that packets have put into a dynamic set are neither listed nor deleted. Ranges are listed
+//     as "from-to".
+//   - A rule may have line breaks only inside of braces.
 //
 // # Restarts
 //
-// After a restart of the program the adapter reads its fragment back. After a
-// restart of the aggregator under a running program the session resends it. After
-// both, the rules of a fragment with the default lifetime are not known in words:
-// the first transaction has to begin anew, with a deletion or flush of the table,
-// or flush every chain that has rules, as programs do that do not know what an
-// earlier version left behind; else it gets ErrAdopted. LIFETIME_DURABLE has no
-// such restriction.
+// After a restart of the program the adapter reads its fragment back. After a restart of the aggregator the
+// session sends it again. After both, the rules of a fragment with the default lifetime have no known text.
+// The first transaction must then delete or flush the table, or flush every chain with rules; otherwise it
+// returns ErrAdopted. LIFETIME_DURABLE has no such restriction.
 //
 // # Concurrency
 //
-// An Adapter is safe for concurrent use; transactions run one after the other.
-// Several Adapters of one fragment may take turns: each transaction then begins by
-// reading back what the other has made. Close those that are not in use, as the
-// session of each resends what it last knew when the aggregator restarts.
+// An Adapter is safe for concurrent use; transactions run one after the other. Several Adapters of a
+// fragment may take turns: each transaction then first reads back the other's content. Close unused
+// Adapters, because their sessions send their last content again when the aggregator restarts.
 //
 // # Errors
 //
-// Beside those in errors.go and knftables' two conditions, errors are those of
-// package client: a *client.RejectedError with every violation where the
-// aggregator refused, client.ErrUnavailable, and so on. All can be matched with
-// errors.Is and errors.As.
+// Other errors are in errors.go, match knftables.IsNotFound or IsAlreadyExists, or come from package
+// client, such as a *client.RejectedError with every violation, or client.ErrUnavailable. All can be
+// matched with errors.Is and errors.As.
 package knft
