@@ -14,7 +14,7 @@ import (
 
 // Options describe a Control.
 type Options struct {
-	// the configuration file; empty means none
+	// path of the configuration file; optional
 	File string
 	// the daemon's user; nil means the user of the process
 	Self *uint32
@@ -22,7 +22,7 @@ type Options struct {
 	Lookup Lookup
 	// for refusals (one a minute for each publisher and limit) and reloads; nil discards
 	Logger *slog.Logger
-	// for the metrics; nil registers none
+	// for the metrics; optional
 	Registerer prometheus.Registerer
 }
 

@@ -11,7 +11,7 @@ type Right struct {
 	// the name of the configuration's field, such as "allow.nat"
 	Name  string
 	Value string
-	// the line that decides, or a note that none does
+	// the line that decides, or a note that no line does
 	Where string
 }
 

@@ -1,4 +1,4 @@
-// Package access decides which publishers may connect and what they may publish.
+// Package access decides which publishers may connect and which content they may publish.
 //
 // Its input is the configuration file, the credentials of a peer (from aggregator/server,
 // at every call) and the requests of an update (from aggregator/admission). Its output is a
@@ -85,7 +85,7 @@
 //	                   and comments; a number, or one with Ki, Mi or Gi
 //	  updatesPerSecond updates a second in the long run, plans included; may be a
 //	                   fraction
-//	  burst            updates at once after a quiet time; default: those of one
+//	  burst            updates at once after a quiet time; default: updates of one
 //	                   second
 //	  streams          open Publish streams
 //	  chains           number of chains

@@ -36,7 +36,7 @@ type Publisher struct {
 	Admin bool
 	// may use resources reserved for the system
 	System bool
-	// publishers with accepts honoured by this one's base chains; nil if there are none
+	// publishers with accepts honoured by this one's base chains, or nil
 	Accept *Accept
 	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept that names
 	// it
@@ -70,7 +70,7 @@ type Allow struct {
 	LogRate int
 	// bits of the packet mark that rules may change
 	Marks uint32
-	// globs for the devices of base chains and flowtables; nil allows none
+	// globs for the devices of base chains and flowtables; nil allows no device
 	Devices []string
 	// objects of other publishers that this one may share
 	Shared []SharedPattern

@@ -23,7 +23,7 @@ type Repeats struct {
 type repeated struct {
 	logged  time.Time
 	skipped int
-	// reports the skipped lines; nil if there are none
+	// reports the skipped lines, or nil
 	timer *time.Timer
 }
 

@@ -20,7 +20,7 @@ import (
 // Config has the context of the checks. The zero value accepts fragments of any publisher, but no
 // durable ones.
 type Config struct {
-	// rights and limits of publishers; nil for none
+	// rights and limits of publishers; optional
 	Access *access.Control
 	// true for updates from the state directory. They need their publishers' rights, but an
 	// existing excess over a limit may stay, as may strings and names no longer accepted.
@@ -131,7 +131,7 @@ func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 }
 
 // NewPatch returns a Builder for a patch of a fragment. own has the sets and maps that the fragment
-// declares; outer finds those of others.
+// declares; outer finds other declarations.
 func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 	b := NewSnapshot(cfg, key, outer)
 	b.snapshot, b.own = false, own

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// The defaults of all connections and of the connections of one uid. An idle connection costs
+	// DefaultMaxConnections is for all users, DefaultMaxConnectionsPerUser for one uid. An idle connection costs
 	// some 100 KiB.
 	DefaultMaxConnections        = 4096
 	DefaultMaxConnectionsPerUser = 2048
