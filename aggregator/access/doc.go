@@ -105,9 +105,10 @@
 //	                   unbounded. 200 jumps to
 //	                   chains of 100 short rules reach the default of half a
 //	                   millisecond; 10,000 Services need 3,000 to 4,000
-//	  everyPacketNanoseconds  the part that every packet pays: each rule up to its first
-//	                   condition, and the chains reached by unconditional jumps. About 1,000 rules in a base chain reach the default of
-//	                   20 microseconds
+//	  everyPacketNanoseconds  the part that every packet pays: each rule up to its
+//	                   first condition, and the chains reached by unconditional jumps.
+//	                   About 1,000 rules in a base chain reach the default of 20
+//	                   microseconds
 //
 // Reading has fixed limits: 8 open calls of a publisher, and 2 MiB of answers a second (see
 // aggregator/server/reads.go).
