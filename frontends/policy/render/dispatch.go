@@ -8,13 +8,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxDispatched bounds the rules of all chains that a map of ports leads to. Rules whose
-// ranges of ports overlap are in several.
+// maxDispatched limits the rules in all chains that a map of ports leads to. Rules with overlapping
+// ranges of ports are in several chains.
 const maxDispatched = 200_000
 
-// large adds the rules of a NetworkPolicy with very many: those with the same ports are
-// one, and those with ports are in chains to which a map of ports leads. So a packet
-// passes few rules.
+// large adds the rules of a large NetworkPolicy. It joins rules with the same ports and dispatches
+// by port to chains, so that a packet passes few rules.
 func (b *chainBuilder) large(of model.PolicyID, rules []model.Rule) {
 	rules = merge(rules)
 	if len(rules) <= manyRules {
@@ -49,7 +48,7 @@ func (b *chainBuilder) all(of model.PolicyID, rules []model.Rule) {
 	}
 }
 
-// onlyPorts returns the rules with their ports of a protocol only.
+// onlyPorts returns the rules with their ports of one protocol.
 func onlyPorts(rules []model.Rule, p model.Protocol) (out []model.Rule) {
 	for _, r := range rules {
 		if r.Ports = portRanges(r.Ports, p); len(r.Ports) > 0 {
@@ -66,8 +65,7 @@ type portSpan struct {
 	rules       []int
 }
 
-// portSpans divides the ports of a protocol. It reports false if there would be too many
-// rules.
+// portSpans divides the ports of a protocol. It reports false if there would be too many rules.
 func portSpans(rules []model.Rule, p model.Protocol) (out []portSpan, ok bool) {
 	type edge struct {
 		at, rule int

@@ -8,17 +8,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// end is what leads to the chains of a pod: an address, or the host's end of its interface.
-// One of the two is set.
+// end is a key to the chains of a pod: an address, or the host's end of its interface. Exactly one
+// field is set.
 type end struct {
 	addr netip.Addr
 	link string
 }
 
-// at is the end with an address.
 func at(a netip.Addr) end { return end{addr: a} }
 
-// key is its key in maps and sets.
+// key returns the key in maps and sets.
 func (e end) key() string {
 	if e.link != "" {
 		return `"` + e.link + `"`
@@ -26,7 +25,7 @@ func (e end) key() string {
 	return e.addr.String()
 }
 
-// chains is the name of the map from such ends to the chains of a direction.
+// chains returns the name of the map from such ends to the chains of a direction.
 func (e end) chains(l lookup) string {
 	if e.link != "" {
 		return mapNames[l] + linkSuffix
@@ -34,7 +33,8 @@ func (e end) chains(l lookup) string {
 	return mapNames[l]
 }
 
-// lookups is the number of maps that have such ends: those of interfaces are about connections.
+// lookups returns the number of maps that have such ends. Maps of interfaces are only about
+// connections.
 func (e end) lookups() lookup {
 	if e.link != "" {
 		return untracked
@@ -42,15 +42,15 @@ func (e end) lookups() lookup {
 	return numLookups
 }
 
-// linkSuffix ends the name of a map or set whose keys are interfaces.
+// linkSuffix ends the name of a map or set with interfaces as keys.
 const linkSuffix = "-links"
 
 func compareEnds(a, b end) int {
 	return cmp.Or(a.addr.Compare(b.addr), strings.Compare(a.link, b.link))
 }
 
-// ends returns those of a pod in a table. The interface is one of both tables, whatever
-// addresses the status of the pod has; a port of a bridge is one of the table of bridges.
+// ends returns the ends of a pod in a table. An interface is an end in both tables, regardless of
+// the pod's addresses. A port of a bridge is in the table of bridges.
 func (t *table) ends(pod *model.Pod) (out []end) {
 	if pod == nil {
 		return nil

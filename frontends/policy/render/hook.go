@@ -9,20 +9,20 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// hooks are the chains on hooks. They exist only while a packet may have to be dropped,
-// because they cost every packet something.
+// hooks are the chains on hooks. They cost every packet, so they exist only while a packet may have
+// to be dropped.
 type hooks struct {
 	declared map[string]*weftv1.Chain
-	// idle are those without a use, until Cleanup.
+	// idle are unused chains, until Cleanup.
 	idle map[string]struct{}
-	// reason is what declared was made for.
+	// reason is the reason for which declared was made.
 	reason hookReason
 }
 
-// hookReason is all that the chains on hooks depend on.
+// hookReason is the whole input of the chains on hooks.
 type hookReason struct {
 	ingress, egress, links, podCIDRs bool
-	// recheck and everything are true if some or all connections are judged again.
+	// Whether some or all connections are judged again.
 	recheck, everything bool
 }
 
@@ -48,7 +48,7 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	return out
 }
 
-// forward judges packets between a pod of this node and everything but the node.
+// forward judges packets between a pod of this node and all ends except the node.
 func (t *table) forward() *weftv1.Chain {
 	f := t.family
 	rules := t.established(f.source, f.destination)
@@ -65,8 +65,8 @@ func (t *table) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
 }
 
-// judged leads to the chains of a direction: by the interface where that is known, whatever the
-// address, and by the address where not, and for packets of the other end.
+// judged leads to the chains of a direction: by the interface where it is known, regardless of the
+// address; by the address otherwise, and for packets of the other end.
 func (t *table) judged(d lookup) (rules []string) {
 	side, address := "oifname", t.family.destination
 	if d == egress {
@@ -78,16 +78,16 @@ func (t *table) judged(d lookup) (rules []string) {
 	return append(rules, address+" vmap @"+mapNames[d])
 }
 
-// prerouting drops what others send from an address of a pod with policies. What a pod of a known
-// interface sends goes to the chain from-pod.
+// prerouting drops packets from an address of a pod with policies that come from other interfaces.
+// Packets from a pod's known interface go to the chain from-pod.
 func (t *table) prerouting() *weftv1.Chain {
 	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, t.family.table + " saddr @" + setSelected + forged})
 	c.Priority = "raw"
 	return c
 }
 
-// fromPod drops what a pod with policies sends from an address that this node does not reach
-// through the pod's interface, and the pod's router advertisements and redirects.
+// fromPod drops packets of a pod with policies whose source this node does not reach through the
+// pod's interface. It also drops the pod's router advertisements and redirects.
 func (t *table) fromPod() *weftv1.Chain {
 	var rules []string
 	if t.family.table == "ip6" {
@@ -101,11 +101,11 @@ const forged = " fib saddr . iif oif missing counter drop"
 
 // input judges packets from a pod of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	// No chain sees what the node sends. So a connection that conntrack has forgotten may begin with
-	// a packet of the node, although the pod opened it, and what the pod sends is a reply.
+	// No chain sees packets sent by the node. So if conntrack has forgotten a connection of a pod,
+	// it may begin again with a packet of the node. Then the pod's packets are replies.
 	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
-		// No set of rechecked addresses has them, so each packet is judged.
+		// Link-local addresses are in no set of rechecked addresses, so each packet is judged.
 		rules = append(rules, "ip6 saddr fe80::/10 ct direction original iifname vmap @"+mapNames[egress]+linkSuffix)
 	}
 	rules = append(rules, t.established(t.family.source)...)
@@ -118,8 +118,8 @@ func (t *table) input() *weftv1.Chain {
 	return baseChain(chainInput, append(rules, t.judged(egress)...))
 }
 
-// established accepts the packets of connections that need not be judged again, given
-// their ends that may be rechecked. Most packets see this rule only.
+// established accepts the packets of connections that need no recheck, given the ends that may be
+// rechecked. Most packets see only this rule.
 func (t *table) established(ends ...string) []string {
 	switch {
 	case t.recheck.everything():
@@ -134,11 +134,11 @@ func (t *table) established(ends ...string) []string {
 	return []string{match + " accept", relatedOnly}
 }
 
-// withoutConnection drops packets from or to pods with policies that belong to no connection: no
+// withoutConnection drops packets without a connection from or to pods with policies, because no
 // policy can judge them. Neighbour discovery is never tracked.
 func (t *table) withoutConnection(states string, sides ...string) (rules []string) {
 	if t.family.table == "ip6" {
-		// A packet of it that was forwarded, and not by a bridge, has another hop limit.
+		// Discovery packets that were routed rather than bridged have another hop limit.
 		rules = append(rules, "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
 	for _, side := range sides {
@@ -147,14 +147,14 @@ func (t *table) withoutConnection(states string, sides ...string) (rules []strin
 	return rules
 }
 
-// firstClientPort is the least port of the clients of most systems (ip_local_port_range). Few
-// servers have one.
+// firstClientPort is the least client port of most systems (ip_local_port_range). Few servers use a
+// higher one.
 const firstClientPort = "32768"
 
-// middle judges TCP packets with which a connection begins in the middle, because conntrack does
-// not know it: after `conntrack -F`, or at the first start. A packet of the server would open it in
-// the other direction. So of pods with policies only the packets go on to their policies that are
-// of a client, by their ports.
+// middle judges TCP packets that open a connection in the middle, because conntrack does not know
+// it: after `conntrack -F`, or at the first start. A packet of the server would open it in the
+// other direction. So for pods with policies, only packets with the ports of a client go on to the
+// policies.
 func (t *table) middle() *weftv1.Chain {
 	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
 	for _, side := range []string{"saddr", "daddr"} {

@@ -8,9 +8,9 @@ type lookup uint8
 const (
 	ingress = lookup(model.Ingress)
 	egress  = lookup(model.Egress)
-	// untracked is for what a pod sends to its node without connection tracking, as DNS to a
-	// cache with rules of notrack: its policies for egress, by the headers. No pod is at an
-	// address of the node, so the rules for pods are left out.
+	// untracked judges packets that a pod sends to its node without connection tracking, such as
+	// DNS to a cache with notrack rules. It applies the egress policies to the headers. No pod has
+	// an address of the node, so rules for pods are left out.
 	untracked  = egress + 1
 	numLookups = untracked + 1
 )
@@ -23,7 +23,7 @@ func (l lookup) direction() model.Direction { return min(model.Direction(l), mod
 // prefix starts the names of the chains of pods.
 func (l lookup) prefix() string { return mapNames[l] }
 
-// source matches the end that opened a connection, whichever direction a packet has.
+// source matches the end that opened a connection, for packets of both directions.
 func (t *table) source(l lookup) string {
 	if l == untracked {
 		return t.family.table + " saddr"
@@ -31,7 +31,7 @@ func (t *table) source(l lookup) string {
 	return t.family.source
 }
 
-// destination matches the end to which a connection leads after destination NAT.
+// destination matches the end of a connection after destination NAT.
 func (t *table) destination(l lookup) string {
 	if l == untracked {
 		return t.family.table + " daddr"
@@ -47,8 +47,8 @@ func (t *table) peer(l lookup) string {
 	return t.destination(l)
 }
 
-// port matches the port of the destination. That of a connection's tuple has a meaning for nft
-// only after a match of the protocol.
+// port matches the port of the destination. nft accepts the port of a connection's tuple only after
+// a match of the protocol.
 func (l lookup) port() string {
 	if l == untracked {
 		return "th dport"

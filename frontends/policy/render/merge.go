@@ -8,11 +8,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// manyRules is up to how many rules of a policy are rendered one by one.
+// manyRules is the most rules of a policy that are rendered one by one.
 const manyRules = 100
 
-// merge joins the rules with the same ports: their blocks in one set, and each set of pods
-// once. All rules of a NetworkPolicy accept, and so their order does not matter.
+// merge joins the rules with the same ports: their blocks in one set, and each set of pods once.
+// The order does not matter, because all rules of a NetworkPolicy accept.
 func merge(rules []model.Rule) []model.Rule {
 	var out []model.Rule
 	at := make(map[string]int)

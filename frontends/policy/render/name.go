@@ -10,24 +10,22 @@ import (
 )
 
 const (
-	// maxName is the length of the longest name of an object.
+	// maxName limits the length of a name.
 	maxName = 63
-	// maxComment is the length of the longest comment (NFTNL_UDATA_COMMENT_MAXLEN).
+	// maxComment limits the length of a comment (NFTNL_UDATA_COMMENT_MAXLEN).
 	maxComment = 128
-	// maxPrefix is the length of the longest prefix of a log line (NF_LOG_PREFIXLEN).
-	maxPrefix = 127
-	// hashDigits is the length of the hash in a name.
+	// maxPrefix limits the length of the prefix of a log line (NF_LOG_PREFIXLEN).
+	maxPrefix  = 127
 	hashDigits = 10
 )
 
-// identity is the hash of all that an object is made of.
+// identity is the hash of the content of an object.
 type identity [sha256.Size]byte
 
-// identify returns the identity of texts.
 func identify(texts ...string) identity {
 	h := sha256.New()
 	for _, s := range texts {
-		// A length ends each text, so that others cannot lead to the same bytes.
+		// A length ends each text, so that other texts cannot lead to the same bytes.
 		n := len(s)
 		h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 		h.Write([]byte(s))
@@ -46,8 +44,8 @@ func (id identity) name(prefix, readable string) string {
 	return strings.TrimRight(out[:min(len(out), maxName)], "-./")
 }
 
-// shorten cuts a text that is too long, and replaces its end by a hash of the whole, so
-// that it is unique and the same on every node.
+// shorten cuts a text that is too long. It replaces the end by a hash of the whole, so that the
+// result is unique and the same on every node.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -60,7 +58,7 @@ func shorten(text string, most int) string {
 // comment returns a text that nft can list and read again as a comment.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
-// printable replaces what cannot be in a text between double quotes.
+// printable replaces characters that cannot be in double quotes.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -85,7 +83,6 @@ func policyName(id model.PolicyID) string {
 	}
 }
 
-// policyNames joins the names of policies.
 func policyNames(ids []model.PolicyID) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {

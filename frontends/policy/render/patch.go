@@ -16,7 +16,6 @@ type patch struct {
 	elements map[string]*weftv1.ElementPatch
 }
 
-// declare declares an object.
 func (p *patch) declare(o *object) {
 	switch c := o.content.(type) {
 	case *weftv1.Chain:
@@ -52,7 +51,6 @@ func (p *patch) add(set string, e *weftv1.Element) {
 	of.Add = append(of.Add, e)
 }
 
-// remove removes an element.
 func (p *patch) remove(set, key string) {
 	of := p.of(set)
 	of.Remove = append(of.Remove, key)

@@ -10,11 +10,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// protocols are those of ports.
 var protocols = [...]model.Protocol{model.TCP, model.UDP, model.SCTP}
 
-// nft 1.0.6 cannot list the elements of an anonymous set of ports of a tuple, but it can list
-// those of a set of protocols and ports.
+// nft 1.0.6 cannot list an anonymous set of ports of a tuple, but it can list a set of protocols
+// and ports.
 const (
 	protocolAndPort = "meta l4proto . "
 	namedPortType   = " . inet_proto . inet_service"
@@ -49,7 +48,7 @@ func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	return append(out, b.namedPorts(of, r)...)
 }
 
-// namedPorts matches destinations that have a named port.
+// namedPorts matches destinations with a named port.
 func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match) {
 	for _, id := range r.NamedPorts {
 		set := b.sets[id]
@@ -58,7 +57,7 @@ func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match
 		}
 		if set == nil {
 			if r.Action == model.Deny {
-				// What cannot be told apart is denied.
+				// Packets that cannot be distinguished are denied.
 				return everything
 			}
 			continue
@@ -70,7 +69,6 @@ func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match
 	return out
 }
 
-// portsOf matches ports of a protocol.
 func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match {
 	protocol := "meta l4proto " + p.String() + " "
 	if len(ports) == 1 {
@@ -88,8 +86,8 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 		}
 		return match{text: protocol + protocolAndPort + b.lookup.port() + " { " + strings.Join(keys, ", ") + " }"}
 	}
-	// Ranges are not in an anonymous set of protocols and ports: the kernel would fill it
-	// after it has switched to the chain.
+	// Ranges cannot be in an anonymous set of protocols and ports, because the kernel would fill it
+	// after the switch to the chain.
 	id := identify(append([]string{"ports"}, keys...)...)
 	set := b.intern(id, "range", "", func(name string) *object { return &object{content: intervals(name, portType, keys)} })
 	return match{text: protocol + b.lookup.port() + " @" + set.name, need: set}

@@ -15,12 +15,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// Update renders changes. Only the New of a policy counts: it replaces whatever the policy
-// was rendered as. A policy that pods have and whose New is nil is left out: the pods stay
-// isolated by it, and it allows nothing.
+// Update renders changes. Only the New of a policy counts: it replaces the earlier rendering. A
+// policy of pods with a nil New is left out: the pods stay isolated and it allows nothing.
 //
-// The result may be less than all: while Pending is true, call Update again with no
-// changes as soon as the patch is committed.
+// The result may be partial: while Pending is true, call Update again without changes as soon as
+// the patch is committed.
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +45,6 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	return out
 }
 
-// familyOf returns the family of a patch of update.
 func (r *Renderer) familyOf(i int) string {
 	if i < len(r.tables) {
 		return r.tables[i].family.table
@@ -99,8 +97,8 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 	return patches
 }
 
-// narrow rechecks the connections of addresses. After a restart all pods are new to the
-// model: it waits for what compareWithPrevious finds.
+// narrow rechecks the connections of addresses. After a restart, when all pods are new to the
+// model, it waits for compareWithPrevious.
 func (t *table) narrow(all []netip.Addr, until time.Time) {
 	for _, a := range all {
 		switch {
@@ -114,7 +112,7 @@ func (t *table) narrow(all []netip.Addr, until time.Time) {
 	}
 }
 
-// changePolicies replaces policies, and adds the pods that they apply to to affected.
+// changePolicies replaces policies, and adds their pods to affected.
 func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.UID]struct{}) {
 	for _, c := range all {
 		var id model.PolicyID
@@ -134,7 +132,7 @@ func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.U
 	}
 }
 
-// forgetWaiting forgets that sets without members would have rules of a policy.
+// forgetWaiting removes a policy from the waiting policies of empty sets.
 func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	p := r.policies[id]
 	if p == nil {
@@ -151,7 +149,7 @@ func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	}
 }
 
-// touch forgets what a policy was rendered as, and adds the pods that it applies to to affected.
+// touch forgets the rendering of a policy, and adds its pods to affected.
 func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
 	for _, t := range r.tables {
 		for d := range numLookups {
@@ -165,7 +163,7 @@ func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
 	r.work++
 }
 
-// changePod replaces a pod, and adds it to those that are rendered.
+// changePod replaces a pod, and adds it to affected.
 func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}) {
 	pod := c.New
 	if pod == nil {
@@ -216,7 +214,6 @@ func (t *table) removePod(old, now *model.Pod) {
 	}
 }
 
-// renderPod sets the elements of a pod.
 func (r *Renderer) renderPod(pod *model.Pod) {
 	name := comment(pod.Name.String())
 	for _, t := range r.tables {
@@ -251,8 +248,8 @@ func (t *table) want(d lookup, at end, chain *object, pod string) {
 	e.wanted, e.pod = chain, pod
 }
 
-// changeSet changes a set of the model and its members. It returns the policies that have new rules
-// if these are the first ones.
+// changeSet changes a set and its members. With the first members, it returns the policies that get
+// new rules.
 func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {
@@ -300,7 +297,7 @@ func (t *table) newSet(s *model.Set) *object {
 	return o
 }
 
-// forgetUnused removes an object that the kernel does not have.
+// forgetUnused removes an object that the kernel lacks.
 func (t *table) forgetUnused(o *object) {
 	if o.members != nil && o.members.gone {
 		t.forgetSet(o)
@@ -309,7 +306,7 @@ func (t *table) forgetUnused(o *object) {
 	}
 }
 
-// forgetSet removes a set that the kernel and the model do not have.
+// forgetSet removes a set that the kernel and the model lack.
 func (t *table) forgetSet(o *object) {
 	t.forget(o)
 	if t.sets[o.members.id] == o {
@@ -317,8 +314,7 @@ func (t *table) forgetSet(o *object) {
 	}
 }
 
-// ofTable returns the members of the table's family. They are sorted, so these are
-// adjacent.
+// ofTable returns the members of the table's family. In sorted members they are adjacent.
 func (t *table) ofTable(all []model.Member) []model.Member {
 	from, _ := slices.BinarySearchFunc(all, 128, func(m model.Member, bits int) int { return m.Addr.BitLen() - bits })
 	if t.family.bits == 128 {
@@ -327,8 +323,8 @@ func (t *table) ofTable(all []model.Member) []model.Member {
 	return all[:from]
 }
 
-// setPodCIDRs sets the addresses of the pods of this node, for StartDeny. A Node without any keeps
-// those of before.
+// setPodCIDRs sets the pod addresses of this node, for StartDeny. A Node without any keeps the
+// earlier ones.
 func (t *table) setPodCIDRs(all []netip.Prefix) {
 	if t.cfg.Start != StartDeny {
 		return
@@ -348,7 +344,7 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	}
 }
 
-// flush fills the patch with what differs between the kernel and what is wanted. It declares
+// flush fills the patch with the differences between the kernel and the wanted state. It declares
 // objects up to a size.
 func (t *table) flush(p *patch, most int) {
 	t.declareFresh(p, most)
@@ -386,9 +382,9 @@ func (t *table) flushMembers(p *patch) {
 	}
 }
 
-// flushPods changes the elements of pods. The chain of a pod that has one changes only
-// when the sets of the new chain are full; a pod that has none gets it at once, or if it is not
-// declared yet, one that isolates the pod.
+// flushPods changes the elements of pods. A pod with a chain changes only when the sets of the new
+// chain are full. A pod without a chain gets the new one at once, or an isolating one while the new
+// one is undeclared.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -419,7 +415,7 @@ func (t *table) flushPods(p *patch) {
 	}
 }
 
-// toggle adds or removes an element of an end, given those that are in the kernel.
+// toggle adds or removes an element of an end, given the ends in the kernel.
 func toggle(p *patch, inKernel map[end]struct{}, e end, wanted bool, set, key string) {
 	switch _, has := inKernel[e]; {
 	case wanted && !has:
@@ -437,7 +433,7 @@ func setMember(of map[end]struct{}, e end, member bool) {
 	}
 }
 
-// flushEntry changes the element of an end, and reports whether what it leads to is as wanted.
+// flushEntry changes the element of an end, and reports whether it leads to the wanted state.
 func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {
@@ -470,7 +466,7 @@ func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	return next == e.wanted && next.full()
 }
 
-// flushPodCIDRs changes the addresses of pods of this node, for StartDeny.
+// flushPodCIDRs changes the pod addresses of this node, for StartDeny.
 func (t *table) flushPodCIDRs(p *patch) {
 	for _, k := range t.podCIDRs {
 		if !slices.Contains(t.wantedCIDRs, k) {
