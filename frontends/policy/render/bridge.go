@@ -13,14 +13,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// bridge is the table bridge weft-policy. The ports of pods with policies carry only packets from
-// and to the addresses of their pods, and neighbour discovery. The tables of the IP families judge
-// the packets of bridges only if the bridge passes them on.
+// bridge is the table bridge weft-policy. Ports of pods with policies carry only packets of their
+// pods' addresses, and neighbour discovery. The tables of the IP families judge bridged packets
+// only if the bridge passes them on.
 type bridge struct {
-	// The elements of each pod, and the number of pods that need each element.
+	// The elements of each pod, and the number of pods per element.
 	pods     map[types.UID][]binding
 	elements map[binding]int
-	// sent are the elements in the kernel, changed the elements that may differ there.
+	// sent has the elements in the kernel, changed the possible differences.
 	sent, changed map[binding]struct{}
 	declared      bool
 }
@@ -43,7 +43,6 @@ func newBridge() bridge {
 	return bridge{pods: make(map[types.UID][]binding), elements: make(map[binding]int), sent: make(map[binding]struct{}), changed: make(map[binding]struct{})}
 }
 
-// set sets the elements of a pod; nil removes them.
 func (b *bridge) set(uid types.UID, pod *model.Pod) {
 	for _, e := range b.pods[uid] {
 		b.count(e, -1)
@@ -103,7 +102,7 @@ func compareBindings(a, b binding) int {
 	return cmp.Or(strings.Compare(a.set, b.set), strings.Compare(a.key, b.key))
 }
 
-// Bindings returns the bridge port of each pod address that a fragment binds.
+// Bindings returns the bridge port of each pod address in a fragment.
 func Bindings(f *weftv1.Fragment) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, t := range f.GetTables() {

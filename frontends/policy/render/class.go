@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// policyChain returns the chain of a policy for a direction. It is nil if the policy is left out or
-// has no rules for the family.
+// policyChain returns the chain of a policy, nil if the policy is left out or has no rules for the
+// family.
 func (t *table) policyChain(id model.PolicyID, l lookup) *object {
 	key := policyLookup{id, l}
 	if o := t.policyChains[key]; t.known(o) {
@@ -34,12 +34,10 @@ type policyLookup struct {
 	lookup lookup
 }
 
-// tierPrefixes begin the names of the chains of ClusterNetworkPolicies.
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// tierChain returns the chain of the ClusterNetworkPolicies of a tier. One chain holds all rules,
-// so that Pass can return from it. A policy that is left out drops, because its denied traffic is
-// unknown.
+// tierChain returns the chain of a tier's ClusterNetworkPolicies. One chain holds all rules, so
+// that Pass can return. A policy that is left out drops, because its denied traffic is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {
@@ -60,9 +58,8 @@ func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	return b.chain(tierPrefixes[ids[0].Tier], d.String(), policyNames(ids)+" "+d.String())
 }
 
-// classChain returns the chain that judges the packets of pods with these policies, nil for no
-// policies. Pods with the same policies share it. Every packet ends in it. With isolate, it only
-// drops.
+// classChain returns the chain for pods with these policies, nil for no policies. Such pods share
+// it, and every packet ends in it. With isolate, it only drops.
 func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object {
 	if len(ids) == 0 {
 		return nil
@@ -104,15 +101,15 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 	return o
 }
 
-// jump adds a rule that jumps to a chain. A nil chain has no rules and gets no jump.
+// jump adds a jump to a chain, unless the chain has no rules.
 func (b *chainBuilder) jump(to *object) {
 	if to != nil {
 		b.add(to.owners[0], "", match{text: "jump " + to.name, need: to})
 	}
 }
 
-// The names of the permanent objects. They cannot collide with chains of policies, whose names have
-// a hash.
+// The names of the permanent objects. Chains of policies have a hash in their names, so these are
+// free.
 const (
 	setSelf     = "self"
 	setLinks    = "links"
@@ -128,7 +125,6 @@ const (
 	chainInput         = "input"
 )
 
-// declarations returns the permanent sets and maps, without elements.
 func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	address := t.family.address
 	sets = []*weftv1.Set{
@@ -151,8 +147,8 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	return sets, verdicts
 }
 
-// egressAllowed gets the packets that may leave a pod of this node. Their destination may be
-// another pod of the node.
+// egressAllowed gets the packets allowed to leave a pod. Another pod of the node may be their
+// destination.
 func (t *table) egressAllowed() *weftv1.Chain {
 	return chain(chainEgressAllowed, append(t.judged(ingress), "accept")...)
 }

@@ -65,19 +65,15 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// family is an IP family with its words in nft.
 type family struct {
 	// The family of the table, and the keyword of addresses in rules.
-	table string
-	// The type of addresses.
+	table   string
 	address string
-	// Matches for the ends of a connection, for packets of both directions: the end that opened it,
-	// and the end that it leads to after destination NAT.
+	// Matches for the ends of a connection in both directions: its opener, and its other end after
+	// destination NAT.
 	source, destination string
-	// The length of an address.
-	bits int
-	// The unspecified address.
-	all netip.Addr
+	bits                int
+	all                 netip.Addr
 }
 
 var families = [2]family{

@@ -2,21 +2,20 @@
 //
 // It takes changes of package model and returns one fragment, then patches for the fragment. Read
 // class.go first (the chains of a pod), then hook.go (the rules that lead there), and update.go.
-// The package does no I/O and does not judge policies: package model has done so. DATAPLANE.md in
-// the parent directory shows the path of a packet.
+// The package does no I/O and does not judge policies. DATAPLANE.md in the parent directory shows
+// the path of a packet.
 //
 // # The ruleset
 //
 // The tables ip weft-policy and ip6 weft-policy are twins. The maps ingress and egress lead from
-// the address of a pod to the chain of its class. A class is the list of policies that apply in the
-// direction, so replicas share a class. The chain of a class jumps to a chain of each NetworkPolicy
-// and then drops. The ClusterNetworkPolicies of a tier share one chain, before that or in place of
-// the drop. Each selector is a set, and so is each list of address blocks or ranges of ports. Rules
-// that name the set of a selector are left out until the set has had a member: no packet would
-// match them, and the kernel walks a list of the table's sets for each declared or named set. All
-// rules match the connection's tuple in conntrack, not the packet's headers: the addresses of the
-// end that opened it and, after destination NAT, of the other end. So they judge packets of both
-// directions, replies included.
+// the address of a pod to the chain of its class, the list of policies that apply in the direction.
+// Replicas share a class. The chain jumps to a chain of each NetworkPolicy and then drops. The
+// ClusterNetworkPolicies of a tier share one chain, before the drop or in place of it. Each
+// selector is a set, and so is each list of address blocks or ranges of ports. Rules for a selector
+// are left out until it has had a member, because the kernel walks a list of the table's sets for
+// each declared or named set. All rules match the connection's tuple in conntrack, not the packet's
+// headers: the addresses of its opener and, after destination NAT, of its other end. So they judge
+// packets of both directions, replies included.
 //
 // The maps egress-links and ingress-links have the host's ends of pods' interfaces as keys
 // (end.go). The table bridge weft-policy binds the ports of bridges to addresses (bridge.go). The
@@ -37,41 +36,39 @@
 //
 // # What a packet sees during a commit
 //
-// One commit changes the elements of maps and sets, but the kernel reads them when a packet looks
-// them up. A packet between two lookups may find the old chain of a pod and the new members of a
-// set, or the reverse. If one update changes both the policies of a pod and the labels of its
-// peers, such a packet may be accepted although neither the old nor the new rules accept it. This
-// takes some microseconds. A second commit would not help: either order shows packets a mixture,
-// for much longer. Only a copy of each changed set would help, at a cost proportional to its
-// members.
+// One commit changes the elements of maps and sets, but the kernel reads them at each lookup. A
+// packet between two lookups may find the old chain of a pod and the new members of a set, or the
+// reverse. If one update changes both the policies of a pod and the labels of its peers, such a
+// packet may be accepted against both the old and the new rules. This takes some microseconds. A
+// second commit would not help: either order shows packets a mixture, for much longer. Only a copy
+// of each changed set would help, at a cost proportional to its members.
 //
-// A connection that begins so does not last. The rules that accepted its packet are in the chain
-// that the pod lost, or name the set that the peer left. So one end counts as narrowed: the
-// connection is judged again, and cut.
+// A connection that begins so does not last. The accepting rules are in the chain that the pod
+// lost, or name the set that the peer left. So one end counts as narrowed, and the connection is
+// judged again and cut.
 //
 // # Large sets
 //
 // A set gets 4,096 new members in a patch; Pending is true until it is full. A pod without a chain
-// gets its chain with the first patch: it is isolated first and accepts its peers later. A pod with
-// a chain keeps it until the sets of the new chain are full.
+// is isolated with the first patch and accepts its peers later. A pod with a chain keeps it until
+// the sets of the new chain are full.
 //
 // # Connections
 //
 // The packets of established connections pass one rule. If an address is allowed less than before,
 // it enters the set recheck, and each packet of its connections is judged again. No rule looks up
 // the set while it is empty. With more than 16,384 addresses all connections are judged again. The
-// caller lists the connections of the addresses that Rechecked returns, asks Judge which are
-// denied, and ends the recheck of the others with EndRecheck. If it cannot, the recheck ends after
-// Config.RecheckFor: see LimitRecheck.
+// caller lists the connections of the addresses from Rechecked, asks Judge which are denied, and
+// ends the recheck of the others with EndRecheck. Otherwise it ends after Config.RecheckFor: see
+// LimitRecheck.
 //
 // # Large policies
 //
-// If a NetworkPolicy has more than 100 rules, its rules with the same ports are joined. If more
-// than 100 remain, a map leads from the port to a chain of the rules for it. A patch declares
-// chains and sets up to a size that takes the kernel about 100 ms, those of the present change
-// first. Pods move to them with the last patch. Until then, a pod without a chain gets one that
-// accepts nothing. A policy with more than 20,000 rules after this is left out, and LeftOut says
-// so.
+// If a NetworkPolicy has more than 100 rules, its rules with equal ports are joined. If more than
+// 100 remain, a map leads from the port to a chain of its rules. A patch declares chains and sets
+// up to a size for about 100 ms of kernel time, those of the present change first. Pods move to
+// them with the last patch. Until then, a pod without a chain gets one that accepts nothing. A
+// policy with more than 20,000 rules after this is left out, and LeftOut says so.
 //
 // # Fail closed
 //
@@ -90,7 +87,7 @@
 //
 // # Concurrency
 //
-// A Renderer is safe for concurrent use. It does not modify the messages that it has returned.
+// A Renderer is safe for concurrent use. It does not modify returned messages.
 //
 // # Errors
 //

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// end is a key to the chains of a pod: an address, or the host's end of its interface. Exactly one
-// field is set.
+// end is a key to the chains of a pod: an address, or the host's end of its interface.
 type end struct {
 	addr netip.Addr
 	link string
@@ -17,7 +16,6 @@ type end struct {
 
 func at(a netip.Addr) end { return end{addr: a} }
 
-// key returns the key in maps and sets.
 func (e end) key() string {
 	if e.link != "" {
 		return `"` + e.link + `"`
@@ -25,7 +23,6 @@ func (e end) key() string {
 	return e.addr.String()
 }
 
-// chains returns the name of the map from such ends to the chains of a direction.
 func (e end) chains(l lookup) string {
 	if e.link != "" {
 		return mapNames[l] + linkSuffix
@@ -33,8 +30,7 @@ func (e end) chains(l lookup) string {
 	return mapNames[l]
 }
 
-// lookups returns the number of maps that have such ends. Maps of interfaces are only about
-// connections.
+// Maps of interfaces are only about connections.
 func (e end) lookups() lookup {
 	if e.link != "" {
 		return untracked
@@ -42,15 +38,14 @@ func (e end) lookups() lookup {
 	return numLookups
 }
 
-// linkSuffix ends the name of a map or set with interfaces as keys.
 const linkSuffix = "-links"
 
 func compareEnds(a, b end) int {
 	return cmp.Or(a.addr.Compare(b.addr), strings.Compare(a.link, b.link))
 }
 
-// ends returns the ends of a pod in a table. An interface is an end in both tables, regardless of
-// the pod's addresses. A port of a bridge is in the table of bridges.
+// ends returns the ends of a pod in a table. An interface is in both tables, regardless of the
+// pod's addresses. A bridge port is in the table of bridges.
 func (t *table) ends(pod *model.Pod) (out []end) {
 	if pod == nil {
 		return nil

@@ -31,7 +31,7 @@ func (r *Renderer) Rechecked() (out []Rechecked) {
 	return out
 }
 
-// Committed notes that all results of Update and Snapshot so far are in force.
+// Committed notes that all results of Update and Snapshot are in force.
 func (r *Renderer) Committed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *Renderer) Committed() {
 }
 
 // Rejected notes that the last update was rejected. Objects declared since the last commit leave
-// the snapshot when they become unused.
+// the snapshot once unused.
 func (r *Renderer) Rejected() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,10 +59,10 @@ func (r *Renderer) committed() {
 	}
 }
 
-// EndRecheck ends the recheck of addresses that Rechecked returned. denied has the addresses of all
-// denied connections that are left: their recheck continues. So does the recheck of an address that
-// was narrowed again meanwhile. If all connections of a family are rechecked, the addresses in
-// denied replace this: they are added first, and are alone after the next call.
+// EndRecheck ends the recheck of addresses returned by Rechecked. denied has the addresses of all
+// remaining denied connections. Their recheck continues, and so does the recheck of addresses
+// narrowed again meanwhile. If all connections of a family are rechecked, the addresses in denied
+// replace this: they are added first, and are alone after the next call.
 //
 // It reports whether the next Update has something to send.
 func (r *Renderer) EndRecheck(looked []Rechecked, denied map[netip.Addr]struct{}) (changed bool) {
@@ -92,7 +92,7 @@ func (r *recheck) end(l Rechecked, denied map[netip.Addr]struct{}, f *family) (c
 }
 
 // endAll limits the recheck to the addresses of denied connections. It takes two steps, because the
-// kernel switches to the rules that look up the set before the set has its elements.
+// kernel switches to the rules before their set has its elements.
 func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed bool) {
 	complete := true
 	var missing []netip.Addr
@@ -119,8 +119,8 @@ func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed boo
 	return len(missing) > 0
 }
 
-// LimitRecheck sets whether the recheck of an address ends after Config.RecheckFor. It does
-// initially. A caller of EndRecheck does not need the limit.
+// LimitRecheck sets whether a recheck ends after Config.RecheckFor, as it does initially. A caller
+// of EndRecheck needs no limit.
 func (r *Renderer) LimitRecheck(limited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

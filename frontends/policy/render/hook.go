@@ -14,8 +14,7 @@ import (
 type hooks struct {
 	declared map[string]*weftv1.Chain
 	// idle are unused chains, until Cleanup.
-	idle map[string]struct{}
-	// reason is the reason for which declared was made.
+	idle   map[string]struct{}
 	reason hookReason
 }
 
@@ -33,7 +32,6 @@ func (t *table) hookReason() hookReason {
 	}
 }
 
-// hooked returns the chains on hooks that the table needs now.
 func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	var out []*weftv1.Chain
 	if why.ingress || why.egress || why.podCIDRs {
@@ -48,7 +46,7 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	return out
 }
 
-// forward judges packets between a pod of this node and all ends except the node.
+// forward judges packets between pods of this node and all ends except the node.
 func (t *table) forward() *weftv1.Chain {
 	f := t.family
 	rules := t.established(f.source, f.destination)
@@ -65,8 +63,8 @@ func (t *table) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
 }
 
-// judged leads to the chains of a direction: by the interface where it is known, regardless of the
-// address; by the address otherwise, and for packets of the other end.
+// judged leads to the chains of a direction: by the interface if it is known, regardless of the
+// address; otherwise, and for packets of the other end, by the address.
 func (t *table) judged(d lookup) (rules []string) {
 	side, address := "oifname", t.family.destination
 	if d == egress {
@@ -78,16 +76,16 @@ func (t *table) judged(d lookup) (rules []string) {
 	return append(rules, address+" vmap @"+mapNames[d])
 }
 
-// prerouting drops packets from an address of a pod with policies that come from other interfaces.
-// Packets from a pod's known interface go to the chain from-pod.
+// prerouting drops packets from an address of a pod with policies that enter through another
+// interface. Packets from known interfaces of pods go to from-pod.
 func (t *table) prerouting() *weftv1.Chain {
 	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, t.family.table + " saddr @" + setSelected + forged})
 	c.Priority = "raw"
 	return c
 }
 
-// fromPod drops packets of a pod with policies whose source this node does not reach through the
-// pod's interface. It also drops the pod's router advertisements and redirects.
+// fromPod drops packets with forged sources, router advertisements and redirects of pods with
+// policies.
 func (t *table) fromPod() *weftv1.Chain {
 	var rules []string
 	if t.family.table == "ip6" {
@@ -96,13 +94,13 @@ func (t *table) fromPod() *weftv1.Chain {
 	return chain(chainFromPod, append(rules, strings.TrimSpace(forged))...)
 }
 
-// forged drops a packet whose source this node does not reach through its interface.
+// forged drops a packet if this node does not reach its source through its interface.
 const forged = " fib saddr . iif oif missing counter drop"
 
-// input judges packets from a pod of this node to the node.
+// input judges packets from pods of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	// No chain sees packets sent by the node. So if conntrack has forgotten a connection of a pod,
-	// it may begin again with a packet of the node. Then the pod's packets are replies.
+	// No chain sees packets sent by the node. If conntrack forgets a pod's connection, it may begin
+	// again with a packet of the node, and the pod's packets are replies.
 	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
 		// Link-local addresses are in no set of rechecked addresses, so each packet is judged.
@@ -118,8 +116,8 @@ func (t *table) input() *weftv1.Chain {
 	return baseChain(chainInput, append(rules, t.judged(egress)...))
 }
 
-// established accepts the packets of connections that need no recheck, given the ends that may be
-// rechecked. Most packets see only this rule.
+// established accepts packets of connections without recheck, given the ends that may be rechecked.
+// Most packets see only this rule.
 func (t *table) established(ends ...string) []string {
 	switch {
 	case t.recheck.everything():
@@ -134,11 +132,11 @@ func (t *table) established(ends ...string) []string {
 	return []string{match + " accept", relatedOnly}
 }
 
-// withoutConnection drops packets without a connection from or to pods with policies, because no
+// withoutConnection drops packets of pods with policies if they have no connection, because no
 // policy can judge them. Neighbour discovery is never tracked.
 func (t *table) withoutConnection(states string, sides ...string) (rules []string) {
 	if t.family.table == "ip6" {
-		// Discovery packets that were routed rather than bridged have another hop limit.
+		// Routed, not bridged, discovery packets have another hop limit.
 		rules = append(rules, "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
 	for _, side := range sides {
@@ -147,14 +145,13 @@ func (t *table) withoutConnection(states string, sides ...string) (rules []strin
 	return rules
 }
 
-// firstClientPort is the least client port of most systems (ip_local_port_range). Few servers use a
-// higher one.
+// firstClientPort is the least client port of most systems (ip_local_port_range). Few servers use
+// higher ports.
 const firstClientPort = "32768"
 
-// middle judges TCP packets that open a connection in the middle, because conntrack does not know
-// it: after `conntrack -F`, or at the first start. A packet of the server would open it in the
-// other direction. So for pods with policies, only packets with the ports of a client go on to the
-// policies.
+// middle judges TCP packets of connections unknown to conntrack: after `conntrack -F`, or at the
+// first start. A packet of the server would open them in the wrong direction. So for pods with
+// policies, only packets with a client's ports go on.
 func (t *table) middle() *weftv1.Chain {
 	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
 	for _, side := range []string{"saddr", "daddr"} {
@@ -166,7 +163,7 @@ func (t *table) middle() *weftv1.Chain {
 // discovery are the messages of neighbour discovery (RFC 4861).
 const discovery = "nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert"
 
-// relatedOnly is the first rule of the chains on hooks if all connections are judged again.
+// relatedOnly is the first rule if all connections are judged again.
 const relatedOnly = "ct state related accept"
 
 func baseChain(name string, rules []string) *weftv1.Chain {
@@ -175,7 +172,6 @@ func baseChain(name string, rules []string) *weftv1.Chain {
 	return c
 }
 
-// flushHooks declares the chains on hooks that are needed and differ.
 func (t *table) flushHooks(p *patch) {
 	why := t.hookReason()
 	if why == t.reason {

@@ -9,7 +9,7 @@ import (
 )
 
 // Judge decides flows like the rules of the last Update. local reports the node's own addresses
-// besides the addresses of its Node object. A flow of a family that the node lacks is allowed.
+// besides its Node object. A flow of a family that the node lacks is allowed.
 func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -25,7 +25,6 @@ func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdic
 	return v
 }
 
-// judge returns the judge of the present rules.
 func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Judge {
 	j := &judge.Judge{State: enforced{t}, Local: func(a netip.Addr) bool { return slices.Contains(node, a) || local(a) }}
 	if len(t.cidrs) > 0 {
@@ -39,7 +38,7 @@ func (t *table) unknown(a netip.Addr) bool {
 	return t.owners[at(a)] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }
 
-// enforced is the state of a table once the last update is in force. It implements judge.State.
+// enforced is the state of a table as judge.State, once the last update is in force.
 type enforced struct{ *table }
 
 // Pod implements judge.State.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// The most new members of a set in one patch, and about the most objects, with their rules and
-	// elements, declared in one patch.
+	// The most new members of a set in a patch, and about the most declared objects, rules and
+	// elements included.
 	manyMembers = 4096
 	manyObjects = 4096
 	separator   = " . "
@@ -22,25 +22,23 @@ type members struct {
 	declaration *weftv1.Set
 	ports       bool
 	state       map[model.Member]memberState
-	// changed are members whose state may differ between the model and the kernel, perhaps with
-	// duplicates.
+	// changed are possible differences between the model and the kernel, perhaps with duplicates.
 	changed []model.Member
-	// missing is the number of members that are not in the kernel yet.
+	// The members not yet in the kernel.
 	missing int
 	// gone is true if the model has removed the set. Then the members are not updated, because the
-	// chains that name the set are about to go.
+	// chains with this set will go.
 	gone bool
 	// filled is true once the set has had a member. Until then no rule names it; waiting are the
-	// policies whose rules would.
+	// policies with such rules.
 	filled  bool
 	waiting map[model.PolicyID]struct{}
-	// denied is true if a rule that does not accept has named the set.
+	// Whether a rule that does not accept has named the set.
 	denied bool
-	// previous are the keys that an earlier process left in the kernel.
+	// Keys left by an earlier process.
 	previous map[string]struct{}
 }
 
-// memberState says where a member is: in the model, in the kernel, or both.
 type memberState uint8
 
 const (
@@ -48,7 +46,6 @@ const (
 	inKernel
 )
 
-// change adds and removes members as the model does.
 func (m *members) change(added, removed []model.Member) {
 	for _, k := range removed {
 		s := m.state[k]
@@ -112,8 +109,7 @@ func (m *members) restore() {
 	slices.SortFunc(m.changed, model.CompareMembers)
 }
 
-// flush returns the differences between the model and the kernel: all removals, and additions up to
-// a limit.
+// flush returns all removals, and additions up to a limit.
 func (m *members) flush() (add, remove []model.Member) {
 	if m.gone || len(m.changed) == 0 {
 		return nil, nil
@@ -144,7 +140,6 @@ func (m *members) flush() (add, remove []model.Member) {
 	return add, remove
 }
 
-// had reports whether an earlier process left a member in the kernel.
 func (m *members) had(k model.Member) bool {
 	if m.previous == nil {
 		return false
@@ -163,7 +158,6 @@ func (m *members) key(k model.Member) string {
 	return string(b)
 }
 
-// inForce returns the members in the kernel, sorted.
 func (m *members) inForce() []model.Member {
 	out := make([]model.Member, 0, len(m.state))
 	for k, s := range m.state {

@@ -8,11 +8,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// manyRules is the most rules of a policy that are rendered one by one.
+// manyRules is the most rules rendered one by one.
 const manyRules = 100
 
-// merge joins the rules with the same ports: their blocks in one set, and each set of pods once.
-// The order does not matter, because all rules of a NetworkPolicy accept.
+// merge joins rules with equal ports: their blocks in one set, and each set of pods once. The order
+// does not matter, because all rules of a NetworkPolicy accept.
 func merge(rules []model.Rule) []model.Rule {
 	var out []model.Rule
 	at := make(map[string]int)
@@ -51,7 +51,6 @@ func merge(rules []model.Rule) []model.Rule {
 	return out
 }
 
-// portsKey is equal for rules with the same ports.
 func portsKey(r *model.Rule) string {
 	if r.AllPorts {
 		return "all"

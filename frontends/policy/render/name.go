@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// maxName limits the length of a name.
 	maxName = 63
-	// maxComment limits the length of a comment (NFTNL_UDATA_COMMENT_MAXLEN).
+	// NFTNL_UDATA_COMMENT_MAXLEN
 	maxComment = 128
-	// maxPrefix limits the length of the prefix of a log line (NF_LOG_PREFIXLEN).
+	// NF_LOG_PREFIXLEN
 	maxPrefix  = 127
 	hashDigits = 10
 )
@@ -25,7 +24,7 @@ type identity [sha256.Size]byte
 func identify(texts ...string) identity {
 	h := sha256.New()
 	for _, s := range texts {
-		// A length ends each text, so that other texts cannot lead to the same bytes.
+		// A length after each text makes the bytes unambiguous.
 		n := len(s)
 		h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 		h.Write([]byte(s))
@@ -44,8 +43,8 @@ func (id identity) name(prefix, readable string) string {
 	return strings.TrimRight(out[:min(len(out), maxName)], "-./")
 }
 
-// shorten cuts a text that is too long. It replaces the end by a hash of the whole, so that the
-// result is unique and the same on every node.
+// shorten cuts a long text and ends it with a hash of the whole, so that it is unique and equal on
+// every node.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -55,7 +54,7 @@ func shorten(text string, most int) string {
 	return text[:most-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
 }
 
-// comment returns a text that nft can list and read again as a comment.
+// comment returns a text that nft can list and read again.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
 // printable replaces characters that cannot be in double quotes.

@@ -11,16 +11,16 @@ import (
 )
 
 // object is a chain, a set or a counter that exists while it is used. Its content never changes,
-// except for the members of a set of pods: other content is another object with another name. So a
-// change of policies takes effect at once, when the elements of pods lead to other chains.
+// except for the members of a set of pods: other content is another object. So a change of policies
+// takes effect at once, when the elements of pods lead to other chains.
 type object struct {
 	name     string
 	identity identity
-	// uses counts the objects and elements of pods that need this one. Declared soon after its
-	// first use, the object stays in the kernel until Cleanup.
+	// uses counts the objects and elements that need this one. Soon after the first use it is
+	// declared, until Cleanup.
 	uses     int
 	declared bool
-	// rejected is true if the declaring update was rejected, perhaps because of this object.
+	// Whether the declaring update was rejected, perhaps because of this object.
 	rejected bool
 	needs    []*object
 
@@ -30,12 +30,12 @@ type object struct {
 	verdicts bool
 	members  *members
 
-	// owners are the policies of the rules of a chain, in order; the last one has all other rules.
-	// A set or counter has one.
+	// The policies of a chain's rules, in order; the last one has all other rules. A set or counter
+	// has one owner.
 	owners []model.PolicyID
 }
 
-// full reports whether a chain is declared and the sets that it leads to are full.
+// full reports whether a chain is declared and its sets are full.
 func (o *object) full() bool {
 	if !o.declared || o.members != nil && o.members.missing > 0 {
 		return false
@@ -50,16 +50,16 @@ func (o *object) full() bool {
 
 type objects struct {
 	byName map[string]*object
-	// created are the objects made by the present update. Some turn out to be needless.
+	// Made by the present update; some may be needless.
 	created []*object
-	// fresh are used but undeclared objects, the first of them (later) from earlier updates; idle
-	// are declared but unused objects.
+	// fresh are used but undeclared, the first of them (later) from earlier updates. idle are
+	// declared but unused.
 	fresh []*object
 	later int
 	idle  map[*object]struct{}
-	// sent are declared but not yet committed objects.
+	// Declared, not yet committed.
 	sent []*object
-	// unsent are used sets of pods whose members may differ from the kernel.
+	// Used sets of pods with possible differences from the kernel.
 	unsent map[*object]struct{}
 	// The number of declared sets and maps.
 	declaredSets int
@@ -69,8 +69,7 @@ func newObjects() objects {
 	return objects{byName: make(map[string]*object), idle: make(map[*object]struct{}), unsent: make(map[*object]struct{})}
 }
 
-// intern returns the object with an identity, or creates it. If two names would collide, it makes
-// them different.
+// intern returns the object with an identity, or creates it under a unique name.
 func (s *objects) intern(id identity, prefix, readable string, create func(name string) *object) *object {
 	base := id.name(prefix, readable)
 	name := base
@@ -92,7 +91,6 @@ func (s *objects) intern(id identity, prefix, readable string, create func(name 
 	return o
 }
 
-// known reports whether an object has not been removed.
 func (s *objects) known(o *object) bool { return o != nil && s.byName[o.name] == o }
 
 func (s *objects) use(o *object) {
@@ -129,7 +127,6 @@ func (s *objects) release(o *object) {
 	}
 }
 
-// answered notes that all declarations since the last commit were rejected or committed.
 func (s *objects) answered(rejected bool) {
 	for _, o := range s.sent {
 		o.rejected = rejected && o.declared
@@ -143,7 +140,7 @@ func (s *objects) answered(rejected bool) {
 }
 
 // setsInStep is the number of set names that the kernel compares in the time for one rule. It walks
-// the list of a table's sets for each declared or named set (nft_set_lookup in
+// the table's sets for each declared or named set (nft_set_lookup in
 // net/netfilter/nf_tables_api.c).
 const setsInStep = 256
 
@@ -163,7 +160,7 @@ func (s *objects) size(o *object) int {
 	}
 	switch {
 	case o.members != nil:
-		names += 2 // a separate message has its members
+		names += 2 // for the message with its members
 		n += min(o.members.missing, manyMembers) / 4
 	case o.isSet():
 		names++
@@ -177,7 +174,7 @@ func (o *object) isSet() bool {
 }
 
 // declareFresh declares used objects up to a size, those of the present update first. It forgets
-// objects that became unused.
+// unused objects.
 func (t *table) declareFresh(p *patch, most int) {
 	fresh := slices.Concat(t.fresh[t.later:], t.fresh[:t.later])
 	t.fresh = nil
@@ -197,8 +194,7 @@ func (t *table) declareFresh(p *patch, most int) {
 	t.later, t.created = len(t.fresh), nil
 }
 
-// declare declares an object after its needs, as far as the size allows, and reports whether all
-// are declared.
+// declare declares an object after its needs, up to a size, and reports whether all are declared.
 func (t *table) declare(p *patch, o *object, most *int) bool {
 	if o.declared {
 		return true

@@ -7,7 +7,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// patch collects the changes of one table.
 type patch struct {
 	chains   []*weftv1.Chain
 	sets     []*weftv1.Set
@@ -45,7 +44,6 @@ func (p *patch) of(set string) *weftv1.ElementPatch {
 	return e
 }
 
-// add adds or replaces an element.
 func (p *patch) add(set string, e *weftv1.Element) {
 	of := p.of(set)
 	of.Add = append(of.Add, e)

@@ -12,8 +12,7 @@ import (
 
 var protocols = [...]model.Protocol{model.TCP, model.UDP, model.SCTP}
 
-// nft 1.0.6 cannot list an anonymous set of ports of a tuple, but it can list a set of protocols
-// and ports.
+// nft 1.0.6 can list an anonymous set of protocols and ports, but not of ports of a tuple.
 const (
 	protocolAndPort = "meta l4proto . "
 	namedPortType   = " . inet_proto . inet_service"
@@ -21,7 +20,7 @@ const (
 	maxPort         = 65535
 )
 
-// ports returns matches of the destination's port, of which one must match.
+// ports returns matches of the destination's port; one must match.
 func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	if r.AllPorts {
 		return everything
@@ -48,7 +47,6 @@ func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	return append(out, b.namedPorts(of, r)...)
 }
 
-// namedPorts matches destinations with a named port.
 func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match) {
 	for _, id := range r.NamedPorts {
 		set := b.sets[id]
@@ -57,7 +55,7 @@ func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match
 		}
 		if set == nil {
 			if r.Action == model.Deny {
-				// Packets that cannot be distinguished are denied.
+				// Indistinguishable packets are denied.
 				return everything
 			}
 			continue
@@ -86,14 +84,13 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 		}
 		return match{text: protocol + protocolAndPort + b.lookup.port() + " { " + strings.Join(keys, ", ") + " }"}
 	}
-	// Ranges cannot be in an anonymous set of protocols and ports, because the kernel would fill it
-	// after the switch to the chain.
+	// The kernel would fill an anonymous set of ranges after the switch to the chain.
 	id := identify(append([]string{"ports"}, keys...)...)
 	set := b.intern(id, "range", "", func(name string) *object { return &object{content: intervals(name, portType, keys)} })
 	return match{text: protocol + b.lookup.port() + " @" + set.name, need: set}
 }
 
-// portRanges returns the ranges of one protocol: sorted, disjoint and not adjacent.
+// portRanges returns the ranges of a protocol: sorted, disjoint and not adjacent.
 func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
 	var in []model.PortRange
 	for _, p := range all {
@@ -120,7 +117,6 @@ func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
 	return out
 }
 
-// portText is a range of ports in nft syntax.
 func portText(p model.PortRange) string {
 	text := strconv.Itoa(int(p.First))
 	if p.Last > p.First {

@@ -7,34 +7,32 @@ import (
 )
 
 const (
-	// maxRechecked is the most addresses that are rechecked one by one. Beyond it, all connections
-	// are rechecked.
+	// Beyond maxRechecked addresses, all connections are rechecked.
 	maxRechecked = 16384
 	// expiryInterval is the least time between two searches for expired addresses.
 	expiryInterval = time.Minute
 )
 
-// recheck holds the addresses whose established connections are judged again, until none is denied:
-// see Renderer.EndRecheck.
+// recheck holds the addresses whose established connections are judged again: see
+// Renderer.EndRecheck.
 type recheck struct {
 	addresses map[netip.Addr]deadline
-	// all is not nil if all connections are judged again.
+	// Not nil if all connections are judged again.
 	all *deadline
 	// fresh are addresses without a commit.
 	fresh []netip.Addr
-	// limited is true if addresses expire at their deadlines. next is the earliest time for this,
-	// zero without addresses.
+	// limited is true if addresses expire at their deadlines; next is the earliest expiry, zero
+	// without addresses.
 	limited bool
 	next    time.Time
-	// changed are addresses that differ from inKernel, the set in the kernel.
+	// changed are differences from inKernel.
 	changed  map[netip.Addr]struct{}
 	inKernel map[netip.Addr]struct{}
 }
 
-// deadline is the time until which an address is rechecked.
 type deadline struct {
 	until time.Time
-	// committed is the time of the commit that narrowed the address; zero before.
+	// The time of the commit that narrowed the address; zero before.
 	committed time.Time
 }
 
@@ -45,10 +43,8 @@ func newRecheck() recheck {
 	}
 }
 
-// everything reports whether all connections are judged again.
 func (r *recheck) everything() bool { return r.all != nil }
 
-// empty reports whether no connection is judged again.
 func (r *recheck) empty() bool { return !r.everything() && len(r.addresses) == 0 }
 
 // add adds an address, or restarts its recheck.
@@ -81,7 +77,6 @@ func (r *recheck) put(a netip.Addr, until time.Time) {
 	r.changed[a] = struct{}{}
 }
 
-// commit notes that all added addresses are in force.
 func (r *recheck) commit(now time.Time) {
 	for _, a := range r.fresh {
 		if d, ok := r.addresses[a]; ok {
@@ -100,7 +95,6 @@ func (r *recheck) remove(a netip.Addr) {
 	r.changed[a] = struct{}{}
 }
 
-// expire removes expired addresses.
 func (r *recheck) expire(now time.Time) {
 	due := r.due()
 	if due.IsZero() || now.Before(due) {
@@ -127,7 +121,7 @@ func (r *recheck) expire(now time.Time) {
 	r.next = earliest
 }
 
-// due returns when the next address may expire; zero for never.
+// due returns the next expiry; zero for never.
 func (r *recheck) due() time.Time {
 	if !r.limited || r.empty() {
 		return time.Time{}

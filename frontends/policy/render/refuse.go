@@ -6,11 +6,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxRules is the most rules of a policy in a chain. A larger policy is left out, because each
+// maxRules is the most rules of a policy in a chain. Larger policies are left out, because each
 // packet would pass all rules.
 const maxRules = 20_000
 
-// policyRules returns the rules of a policy for a direction, nil if the policy is refused.
+// policyRules returns the rules of a policy, nil if it is refused.
 func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)
@@ -22,8 +22,7 @@ func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	return b
 }
 
-// LeftOut returns the policies that are left out because they are too large, with the reasons.
-// Their pods stay isolated.
+// LeftOut returns the policies that are too large, with the reasons. Their pods stay isolated.
 func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

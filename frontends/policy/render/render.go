@@ -20,15 +20,14 @@ type Renderer struct {
 	tables []*table
 	bridge bridge
 	pods   map[types.UID]*model.Pod
-	// users are the pods of each policy.
+	// The pods of each policy.
 	users map[model.PolicyID]map[types.UID]struct{}
-	// policies are the policies that are not left out.
+	// Without policies that are left out.
 	policies map[model.PolicyID]*model.Policy
 	node     model.Node
 	work     uint64
 }
 
-// table is the state of one family's table.
 type table struct {
 	objects
 	hooks
@@ -38,22 +37,22 @@ type table struct {
 	pods     map[types.UID]*model.Pod
 
 	sets map[model.SetID]*object
-	// policyChains has the present chains of policies; classes caches the chains of lists of
-	// policies during an update.
+	// policyChains has the present chains of policies; classes caches chains of lists of policies
+	// during an update.
 	policyChains map[policyLookup]*object
 	classes      map[string]*object
-	// refused has the policies that are too large, with the reasons.
+	// Policies that are too large, with the reasons.
 	refused map[policyLookup]error
 
-	// owners has the pod of each end. A new pod gets an end before the old one loses it.
+	// The pod of each end. A new pod gets an end before the old one loses it.
 	owners map[end]types.UID
-	// entries are the elements of the maps from ends to chains; unsentPods are ends whose elements
-	// may differ from the kernel's.
+	// entries are the elements of the maps to chains; unsentPods are possible differences from the
+	// kernel.
 	entries    [numLookups]map[end]*entry
 	unsentPods map[end]struct{}
 	// The elements of self and selected, of links, and of known-pods.
 	selected, linked, present map[end]struct{}
-	// The present elements of pod-cidrs, the wanted ones, and those as ranges.
+	// The present elements of pod-cidrs, the wanted ones, and their ranges.
 	podCIDRs, wantedCIDRs []string
 	cidrs                 []model.Range
 	recheck               recheck
@@ -63,10 +62,9 @@ type table struct {
 	work                  uint64
 }
 
-// entry is the element of an end in the map of a direction.
 type entry struct {
-	// wanted is the chain of the pod's policies, sent the chain in the kernel. If sent is not nil,
-	// they differ until the sets of wanted are full.
+	// wanted is the chain of the pod's policies, sent the chain in the kernel. A sent chain stays
+	// until the sets of wanted are full.
 	wanted, sent *object
 	pod, sentPod string
 }
@@ -102,10 +100,9 @@ func newTable(r *Renderer, f int) *table {
 	return t
 }
 
-// has reports whether an address is of the table's family.
 func (t *table) has(a netip.Addr) bool { return a.BitLen() == t.family.bits }
 
-// table returns the table with a family and name in nftables, or nil.
+// table returns a table by family and name in nftables, or nil.
 func (r *Renderer) table(family, name string) *table {
 	for _, t := range r.tables {
 		if t.family.table == family && name == Table {
@@ -129,8 +126,8 @@ func (r *Renderer) Policies() int {
 	return len(r.policies)
 }
 
-// Work counts the rules, members, elements of pods and objects that updates have looked at.
-// Snapshots do not count. The work of an update does not depend on the size of the unchanged state.
+// Work counts the rules, members, elements of pods and objects visited by updates, not snapshots.
+// The size of the unchanged state does not matter.
 func (r *Renderer) Work() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +168,7 @@ func (r *Renderer) Waits(id model.PolicyID) bool {
 	return false
 }
 
-// Due returns when the recheck of an address ends and Pending becomes true; zero for never.
+// Due returns when a recheck ends and Pending becomes true; zero for never.
 func (r *Renderer) Due() (due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

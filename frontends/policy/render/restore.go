@@ -10,13 +10,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// previous is the state that an earlier process left in a table.
+// previous is the state left by an earlier process.
 type previous struct {
-	// The keys of the sets by name.
-	sets map[string]map[string]struct{}
-	// The verdicts of pods.
+	sets   map[string]map[string]struct{}
 	chains [numLookups]map[netip.Addr]string
-	// The addresses that the model has reported since then.
+	// Reported by the model since then.
 	narrowed []netip.Addr
 }
 
@@ -45,9 +43,8 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 }
 
 // Restore adopts the fragment of an earlier process. Its rechecked addresses are rechecked from now
-// on for the full time. So are pods whose policies differ from the fragment, and addresses that
-// left a set. Large sets that were full stay full. Call Restore before the first Load, and Load and
-// Snapshot before the first Update.
+// on for the full time, like pods with changed policies and addresses that left a set. Full sets
+// stay full. Call Restore before the first Load, and Load and Snapshot before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +105,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 		for _, prefix := range tierPrefixes {
 			t.had.ClusterPolicies = t.had.ClusterPolicies || strings.HasPrefix(c.GetName(), prefix+"-")
 		}
-		// The earlier process may have rechecked all connections instead of single addresses.
+		// The earlier process may have rechecked all connections.
 		if c.GetName() == chainForward && len(c.GetRules()) > 0 && c.GetRules()[0].GetText() == relatedOnly {
 			t.recheck.all = &deadline{until: until}
 			t.recheck.next = until
@@ -118,11 +115,11 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 
 // Had describes the fragment of the earlier process.
 type Had struct {
-	// Pods is true if policies apply to pods, ClusterPolicies if ClusterNetworkPolicies do.
+	// Whether policies, and ClusterNetworkPolicies, apply to pods.
 	Pods, ClusterPolicies bool
 }
 
-// Had returns the effect of the earlier process's fragment, the zero Had without a fragment.
+// Had describes the fragment of the earlier process, with the zero Had if it is missing.
 func (r *Renderer) Had() (out Had) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +129,7 @@ func (r *Renderer) Had() (out Had) {
 	return out
 }
 
-// keepPodCIDR adopts addresses of pods, which stay until the Node object replaces them.
+// keepPodCIDR adopts pod addresses until the Node object replaces them.
 func (t *table) keepPodCIDR(key string) {
 	first, last, ok := strings.Cut(key, "-")
 	var r model.Range
@@ -149,7 +146,7 @@ func (t *table) keepPodCIDR(key string) {
 	}
 }
 
-// recheckKey rechecks the address in the first part of a key.
+// recheckKey rechecks the address at the start of a key.
 func (t *table) recheckKey(key string, until time.Time) {
 	text, _, _ := strings.Cut(key, separator)
 	if a, err := netip.ParseAddr(text); err == nil && t.has(a) {
@@ -168,7 +165,7 @@ func (r *Renderer) compareWithPrevious() {
 	}
 }
 
-// compareWithPrevious rechecks the connections that changed while no process ran.
+// compareWithPrevious rechecks connections that changed while no process ran.
 func (t *table) compareWithPrevious(until time.Time) {
 	for _, a := range t.previous.narrowed {
 		if !t.previous.same(t, a) {

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// chainBuilder collects the rules of a chain and the objects that they name.
 type chainBuilder struct {
 	*table
 	lookup lookup
@@ -18,22 +17,21 @@ type chainBuilder struct {
 	needs  []*object
 	// The policy of each rule.
 	owners []model.PolicyID
-	// The number of rules that are left out because a set has had no members.
+	// Rules left out because a set has had no members.
 	absent int
 }
 
-// match is a part of a rule, with the object that it names, if any.
+// match is a part of a rule, with the object named in it, if any.
 type match struct {
 	text string
 	need *object
-	// Whether no packet matches, because a set has no members yet.
+	// Whether no packet matches, because a set is still empty.
 	absent bool
 }
 
-// everything matches all packets.
 var everything = []match{{}}
 
-// add adds a rule made of parts, ignoring empty ones.
+// add adds a rule made of the parts that are not empty.
 func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
 	var text []string
 	for _, p := range parts {
@@ -73,8 +71,8 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	})
 }
 
-// accept returns the verdict that allows a packet. A packet that leaves a pod may enter another
-// one, so the verdict of that pod is next.
+// accept returns the verdict to allow a packet. After leaving a pod, a packet may enter another one
+// and gets its verdict next.
 func (b *chainBuilder) accept() string {
 	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
@@ -91,9 +89,8 @@ func (b *chainBuilder) policy(p *model.Policy) {
 	}
 }
 
-// rule adds a rule of a policy. It adds one nft rule for each pair of a peer and a port or, if that
-// is fewer, one for each peer that leads to a chain of the ports. Pairs without matching packets
-// are left out.
+// rule adds an nft rule for each pair of a peer and a port or, if fewer, one for each peer with a
+// jump to a chain of the ports. Pairs without matching packets are left out.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	peers, ports := b.peers(of, r), b.ports(of, r)
 	if len(peers) == 0 || len(ports) == 0 {
@@ -124,7 +121,6 @@ func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	}
 }
 
-// verdict returns the end of a rule: its counter and its effect on a packet.
 func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) []match {
 	kind := "rule"
 	if r.Action == model.Deny {
@@ -157,7 +153,7 @@ func shortRule(name string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(name, "[", "-"), "]")
 }
 
-// log adds a rule that logs dropped packets at a limited rate.
+// log adds a rule to log dropped packets at a limited rate.
 func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	if b.cfg.DropLog > 0 {
 		before, after := "weft drop ", " "+b.lookup.direction().String()+" "
@@ -170,8 +166,7 @@ func (b *chainBuilder) log(of model.PolicyID, policies string) {
 // and the direction.
 const DropCounter = "drop"
 
-// counter returns a counter. It belongs to the object named in its comment, so it goes on when the
-// rules change.
+// counter returns a counter for the object in its comment. It goes on when the rules change.
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
 	id := identify(prefix, readable, about, b.lookup.direction().String())
 	return b.intern(id, prefix, readable, func(name string) *object {
@@ -179,7 +174,7 @@ func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID
 	})
 }
 
-// peers returns matches of the other end, of which one must match.
+// peers returns matches of the other end; one must match.
 func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	if r.Any {
 		return everything
@@ -192,7 +187,7 @@ func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 		case set != nil:
 			out = append(out, set.named(field+" @"+set.name, r.Action, of))
 		case r.Action == model.Deny:
-			// Packets that cannot be distinguished are denied.
+			// Indistinguishable packets are denied.
 			return everything
 		}
 	}
@@ -209,8 +204,8 @@ func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	return out
 }
 
-// named returns the match of a set of pods in a rule of a policy. The rule is left out until the
-// set has members, so that empty selectors cost the kernel nothing.
+// named returns the match of a set of pods. The rule is left out until the set has members, so that
+// empty selectors cost the kernel little.
 func (o *object) named(text string, a model.Action, of model.PolicyID) match {
 	m := o.members
 	m.denied = m.denied || a != model.Accept
@@ -220,7 +215,6 @@ func (o *object) named(text string, a model.Action, of model.PolicyID) match {
 	return match{text: text, need: o, absent: !m.filled}
 }
 
-// present returns the matches that are not absent.
 func present(all []match) []match {
 	return slices.DeleteFunc(slices.Clone(all), func(m match) bool { return m.absent })
 }
@@ -239,7 +233,6 @@ func (t *table) ofFamily(all []model.Range) []model.Range {
 	return out
 }
 
-// isAll reports whether a range has all addresses.
 func (t *table) isAll(r model.Range) bool {
 	return r.First.IsUnspecified() && !r.Last.Next().IsValid()
 }
@@ -255,7 +248,6 @@ func (t *table) blocks(all []model.Range) *object {
 	})
 }
 
-// intervals returns a set of ranges.
 func intervals(name, kind string, keys []string) *weftv1.Set {
 	s := &weftv1.Set{Name: name, Type: kind, Flags: []string{"interval"}}
 	for _, k := range keys {

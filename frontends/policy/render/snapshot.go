@@ -52,7 +52,7 @@ func (t *table) message() *weftv1.Table {
 	return out
 }
 
-// message returns the set with its members in the kernel.
+// message returns the set as in the kernel.
 func (m *members) message() *weftv1.Set {
 	d := m.declaration
 	out := &weftv1.Set{Name: d.GetName(), Type: d.GetType(), Comment: d.GetComment()}
@@ -62,7 +62,6 @@ func (m *members) message() *weftv1.Set {
 	return out
 }
 
-// elements returns the elements of a permanent set.
 func (t *table) elements(set string) (out []*weftv1.Element) {
 	var ends map[end]struct{}
 	switch set {
@@ -95,7 +94,6 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 	return out
 }
 
-// podElements returns the elements of a map to the chains of a direction.
 func (t *table) podElements(d lookup, name string) (out []*weftv1.Element) {
 	for _, at := range slices.SortedFunc(maps.Keys(t.entries[d]), compareEnds) {
 		if e := t.entries[d][at]; e.sent != nil && at.chains(d) == name {
@@ -117,8 +115,8 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// Cleanup returns the patch that removes unused objects, or some of very many. It is nil without
-// such objects.
+// Cleanup returns the patch to remove unused objects, or some of very many. It is nil without
+// unused objects.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,10 +166,9 @@ func (t *table) cleanup() *weftv1.TablePatch {
 	return out
 }
 
-// naming are the prefixes of the objects that name others, in an order for removal.
+// naming are the prefixes of objects that name others, in an order for removal.
 var naming = []string{mapNames[ingress], mapNames[egress], mapNames[untracked], "admin", "baseline", "policy", "dispatch", "ports", "deny"}
 
-// removal returns the place of an object in the order of removal.
 func (o *object) removal() int {
 	prefix, _, _ := strings.Cut(o.name, "-")
 	if n := slices.Index(naming, prefix); n >= 0 {

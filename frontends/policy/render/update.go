@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// Update renders changes. Only the New of a policy counts: it replaces the earlier rendering. A
-// policy of pods with a nil New is left out: the pods stay isolated and it allows nothing.
+// Update renders changes. The New of a policy replaces its earlier rendering. If New is nil but
+// pods have the policy, it is left out: the pods stay isolated and it allows nothing.
 //
 // The result may be partial: while Pending is true, call Update again without changes as soon as
 // the patch is committed.
@@ -52,7 +52,7 @@ func (r *Renderer) familyOf(i int) string {
 	return "bridge"
 }
 
-// Load applies changes without making a patch, for a caller that sends a snapshot.
+// Load applies changes without a patch, for a caller of Snapshot.
 func (r *Renderer) Load(c model.Changes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,6 @@ func (t *table) narrow(all []netip.Addr, until time.Time) {
 	}
 }
 
-// changePolicies replaces policies, and adds their pods to affected.
 func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.UID]struct{}) {
 	for _, c := range all {
 		var id model.PolicyID
@@ -163,7 +162,6 @@ func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
 	r.work++
 }
 
-// changePod replaces a pod, and adds it to affected.
 func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}) {
 	pod := c.New
 	if pod == nil {
@@ -200,7 +198,6 @@ func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}
 	}
 }
 
-// removePod removes the ends that a pod no longer has.
 func (t *table) removePod(old, now *model.Pod) {
 	keep := t.ends(now)
 	for _, e := range t.ends(old) {
@@ -248,8 +245,8 @@ func (t *table) want(d lookup, at end, chain *object, pod string) {
 	e.wanted, e.pod = chain, pod
 }
 
-// changeSet changes a set and its members. With the first members, it returns the policies that get
-// new rules.
+// changeSet changes a set and its members. With the first members, it returns the policies with new
+// rules.
 func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {
@@ -281,7 +278,7 @@ func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	return waiting
 }
 
-// newSet makes the object of a set. It is declared when a chain names it.
+// newSet makes the object of a set, to be declared when a chain names it.
 func (t *table) newSet(s *model.Set) *object {
 	prefix, kind := "sel", t.family.address
 	if s.Ports {
@@ -297,7 +294,7 @@ func (t *table) newSet(s *model.Set) *object {
 	return o
 }
 
-// forgetUnused removes an object that the kernel lacks.
+// forgetUnused removes an object unknown to the kernel.
 func (t *table) forgetUnused(o *object) {
 	if o.members != nil && o.members.gone {
 		t.forgetSet(o)
@@ -306,7 +303,7 @@ func (t *table) forgetUnused(o *object) {
 	}
 }
 
-// forgetSet removes a set that the kernel and the model lack.
+// forgetSet removes a set unknown to the kernel and the model.
 func (t *table) forgetSet(o *object) {
 	t.forget(o)
 	if t.sets[o.members.id] == o {
@@ -314,7 +311,7 @@ func (t *table) forgetSet(o *object) {
 	}
 }
 
-// ofTable returns the members of the table's family. In sorted members they are adjacent.
+// ofTable returns the members of the table's family, which are adjacent in sorted members.
 func (t *table) ofTable(all []model.Member) []model.Member {
 	from, _ := slices.BinarySearchFunc(all, 128, func(m model.Member, bits int) int { return m.Addr.BitLen() - bits })
 	if t.family.bits == 128 {
@@ -344,8 +341,7 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	}
 }
 
-// flush fills the patch with the differences between the kernel and the wanted state. It declares
-// objects up to a size.
+// flush fills the patch with the differences from the kernel. It declares objects up to a size.
 func (t *table) flush(p *patch, most int) {
 	t.declareFresh(p, most)
 	t.flushMembers(p)
@@ -361,7 +357,6 @@ func (t *table) flush(p *patch, most int) {
 	t.flushHooks(p)
 }
 
-// flushMembers changes the elements of sets of pods.
 func (t *table) flushMembers(p *patch) {
 	sets := slices.SortedFunc(maps.Keys(t.unsent), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	for _, o := range sets {
@@ -382,9 +377,9 @@ func (t *table) flushMembers(p *patch) {
 	}
 }
 
-// flushPods changes the elements of pods. A pod with a chain changes only when the sets of the new
-// chain are full. A pod without a chain gets the new one at once, or an isolating one while the new
-// one is undeclared.
+// flushPods changes the elements of pods. A pod keeps its chain until the sets of the new chain are
+// full. A pod without a chain gets the new one at once, or an isolating one while the new one is
+// undeclared.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -415,7 +410,6 @@ func (t *table) flushPods(p *patch) {
 	}
 }
 
-// toggle adds or removes an element of an end, given the ends in the kernel.
 func toggle(p *patch, inKernel map[end]struct{}, e end, wanted bool, set, key string) {
 	switch _, has := inKernel[e]; {
 	case wanted && !has:
@@ -433,7 +427,7 @@ func setMember(of map[end]struct{}, e end, member bool) {
 	}
 }
 
-// flushEntry changes the element of an end, and reports whether it leads to the wanted state.
+// flushEntry changes the element of an end, and reports whether it is as wanted.
 func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {
@@ -466,7 +460,6 @@ func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	return next == e.wanted && next.full()
 }
 
-// flushPodCIDRs changes the pod addresses of this node, for StartDeny.
 func (t *table) flushPodCIDRs(p *patch) {
 	for _, k := range t.podCIDRs {
 		if !slices.Contains(t.wantedCIDRs, k) {
