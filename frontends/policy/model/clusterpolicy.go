@@ -12,12 +12,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// ParseClusterPolicy returns what the model keeps of a ClusterNetworkPolicy.
+// ParseClusterPolicy returns the parsed form of a ClusterNetworkPolicy.
 //
-// A rule of which a peer or protocol is not valid, or is of a kind that is not known here,
-// matches nothing if it accepts, and denies everything otherwise (rule 63). A rule with an
-// unknown action denies. If the rules name more than maxSets, none of them is valid. A policy
-// with an unknown tier or an invalid subject selects no pod.
+// A rule with an invalid or unknown kind of peer or protocol matches nothing if it accepts, and
+// denies everything otherwise (rule 63). A rule with an unknown action denies. If the rules name
+// more than maxSets sets, all are invalid. A policy with an unknown tier or an invalid subject
+// selects no pod.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
@@ -58,8 +58,8 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// tiersOf and actionsOf are the tiers and actions of the API. An unknown tier counts as the
-// first one, an unknown action as one that denies.
+// The tiers and actions of the API. An unknown tier is read as the first one, an unknown action as
+// Deny.
 var (
 	tiersOf   = map[v1alpha2.Tier]Tier{v1alpha2.AdminTier: TierAdmin, v1alpha2.BaselineTier: TierBaseline}
 	actionsOf = map[v1alpha2.ClusterNetworkPolicyRuleAction]Action{
@@ -69,8 +69,6 @@ var (
 	}
 )
 
-// errOneField means that a struct of which exactly one field must be set has none that is
-// known, or several.
 var errOneField = errors.New("exactly one field that is known must be set")
 
 func (o *PolicyObject) parseSubject(in *v1alpha2.ClusterNetworkPolicySubject) (ok bool) {
@@ -83,7 +81,6 @@ func (o *PolicyObject) parseSubject(in *v1alpha2.ClusterNetworkPolicySubject) (o
 	return true
 }
 
-// clusterRule is a rule of a ClusterNetworkPolicy in either direction.
 type clusterRule struct {
 	direction Direction
 	index     int
@@ -93,7 +90,6 @@ type clusterRule struct {
 	protocols []v1alpha2.ClusterNetworkPolicyProtocol
 }
 
-// clusterRule adds a rule.
 func (o *PolicyObject) clusterRule(in *clusterRule) {
 	name := index(in.direction.String(), in.index)
 	field := "spec." + name
@@ -122,8 +118,8 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 	*rules = append(*rules, rule)
 }
 
-// invalidRule returns what is in force in place of a rule that is not valid: one that accepts
-// matches nothing, another one denies everything.
+// invalidRule returns the replacement of an invalid rule: it matches nothing if it accepts, and
+// denies everything otherwise.
 func invalidRule(name string, a Action) Rule {
 	if a == Accept {
 		return Rule{Name: name, Action: Accept}
@@ -175,7 +171,6 @@ func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.Cl
 	return nil
 }
 
-// errSelector means that a selector is not valid.
 var errSelector = errors.New("the selector is not valid")
 
 // clusterPods returns the selection of a peer or subject.
@@ -199,7 +194,6 @@ func (o *PolicyObject) clusterPods(field string, namespaces *metav1.LabelSelecto
 	return out, nil
 }
 
-// clusterPort adds a protocol with its ports to a rule.
 func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) error {
 	set := 0
 	var protocol Protocol
@@ -239,7 +233,7 @@ func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) erro
 	return err
 }
 
-// SetClusterPolicy stores a ClusterNetworkPolicy, whose tier may be another than before.
+// SetClusterPolicy stores a ClusterNetworkPolicy. Its tier may change.
 func (m *Model) SetClusterPolicy(o *PolicyObject) {
 	other := o.id
 	other.Tier = TierAdmin + TierBaseline - other.Tier

@@ -12,11 +12,11 @@ type finding struct{ field, why string }
 
 func (f finding) String() string { return f.field + ": " + f.why }
 
-// findings are those of one object. They are kept with it, so that a finding is logged
-// once.
+// findings are the invalid parts of an object. They are stored with the object, so that each is
+// logged once.
 type findings []finding
 
-// maxFindings is the number of invalid parts of an object that are reported.
+// maxFindings limits the reported parts of an object.
 const maxFindings = 20
 
 func (f *findings) add(field string, why error) {
@@ -28,7 +28,6 @@ func (f *findings) add(field string, why error) {
 	}
 }
 
-// texts returns a line for each finding.
 func (f findings) texts() []string {
 	out := make([]string, len(f))
 	for i := range f {
@@ -50,10 +49,9 @@ func (m *Model) logFindings(kind string, name types.NamespacedName, before, now 
 
 // The reasons of a Notice.
 const (
-	// InvalidPolicy means that a part of a policy is not valid. What that part would
-	// accept is not accepted.
+	// InvalidPolicy means that a part of a policy is invalid and does not accept traffic.
 	InvalidPolicy = "InvalidPolicy"
-	// InvalidAddress means that an address of a pod is ignored, because no pod can have it.
+	// InvalidAddress means that an address of a pod is ignored, because a pod cannot have it.
 	InvalidAddress = "InvalidAddress"
 	// AddressConflict means that several pods have the same address.
 	AddressConflict = "AddressConflict"
@@ -61,18 +59,16 @@ const (
 
 // Notice is a message to the owner of an object.
 type Notice struct {
-	// Kind is that of the object: Pod, NetworkPolicy or ClusterNetworkPolicy.
+	// Kind is Pod, NetworkPolicy or ClusterNetworkPolicy.
 	Kind string
 	Name types.NamespacedName
 	UID  types.UID
 	// Reason is one of the constants. Message is a sentence.
 	Reason  string
 	Message string
-	// Reporter is true on at most three nodes of the cluster, which send the Notice to the
-	// API server: for a pod on its own node, for a policy on those of the first pods that
-	// it selects.
+	// Reporter is true on at most three nodes of the cluster, which send the Notice to the API
+	// server: the node of a pod, or the nodes of the first pods of a policy.
 	Reporter bool
 }
 
-// index names an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

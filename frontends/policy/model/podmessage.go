@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// The numbers of the fields of a Pod that the model reads, from generated.proto of
-// k8s.io/api/core/v1 and k8s.io/apimachinery/pkg/apis/meta/v1. They never change.
+// The field numbers of a Pod, from generated.proto of k8s.io/api/core/v1 and
+// k8s.io/apimachinery/pkg/apis/meta/v1. They never change.
 const (
 	podMetadata, podSpec, podStatus = 1, 2, 3
 
@@ -28,9 +28,9 @@ const (
 	addressIP                              = 1
 )
 
-// UnmarshalPod returns what the model keeps of a Pod in protobuf. Most of a Pod is skipped,
-// which takes a tenth of the time of the library's decoder (BenchmarkUnmarshalPod compares
-// both). It refers to nothing of the message.
+// UnmarshalPod returns the parsed form of a Pod in protobuf. It skips most fields and so takes a
+// tenth of the time of the library's decoder (see BenchmarkUnmarshalPod). The result does not refer
+// to the message.
 func UnmarshalPod(message []byte) (*PodObject, error) {
 	m := podMessage{created: time.Time{}.Unix()}
 	if err := wire.Fields(message, m.field); err != nil {
@@ -51,13 +51,11 @@ type podMessage struct {
 	podIPs               []string
 }
 
-// containerPort is a port of a container as in the message.
 type containerPort struct {
 	name, protocol string
 	number         int32
 }
 
-// object returns what the model keeps.
 func (m *podMessage) object() *PodObject {
 	out := &PodObject{podFacts: podFacts{
 		name: types.NamespacedName{Namespace: m.namespace, Name: m.name}, uid: types.UID(m.uid), created: m.created, node: m.node,
@@ -65,7 +63,7 @@ func (m *podMessage) object() *PodObject {
 	if out.uid == "" {
 		out.uid = types.UID(out.name.String())
 	}
-	// Pods that have ended, and those with the host's network, have no address of their own.
+	// Pods that have ended, and pods in the host's network, have no address of their own.
 	if phase := corev1.PodPhase(m.phase); m.hostNetwork || phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 		return out
 	}
@@ -75,9 +73,8 @@ func (m *podMessage) object() *PodObject {
 	case m.podIP != "":
 		out.setAddresses("status.podIP", []string{m.podIP})
 	}
-	// The named ports are those of the containers, and after them those of the sidecars: init
-	// containers that keep running (rule 27). A name means the first port with it for each
-	// protocol (rule 25).
+	// Named ports of containers precede those of sidecars, init containers that keep running (rule
+	// 27). A name means its first port for each protocol (rule 25).
 	for _, ports := range [][]containerPort{m.containers, m.sidecars} {
 		for _, p := range ports {
 			out.addPort(p.name, corev1.Protocol(p.protocol), p.number)
@@ -102,8 +99,8 @@ func sortedLabels(in []label) []label {
 	return slices.Clone(out)
 }
 
-// field reads a field of the Pod. As in any message of protobuf, a field that is there twice
-// has its last value, and a message its last fields.
+// field reads a field of the Pod. If a field is repeated, the last value counts and messages are
+// merged, as usual in protobuf.
 func (m *podMessage) field(f wire.Field) error {
 	switch f.Number {
 	case podMetadata:
@@ -139,7 +136,7 @@ func internText(f wire.Field, to *string) error {
 	return err
 }
 
-// readCreated reads a time, which has whole seconds. An empty one is the zero time.
+// readCreated reads a time in whole seconds. An empty one is the zero time.
 func (m *podMessage) readCreated(f wire.Field) error {
 	m.created = time.Time{}.Unix()
 	if len(f.Value) > 0 {
@@ -196,8 +193,8 @@ func (m *podMessage) specField(f wire.Field) error {
 	return nil
 }
 
-// readContainer appends the ports of a container, and reports whether it is a sidecar if it is
-// an init container.
+// readContainer appends the ports of a container, and reports whether an init container is a
+// sidecar.
 func readContainer(f wire.Field, in []containerPort) (ports []containerPort, keepsRunning bool, err error) {
 	ports = in
 	err = f.Message(func(f wire.Field) error {

@@ -10,22 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// activePolicy is a policy that pods of this node have.
+// activePolicy is a policy of this node's pods.
 type activePolicy struct {
-	// pods counts the lists of pods that name the policy.
+	// The number of lists of pods that name the policy.
 	pods int
-	// reported is the policy of the last Refresh, nil if it was not active.
+	// The policy of the last Refresh, nil if it was inactive.
 	reported *Policy
-	// sets are those that reported names.
+	// The sets that reported names.
 	sets []*set
 }
 
-// Dirty reports whether Refresh has anything to do, which may turn out to change nothing.
+// Dirty reports whether Refresh has work to do, which may lead to no change.
 func (m *Model) Dirty() bool {
 	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets)+len(m.unreported) > 0 || m.nodeChanged()
 }
 
-// Refresh computes what events have touched since the last call, and returns what differs.
+// Refresh computes the state that events have touched since the last call, and returns the
+// differences.
 func (m *Model) Refresh() Changes {
 	var out Changes
 	narrowed := make(narrowings)
@@ -53,7 +54,6 @@ func (m *Model) nodeChanged() bool {
 	return m.node != nil && (m.reportedNode == nil || !equalNode(&m.node.node, m.reportedNode))
 }
 
-// refreshPods computes the pods of this node that are marked.
 func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	for _, uid := range slices.Sorted(maps.Keys(m.dirtyPods)) {
 		old, now := m.outcome[uid], m.pod(m.locals[uid])
@@ -75,8 +75,8 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns the outcome for a pod of this node, nil if it has no address of its own. The
-// policies of other pods with the same address apply to it too.
+// pod returns the outcome for a pod of this node, nil if it lacks an address of its own. The
+// policies of other pods with the same address also apply to it.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
@@ -154,7 +154,7 @@ func (m *Model) countPolicies(p *Pod, n int) {
 	}
 }
 
-// refreshPolicies determines which policies the pods of this node have.
+// refreshPolicies computes the policies of this node's pods.
 func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 	var released []*set
 	for _, id := range slices.SortedFunc(maps.Keys(m.dirtyPolicies), ComparePolicies) {
@@ -190,14 +190,14 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 		}
 	}
 	for _, s := range released {
-		// A set without a user is removed by the end of Refresh.
+		// Refresh removes unused sets at its end.
 		s.users--
 		m.dirtySets[s] = struct{}{}
 	}
 	clear(m.dirtyPolicies)
 }
 
-// refreshSets determines which sets exist, and what changed in them.
+// refreshSets computes the sets and their changes.
 func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
 	var added []*set
 	for s := range m.dirtySets {
@@ -258,7 +258,6 @@ func (c *SetChange) id() SetID {
 // reporters is the number of nodes that report a policy.
 const reporters = 3
 
-// reportPolicy reports the invalid parts of a policy.
 func (m *Model) reportPolicy(o *PolicyObject) {
 	message := o.Problem()
 	if message == "" {
@@ -270,8 +269,8 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 	})
 }
 
-// Problem returns sentences that name the invalid parts of the policy and their effect,
-// empty if it is valid.
+// Problem returns sentences about the invalid parts of the policy and their effect. It is empty for
+// a valid policy.
 func (o *PolicyObject) Problem() string {
 	if len(o.bad) == 0 {
 		return ""
@@ -286,7 +285,7 @@ func (o *PolicyObject) Problem() string {
 	return effect + strings.Join(o.bad.texts(), "; ") + "."
 }
 
-// reports reports whether one of the first pods that a policy selects is on this node.
+// reports reports whether one of the first pods of a policy is on this node.
 func (m *Model) reports(o *PolicyObject) bool {
 	var first []*pod
 	for _, n := range m.namespaces {

@@ -11,15 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selector is a label selector in parsed form.
 type selector struct {
-	// requirements are sorted, without duplicates. None match everything.
+	// requirements are sorted, without duplicates. An empty list matches everything.
 	requirements []requirement
 	// text is the canonical form, such as "app=api,tier in (a,b)".
 	text string
 }
 
-// requirement is one condition of a selector.
 type requirement struct {
 	key string
 	op  metav1.LabelSelectorOperator
@@ -27,18 +25,18 @@ type requirement struct {
 	values []string
 }
 
-// maxRequirements is the number of requirements of a selector, which are compared with the
-// labels of many pods.
+// maxRequirements limits the requirements of a selector, which are compared with the labels of many
+// pods.
 const maxRequirements = 1000
 
 // all returns the selector that matches everything.
 func all() *selector { return &selector{} }
 
-// parseSelector parses a selector of the API. It leaves out each requirement that is not
-// valid, adds it to bad, and returns false then.
+// parseSelector parses a selector of the API. If a requirement is invalid, it leaves it out, adds
+// it to bad, and returns false.
 //
-// A value of matchExpressions that no label can have is valid, as for the API server when it
-// updates an object that is older than its check: no pod has such a value.
+// A value of matchExpressions that is impossible for a label is valid, as when the API server
+// updates an object older than its check: it matches no pod.
 func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *selector, ok bool) {
 	out, ok = all(), true
 	var invalid []string
@@ -112,7 +110,6 @@ func compareRequirements(a, b requirement) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op), slices.Compare(a.values, b.values))
 }
 
-// write writes the canonical form.
 func (r *requirement) write(b *strings.Builder) {
 	key := word(r.key)
 	switch {
@@ -136,8 +133,8 @@ func (r *requirement) write(b *strings.Builder) {
 	}
 }
 
-// word returns a part of a canonical form: a valid name, key or value as it is, anything
-// else quoted, so that different selectors have different forms.
+// word returns a part of a canonical form: a valid name, key or value verbatim, other texts quoted,
+// so that different selectors have different forms.
 func word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)
@@ -179,14 +176,14 @@ func (r *requirement) has(value string) bool {
 	return ok
 }
 
-// negative reports whether the absence of a key can meet one of the requirements.
+// negative reports whether the absence of a key can meet a requirement.
 func (s *selector) negative() bool {
 	return slices.ContainsFunc(s.requirements, func(r requirement) bool {
 		return r.op == metav1.LabelSelectorOpNotIn || r.op == metav1.LabelSelectorOpDoesNotExist
 	})
 }
 
-// required returns a label without which nothing matches, if there is one.
+// required returns a label that every match has, if any.
 func (s *selector) required() (label, bool) {
 	for i := range s.requirements {
 		if r := &s.requirements[i]; r.op == metav1.LabelSelectorOpIn && len(r.values) == 1 {

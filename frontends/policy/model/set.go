@@ -8,23 +8,22 @@ import (
 
 // selection says which pods, or named ports of pods, are the members of a set.
 type selection struct {
-	// action is that of the rules that name the set. It matters for an address that
-	// several pods have: see Model.membersAt.
+	// The action of the rules that name the set. It matters for shared addresses: see
+	// Model.membersAt.
 	action Action
-	// local is true if only pods of this node are members.
+	// Whether only pods of this node are members.
 	local bool
-	// namespace is the one in which pods are selected, if namespaces is nil.
+	// The namespace of the pods, if namespaces is nil.
 	namespace  string
 	namespaces *selector
 	pods       *selector
-	// port is the name of a port. Empty means that the members are addresses.
+	// The name of a port. If empty, the members are addresses.
 	port string
-	// protocol is that of the port, 0 for any.
+	// The protocol of the port, 0 for any.
 	protocol Protocol
 }
 
-// text returns the canonical form, such as "shop: app=api" or
-// "port http/tcp of {team=a}: app=api".
+// text returns the canonical form, such as "shop: app=api" or "port http/tcp of {team=a}: app=api".
 func (s *selection) text() string {
 	where := word(s.namespace)
 	if s.namespaces != nil {
@@ -47,8 +46,8 @@ func (s *selection) text() string {
 	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
-// matchesNamespace reports whether pods of a namespace are selected. While the labels of a
-// namespace are not known, the absence of a label does not let a rule accept.
+// matchesNamespace reports whether the selection includes a namespace. While the labels of a
+// namespace are unknown, the absence of a label does not let a rule accept.
 func (s *selection) matchesNamespace(n *namespace) bool {
 	if s.namespaces == nil {
 		return n.name == s.namespace
@@ -64,24 +63,23 @@ func (s *selection) matches(p *pod) bool {
 type set struct {
 	selection
 	public *Set
-	// users is the number of active policies that name the set.
+	// The number of active policies that name the set.
 	users int
-	// reported is true if the last Refresh reported the set.
+	// Whether the last Refresh reported the set.
 	reported bool
-	// delta has the members that were added (true) or removed since then.
+	// The members added (true) or removed since then.
 	delta map[Member]bool
 	size  int
-	// initial has the members of a new set until it is reported. filling is true while they
-	// are looked for.
+	// initial has the members of a new set until it is reported. filling is true during the search
+	// for them.
 	initial []Member
 	filling bool
-	// visit is Model.visit when the set was looked at last.
+	// The value of Model.visit at the last visit.
 	visit uint64
-	// touched is true while a change of a namespace affects the set.
+	// Whether a change of a namespace affects the set.
 	touched bool
 }
 
-// note records that a member was added or removed.
 func (s *set) note(member Member, added bool) {
 	if was, ok := s.delta[member]; ok && was != added {
 		delete(s.delta, member)
@@ -93,7 +91,7 @@ func (s *set) note(member Member, added bool) {
 	s.delta[member] = added
 }
 
-// appendMembers appends what a selected pod contributes to the set at an address.
+// appendMembers appends the members that a selected pod adds to the set at an address.
 func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	if s.port == "" {
 		return append(out, Member{Addr: a})
@@ -106,9 +104,9 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	return out
 }
 
-// membersAt returns the members of a set at an address of claimants, at least one, in a
-// buffer that the next call reuses. A member counts only if all claimants contribute it. For
-// a rule that denies, one is enough. So that in doubt less is accepted.
+// membersAt returns the members of a set at an address of claimants, at least one, in a buffer that
+// the next call reuses. A member counts only if all claimants contribute it or, for a rule that
+// denies, if one does. So shared addresses are accepted less.
 func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	out := m.members[:0]
 	if s.matches(claimants[0]) {
@@ -142,7 +140,6 @@ func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	return out
 }
 
-// allMembers returns all members of a set, sorted.
 func (m *Model) allMembers(s *set) []Member {
 	var out []Member
 	switch {
@@ -162,8 +159,8 @@ func (m *Model) allMembers(s *set) []Member {
 	return sortMembers(out)
 }
 
-// fillTogether is the number of new sets with pods of several namespaces from which on one
-// walk over all pods of the cluster finds the members of all of them.
+// fillTogether is the number of new sets with pods of several namespaces from which a single walk
+// over all pods fills all of them.
 const fillTogether = 8
 
 // fill finds the members of new sets.
@@ -200,8 +197,7 @@ func (m *Model) fill(sets []*set) {
 	}
 }
 
-// sortMembers sorts members in place, and removes duplicates: an address that several pods
-// have is found several times.
+// sortMembers sorts members in place and removes duplicates, which come from shared addresses.
 func sortMembers(in []Member) []Member {
 	slices.SortFunc(in, CompareMembers)
 	return slices.Clip(slices.Compact(in))
@@ -244,7 +240,7 @@ func CompareMembers(a, b Member) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// useSet returns the set of a selection with one user more.
+// useSet returns the set of a selection, with a new user.
 func (m *Model) useSet(id SetID, sel *selection) *set {
 	s := m.sets[id]
 	if s == nil {
@@ -260,7 +256,7 @@ func (m *Model) useSet(id SetID, sel *selection) *set {
 	return s
 }
 
-// removeSet forgets a set without users.
+// removeSet forgets an unused set.
 func (m *Model) removeSet(s *set) {
 	delete(m.sets, s.public.ID)
 	n := m.namespace(s.namespace)

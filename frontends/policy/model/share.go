@@ -5,22 +5,20 @@ import (
 	"slices"
 )
 
-// sharedLists has each distinct list once: most pods have the labels and the ports of a
-// replica.
+// sharedLists has each distinct list once: most pods have the labels and the ports of a replica.
 type sharedLists[T comparable] struct {
 	// write adds a value to the hash of a list.
 	write func(*maphash.Hash, T)
 	hash  maphash.Hash
-	// byHash has the first list with each hash.
+	// The first list with each hash.
 	byHash map[uint64]*sharedList[T]
 }
 
-// sharedList is a list that several pods share.
 type sharedList[T comparable] struct {
 	values []T
 	hash   uint64
 	uses   int
-	// next is another list with the same hash.
+	// Another list with the same hash.
 	next *sharedList[T]
 }
 
@@ -28,7 +26,7 @@ func newSharedLists[T comparable](write func(*maphash.Hash, T)) sharedLists[T] {
 	return sharedLists[T]{write: write, byHash: make(map[uint64]*sharedList[T])}
 }
 
-// use returns the shared list with the same values, with one use more.
+// use returns the shared list with the same values, with a new use.
 func (s *sharedLists[T]) use(values []T) *sharedList[T] {
 	s.hash.Reset()
 	for _, v := range values {
@@ -47,7 +45,6 @@ func (s *sharedLists[T]) use(values []T) *sharedList[T] {
 	return l
 }
 
-// release ends a use.
 func (s *sharedLists[T]) release(l *sharedList[T]) {
 	if l.uses--; l.uses > 0 {
 		return
