@@ -17,27 +17,25 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// metricDropped counts dropped packets.
 const metricDropped = "weft_policy_dropped_packets_total"
 
 const (
-	// scrapeTimeout is how long a scrape waits for the aggregator.
+	// scrapeTimeout limits the wait of a scrape for the aggregator.
 	scrapeTimeout = 2 * time.Second
-	// maxDropSeries is the number of series. Further ones are counted as others.
+	// maxDropSeries limits the series. Further ones are counted as others.
 	maxDropSeries = 1000
-	// others is the label of what is beyond maxDropSeries.
+	// others is the label for drops beyond maxDropSeries.
 	others = "others"
 )
 
-// drop says what packets were dropped by.
+// drop is a cause of drops.
 type drop struct {
-	// policies are those that isolate the pods, or the one whose rule drops, as the comment
-	// of the counter names them.
+	// policies are the isolating policies, or the policy of the dropping rule, as in the comment of
+	// the counter.
 	policies, direction string
 }
 
-// drops reads at each scrape what the kernel has counted. It implements
-// prometheus.Collector.
+// drops reads the kernel's counters at each scrape. It implements prometheus.Collector.
 type drops struct {
 	socket string
 	desc   *prometheus.Desc
@@ -56,8 +54,8 @@ func newDrops(socket string) *drops {
 // Describe implements prometheus.Collector.
 func (d *drops) Describe(out chan<- *prometheus.Desc) { out <- d.desc }
 
-// Collect implements prometheus.Collector. While the aggregator does not answer, there are
-// no values.
+// Collect implements prometheus.Collector. It reports no values while the aggregator does not
+// answer.
 func (d *drops) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
@@ -95,7 +93,6 @@ func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 	return bounded(out), nil
 }
 
-// close ends the connection.
 func (d *drops) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +102,7 @@ func (d *drops) close() {
 	}
 }
 
-// addDrops adds what the counters of drops of a table have counted.
+// addDrops adds the drop counters of a table.
 func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	for _, o := range t.GetObjects() {
 		if strings.HasPrefix(o.GetObject().GetName(), render.DropCounter+"-") {
@@ -114,8 +111,7 @@ func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	}
 }
 
-// dropOf returns what the comment of a counter says, such as "shop/db ingress" or
-// "base egress[2]".
+// dropOf parses the comment of a counter, such as "shop/db ingress" or "base egress[2]".
 func dropOf(comment string) drop {
 	for d := range model.NumDirections {
 		if i := strings.LastIndex(comment, " "+d.String()); i >= 0 {
@@ -125,7 +121,7 @@ func dropOf(comment string) drop {
 	return drop{policies: comment}
 }
 
-// bounded joins all but the first maxDropSeries, in the order of their names.
+// bounded joins all but the first maxDropSeries, by name.
 func bounded(in map[drop]uint64) map[drop]uint64 {
 	if len(in) <= maxDropSeries {
 		return in

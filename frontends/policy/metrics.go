@@ -6,10 +6,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// metricPrefix begins the names of the metrics.
 const metricPrefix = "weft_policy_"
 
-// Names of the metrics beside those of package publish.
+// Names of the metrics beside package publish.
 const (
 	metricChanges  = metricPrefix + "changes_total"
 	metricPods     = metricPrefix + "pods"
@@ -19,7 +18,6 @@ const (
 	metricRejected = metricPrefix + "rejected"
 )
 
-// metrics are those of one frontend.
 type metrics struct {
 	*publish.Metrics
 	changes *prometheus.CounterVec

@@ -12,17 +12,15 @@ import (
 )
 
 const (
-	// warning is the kind of the events of this package.
 	warning = "Warning"
 	// reasonRejected is the reason of the event about a policy that is left out.
 	reasonRejected = "PolicyRejected"
 	// reasonTooLarge is the reason of the event about a policy that cannot be rendered.
-	reasonTooLarge = "PolicyTooLarge"
-	// clusterPolicyVersion is the version of the API of ClusterNetworkPolicies.
+	reasonTooLarge       = "PolicyTooLarge"
 	clusterPolicyVersion = "policy.networking.k8s.io/v1alpha2"
 )
 
-// observer tells metrics, readers and users what is in force: it implements
+// observer tells metrics, readers and users about the rules in force. It implements
 // publish.Observer.
 type observer struct{ *Frontend }
 
@@ -67,7 +65,7 @@ func (o *observer) Refused(ids []model.PolicyID) {
 	}
 }
 
-// refusedClusterPolicies returns why ClusterNetworkPolicies are not in force, by their names.
+// refusedClusterPolicies returns the reasons why ClusterNetworkPolicies are not in force, by name.
 func (f *Frontend) refusedClusterPolicies() map[string]string {
 	out := make(map[string]string)
 	for _, id := range f.publisher.Refused() {
@@ -78,7 +76,7 @@ func (f *Frontend) refusedClusterPolicies() map[string]string {
 	return out
 }
 
-// leftOut says what happens to packets if a policy is left out.
+// leftOut describes the effect of leaving a policy out.
 func leftOut(id model.PolicyID) string {
 	if id.Tier == model.TierNetworkPolicy {
 		return "it accepts nothing, and the pods that it selects stay isolated"

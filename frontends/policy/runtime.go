@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// runtimeTimeout bounds how long the first update waits for the container runtime. The
-	// rules of the process before are in force meanwhile.
+	// runtimeTimeout limits the wait of the first update for the container runtime. The earlier
+	// rules are in force meanwhile.
 	runtimeTimeout = 5 * time.Second
 	// sandboxEvents is the kind of the events of the container runtime.
 	sandboxEvents = "sandboxes"
 )
 
-// containerRuntime follows the container runtime of this node, which knows pods earlier than
-// the API does.
+// containerRuntime follows the container runtime of this node, which knows pods before the API
+// does.
 type containerRuntime struct {
 	frontend *Frontend
 	plugin   *nri.Plugin
@@ -36,8 +36,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	return r, err
 }
 
-// awaitPods waits until the runtime has reported its pods, or too long. A first update
-// without the pods that only the runtime knows would end their isolation after a restart.
+// awaitPods waits for the runtime's report of its pods, up to runtimeTimeout. A first update
+// without pods that only the runtime knows would end their isolation after a restart.
 func (r *containerRuntime) awaitPods(ctx context.Context) {
 	if r == nil {
 		return
@@ -53,8 +53,7 @@ func (r *containerRuntime) awaitPods(ctx context.Context) {
 	}
 }
 
-// deliver applies a change of sandboxes to the model. The channel is closed once a commit has
-// it.
+// deliver applies a change of sandboxes to the model. The channel is closed once a commit has it.
 func (r *containerRuntime) deliver(change func(*model.Model)) <-chan struct{} {
 	f := r.frontend
 	f.metrics.Events.WithLabelValues("sandbox").Inc()

@@ -17,8 +17,7 @@ const (
 	metricRuntimeIsolation = "weft_policy_runtime_isolation_seconds"
 )
 
-// runtimeMetrics are those of the connection to the container runtime. They exist only with
-// Config.RuntimeSocket.
+// runtimeMetrics exist only with Config.RuntimeSocket.
 type runtimeMetrics struct {
 	numbers   []prometheus.Collector
 	isolation prometheus.Histogram
@@ -47,8 +46,7 @@ func newRuntimeMetrics(stats func() nri.Stats) *runtimeMetrics {
 	return m
 }
 
-// isolated observes how long a new pod waited.
+// isolated observes the wait of a new pod.
 func (m *runtimeMetrics) isolated(wait time.Duration) { m.isolation.Observe(wait.Seconds()) }
 
-// collectors returns all metrics.
 func (m *runtimeMetrics) collectors() []prometheus.Collector { return append(m.numbers, m.isolation) }

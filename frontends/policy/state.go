@@ -14,15 +14,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// maxFound bounds the changes that readers find while no update is answered. Later ones are not shown.
+// maxFound limits the changes that readers find while no update is answered. Later ones are not
+// shown.
 const maxFound = 100
 
-// state is the model, and the events that it has and no commit does. It implements
-// localstate.Source.
+// state is the model, and its events without a commit. It implements localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// outcome says whether a policy is in force, degraded why commits fail. They are called
-	// under the lock.
+	// outcome says whether a policy is in force, degraded why commits fail. Both are called under
+	// the lock.
 	outcome  func(model.PolicyID) publish.Outcome
 	want     func(...model.PolicyID)
 	degraded func() error
@@ -31,7 +31,7 @@ type state struct {
 	mu      sync.Mutex
 	model   *model.Model
 	commits commits
-	// found are changes that a reader has found, and that the publisher does not know.
+	// found are changes that a reader has found and the publisher does not know.
 	found []model.Changes
 	// refreshed receives changes under the lock.
 	refreshed func(*model.Changes)
@@ -39,8 +39,8 @@ type state struct {
 	sets      carried[model.SetID]
 }
 
-// apply applies a batch of events under one lock, so that no refresh sees half of it. It
-// counts them by resource, and reports whether anything may have changed.
+// apply applies a batch of events under one lock, so that a refresh sees all or none. It counts
+// them by resource, and reports whether the model may have changed.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -56,8 +56,8 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool)
 	return counts, dirty
 }
 
-// change applies a change that no source reports. It returns a channel that is closed once a
-// commit has everything known now, and reports whether anything may have changed.
+// change applies a change that no source reports. It returns a channel that is closed once a commit
+// has the present state, and reports whether the model may have changed.
 func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan struct{}, dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,28 +69,26 @@ func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan 
 	return s.commits.wait(), dirty
 }
 
-// located is model.Model.Located.
 func (s *state) located() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Located()
 }
 
-// outside is model.Model.Outside.
 func (s *state) outside() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Outside()
 }
 
-// answered notes that a commit has everything that the last refresh found.
+// answered notes that a commit has the changes of the last refresh.
 func (s *state) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commits.answer()
 }
 
-// refresh returns what changed, which the backlog then counts as taken.
+// refresh returns the changes, which the backlog then counts as taken.
 func (s *state) refresh() []model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,14 +97,13 @@ func (s *state) refresh() []model.Changes {
 	s.commits.take()
 	out := s.found
 	s.found = nil
-	// A commit of older values may have come since a reader found these.
+	// Since a reader found these, a commit of older values may have come.
 	for i := range out {
 		s.note(&out[i])
 	}
 	return out
 }
 
-// note notes that objects changed.
 func (s *state) note(c *model.Changes) {
 	for _, p := range c.Policies {
 		s.want(changeOf(p).Key)
@@ -119,7 +116,7 @@ func (s *state) note(c *model.Changes) {
 	}
 }
 
-// ahead returns the objects of a state that a reader has found, and that no update has.
+// ahead returns the objects that a reader has found and no update has.
 func (s *state) ahead() *localstate.Names {
 	out := &localstate.Names{}
 	for i := range s.found {
@@ -136,7 +133,8 @@ func (s *state) ahead() *localstate.Names {
 	return out
 }
 
-// unless returns the outcome of an object: it is not in force if a reader has found a newer value.
+// unless returns the outcome of an object. The object is not in force if a reader has found a newer
+// value.
 func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	if ahead && o.State == publish.InForce {
 		o.State = publish.Wanted
@@ -144,7 +142,7 @@ func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	return o
 }
 
-// find adds what changed to what was found. The lock is held.
+// find adds changes to found. The lock is held.
 func (s *state) find() {
 	c := s.model.Refresh()
 	s.note(&c)
@@ -154,8 +152,8 @@ func (s *state) find() {
 	}
 }
 
-// committed notes that everything that the refreshes found is in force, and returns the objects
-// that were not.
+// committed notes that the changes of all refreshes are in force, and returns the new objects among
+// them.
 func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +174,6 @@ func (s *state) policy(id model.PolicyID) *model.Policy {
 	return s.model.Policy(id)
 }
 
-// stats returns the counters of the model.
 func (s *state) stats() model.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +255,6 @@ func in[T comparable](names []T) func(T) bool {
 	}
 }
 
-// countPolicies counts a pod for each policy that applies to it.
 func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
 	for _, id := range p.Policies[model.Ingress] {
 		uses[id]++
@@ -270,7 +266,7 @@ func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
 	}
 }
 
-// compareDecision orders policies as they decide.
+// compareDecision orders policies by their order of decision.
 func compareDecision(a, b *model.Policy) int {
 	if a.ID.Tier == b.ID.Tier && a.Priority != b.Priority {
 		return int(a.Priority) - int(b.Priority)
