@@ -8,21 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// The limits on what a runtime sends. NRI has one request in flight, and ttrpc the same limit
-// for messages.
+// The limits of a runtime's messages. NRI has one request in flight, and ttrpc the same limit for
+// messages.
 const (
-	// maxRequests is the number of requests without an answer.
+	// The number of requests without an answer.
 	maxRequests = 16
-	// maxMessage is the length of a message of ttrpc without its header, maxFrame that of a
-	// frame of the multiplexer.
+	// The length of a message of ttrpc without its header, and of a frame of the multiplexer.
 	maxMessage = 4 << 20
 	maxFrame   = messageHeader + maxMessage
-	// maxFrames is the number of frames that wait for a reader.
+	// The number of frames that wait for a reader.
 	maxFrames = 32
 )
 
-// The headers of the two protocols: the length comes first in a message of ttrpc, and second
-// in a frame.
+// The headers of the two protocols: the length is first in a message of ttrpc, and second in a
+// frame.
 const (
 	frameHeader   = 8
 	messageHeader = 10
@@ -34,14 +33,14 @@ const (
 	responseMessage = 2
 )
 
-// checker finds the headers in a stream of frames or messages, whatever the parts in which it
-// arrives. A nil checker accepts everything.
+// checker finds the headers in a stream of frames or messages that arrives in arbitrary parts. A
+// nil checker accepts everything.
 type checker struct {
-	// check returns the length of what follows a header.
+	// check returns the length of the content after a header.
 	check  func(header []byte) (length uint32, err error)
 	header []byte
-	// have is the number of bytes of the header that have arrived, left the number of bytes
-	// that follow it and have not.
+	// have is the number of bytes of the header that have arrived, left the number of content bytes
+	// to come.
 	have, left int
 }
 
@@ -67,8 +66,8 @@ func (c *checker) next(b []byte) error {
 	return nil
 }
 
-// checkedConn ends the session when the runtime sends something that is not NRI. The packages
-// of NRI allocate what a header announces, and end the process for some messages.
+// checkedConn ends the session if the runtime violates NRI. The packages of NRI allocate the
+// announced sizes, and end the process for some messages.
 type checkedConn struct {
 	net.Conn
 	in, out *checker
@@ -94,7 +93,6 @@ func (c *checkedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// checkFrames checks the frames of a connection.
 func checkFrames(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: &checker{header: make([]byte, frameHeader), check: func(h []byte) (uint32, error) {
 		length := binary.BigEndian.Uint32(h[4:])
@@ -105,8 +103,7 @@ func checkFrames(conn net.Conn, fail func(error)) net.Conn {
 	}}}
 }
 
-// checkRequests checks what arrives on the connection for requests, and counts those without
-// an answer.
+// checkRequests checks the requests of the runtime, and counts those without an answer.
 func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	var open atomic.Int32
 	return &checkedConn{Conn: conn, fail: fail,
@@ -120,7 +117,7 @@ func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	}
 }
 
-// checkResponses checks what arrives on the connection for the requests of the plugin.
+// checkResponses checks the responses to requests of the plugin.
 func checkResponses(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: checkMessages(responseMessage, func() error { return nil })}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/nri/nripb"
 )
 
-// event is an event that a plugin can subscribe to.
+// event is an event for plugins.
 type event int32
 
 // The events of pods.
 const (
-	// eventRun arrives after a pod has its addresses, before its containers are created.
+	// A pod has its addresses, but its containers do not exist yet.
 	eventRun event = 1
-	// eventStop arrives after the containers have stopped.
+	// The containers have stopped.
 	eventStop event = 2
-	// eventRemove arrives when the runtime forgets the pod.
+	// The runtime forgets the pod.
 	eventRemove event = 3
 )
 
@@ -44,8 +44,8 @@ func (s *session) methods() map[string]ttrpc.Method {
 	}
 }
 
-// podMethod returns the method for an event. A request that cannot be decoded ends the
-// session: an error would refuse the pod.
+// podMethod returns the method for an event. A malformed request ends the session, because an error
+// would refuse the pod.
 func (s *session) podMethod(e event) ttrpc.Method {
 	return func(ctx context.Context, decode func(any) error) (any, error) {
 		var req nripb.PodSandboxRequest
@@ -80,8 +80,7 @@ func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nr
 	return &nripb.ConfigureResponse{Events: int32(subscription)}, nil
 }
 
-// synchronize replaces everything that is known by what runs. It does not wait for the
-// delivery.
+// synchronize replaces all known pods by the reported ones. It does not wait for the delivery.
 func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) (*nripb.SynchronizeResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,13 +120,12 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 		case <-ctx.Done():
 		}
 	default:
-		// An event that was not subscribed to.
+		// An event without a subscription.
 	}
 	return &nripb.Empty{}, nil
 }
 
-// start delivers a pod that starts, and waits for the commit that has it if the pod has an
-// address.
+// start delivers a starting pod. If the pod has an address, it waits for the commit.
 func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
 	began, wait := time.Now(), time.Duration(s.wait.Load())
 	late := time.After(wait)
@@ -154,7 +152,7 @@ func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.Sandb
 	}
 }
 
-// parse returns what the model keeps of a pod, nil if it is not valid.
+// parse returns the parsed form of a pod, nil if it is invalid.
 func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	o, err := model.ParseSandbox(&model.Sandbox{
 		ID: p.GetId(), UID: types.UID(p.GetUid()), Name: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},
