@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selects reports whether the labels match: all of the selector's requirements, so that an
-// empty selector matches everything.
+// selects reports whether the labels meet all requirements of the selector. An empty selector
+// matches everything.
 func selects(s *metav1.LabelSelector, labels map[string]string) bool {
 	for key, want := range s.MatchLabels {
 		if got, ok := labels[key]; !ok || got != want {
