@@ -12,7 +12,6 @@ import (
 
 var errSpecial = errors.New("unspecified, loopback, link-local and multicast addresses are not those of a pod")
 
-// parsePodAddr is network.ParseAddr for the address of a pod.
 func parsePodAddr(s string) (netip.Addr, error) {
 	a, err := network.ParseAddr(s)
 	if err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast()) {

@@ -14,10 +14,9 @@ import (
 
 // ParseClusterPolicy returns the parsed form of a ClusterNetworkPolicy.
 //
-// A rule with an invalid or unknown kind of peer or protocol matches nothing if it accepts, and
-// denies everything otherwise (rule 63). A rule with an unknown action denies. If the rules name
-// more than maxSets sets, all are invalid. A policy with an unknown tier or an invalid subject
-// selects no pod.
+// A rule with an invalid or unknown peer or protocol matches nothing if it accepts, and otherwise
+// denies everything (rule 63). An unknown action denies. If the rules name more than maxSets sets,
+// all are invalid. A policy with an unknown tier or an invalid subject selects no pod.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
@@ -58,7 +57,7 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// The tiers and actions of the API. An unknown tier is read as the first one, an unknown action as
+// The tiers and actions of the API. An unknown tier is read as the first, an unknown action as
 // Deny.
 var (
 	tiersOf   = map[v1alpha2.Tier]Tier{v1alpha2.AdminTier: TierAdmin, v1alpha2.BaselineTier: TierBaseline}
@@ -118,8 +117,8 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 	*rules = append(*rules, rule)
 }
 
-// invalidRule returns the replacement of an invalid rule: it matches nothing if it accepts, and
-// denies everything otherwise.
+// invalidRule returns the replacement of an invalid rule: matching nothing if it accepts, denying
+// everything otherwise.
 func invalidRule(name string, a Action) Rule {
 	if a == Accept {
 		return Rule{Name: name, Action: Accept}
@@ -127,7 +126,6 @@ func invalidRule(name string, a Action) Rule {
 	return Rule{Name: name, Action: Deny, Any: true, AllPorts: true}
 }
 
-// clusterPeers adds the peers of a rule, and reports whether all are valid.
 func (o *PolicyObject) clusterPeers(r *ruleBuilder, field string, peers []v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 	list := field + ".from"
 	if r.direction == Egress {
@@ -173,7 +171,6 @@ func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.Cl
 
 var errSelector = errors.New("the selector is not valid")
 
-// clusterPods returns the selection of a peer or subject.
 func (o *PolicyObject) clusterPods(field string, namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod) (selection, error) {
 	out := selection{namespaces: all(), pods: all()}
 	var ok bool

@@ -1,10 +1,10 @@
 // Package model computes the network policies that this node enforces: the policies of each local
 // pod, the rules of each such policy, and the members of the sets of pods in these rules.
 //
-// It takes Kubernetes objects from the Parse functions, and returns immutable values and the
-// changes between them. The package does not depend on nftables and does no I/O. Read types.go
-// first, then model.go, pod.go and refresh.go. A number such as "rule 16" in a comment is a row of
-// BEHAVIOUR.md in the parent directory.
+// It takes Kubernetes objects from the Parse functions, and returns immutable values and their
+// changes. The package does not depend on nftables and does no I/O. Read types.go first, then
+// model.go, pod.go and refresh.go. "Rule 16" in a comment is a row of BEHAVIOUR.md in the parent
+// directory.
 //
 // An event stores the parsed object and marks the affected state. Refresh computes this state once
 // and returns the differences. The outcome depends only on the existing objects, not on their order
@@ -13,22 +13,21 @@
 // # Policies and sets
 //
 // A policy is active while it selects a pod of this node. A set exists while an active policy names
-// it. A set does not store its members: they follow from the pods at each address. An event notes
-// the members at the addresses of its pod before and after; the difference is the change.
+// it. Members are not stored: they follow from the pods at each address. An event notes the members
+// at the addresses of its pod before and after; the difference is the change.
 //
 // # Shared addresses
 //
-// Several pods may have the same address for a time, because the events of the old and the new
-// owner come in any order. Such an address is a member of a set only if all its pods are selected,
-// or for a rule that denies, if one pod is. The oldest pod of this node owns it, and the policies
-// of all its pods add up. An address of this node, of a ServiceCIDR, or of a range without pods is
-// ignored.
+// Several pods may have the same address for a time, because the events of its old and new owner
+// come in any order. It is a member of a set only if all its pods are selected, or for a denying
+// rule, if one pod is. The oldest local pod owns it, and the policies of all its pods add up. An
+// address of this node, of a ServiceCIDR, or of a range without pods is ignored.
 //
 // # Sandboxes
 //
-// The container runtime may report a pod of this node as a Sandbox, earlier than the API and for
-// longer. It counts like a pod of the API, but only for addresses that the API object of the same
-// name lacks: see sandbox.go.
+// The container runtime may report a local pod as a Sandbox, earlier than the API and for longer.
+// It counts like a pod of the API, but only for addresses that the API object of the same name
+// lacks: see sandbox.go.
 //
 // # Invalid objects
 //
@@ -38,12 +37,12 @@
 //
 // # Cost
 //
-// The cost of a pod event is proportional to the sets in use and to the policies, in the pod's
-// namespace or in all, that require one of the pod's labels or none. It does not depend on the
-// number of pods, nor for a pod of another node on the number of policies. The cost of a namespace
-// event is proportional to the sets that select by labels of namespaces, plus the pods of the
-// namespace if such a set is affected. A new set costs a walk over its candidates: the pods of a
-// namespace with its required label, or all pods if the label's key is required for the first time.
+// The cost of a pod event is proportional to the sets in use and to the policies, in its namespace
+// or in all, that require one of its labels or none. It does not depend on the number of pods, nor
+// for a remote pod on the number of policies. The cost of a namespace event is proportional to the
+// sets with selectors of namespaces, plus the pods of the namespace if such a set is affected. A
+// new set costs a walk over the pods of a namespace with its required label, or over all pods if
+// the label's key is new.
 //
 // # Memory
 //

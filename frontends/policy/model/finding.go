@@ -7,13 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// finding is an invalid part of an object.
 type finding struct{ field, why string }
 
 func (f finding) String() string { return f.field + ": " + f.why }
 
-// findings are the invalid parts of an object. They are stored with the object, so that each is
-// logged once.
+// findings are stored with their object, so that each is logged once.
 type findings []finding
 
 // maxFindings limits the reported parts of an object.
@@ -36,7 +34,6 @@ func (f findings) texts() []string {
 	return out
 }
 
-// logFindings counts and logs the new findings of an object.
 func (m *Model) logFindings(kind string, name types.NamespacedName, before, now findings) {
 	for _, f := range now {
 		if slices.Contains(before, f) {
@@ -66,8 +63,8 @@ type Notice struct {
 	// Reason is one of the constants. Message is a sentence.
 	Reason  string
 	Message string
-	// Reporter is true on at most three nodes of the cluster, which send the Notice to the API
-	// server: the node of a pod, or the nodes of the first pods of a policy.
+	// Reporter is true on at most three nodes, which send the Notice to the API server: the node of
+	// a pod, or the nodes of the first pods of a policy.
 	Reporter bool
 }
 

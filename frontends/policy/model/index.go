@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// labelIndex finds the values whose selector may match an object. Such a selector requires one of
-// the object's labels, or no label.
+// labelIndex finds the values whose selector may match an object: it requires one of the object's
+// labels, or no label.
 type labelIndex[T comparable] struct {
 	byLabel map[label][]T
 	rest    []T
@@ -48,12 +48,12 @@ func (x *labelIndex[T]) each(labels []label, f func(T)) {
 	}
 }
 
-// clusterIndex is a labelIndex for pairs of selectors, of namespaces and of pods. It uses the label
-// required of the pods if any, and otherwise of the namespaces.
+// clusterIndex is a labelIndex for pairs of selectors, of namespaces and pods. It prefers the label
+// required of the pods.
 type clusterIndex[T comparable] struct{ byPod, byNamespace labelIndex[T] }
 
-// of returns the index for these selectors, and the selector used as the key. Objects without a
-// selector of namespaces are in own.
+// of returns the index for these selectors and the selector for its key. Objects without a selector
+// of namespaces are in own.
 func (x *clusterIndex[T]) of(namespaces, pods *selector, own *labelIndex[T]) (*labelIndex[T], *selector) {
 	if namespaces == nil {
 		return own, pods

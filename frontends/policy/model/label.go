@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// validLabel returns an error for an impossible label, as the API server does for matchLabels.
 func validLabel(key, value string) error {
 	if err := validKey(key); err != nil {
 		return err
@@ -31,12 +30,11 @@ func validKey(key string) error {
 	return nil
 }
 
-// maxPlainName limits a value of a label, and a key without a prefix.
+// The limit of a value, and of a key without a prefix.
 const maxPlainName = 63
 
 // plainName reports whether a text is valid as a value, and as a key without a prefix. It is much
-// faster than package validation, whose regular expressions judge all other texts and explain
-// errors.
+// faster than the regular expressions of package validation, which judge all other texts.
 func plainName(s string) bool {
 	if s == "" || len(s) > maxPlainName || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false
@@ -53,7 +51,6 @@ func alphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// shorten returns the beginning of a long text, for an error.
 func shorten(s string) string {
 	if len(s) <= 2*maxPlainName {
 		return s

@@ -7,7 +7,6 @@ import (
 	"unique"
 )
 
-// label is a label of an object, or a pair required by a selector.
 type label struct{ key, value string }
 
 // intern returns a copy shared by all equal strings of the process. It does not retain the memory
@@ -15,7 +14,7 @@ type label struct{ key, value string }
 func intern(s string) string { return unique.Make(s).Value() }
 
 // parseLabels returns labels sorted by key. It does not intern values: decoders allocate them
-// separately, and many belong to a single pod.
+// separately, and many are unique.
 func parseLabels(in map[string]string) []label {
 	if len(in) == 0 {
 		return nil
@@ -28,7 +27,6 @@ func parseLabels(in map[string]string) []label {
 	return out
 }
 
-// lookup returns the value of a key in sorted labels.
 func lookup(labels []label, key string) (value string, ok bool) {
 	for i := range labels {
 		switch strings.Compare(labels[i].key, key) {

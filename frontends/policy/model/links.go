@@ -34,10 +34,9 @@ func (m *Model) SetLink(a netip.Addr, l Link) {
 	m.touchAddress(a)
 }
 
-// linkOf returns the interface of a pod with these addresses. more are the addresses without a pod
-// that this node routes to the interface: they belong to the pod, too. On a bridge there are none,
-// because there the pods themselves claim addresses. An interface shared by several pods counts for
-// no pod.
+// linkOf returns the interface of a pod with these addresses, and more addresses: this node routes
+// them to the interface, and no pod has them. A bridge has no such addresses, because there the
+// pods themselves claim addresses. An interface shared by several pods counts for no pod.
 func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
 	for _, a := range addresses {
 		if l = m.links.of[a]; l != (Link{}) {

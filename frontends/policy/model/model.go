@@ -31,34 +31,29 @@ func (c *Config) setDefaults() {
 
 // Model is the state, with all objects in parsed form.
 type Model struct {
-	cfg        Config
-	namespaces map[string]*namespace
-	policies   map[PolicyID]*policy
-	cidrs      map[string]*ServiceCIDRObject
-	labelLists sharedLists[label]
-	portLists  sharedLists[namedPort]
-	sandboxes  sandboxes
-	claims     claims
-	links      links
-	// Pods of this node.
-	locals map[types.UID]*pod
-	// By the pods that they select.
+	cfg             Config
+	namespaces      map[string]*namespace
+	policies        map[PolicyID]*policy
+	cidrs           map[string]*ServiceCIDRObject
+	labelLists      sharedLists[label]
+	portLists       sharedLists[namedPort]
+	sandboxes       sandboxes
+	claims          claims
+	links           links
+	locals          map[types.UID]*pod
 	clusterPolicies clusterIndex[*policy]
-	// The policies of this node's pods at the last Refresh.
-	active map[PolicyID]*activePolicy
-	// sets are named by active policies. clusterSets are the sets with pods of several namespaces;
-	// the others are also in namespace.sets.
+	active          map[PolicyID]*activePolicy
+	// sets are named by active policies; clusterSets have pods of several namespaces, the others
+	// are also in namespace.sets.
 	sets        map[SetID]*set
 	clusterSets clusterIndex[*set]
-	// The pods of the last Refresh.
-	outcome map[types.UID]*Pod
+	outcome     map[types.UID]*Pod
 
 	dirtyPods     map[types.UID]struct{}
 	dirtyPolicies map[PolicyID]struct{}
 	dirtySets     map[*set]struct{}
-	// unreported are invalid policies that select no pod, and so do not become active.
-	unreported map[PolicyID]struct{}
-	// The Node of the last event, and of the last Refresh.
+	// Invalid policies that select no pod, and so do not become active.
+	unreported   map[PolicyID]struct{}
 	node         *NodeObject
 	reportedNode *Node
 	// visit counts the walks over sets. Each walk sees a set once.
@@ -67,22 +62,20 @@ type Model struct {
 	stats   Stats
 }
 
-// namespace has the content of a namespace. Its object may be unknown.
 type namespace struct {
-	name   string
-	labels []label
-	// Whether the object exists.
+	name     string
+	labels   []label
 	known    bool
 	pods     map[string]*pod
 	policies labelIndex[*policy]
 	sets     labelIndex[*set]
-	// The pods by the labels that sets require; nil until needed.
+	// byLabel has the pods by the labels that sets require; nil until needed.
 	byLabel podIndex
 }
 
 type policy struct {
 	object *PolicyObject
-	// The rules, while the policy is active.
+	// nil while the policy is inactive.
 	parsed *policyRules
 }
 
@@ -119,7 +112,7 @@ func New(cfg Config) *Model {
 }
 
 // namespace returns a namespace, adding it if missing. Until its object is known, it has only the
-// label that the API server sets.
+// label set by the API server.
 func (m *Model) namespace(name string) *namespace {
 	n := m.namespaces[name]
 	if n == nil {
@@ -129,7 +122,6 @@ func (m *Model) namespace(name string) *namespace {
 	return n
 }
 
-// forgetNamespace removes an empty namespace.
 func (m *Model) forgetNamespace(n *namespace) {
 	if !n.known && len(n.pods) == 0 && n.policies.empty() && n.sets.empty() {
 		delete(m.namespaces, n.name)
@@ -158,8 +150,8 @@ func (m *Model) DeleteNamespace(name string) {
 	}
 }
 
-// setNamespace changes the labels of a namespace. It visits only the sets that gain or lose the
-// namespace, and the pods of the namespace.
+// setNamespace changes the labels of a namespace. It visits only the sets that gain or lose it, and
+// its pods.
 func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
 	now := &namespace{name: n.name, labels: labels, known: known}
 	var affected []*set
@@ -236,7 +228,6 @@ func (m *Model) DeletePolicy(name types.NamespacedName) {
 	m.setPolicy(PolicyID{Tier: TierNetworkPolicy, Namespace: name.Namespace, Name: name.Name}, nil)
 }
 
-// setPolicy replaces a policy; nil removes it.
 func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 	m.stats.PolicyEvents++
 	p := m.policies[id]
@@ -278,7 +269,6 @@ func (m *Model) indexPolicy(p *policy, add bool) {
 	m.forgetNamespace(n)
 }
 
-// touchSubjects marks the pods of this node that a policy selects.
 func (m *Model) touchSubjects(o *PolicyObject) {
 	for _, p := range m.locals {
 		if o.selects(p) {
@@ -287,7 +277,6 @@ func (m *Model) touchSubjects(o *PolicyObject) {
 	}
 }
 
-// policiesOf calls f for each policy that selects a pod.
 func (m *Model) policiesOf(p *pod, f func(*PolicyObject)) {
 	check := func(q *policy) {
 		if q.object.selects(p) {
@@ -312,7 +301,7 @@ func (m *Model) SetNode(o *NodeObject) {
 	}
 }
 
-// DeleteNode counts an event. The node still exists, so it keeps its addresses.
+// DeleteNode counts an event. The node still exists and keeps its addresses.
 func (m *Model) DeleteNode(string) { m.stats.NodeEvents++ }
 
 // SetServiceCIDR stores a ServiceCIDR.
@@ -335,7 +324,7 @@ func (m *Model) DeleteServiceCIDR(name string) {
 	}
 }
 
-// unusable returns the reason why a pod cannot have an address, or nil.
+// unusable returns why a pod cannot have an address, or nil.
 func (m *Model) unusable(a netip.Addr) error {
 	if m.node != nil && slices.Contains(m.node.node.Addresses, a) {
 		return fmt.Errorf("%s is an address of the node", a)

@@ -7,21 +7,18 @@ import (
 	"strings"
 )
 
-// narrowings are the addresses of Changes.Narrowed. They are addresses
+// narrowings are the addresses of Changes.Narrowed:
 //
-//   - of a new pod, or new to their pod, if a policy may deny something: they may have earlier
-//     connections;
+//   - of a new pod, or new to their pod, if a policy may deny something: earlier connections may
+//
+// exist;
 //   - of a pod that became isolated, lost a policy whose rules have a unique effect, or got a
 //
 // policy
 //
 //	  that may deny more;
-//	- of the pods of a policy with changed rules, unless the new rules allow everything that the
-//
-// old
-//
-//	  ones did;
-//	- that left a set of a rule that accepts, or entered a set of a rule that denies.
+//	- of the pods of a policy with changed rules, unless everything is still allowed;
+//	- that left a set of an accepting rule, or entered a set of a denying rule.
 //
 // A change that only allows more narrows no address.
 type narrowings map[netip.Addr]struct{}
@@ -46,8 +43,8 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
-// narrowPod adds the addresses of a pod that is allowed less than before. It compares the reported
-// policies of the old pod with the existing policies of the new one.
+// narrowPod adds the addresses of a pod that is allowed less. The old policies are the reported
+// ones, the new policies the existing ones.
 func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
@@ -91,8 +88,8 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
-// lessInOrder is lessAllowed for an ordered tier: added policies may only accept, removed policies
-// may only have denied, and the others keep their order.
+// lessInOrder is lessAllowed for an ordered tier: it tolerates only added policies that accept and
+// removed policies that denied.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
 	for _, id := range old {
@@ -114,7 +111,6 @@ func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	return !slices.Equal(kept, keptNow)
 }
 
-// reportedRules returns the rules of a policy at the last Refresh.
 func (m *Model) reportedRules(id PolicyID, d Direction) []Rule {
 	if a := m.active[id]; a != nil && a.reported != nil {
 		return a.reported.Rules[d]
@@ -194,8 +190,8 @@ func lessInSet(old, now []Rule) bool {
 	return false
 }
 
-// lessInSequence is lessInRules for ordered rules. It skips new rules that accept and old rules
-// that denied, and compares the others in pairs.
+// lessInSequence is lessInRules for ordered rules. It skips new accepting and old denying rules,
+// and compares the others in pairs.
 func lessInSequence(old, now []Rule) bool {
 	i, j := 0, 0
 	for i < len(old) || j < len(now) {
@@ -241,7 +237,6 @@ func (r *Rule) covers(o *Rule) bool {
 	return o.empty() || peers && ports
 }
 
-// containsAll reports whether a has all of b. Both are sorted.
 func containsAll(a, b []SetID) bool {
 	for _, id := range b {
 		at, ok := slices.BinarySearch(a, id)
@@ -253,7 +248,7 @@ func containsAll(a, b []SetID) bool {
 	return true
 }
 
-// coversRanges reports whether a has all addresses of b. Both are merged.
+// coversRanges reports whether a has all of b. Both are merged.
 func coversRanges(a, b []Range) bool {
 	for _, r := range b {
 		for len(a) > 0 && a[0].Last.Less(r.First) {
@@ -266,7 +261,7 @@ func coversRanges(a, b []Range) bool {
 	return true
 }
 
-// coversPorts reports whether a has all ports of b. Both are merged.
+// coversPorts reports whether a has all of b. Both are merged.
 func coversPorts(a, b []PortRange) bool {
 	for _, r := range b {
 		for len(a) > 0 && (a[0].Protocol < r.Protocol || a[0].Protocol == r.Protocol && a[0].First != 0 && a[0].Last < r.First) {

@@ -16,8 +16,8 @@ import (
 // ParsePolicy returns the parsed form of a NetworkPolicy.
 //
 // An invalid peer or port matches nothing; the rest of the rule stays in force. If a requirement of
-// podSelector is invalid, the policy isolates the pods selected by the rest, and accepts nothing.
-// So does a policy whose rules name more than maxSets sets. An unknown policy type is ignored.
+// podSelector is invalid, the policy isolates the pods selected by the rest and accepts nothing, as
+// if its rules name more than maxSets sets. An unknown policy type is ignored.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
@@ -109,7 +109,6 @@ var (
 	errMixedPeer = errors.New("the peer has an ipBlock and a selector")
 )
 
-// peer adds a peer to a rule, or returns an error if it is invalid.
 func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.NetworkPolicyPeer) error {
 	switch {
 	case in.IPBlock != nil && (in.PodSelector != nil || in.NamespaceSelector != nil):
@@ -158,7 +157,6 @@ func parseBlock(cidr string, except []string) ([]Range, error) {
 
 var errNamedRange = errors.New("endPort cannot be used with a named port")
 
-// port adds a port to a rule, or returns an error if it is invalid.
 func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) error {
 	protocol := TCP
 	if in.Protocol != nil {
@@ -192,7 +190,7 @@ func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) er
 	return err
 }
 
-// portName is a named port of a rule. Protocol 0 means any.
+// Protocol 0 means any.
 type portName struct {
 	name     string
 	protocol Protocol
@@ -207,7 +205,6 @@ type ruleBuilder struct {
 	named     []portName
 }
 
-// done returns the rule in canonical form.
 func (r *ruleBuilder) done() Rule {
 	for _, s := range r.peers {
 		s.action = r.rule.Action
@@ -228,8 +225,8 @@ func (r *ruleBuilder) done() Rule {
 	return r.rule
 }
 
-// destinations returns the pods that resolve a named port: at ingress the selected pods of this
-// node, at egress the peers, or all pods if the peers include addresses.
+// destinations returns the pods that resolve a named port: at ingress the selected local pods, at
+// egress the peers, or all pods if the peers include addresses.
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:

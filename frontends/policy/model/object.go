@@ -21,15 +21,13 @@ type PodObject struct {
 	ports  []namedPort
 }
 
-// podFacts are the parts of a pod that it does not share.
 type podFacts struct {
 	name    types.NamespacedName
 	uid     types.UID
 	created int64
 	node    string
-	// addrs are the first valid address of each family, sorted. They are zero for a pod without
-	// policies or selection: a pod that is in the host's network, has ended, or lacks an address
-	// (rules 9-11).
+	// addrs are the first valid address of each family, sorted. Policies ignore a pod without
+	// addresses: it is in the host's network, has ended, or has no address yet (rules 9-11).
 	addrs [2]netip.Addr
 	bad   findings
 }
@@ -80,10 +78,9 @@ func (p *podFacts) addresses() []netip.Addr {
 	return p.addrs[:n:n]
 }
 
-// absent reports whether a pod does not count.
 func (p *podFacts) absent() bool { return !p.addrs[0].IsValid() }
 
-// maxNamedPorts is the number of named ports of a pod that count.
+// Further named ports of a pod do not count.
 const maxNamedPorts = 1000
 
 func (p *PodObject) addPort(name string, protocol corev1.Protocol, number int32) {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pod is a pod of the cluster with an address of its own.
 type pod struct {
 	podFacts
 	namespace *namespace
@@ -19,11 +18,10 @@ type pod struct {
 	local     bool
 	// Whether the container runtime reports the pod, not the API.
 	sandbox bool
-	// ignored has a bit for each of addrs that a pod cannot have.
 	ignored uint8
 }
 
-// key returns the key of the pod in its namespace: its name, or a unique one for a sandbox.
+// key is the pod's name, or unique for a sandbox.
 func (p *pod) key() string {
 	if p.sandbox {
 		return "/" + string(p.uid)
@@ -31,7 +29,6 @@ func (p *pod) key() string {
 	return p.name.Name
 }
 
-// addresses returns the addresses that are not ignored.
 func (p *pod) addresses() []netip.Addr {
 	if p.ignored == 0 {
 		return p.podFacts.addresses()
@@ -45,16 +42,14 @@ func (p *pod) addresses() []netip.Addr {
 	return out
 }
 
-// older orders pods by age, and by UID within a second.
+// older orders pods by age, then by UID.
 func older(a, b *pod) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }
 
 // claims has the pods of each address.
 type claims struct {
-	// Addresses with a single pod.
-	one map[netip.Addr]*pod
-	// Shared addresses.
+	one     map[netip.Addr]*pod
 	several map[netip.Addr][]*pod
 	// The result of claimants for a single pod.
 	buffer [1]*pod
@@ -98,7 +93,6 @@ func (m *Model) claimants(a netip.Addr) []*pod {
 	return m.claims.several[a]
 }
 
-// newPod returns a pod with shared lists.
 func (m *Model) newPod(o *PodObject) *pod {
 	p := &pod{
 		podFacts: o.podFacts, namespace: m.namespace(o.name.Namespace), local: o.node == m.cfg.NodeName,
@@ -108,7 +102,6 @@ func (m *Model) newPod(o *PodObject) *pod {
 	return p
 }
 
-// is reports whether a pod is equal to its parsed form.
 func (p *pod) is(o *PodObject) bool {
 	return p.podFacts.equal(&o.podFacts) && slices.Equal(p.labels.values, o.labels) && slices.Equal(p.ports.values, o.ports)
 }
@@ -149,7 +142,6 @@ func (m *Model) DeletePod(name types.NamespacedName) {
 	}
 }
 
-// replacePod replaces a pod by another form, or by another pod of the same name. Either may be nil.
 func (m *Model) replacePod(was, now *pod) {
 	var addresses []netip.Addr
 	if was != nil {
@@ -215,8 +207,8 @@ func (m *Model) addPod(p *pod) {
 	}
 }
 
-// noteMembers notes that the pods at an address add or remove their members of the used sets,
-// filtered by only if it is not nil.
+// noteMembers notes that the pods at an address add or remove their members of the used sets. A nil
+// only means all sets.
 func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
 	claimants := m.claimants(a)
 	m.visit++
@@ -243,8 +235,7 @@ func (m *Model) setsOf(p *pod, f func(*set)) {
 	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
-// touchAddress marks the pods of this node with an address, or with another address of its
-// interface.
+// touchAddress marks the local pods with an address, or with another address of its interface.
 func (m *Model) touchAddress(a netip.Addr) {
 	m.touchClaimants(a)
 	for _, b := range m.links.at[m.links.of[a]] {
@@ -260,7 +251,7 @@ func (m *Model) touchClaimants(a netip.Addr) {
 	}
 }
 
-// touchPod marks a pod of this node and the pods that share an address with it.
+// touchPod marks a local pod and the pods that share an address with it.
 func (m *Model) touchPod(p *pod) {
 	m.dirtyPods[p.uid] = struct{}{}
 	for _, a := range p.addresses() {
@@ -268,7 +259,6 @@ func (m *Model) touchPod(p *pod) {
 	}
 }
 
-// checkAddresses notes the addresses that the pod cannot have.
 func (m *Model) checkAddresses(p *pod) {
 	p.ignored = m.ignored(&p.podFacts)
 }
@@ -282,7 +272,7 @@ func (m *Model) ignored(o *podFacts) (bits uint8) {
 	return bits
 }
 
-// reclaim checks the addresses of all pods again after the impossible addresses have changed.
+// reclaim checks the addresses of all pods again after a change of the impossible addresses.
 func (m *Model) reclaim() {
 	for _, n := range m.namespaces {
 		for _, p := range n.pods {
@@ -301,7 +291,7 @@ func (m *Model) reclaim() {
 	}
 }
 
-// reportPod reports the invalid and the ignored addresses of a pod of this node.
+// reportPod reports the invalid and the ignored addresses of a local pod.
 func (m *Model) reportPod(o, was *podFacts) {
 	if was.equal(o) {
 		return
@@ -325,7 +315,7 @@ func (m *Model) reportIgnored(o *podFacts) {
 	}
 }
 
-// reportConflicts reports the shared addresses of a pod if one of the pods is on this node.
+// reportConflicts reports the shared addresses of a pod if one of the pods is local.
 func (m *Model) reportConflicts(p *pod) {
 	if p == nil {
 		return

@@ -1,14 +1,11 @@
 package model
 
-// podIndex finds the pods of a namespace by the value of a label. It has only the keys requested so
-// far.
+// podIndex finds the pods of a namespace by the value of a label. It has only the requested keys.
 type podIndex map[string]podsByValue
 
-// podsByValue has the pods with a key by its value.
 type podsByValue map[string]map[*pod]struct{}
 
-// maxIndexedKeys limits the keys of an index, because policies can come and go with any number of
-// keys.
+// maxIndexedKeys limits the keys of an index: policies come and go with any number of keys.
 const maxIndexedKeys = 32
 
 func (n *namespace) podsWith(l label) map[*pod]struct{} {
@@ -62,8 +59,7 @@ func (v podsByValue) remove(key string, p *pod) {
 	}
 }
 
-// dropIndex frees the index of a namespace without pods of this node, because its policies have no
-// sets in use.
+// dropIndex frees the index of a namespace without local pods, and so without active policies.
 func (m *Model) dropIndex(n *namespace) {
 	if n.byLabel == nil {
 		return

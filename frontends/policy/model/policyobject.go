@@ -12,16 +12,15 @@ import (
 // PolicyObject is the parsed form of a NetworkPolicy or a ClusterNetworkPolicy. It is immutable and
 // does not refer to the API object.
 type PolicyObject struct {
-	id       PolicyID
-	uid      types.UID
-	priority int32
-	// The directions in which the policy applies.
+	id         PolicyID
+	uid        types.UID
+	priority   int32
 	directions [NumDirections]bool
 	// namespaces is nil for a NetworkPolicy, which selects pods of its namespace.
 	namespaces *selector
 	pods       *selector
 	// spec has the rules of a NetworkPolicy in protobuf, so that an inactive policy needs little
-	// memory. parsed has the rules of a ClusterNetworkPolicy.
+	// memory; parsed has the rules of a ClusterNetworkPolicy.
 	spec   []byte
 	parsed *policyRules
 	bad    findings
@@ -29,15 +28,14 @@ type PolicyObject struct {
 
 type policyRules struct {
 	policy *Policy
-	// The sets that the rules name.
-	sets map[SetID]*selection
-	// tooMany is true if the rules name more than maxSets sets. Then they are incomplete.
+	sets   map[SetID]*selection
+	// Whether the rules name more than maxSets sets. Then they are incomplete.
 	tooMany bool
 }
 
-// maxSets limits the sets in the rules of a policy: one for each distinct selector of pods, and one
-// for each named port at each selector that resolves it. The kernel searches a list of all sets, so
-// tens of thousands would delay every update.
+// maxSets limits the sets of a policy: one for each distinct selector of pods, and one for each
+// named port at each selector that resolves it. The kernel searches a list of all sets, so tens of
+// thousands would delay every update.
 const maxSets = 1000
 
 var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)
@@ -54,7 +52,7 @@ func (o *PolicyObject) newRules() *policyRules {
 	return &policyRules{policy: &Policy{ID: o.id, Priority: o.priority}, sets: make(map[SetID]*selection)}
 }
 
-// rules returns the rules of a policy, parsing them for a NetworkPolicy.
+// rules returns the rules of a policy, parsing those of a NetworkPolicy.
 func (o *PolicyObject) rules() *policyRules {
 	if o.parsed != nil {
 		return o.parsed
@@ -116,7 +114,6 @@ func equalPolicy(a, b *Policy) bool {
 	return true
 }
 
-// equalMatch reports whether two rules have the same effect, regardless of names.
 func equalMatch(a, b *Rule) bool {
 	return a.Action == b.Action && a.Any == b.Any && a.AllPorts == b.AllPorts && slices.Equal(a.Pods, b.Pods) &&
 		slices.Equal(a.Blocks, b.Blocks) && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.NamedPorts, b.NamedPorts)

@@ -10,23 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// activePolicy is a policy of this node's pods.
 type activePolicy struct {
-	// The number of lists of pods that name the policy.
 	pods int
-	// The policy of the last Refresh, nil if it was inactive.
+	// nil if the policy was inactive at the last Refresh.
 	reported *Policy
-	// The sets that reported names.
+	// The sets of reported.
 	sets []*set
 }
 
-// Dirty reports whether Refresh has work to do, which may lead to no change.
+// Dirty reports whether Refresh has work, perhaps without a change.
 func (m *Model) Dirty() bool {
 	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets)+len(m.unreported) > 0 || m.nodeChanged()
 }
 
-// Refresh computes the state that events have touched since the last call, and returns the
-// differences.
+// Refresh computes the state affected since the last call, and returns the differences.
 func (m *Model) Refresh() Changes {
 	var out Changes
 	narrowed := make(narrowings)
@@ -75,8 +72,8 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns the outcome for a pod of this node, nil if it lacks an address of its own. The
-// policies of other pods with the same address also apply to it.
+// pod returns the outcome for a local pod, nil without an address of its own. Policies of other
+// pods with the same address also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
@@ -136,7 +133,6 @@ func equalPod(a, b *Pod) bool {
 		slices.Equal(a.Policies[Ingress], b.Policies[Ingress]) && slices.Equal(a.Policies[Egress], b.Policies[Egress])
 }
 
-// countPolicies adds n for each time that a pod, which may be nil, names a policy.
 func (m *Model) countPolicies(p *Pod, n int) {
 	if p == nil {
 		return
@@ -154,7 +150,6 @@ func (m *Model) countPolicies(p *Pod, n int) {
 	}
 }
 
-// refreshPolicies computes the policies of this node's pods.
 func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 	var released []*set
 	for _, id := range slices.SortedFunc(maps.Keys(m.dirtyPolicies), ComparePolicies) {
@@ -197,7 +192,6 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPolicies)
 }
 
-// refreshSets computes the sets and their changes.
 func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
 	var added []*set
 	for s := range m.dirtySets {
@@ -269,7 +263,7 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 	})
 }
 
-// Problem returns sentences about the invalid parts of the policy and their effect. It is empty for
+// Problem describes the invalid parts of the policy and their effect in sentences. It is empty for
 // a valid policy.
 func (o *PolicyObject) Problem() string {
 	if len(o.bad) == 0 {
@@ -285,7 +279,6 @@ func (o *PolicyObject) Problem() string {
 	return effect + strings.Join(o.bad.texts(), "; ") + "."
 }
 
-// reports reports whether one of the first pods of a policy is on this node.
 func (m *Model) reports(o *PolicyObject) bool {
 	var first []*pod
 	for _, n := range m.namespaces {

@@ -24,14 +24,13 @@ const (
 	maxSandboxLabel  = 512
 )
 
-// kubeletLabels starts the keys of labels that the kubelet adds, and that the API object lacks.
+// kubeletLabels starts the keys of labels added by the kubelet, which the API object lacks.
 const kubeletLabels = "io.kubernetes.pod."
 
 // Sandbox is a pod of this node as the container runtime knows it.
 type Sandbox struct {
 	// ID is the runtime's name of the sandbox. A recreated sandbox gets another ID.
-	ID string
-	// The UID, name and labels of the pod.
+	ID     string
 	UID    types.UID
 	Name   types.NamespacedName
 	Labels map[string]string
@@ -90,12 +89,11 @@ func (s *Sandbox) validate() error {
 	return errors.Join(errs...)
 }
 
-// sandboxes are the reports of this node's container runtime. A sandbox is a second source for a
-// pod. It counts for the addresses that this node's Pod of the same name lacks: all of them before
-// the API reports the Pod and after its deletion, and the new ones of a recreated sandbox.
+// sandboxes are the reports of the container runtime. A sandbox counts for the addresses that the
+// local Pod of the same name lacks: all of them before the API reports the Pod and after its
+// deletion, and the new ones of a recreated sandbox.
 type sandboxes struct {
-	byID map[string]*SandboxObject
-	// The sandboxes of each pod, sorted by ID.
+	byID  map[string]*SandboxObject
 	byPod map[types.NamespacedName][]*SandboxObject
 	// The pods that represent sandboxes.
 	counted map[types.NamespacedName][]string
@@ -182,8 +180,8 @@ func (m *Model) deleteSandbox(id string) {
 	m.countSandboxes(name)
 }
 
-// aroundPod calls change, which stores or removes the Pod with a name and perhaps a UID. Sandboxes
-// with the name or the UID do not count during the call.
+// aroundPod calls change, which stores or removes a Pod. Meanwhile, sandboxes with its name or UID
+// do not count.
 func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func()) {
 	if len(m.sandboxes.byID) == 0 {
 		change()
@@ -202,7 +200,6 @@ func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func(
 	}
 }
 
-// discountSandboxes removes the pods that represent the sandboxes of a pod.
 func (m *Model) discountSandboxes(name types.NamespacedName) {
 	for _, key := range m.sandboxes.counted[name] {
 		m.replacePod(m.namespaces[name.Namespace].pods[key], nil)

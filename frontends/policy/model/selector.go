@@ -12,16 +12,16 @@ import (
 )
 
 type selector struct {
-	// requirements are sorted, without duplicates. An empty list matches everything.
+	// Sorted, without duplicates. An empty list matches everything.
 	requirements []requirement
-	// text is the canonical form, such as "app=api,tier in (a,b)".
+	// The canonical form, such as "app=api,tier in (a,b)".
 	text string
 }
 
 type requirement struct {
 	key string
 	op  metav1.LabelSelectorOperator
-	// values are sorted, without duplicates.
+	// Sorted, without duplicates.
 	values []string
 }
 
@@ -29,11 +29,10 @@ type requirement struct {
 // pods.
 const maxRequirements = 1000
 
-// all returns the selector that matches everything.
 func all() *selector { return &selector{} }
 
-// parseSelector parses a selector of the API. If a requirement is invalid, it leaves it out, adds
-// it to bad, and returns false.
+// parseSelector parses a selector of the API. It reports an invalid requirement in bad, omits it,
+// and returns false.
 //
 // A value of matchExpressions that is impossible for a label is valid, as when the API server
 // updates an object older than its check: it matches no pod.
@@ -77,7 +76,6 @@ func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *
 	return out, ok
 }
 
-// parseRequirement validates the operator and the number of values.
 func parseRequirement(in *metav1.LabelSelectorRequirement) (requirement, error) {
 	out := requirement{key: intern(in.Key), op: metav1.LabelSelectorOperator(intern(string(in.Operator)))}
 	if in.Key == "" {
@@ -134,7 +132,7 @@ func (r *requirement) write(b *strings.Builder) {
 }
 
 // word returns a part of a canonical form: a valid name, key or value verbatim, other texts quoted,
-// so that different selectors have different forms.
+// so that forms are unique.
 func word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)
@@ -145,7 +143,6 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
-// matches reports whether sorted labels meet all requirements.
 func (s *selector) matches(labels []label) bool {
 	for i := range s.requirements {
 		if !s.requirements[i].matches(labels) {

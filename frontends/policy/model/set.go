@@ -6,20 +6,17 @@ import (
 	"slices"
 )
 
-// selection says which pods, or named ports of pods, are the members of a set.
+// selection selects the members of a set: pods, or named ports of pods.
 type selection struct {
-	// The action of the rules that name the set. It matters for shared addresses: see
-	// Model.membersAt.
-	action Action
-	// Whether only pods of this node are members.
-	local bool
-	// The namespace of the pods, if namespaces is nil.
+	// action is the action of the rules. It matters for shared addresses: see Model.membersAt.
+	action     Action
+	local      bool
 	namespace  string
 	namespaces *selector
 	pods       *selector
-	// The name of a port. If empty, the members are addresses.
+	// If empty, the members are addresses.
 	port string
-	// The protocol of the port, 0 for any.
+	// 0 means any.
 	protocol Protocol
 }
 
@@ -46,8 +43,8 @@ func (s *selection) text() string {
 	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
-// matchesNamespace reports whether the selection includes a namespace. While the labels of a
-// namespace are unknown, the absence of a label does not let a rule accept.
+// matchesNamespace reports whether the selection includes a namespace. While its labels are
+// unknown, the absence of a label does not let a rule accept.
 func (s *selection) matchesNamespace(n *namespace) bool {
 	if s.namespaces == nil {
 		return n.name == s.namespace
@@ -63,20 +60,18 @@ func (s *selection) matches(p *pod) bool {
 type set struct {
 	selection
 	public *Set
-	// The number of active policies that name the set.
-	users int
-	// Whether the last Refresh reported the set.
+	// The number of active policies with the set.
+	users    int
 	reported bool
 	// The members added (true) or removed since then.
 	delta map[Member]bool
 	size  int
-	// initial has the members of a new set until it is reported. filling is true during the search
-	// for them.
+	// initial has the members of a new set until it is reported; filling is true during their
+	// search.
 	initial []Member
 	filling bool
 	// The value of Model.visit at the last visit.
-	visit uint64
-	// Whether a change of a namespace affects the set.
+	visit   uint64
 	touched bool
 }
 
@@ -91,7 +86,7 @@ func (s *set) note(member Member, added bool) {
 	s.delta[member] = added
 }
 
-// appendMembers appends the members that a selected pod adds to the set at an address.
+// appendMembers appends the members of a selected pod at an address.
 func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	if s.port == "" {
 		return append(out, Member{Addr: a})
@@ -104,9 +99,9 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	return out
 }
 
-// membersAt returns the members of a set at an address of claimants, at least one, in a buffer that
-// the next call reuses. A member counts only if all claimants contribute it or, for a rule that
-// denies, if one does. So shared addresses are accepted less.
+// membersAt returns the members at an address of claimants, at least one, in a buffer that the next
+// call reuses. A member counts if all claimants contribute it, or for a denying rule, if one does.
+// So shared addresses are accepted less.
 func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	out := m.members[:0]
 	if s.matches(claimants[0]) {
@@ -159,11 +154,10 @@ func (m *Model) allMembers(s *set) []Member {
 	return sortMembers(out)
 }
 
-// fillTogether is the number of new sets with pods of several namespaces from which a single walk
-// over all pods fills all of them.
+// From this number of new sets with pods of several namespaces, a single walk over all pods fills
+// all of them.
 const fillTogether = 8
 
-// fill finds the members of new sets.
 func (m *Model) fill(sets []*set) {
 	var wide []*set
 	for _, s := range sets {
@@ -197,13 +191,12 @@ func (m *Model) fill(sets []*set) {
 	}
 }
 
-// sortMembers sorts members in place and removes duplicates, which come from shared addresses.
+// sortMembers sorts members in place and removes the duplicates of shared addresses.
 func sortMembers(in []Member) []Member {
 	slices.SortFunc(in, CompareMembers)
 	return slices.Clip(slices.Compact(in))
 }
 
-// appendNamespace appends the members of a namespace, which may be nil.
 func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	if n == nil || !s.matchesNamespace(n) {
 		return out
@@ -224,7 +217,6 @@ func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	return out
 }
 
-// appendPod appends the members at the addresses of a selected pod.
 func (m *Model) appendPod(out []Member, s *set, p *pod) []Member {
 	for _, a := range p.addresses() {
 		if several := m.claims.several[a]; several != nil {
@@ -240,7 +232,6 @@ func CompareMembers(a, b Member) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// useSet returns the set of a selection, with a new user.
 func (m *Model) useSet(id SetID, sel *selection) *set {
 	s := m.sets[id]
 	if s == nil {
@@ -256,7 +247,6 @@ func (m *Model) useSet(id SetID, sel *selection) *set {
 	return s
 }
 
-// removeSet forgets an unused set.
 func (m *Model) removeSet(s *set) {
 	delete(m.sets, s.public.ID)
 	n := m.namespace(s.namespace)

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// sharedLists has each distinct list once: most pods have the labels and the ports of a replica.
+// sharedLists has each distinct list once: most pods have the labels and ports of a replica.
 type sharedLists[T comparable] struct {
 	// write adds a value to the hash of a list.
-	write func(*maphash.Hash, T)
-	hash  maphash.Hash
-	// The first list with each hash.
+	write  func(*maphash.Hash, T)
+	hash   maphash.Hash
 	byHash map[uint64]*sharedList[T]
 }
 
@@ -18,15 +17,13 @@ type sharedList[T comparable] struct {
 	values []T
 	hash   uint64
 	uses   int
-	// Another list with the same hash.
-	next *sharedList[T]
+	next   *sharedList[T]
 }
 
 func newSharedLists[T comparable](write func(*maphash.Hash, T)) sharedLists[T] {
 	return sharedLists[T]{write: write, byHash: make(map[uint64]*sharedList[T])}
 }
 
-// use returns the shared list with the same values, with a new use.
 func (s *sharedLists[T]) use(values []T) *sharedList[T] {
 	s.hash.Reset()
 	for _, v := range values {

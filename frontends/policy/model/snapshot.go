@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Snapshot is the whole outcome at one revision. It is sorted like Changes and shares their
-// immutable values.
+// Snapshot is the outcome at one revision. It is sorted like Changes and shares their immutable
+// values.
 type Snapshot struct {
 	// Revision is Stats.Revision, not the revision of a commit.
 	Revision uint64
@@ -58,7 +58,7 @@ func (m *Model) Snapshot() Snapshot {
 	return out
 }
 
-// Policy returns a policy as of the last Refresh, nil if it applies to no pod of this node.
+// Policy returns a policy as of the last Refresh, nil if it applies to no local pod.
 func (m *Model) Policy(id PolicyID) *Policy {
 	if a := m.active[id]; a != nil {
 		return a.reported
@@ -72,7 +72,7 @@ func (m *Model) Pods() []*Pod {
 }
 
 // Members returns the present members of a set in use, sorted. It walks over the pods of all
-// namespaces from which the set may have pods.
+// possible namespaces.
 func (m *Model) Members(id SetID) []Member {
 	s := m.sets[id]
 	if s == nil {
@@ -94,7 +94,7 @@ type Stats struct {
 	// Invalid counts invalid parts of objects.
 	Invalid uint64
 	// Pods is the number of pods in the cluster with an address of their own. Namespaces and
-	// Policies are the numbers of objects.
+	// Policies count objects.
 	Pods       int
 	Namespaces int
 	Policies   int

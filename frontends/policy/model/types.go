@@ -44,7 +44,7 @@ const (
 	// TierAdmin has ClusterNetworkPolicies of the tier Admin.
 	TierAdmin Tier = iota
 	// TierNetworkPolicy has NetworkPolicies. They isolate their pods in their directions: traffic
-	// that no policy accepts is dropped.
+	// without an accepting policy is dropped.
 	TierNetworkPolicy
 	// TierBaseline has ClusterNetworkPolicies of the tier Baseline. They decide only for pods that
 	// are not isolated.
@@ -86,16 +86,16 @@ type Rule struct {
 	// "to-dns"`.
 	Name   string
 	Action Action
-	// Any is true if every other end matches, inside the cluster or not. Then Pods and Blocks are
-	// empty. Otherwise an end matches if it is in one of Pods or Blocks.
+	// Any means that every other end matches, inside the cluster or not; Pods and Blocks are empty.
+	// Otherwise, an end in one of Pods or Blocks matches.
 	Any bool
 	// Pods are sets of pods, without duplicates.
 	Pods []SetID
 	// Blocks are ranges of addresses, for each family sorted, disjoint and not adjacent, IPv4
 	// first.
 	Blocks []Range
-	// AllPorts is true if every protocol and port matches, ICMP included. Then Ports and NamedPorts
-	// are empty. Otherwise a destination matches if it is in one of them.
+	// AllPorts means that every protocol and port matches, ICMP included; Ports and NamedPorts are
+	// empty. Otherwise, a destination in one of these matches.
 	AllPorts bool
 	// Ports are ranges, for each protocol sorted, disjoint and not adjacent.
 	Ports []PortRange
@@ -112,15 +112,14 @@ type PortRange struct {
 	First, Last uint16
 }
 
-// SetID identifies a set by the canonical form of its selection. Equal selectors have equal IDs, in
+// SetID identifies a set by the canonical form of its selection. Equal selectors have equal IDs in
 // every process.
 type SetID string
 
 // Set is a set of pods of the cluster, or of their named ports.
 type Set struct {
 	ID SetID
-	// Ports is true if the members are addresses with a protocol and a port, false if they are
-	// addresses.
+	// Ports is true if members have a protocol and a port besides the address.
 	Ports bool
 	// Comment describes the set in the ruleset, such as "shop: app=api".
 	Comment string
@@ -139,13 +138,13 @@ type Pod struct {
 	UID  types.UID
 	Name types.NamespacedName
 	// Addresses are the pod's addresses without an older owner on this node, sorted, at most one of
-	// each family. Addresses without a pod that this node routes to its interface follow.
+	// each family. Addresses routed to its interface without a pod follow.
 	Addresses []netip.Addr
 	// Link is the host's end of its interface.
 	Link Link
-	// Policies are the policies that apply in each direction, ordered by tier, priority, namespace
-	// and name. They include the policies of other pods of this node with one of Addresses. A
-	// policy of TierNetworkPolicy isolates the pod in its direction.
+	// Policies apply in each direction, ordered by tier, priority, namespace and name. They include
+	// policies of other local pods with one of Addresses. A policy of TierNetworkPolicy isolates
+	// the pod in its direction.
 	Policies [NumDirections][]PolicyID
 }
 
@@ -161,12 +160,12 @@ type Node struct {
 // PodChange is a changed pod. Old is nil for a new pod, New for a removed one.
 type PodChange struct{ Old, New *Pod }
 
-// PolicyChange is a changed policy. Old is nil if it did not apply to a pod of this node, New if it
-// no longer does.
+// PolicyChange is a changed policy. Old is nil if it did not apply to a local pod, New if it no
+// longer does.
 type PolicyChange struct{ Old, New *Policy }
 
-// SetChange is a changed set. A set exists while a rule of this node's policies names it. A new set
-// has all its members in Added; Removed is empty for a removed set.
+// SetChange is a changed set. A set exists while a rule of a local policy names it. A new set has
+// all its members in Added; Removed is empty for a removed set.
 type SetChange struct {
 	Old, New       *Set
 	Added, Removed []Member
@@ -179,9 +178,8 @@ type Changes struct {
 	Policies []PolicyChange
 	Sets     []SetChange
 	// Narrowed are addresses whose established connections may be denied now: of local pods that
-	// are new or allowed less than before, and of members that left a set, or entered a set of a
-	// rule that denies. Sorted, without duplicates. A change that only allows more narrows no
-	// address.
+	// are new or allowed less, and of members that left a set or entered a set of a denying rule.
+	// Sorted, without duplicates. A change that only allows more narrows no address.
 	Narrowed []netip.Addr
 	// Node is nil if the node is unchanged.
 	Node *Node
