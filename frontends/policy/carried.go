@@ -7,7 +7,7 @@ import (
 )
 
 // carried has the outcomes of objects that are not items of the publisher, such as pods: each
-// commit carries all their changes so far. The lock of the state guards it.
+// commit carries all their changes. The lock of the state guards it.
 type carried[K comparable] struct {
 	outcomes map[K]publish.Outcome
 	// Changed objects without a commit.
@@ -32,7 +32,7 @@ func (c *carried[K]) want(key K, exists bool) {
 	c.outcomes[key], c.wanted[key] = o, struct{}{}
 }
 
-// commit notes that all objects are in force, and returns the new ones among them.
+// commit notes that all objects are in force, and returns the new ones.
 func (c *carried[K]) commit(revision uint64, since time.Time) (keys []K) {
 	for key := range c.wanted {
 		c.outcomes[key] = publish.Outcome{State: publish.InForce, Revision: revision, Since: since}
@@ -42,8 +42,7 @@ func (c *carried[K]) commit(revision uint64, since time.Time) (keys []K) {
 	return keys
 }
 
-// outcome returns the outcome of an object. degraded is the reason why commits fail, nil if they
-// succeed.
+// outcome returns the outcome of an object. degraded is the reason of failing commits, or nil.
 func (c *carried[K]) outcome(key K, degraded error) publish.Outcome {
 	o := c.outcomes[key]
 	if o.State == publish.Wanted {

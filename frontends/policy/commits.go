@@ -2,12 +2,11 @@ package policy
 
 // commits counts changes and wakes the waiters for their commit. The lock of the state guards it.
 type commits struct {
-	// The numbers of changes that arrived, that a refresh found, and that a commit has.
+	// The changes that arrived, that a refresh found, and that a commit has.
 	arrived, taken, answered uint64
 	waiters                  []waiter
 }
 
-// waiter waits until a number of changes is answered.
 type waiter struct {
 	arrived uint64
 	done    chan struct{}
@@ -16,7 +15,6 @@ type waiter struct {
 // arrive counts a change, which the backlog must count too.
 func (c *commits) arrive() { c.arrived++ }
 
-// take notes that a refresh found all changes.
 func (c *commits) take() { c.taken = c.arrived }
 
 // answer notes that a commit has the changes of the last refresh.

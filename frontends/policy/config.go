@@ -39,23 +39,22 @@ type Config struct {
 	Socket string
 	// Local carries the updates to an aggregator in the same process, instead of the socket.
 	Local grpc.ClientConnInterface
-	// RuntimeSocket is the path of the NRI socket of this node's container runtime, which reports
-	// pods before the API does. If empty, only the API reports pods.
+	// RuntimeSocket is the path of the NRI socket of the container runtime, which reports pods
+	// before the API does. If empty, only the API reports pods.
 	RuntimeSocket string
 	// Start says what happens to unknown pods of this node.
 	Start render.Start
 	// DropLog is the number of dropped packets per second that are logged for each set of policies
 	// and direction; 0 disables the log.
 	DropLog int
-	// RecheckFor is the time for which connections are judged again after a policy was narrowed, if
-	// the aggregator does not let this publisher list connections; 0 means
-	// render.DefaultRecheckFor.
+	// RecheckFor is how long connections are judged again after a policy was narrowed, if the
+	// aggregator does not let this publisher list connections; 0 means render.DefaultRecheckFor.
 	RecheckFor time.Duration
 	// MinInterval is the least time from the end of one update to the start of the next. 0 means
 	// DefaultMinInterval, negative none.
 	MinInterval time.Duration
 	// MaxRetry limits the wait after a failed update. The frontend is unhealthy if a change waits
-	// twice as long for its commit. 0 means DefaultMaxRetry.
+	// twice as long. 0 means DefaultMaxRetry.
 	MaxRetry time.Duration
 	// Events receives warnings about policies and pods; nil discards.
 	Events Events

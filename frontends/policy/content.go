@@ -14,15 +14,14 @@ type change = publish.Change[model.PolicyID, model.Policy]
 // content is the fragment of all policies. It implements publish.Renderer, Cleaner and Staged. The
 // publishing goroutine calls its own methods.
 //
-// Policies are the items: a rejected policy is left out. All other changes, such as pods and the
-// members of sets, go with the next Render.
+// Policies are the items: a rejected policy is left out. Other changes, such as pods and members,
+// go with the next Render.
 type content struct {
 	*render.Renderer
 	state *state
-	// adopt receives the earlier ports of bridges of pod addresses.
+	// adopt receives the earlier bridge ports of pod addresses.
 	adopt func(map[netip.Addr]string)
-	// others are the changes for the next Render, without their policies, in the order of the
-	// Refreshes.
+	// others are changes for the next Render without their policies, in the order of the Refreshes.
 	others []model.Changes
 }
 
@@ -46,7 +45,6 @@ func (c *content) Refresh() (items []change, other bool) {
 	return items, len(c.others) > 0
 }
 
-// changeOf returns the change of a policy that exists or existed.
 func changeOf(p model.PolicyChange) change {
 	if p.New == nil {
 		return change{Key: p.Old.ID, Old: p.Old}
@@ -57,8 +55,8 @@ func changeOf(p model.PolicyChange) change {
 // Value implements publish.Renderer.
 func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy(id) }
 
-// Render implements publish.Renderer. After several Refreshes it makes a snapshot: their changes
-// cannot be joined, because a set may have gone and come back meanwhile.
+// Render implements publish.Renderer. Several Refreshes lead to a snapshot: their changes cannot be
+// joined, because a set may have gone and come back.
 func (c *content) Render(items []change, patch bool) publish.Update {
 	var last model.Changes
 	several := len(c.others) > 1

@@ -22,16 +22,12 @@ const metricDropped = "weft_policy_dropped_packets_total"
 const (
 	// scrapeTimeout limits the wait of a scrape for the aggregator.
 	scrapeTimeout = 2 * time.Second
-	// maxDropSeries limits the series. Further ones are counted as others.
 	maxDropSeries = 1000
-	// others is the label for drops beyond maxDropSeries.
-	others = "others"
+	others        = "others"
 )
 
-// drop is a cause of drops.
 type drop struct {
-	// policies are the isolating policies, or the policy of the dropping rule, as in the comment of
-	// the counter.
+	// The isolating policies, or the policy of the dropping rule, as in the comment of the counter.
 	policies, direction string
 }
 
@@ -41,7 +37,7 @@ type drops struct {
 	desc   *prometheus.Desc
 
 	mu sync.Mutex
-	// client is nil until the first scrape that reaches an aggregator.
+	// nil until the first scrape that reaches an aggregator.
 	client *client.Client
 }
 
@@ -68,7 +64,6 @@ func (d *drops) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// read returns the dropped packets of both families.
 func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,7 +97,6 @@ func (d *drops) close() {
 	}
 }
 
-// addDrops adds the drop counters of a table.
 func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	for _, o := range t.GetObjects() {
 		if strings.HasPrefix(o.GetObject().GetName(), render.DropCounter+"-") {

@@ -17,30 +17,28 @@ import (
 )
 
 const (
-	// commitAge is the wait after a commit before the connections of an address are listed. By
-	// then, packets accepted by the old rules are in conntrack.
+	// commitAge is the wait after a commit before connections are listed. By then, packets accepted
+	// by the old rules are in conntrack.
 	commitAge = time.Second
 	// answerTime is the wait after the commit before a denied connection without an end, such as
-	// UDP, is deleted. Until then its packets are dropped one by one. A pod that answers an earlier
-	// packet after the deletion would open a connection in the other direction, with the denied
+	// UDP, is deleted. Until then its packets are dropped one by one. If a pod answered an earlier
+	// packet after the deletion, it would open a connection in the other direction, with the denied
 	// packets as replies. The kernel keeps a UDP connection for the same time
 	// (nf_conntrack_udp_timeout).
 	answerTime = 30 * time.Second
-	// maxDelay limits the time between two listings of the same address. It starts at twice
-	// commitAge and doubles each time.
+	// maxDelay limits the time between two listings of an address. It starts at twice commitAge and
+	// doubles each time.
 	maxDelay = time.Minute
 	// maxDeleted limits the connections deleted after one listing.
 	maxDeleted = 65_536
 )
 
-// flowTable is the connection tracking table: a client.Client.
 type flowTable interface {
 	ListFlows(ctx context.Context, addrs []netip.Addr, f func([]client.Flow) error) error
 	ListAllFlows(ctx context.Context, f func([]client.Flow) error) error
 	DeleteFlows(ctx context.Context, flows []client.Flow) (int, error)
 }
 
-// rechecked is the used part of the Renderer.
 type rechecked interface {
 	Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict
 	Rechecked() []render.Rechecked
@@ -49,20 +47,19 @@ type rechecked interface {
 }
 
 // flows cuts connections that policies no longer allow. While an address is rechecked, the kernel
-// drops their packets one by one. flows lists the connections of the address, deletes denied ones
-// once answers to earlier packets can no longer come, and then ends the recheck.
+// drops their packets one by one. flows lists its connections, deletes denied ones once answers to
+// earlier packets can no longer come, and then ends the recheck.
 //
 // It does not delete an open TCP or SCTP connection: conntrack would take the next packet as the
-// first of a connection, perhaps in the other direction, which may be allowed. Its addresses are
-// rechecked until conntrack has forgotten it.
+// first of a connection, perhaps in the other, allowed direction. Its addresses are rechecked until
+// conntrack has forgotten it.
 type flows struct {
 	renderer rechecked
-	// connect returns the table without waiting for an aggregator. disconnect is called in the end.
+	// connect does not wait for an aggregator. disconnect is called in the end.
 	connect    func(context.Context) (flowTable, error)
 	disconnect func()
-	// addresses returns the node's own addresses.
-	addresses func() ([]netip.Addr, error)
-	// changed is called when the renderer has something to send.
+	addresses  func() ([]netip.Addr, error)
+	// Called when the renderer has something to send.
 	changed func()
 	// The constant, less in tests.
 	answerTime time.Duration
@@ -73,10 +70,10 @@ type flows struct {
 	// Has a value after an update was committed.
 	committed chan struct{}
 
-	// The fields below belong to run. attempts has the times of the next listing of each address.
+	// The fields below belong to run. attempts has the next listing of each address.
 	attempts map[netip.Addr]attempt
-	// earliest is the time at which the next listing may begin, failed the wait after a failed
-	// listing, 0 after a success.
+	// earliest is the time of the next possible listing; failed is the wait after a failed listing,
+	// 0 after a success.
 	earliest time.Time
 	failed   time.Duration
 	// Whether the missing right to list the table has been logged.
@@ -89,7 +86,6 @@ type attempt struct {
 	delay           time.Duration
 }
 
-// notify notes that an update was committed.
 func (f *flows) notify() {
 	select {
 	case f.committed <- struct{}{}:
@@ -179,8 +175,8 @@ func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	return due[:min(len(due), client.MaxFlowAddresses)], next
 }
 
-// report logs why the table cannot be listed, and returns the wait. Without the right to list it,
-// the recheck of an address has a time limit.
+// report logs why the table cannot be listed, and returns the wait. Without the right to list it, a
+// recheck has a time limit.
 func (f *flows) report(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -242,7 +238,6 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	return err
 }
 
-// aggregatorTable is a connection to the aggregator, made at the first listing.
 type aggregatorTable struct {
 	socket string
 	client *client.Client
@@ -274,7 +269,6 @@ func newFlows(f *Frontend) (*flows, error) {
 	}, err
 }
 
-// interfaceAddresses returns the addresses of the interfaces of this network namespace.
 func interfaceAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// listing is the result of one listing.
 type listing struct {
-	// addresses are under recheck, own are the node's. The value says whether the end of a denied
-	// connection there may still send an answer.
+	// addresses are under recheck, own are the node's. The value says whether a denied connection
+	// there may still be answered.
 	addresses map[netip.Addr]bool
 	own       map[netip.Addr]struct{}
 	// The addresses of denied connections, and the connections to delete.
@@ -22,8 +21,8 @@ type listing struct {
 	deleted []client.Flow
 }
 
-// newListing returns a listing of the addresses due. Connections of a commit before the time
-// answered have no more answers to come.
+// newListing returns a listing of the addresses due. Connections narrowed before the time answered
+// have no outstanding answers.
 func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *listing {
 	l := &listing{addresses: make(map[netip.Addr]bool, len(due)), own: make(map[netip.Addr]struct{}, len(own)), denied: make(map[netip.Addr]struct{})}
 	for _, r := range due {
@@ -35,13 +34,11 @@ func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *l
 	return l
 }
 
-// allOf reports whether the listing includes all connections of an address's family.
 func (l *listing) allOf(a netip.Addr) bool {
 	_, ok := l.addresses[unspecified(a)]
 	return ok
 }
 
-// unspecified returns the unspecified address of an address's family, which means all.
 func unspecified(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		return netip.IPv6Unspecified()
@@ -79,9 +76,9 @@ func (l *listing) judge(r rechecked, f *client.Flow) {
 	}
 }
 
-// deletable reports whether the entry of a denied connection can be deleted. It cannot if conntrack
-// would take a later packet of an end as the first of a connection. An end of TCP or SCTP sends
-// until it is closed, other ends only answer packets.
+// deletable reports whether a denied connection can be deleted. It cannot if conntrack would take a
+// later packet as the first of a connection. An end of TCP or SCTP sends until it is closed, other
+// ends only answer.
 func deletable(f *client.Flow, answers bool) bool {
 	switch model.Protocol(f.Protocol) {
 	case model.TCP:

@@ -14,7 +14,6 @@ const (
 	metricFlowsDeleted = "weft_policy_flows_deleted_total"
 )
 
-// flowMetrics count the judged connections.
 type flowMetrics struct{ judged, deleted prometheus.Counter }
 
 func newFlowMetrics(reg prometheus.Registerer, r *render.Renderer) (*flowMetrics, error) {

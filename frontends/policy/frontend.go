@@ -24,11 +24,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// wakeInterval is the interval of timed work of the renderer, such as expired rechecks.
+// wakeInterval is the interval of timed work, such as expired rechecks.
 const wakeInterval = time.Minute
 
-// portion is the size of the policies of one update. The kernel takes less than 100 ms for as many
-// rules.
+// The kernel takes less than 100 ms for this many rules.
 const portion = 4096
 
 // errUnanswered means that an update was sent, or is about to be.
@@ -50,8 +49,7 @@ type Frontend struct {
 	runtime *containerRuntime
 	// nil without Config.StatusClient.
 	status *status.Writer
-	// The IP families of the node.
-	have [2]bool
+	have   [2]bool
 	// unlinked are the pods with policies and an unknown interface. The lock of state guards it.
 	unlinked map[types.UID]unlinked
 }
@@ -133,8 +131,8 @@ func (f *Frontend) subscribeStatus() error {
 	return f.cfg.Source.Subscribe(f.status.Subscription())
 }
 
-// Run works until ctx ends, and then returns nil. It leaves all rules in place. The source runs
-// separately, because other frontends may follow it too.
+// Run works until ctx ends, and then returns nil. It leaves all rules in place. It does not run the
+// source, which may have other subscribers.
 func (f *Frontend) Run(ctx context.Context) error {
 	defer f.drops.close()
 	g, ctx := errgroup.WithContext(ctx)
@@ -177,7 +175,7 @@ func (f *Frontend) Status() Status {
 // Name returns the subject of the frontend in one word.
 func (f *Frontend) Name() string { return "network-policies" }
 
-// Ready returns nil once this process has committed its rules, and before that the reason for the
+// Ready returns nil once this process has committed its rules, and before that the reason of the
 // delay. It also returns an error while a manifest has been invalid since the start, and if
 // Config.Start cannot be enforced.
 func (f *Frontend) Ready() error {
@@ -215,8 +213,8 @@ func (f *Frontend) Healthy() error {
 	return nil
 }
 
-// Degraded returns a problem that exists although rules are in force: the aggregator is away or
-// does not commit, a change waits for long, policies are refused, or objects are unknown.
+// Degraded returns a problem beside rules in force: the aggregator is away or does not commit, a
+// change waits for long, policies are refused, or objects are unknown.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -248,7 +246,6 @@ func (f *Frontend) outcome(id model.PolicyID) publish.Outcome { return f.publish
 // readers, with a gRPC server.
 func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
 
-// deliver applies a batch of events to the model.
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty := f.state.apply(events)
 	for resource, n := range counts {
@@ -259,7 +256,6 @@ func (f *Frontend) deliver(events []source.Event) {
 	}
 }
 
-// setLinks receives the changed interfaces of addresses.
 func (f *Frontend) setLinks(changes map[netip.Addr]model.Link) {
 	_, dirty := f.state.change("links", func(m *model.Model) {
 		for a, l := range changes {
@@ -271,7 +267,6 @@ func (f *Frontend) setLinks(changes map[netip.Addr]model.Link) {
 	}
 }
 
-// kindOf returns the kind of a resource, as the label of a metric.
 func kindOf(resource string) string {
 	if kind, ok := strings.CutSuffix(resource, "ies"); ok {
 		return kind + "y"
@@ -294,7 +289,6 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
-// refreshed receives changes of the model under its lock.
 func (f *Frontend) refreshed(c *model.Changes) {
 	f.local.Changed(c)
 	f.noteLinks(c.Pods)

@@ -14,11 +14,9 @@ const (
 	// interfaceGrace is the time for which the interface of a pod may be unknown: pods start before
 	// it exists.
 	interfaceGrace = 30 * time.Second
-	// maxInterfaces limits the pods named by the error of Interfaces.
-	maxInterfaces = 5
+	maxInterfaces  = 5
 )
 
-// unlinked is a pod with policies and an unknown interface.
 type unlinked struct {
 	name  string
 	since time.Time
@@ -37,8 +35,8 @@ func (f *Frontend) noteLinks(pods []model.PodChange) {
 	}
 }
 
-// Interfaces returns an error that names this node's pods with policies and an interface unknown
-// for longer than a grace period. Their policies hold for their addresses.
+// Interfaces returns an error with the local pods that have policies and an interface unknown for
+// longer than a grace period. Their policies hold for their addresses.
 func (f *Frontend) Interfaces() error {
 	var names []string
 	f.state.mu.Lock()

@@ -65,7 +65,6 @@ func (o *observer) Refused(ids []model.PolicyID) {
 	}
 }
 
-// refusedClusterPolicies returns the reasons why ClusterNetworkPolicies are not in force, by name.
 func (f *Frontend) refusedClusterPolicies() map[string]string {
 	out := make(map[string]string)
 	for _, id := range f.publisher.Refused() {
@@ -92,7 +91,6 @@ func (o *observer) Answered(since, committed time.Time) {
 	}
 }
 
-// reference names a policy in an event.
 func reference(id model.PolicyID) corev1.ObjectReference {
 	ref := corev1.ObjectReference{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: id.Kind(), Namespace: id.Namespace, Name: id.Name}
 	if id.Tier != model.TierNetworkPolicy {
@@ -101,7 +99,6 @@ func reference(id model.PolicyID) corev1.ObjectReference {
 	return ref
 }
 
-// notices passes the notices of the model on as events.
 type notices struct{ events Events }
 
 // notify receives a notice under the lock of the model.

@@ -12,19 +12,16 @@ const (
 	// runtimeTimeout limits the wait of the first update for the container runtime. The earlier
 	// rules are in force meanwhile.
 	runtimeTimeout = 5 * time.Second
-	// sandboxEvents is the kind of the events of the container runtime.
-	sandboxEvents = "sandboxes"
+	sandboxEvents  = "sandboxes"
 )
 
-// containerRuntime follows the container runtime of this node, which knows pods before the API
-// does.
+// containerRuntime follows the container runtime, which knows pods before the API does.
 type containerRuntime struct {
 	frontend *Frontend
 	plugin   *nri.Plugin
 	metrics  *runtimeMetrics
 }
 
-// newContainerRuntime returns nil if the frontend has no container runtime.
 func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	if f.cfg.RuntimeSocket == "" {
 		return nil, nil
@@ -36,8 +33,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	return r, err
 }
 
-// awaitPods waits for the runtime's report of its pods, up to runtimeTimeout. A first update
-// without pods that only the runtime knows would end their isolation after a restart.
+// awaitPods waits for the runtime's report, up to runtimeTimeout. A first update without it would
+// end the isolation of pods unknown to the API after a restart.
 func (r *containerRuntime) awaitPods(ctx context.Context) {
 	if r == nil {
 		return

@@ -24,18 +24,16 @@ type start struct {
 
 	mu sync.Mutex
 	// unread are manifests that have been invalid since the start, or the resource of
-	// ClusterNetworkPolicies if the API server does not list them.
+	// ClusterNetworkPolicies if the API server lacks it.
 	unread []string
 }
 
-// setUnread receives the names of objects unread since the start.
 func (s *start) setUnread(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unread = slices.Clone(names)
 }
 
-// unknownThing is a required object that the frontend does not know.
 type unknownThing int
 
 const (
@@ -44,7 +42,7 @@ const (
 	unknownNode
 )
 
-// unknown returns the unknown object, or 0 and nil.
+// unknown returns a required but unknown object, or 0 and nil.
 func (f *Frontend) unknown() (unknownThing, error) {
 	f.start.mu.Lock()
 	unread := strings.Join(f.start.unread, ", ")
@@ -62,8 +60,8 @@ func (f *Frontend) unknown() (unknownThing, error) {
 	return 0, nil
 }
 
-// startDenies returns the reason why --policy-start=deny does not isolate all unknown pods. It is
-// nil if all are isolated, or need not be.
+// startDenies returns why --policy-start=deny does not isolate all unknown pods, nil if it does or
+// need not.
 func (f *Frontend) startDenies() error {
 	if f.cfg.Start != render.StartDeny || !f.isSynced() {
 		return nil
@@ -97,8 +95,8 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 }
 
 // awaitKnown waits until all objects that may isolate are known. An earlier update would end the
-// isolation of the earlier process, whose rules stay in force meanwhile. Without such rules it does
-// not wait: the known policies are better than no policies.
+// isolation by the earlier process, whose rules stay in force meanwhile. Without such rules it does
+// not wait, because the known policies are better than no policies.
 func (f *Frontend) awaitKnown(ctx context.Context) {
 	tick := time.NewTicker(startInterval)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ import (
 // shown.
 const maxFound = 100
 
-// state is the model, and its events without a commit. It implements localstate.Source.
+// state is the model, and its uncommitted events. It implements localstate.Source.
 type state struct {
 	backlog *publish.Backlog
 	// outcome says whether a policy is in force, degraded why commits fail. Both are called under
@@ -27,13 +27,12 @@ type state struct {
 	want     func(...model.PolicyID)
 	degraded func() error
 
-	// mu is held for a batch of events, or for a refresh.
 	mu      sync.Mutex
 	model   *model.Model
 	commits commits
-	// found are changes that a reader has found and the publisher does not know.
+	// Changes that a reader has found and the publisher does not know.
 	found []model.Changes
-	// refreshed receives changes under the lock.
+	// Called under the lock.
 	refreshed func(*model.Changes)
 	pods      carried[types.UID]
 	sets      carried[model.SetID]
@@ -56,8 +55,8 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool)
 	return counts, dirty
 }
 
-// change applies a change that no source reports. It returns a channel that is closed once a commit
-// has the present state, and reports whether the model may have changed.
+// change applies a change without a source. It returns a channel that is closed once a commit has
+// the present state, and reports whether the model may have changed.
 func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan struct{}, dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +132,7 @@ func (s *state) ahead() *localstate.Names {
 	return out
 }
 
-// unless returns the outcome of an object. The object is not in force if a reader has found a newer
-// value.
+// unless returns the outcome of an object. It is not in force if a reader has found a newer value.
 func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	if ahead && o.State == publish.InForce {
 		o.State = publish.Wanted
@@ -142,7 +140,6 @@ func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	return o
 }
 
-// find adds changes to found. The lock is held.
 func (s *state) find() {
 	c := s.model.Refresh()
 	s.note(&c)
@@ -152,15 +149,13 @@ func (s *state) find() {
 	}
 }
 
-// committed notes that the changes of all refreshes are in force, and returns the new objects among
-// them.
+// committed notes that the changes of all refreshes are in force, and returns the new objects.
 func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &localstate.Names{Pods: s.pods.commit(revision, since), Sets: s.sets.commit(revision, since)}
 }
 
-// policy returns a policy as the publisher knows it, nil if it applies to no pod of this node.
 func (s *state) policy(id model.PolicyID) *model.Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +219,6 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 	return out
 }
 
-// selection says which objects of a snapshot a reader wants.
 type selection struct {
 	pod    func(types.UID) bool
 	policy func(model.PolicyID) bool
@@ -243,7 +237,6 @@ func only(n *localstate.Names) selection {
 	return selection{pod: in(n.Pods), policy: in(n.Policies), set: in(n.Sets)}
 }
 
-// in returns a function that reports whether a name is in a list.
 func in[T comparable](names []T) func(T) bool {
 	set := make(map[T]struct{}, len(names))
 	for _, n := range names {
@@ -266,7 +259,6 @@ func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
 	}
 }
 
-// compareDecision orders policies by their order of decision.
 func compareDecision(a, b *model.Policy) int {
 	if a.ID.Tier == b.ID.Tier && a.Priority != b.Priority {
 		return int(a.Priority) - int(b.Priority)

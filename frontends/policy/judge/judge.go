@@ -26,7 +26,7 @@ type Judge struct {
 	// Local reports whether an address is one of the node's own. Required.
 	Local func(netip.Addr) bool
 	// Unknown reports whether an address must belong to a pod of this node, but no pod is known
-	// there. If nil, no address is cut off for that.
+	// there. nil cuts off no address.
 	Unknown func(netip.Addr) bool
 }
 
@@ -76,7 +76,6 @@ func (j *Judge) end(f Flow, d model.Direction) Decision {
 	return decision
 }
 
-// decide is the decision of the policies of a pod, ordered by tier.
 func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision {
 	rest, decision, ok := j.tier(f, d, ids, model.TierAdmin)
 	switch {
@@ -98,8 +97,8 @@ func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision
 	return Decision{Allowed: true, Reason: NoPolicy}
 }
 
-// tier is the decision of the policies of a tier, which come first, and false if no rule decides.
-// It returns the policies of the other tiers.
+// tier is the decision of the tier's policies, which come first, and false if no rule decides. It
+// returns the other policies.
 func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Tier) (rest []model.PolicyID, decision Decision, ok bool) {
 	n := 0
 	for n < len(ids) && ids[n].Tier == t {
@@ -128,7 +127,6 @@ func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Ti
 	return ids[n:], Decision{}, false
 }
 
-// matches reports whether a rule matches a flow. The policy is of d's end.
 func (j *Judge) matches(r *model.Rule, f Flow, d model.Direction) bool {
 	peer := f.Source
 	if d == model.Egress {
@@ -168,8 +166,8 @@ func (j *Judge) matchesPort(r *model.Rule, f Flow) bool {
 	return false
 }
 
-// contains reports whether a set of a rule has a member. A rule that denies matches everything if
-// the set is unknown.
+// contains reports whether a set has a member. A denying rule matches everything if the set is
+// unknown.
 func (j *Judge) contains(r *model.Rule, id model.SetID, m model.Member) bool {
 	member, known := j.State.Contains(id, m)
 	return member || !known && r.Action == model.Deny

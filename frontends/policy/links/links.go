@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// retry is the wait before a new socket.
+	// The wait before a new socket.
 	retry = 500 * time.Millisecond
 	// Changes are delivered after a pause without messages, and after maxBatch.
 	pause    = time.Millisecond
@@ -39,15 +39,13 @@ type Tracker struct {
 	mu        sync.Mutex // guards the fields below
 	table     *table
 	delivered map[netip.Addr]model.Link
-	// The bridge ports of addresses in an earlier process, until they are looked up.
+	// Bridge ports of addresses in an earlier process, until they are looked up.
 	adopted map[netip.Addr]string
 
-	// synced is closed by syncOnce.
 	synced   chan struct{}
 	syncOnce sync.Once
-	// The size of the socket's buffer in bytes.
-	buffer int
-	warn   func(message string, err error)
+	buffer   int
+	warn     func(message string, err error)
 }
 
 // New returns a tracker. It does no I/O. An error means that a required field is missing.
@@ -69,7 +67,7 @@ func New(cfg Config) (*Tracker, error) {
 func (t *Tracker) Synced() <-chan struct{} { return t.synced }
 
 // Adopt gives addresses the bridge ports known to an earlier process, if these still exist: the
-// kernel may have forgotten the neighbours since. It delivers the changes before it returns.
+// kernel may have forgotten the neighbours. It delivers the changes before it returns.
 func (t *Tracker) Adopt(ports map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +78,6 @@ func (t *Tracker) Adopt(ports map[netip.Addr]string) {
 	}
 }
 
-// bindAdopted gives addresses their adopted ports in a table with the interfaces.
 func (t *Tracker) bindAdopted(in *table) {
 	if len(t.adopted) == 0 {
 		return
@@ -113,7 +110,6 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// follow delivers the present state and then the changes, until the socket fails.
 func (t *Tracker) follow(ctx context.Context) error {
 	s, err := subscribe(t.buffer)
 	if err != nil {

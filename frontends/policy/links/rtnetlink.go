@@ -15,8 +15,7 @@ import (
 const (
 	// skipStatistics is RTEXT_FILTER_SKIP_STATS: the kernel omits the counters of interfaces.
 	skipStatistics = 1 << 3
-	// attributeType masks the flags in the type of an attribute.
-	attributeType = 1<<14 - 1
+	attributeType  = 1<<14 - 1
 )
 
 // dumps request the whole state. Interfaces come first, because the rest refers to them.
@@ -57,7 +56,6 @@ func receive(s *nl.NetlinkSocket, wait time.Duration) ([]syscall.NetlinkMessage,
 	return messages, nil
 }
 
-// ask returns the answers to a request.
 func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error) {
 	r := nl.NewNetlinkRequest(int(kind), flags)
 	for _, d := range data {
@@ -87,11 +85,10 @@ func portOf(s station) (port int32, err error) {
 	return port, err
 }
 
-// attributes are the attributes of a message, by type.
 type attributes [64][]byte
 
-// split returns the header of a message, nil if it is truncated, and the attributes before the
-// first truncated one.
+// split returns the header of a message, nil if truncated, and the attributes before the first
+// truncated one.
 func split(b []byte, length int) (header []byte, a attributes) {
 	if len(b) < length {
 		return nil, a
@@ -110,7 +107,7 @@ func split(b []byte, length int) (header []byte, a attributes) {
 	return header, a
 }
 
-// number returns the value of an attribute, 0 if it is not a number of 32 bits.
+// number returns a 32-bit attribute, or 0.
 func (a *attributes) number(kind int) uint32 {
 	if len(a[kind]) != 4 {
 		return 0
@@ -118,14 +115,12 @@ func (a *attributes) number(kind int) uint32 {
 	return binary.NativeEndian.Uint32(a[kind])
 }
 
-// device returns the interface in the header of an interface or a neighbour.
 func device(header []byte) int32 { return int32(binary.NativeEndian.Uint32(header[4:])) }
 
-// state returns the NUD state in the header of a neighbour.
 func state(header []byte) uint16 { return binary.NativeEndian.Uint16(header[8:]) }
 
-// forwards reports whether an entry of a bridge's forwarding table, by its header, is of a station
-// behind a port. The entries of the bridge and of its ports are permanent.
+// forwards reports whether an entry of a forwarding table is of a station behind a port. Entries of
+// the bridge and of its ports are permanent.
 func forwards(header []byte) bool {
 	return header[0] == unix.AF_BRIDGE && state(header)&unix.NUD_PERMANENT == 0
 }

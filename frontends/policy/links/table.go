@@ -14,11 +14,10 @@ import (
 )
 
 const (
-	// maxAddresses limits the addresses of a port of a bridge. A pod has fewer, but can announce
-	// any number.
+	// maxAddresses limits the addresses of a bridge port. A pod has fewer, but can announce any
+	// number.
 	maxAddresses = 64
-	// hasMAC are the states of a neighbour with a known MAC.
-	hasMAC = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
+	hasMAC       = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
 	// nextHop is RTA_NH_ID.
 	nextHop = 30
 )
@@ -31,7 +30,7 @@ type iface struct {
 	up, loopback, bridge bool
 }
 
-// route is a route to one address. The lowest rank wins.
+// The lowest rank wins.
 type route struct {
 	rank   uint64
 	device int32
@@ -43,11 +42,9 @@ type station struct {
 	mac    [6]byte
 }
 
-// entry is the state of an address.
 type entry struct {
-	// By rank.
 	routes []route
-	// A station for each bridge with the address as a neighbour.
+	// One for each bridge with the address as a neighbour.
 	stations []station
 	// The bridge port from which the address came first, or 0.
 	port int32
@@ -55,14 +52,12 @@ type entry struct {
 
 type set = map[netip.Addr]struct{}
 
-// table has the kernel's state by address.
 type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	// The addresses whose entries name a station.
-	users map[station]set
-	// The addresses whose link may differ from the last delivery.
+	users   map[station]set
+	// Addresses whose link may differ from the last delivery.
 	changed set
 }
 
@@ -82,7 +77,6 @@ func (t *table) link(addr netip.Addr) model.Link {
 	return model.Link{Name: found.name, Bridged: t.ifaces[found.master].bridge}
 }
 
-// edit changes the entry of an address.
 func (t *table) edit(addr netip.Addr, change func(*entry)) {
 	e := t.entries[addr]
 	for _, s := range e.names() {
@@ -113,7 +107,7 @@ func (e *entry) names() []station {
 	return out
 }
 
-// apply applies a message. It ignores truncated messages and unknown kinds.
+// apply ignores truncated messages and unknown kinds.
 func (t *table) apply(kind, flags uint16, b []byte) {
 	switch kind {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
@@ -161,7 +155,7 @@ func (t *table) setIface(b []byte, exists bool) {
 	}
 }
 
-// setRoute adds or removes a route to one address. Any new route may replace direct ones.
+// Any new route may replace direct ones.
 func (t *table) setRoute(b []byte, exists, replace bool) {
 	h, a := split(b, unix.SizeofRtMsg)
 	to, ok := netip.AddrFromSlice(a[unix.RTA_DST])
@@ -185,8 +179,8 @@ func (t *table) setRoute(b []byte, exists, replace bool) {
 	})
 }
 
-// setNeighbour adds or removes a neighbour of a bridge, or an entry of its forwarding table.
-// Neither changes the port of an address.
+// Neither a neighbour of a bridge nor an entry of its forwarding table changes the port of an
+// address.
 func (t *table) setNeighbour(b []byte, exists bool) {
 	h, a := split(b, unix.SizeofNdMsg)
 	if h == nil {
@@ -213,7 +207,6 @@ func (t *table) setNeighbour(b []byte, exists bool) {
 	t.find(addr)
 }
 
-// find asks the kernel for the port of an address without a port.
 func (t *table) find(addr netip.Addr) {
 	for _, s := range t.entries[addr].stations {
 		if t.entries[addr].port != 0 {
@@ -227,7 +220,6 @@ func (t *table) find(addr netip.Addr) {
 	}
 }
 
-// bind gives an address a port of a bridge, unless it has one.
 func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	if t.entries[addr].port != 0 || port == 0 || t.ifaces[port].master != bridge {
 		return

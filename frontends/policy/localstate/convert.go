@@ -60,7 +60,6 @@ func (s *State) names() Names {
 	return n
 }
 
-// missing returns the names that are not in have.
 func missing[T comparable](names, have []T) (out []T) {
 	in := make(map[T]struct{}, len(have))
 	for _, n := range have {
@@ -74,13 +73,11 @@ func missing[T comparable](names, have []T) (out []T) {
 	return out
 }
 
-// builder divides a state into messages.
 type builder struct {
 	out    []*statepb.WatchResponse
 	weight int
 }
 
-// room returns the message for an object of a weight.
 func (b *builder) room(weight int) *statepb.WatchResponse {
 	if b.weight > 0 && b.weight+weight > maxWeight {
 		b.out, b.weight = append(b.out, &statepb.WatchResponse{}), 0
@@ -89,7 +86,6 @@ func (b *builder) room(weight int) *statepb.WatchResponse {
 	return b.out[len(b.out)-1]
 }
 
-// set adds a set, in parts if it has many members.
 func (b *builder) set(s *Set) {
 	members := s.Members
 	for first := true; first || len(members) > 0; first = false {
@@ -128,7 +124,6 @@ func policyNames(ids []model.PolicyID) []*statepb.PolicyName {
 	return out
 }
 
-// The tiers and actions of the model as messages.
 var (
 	tiers = map[model.Tier]statepb.Tier{
 		model.TierAdmin: statepb.Tier_TIER_ADMIN, model.TierNetworkPolicy: statepb.Tier_TIER_NETWORK_POLICY, model.TierBaseline: statepb.Tier_TIER_BASELINE,

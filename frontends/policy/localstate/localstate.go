@@ -37,7 +37,6 @@ type Pod struct {
 // Policy is a policy that applies to pods of this node.
 type Policy struct {
 	*model.Policy
-	// Pods is the number of these pods.
 	Pods    int
 	Outcome publish.Outcome
 	// Problems are the invalid parts of the policy.
@@ -103,7 +102,6 @@ func New(source Source, dropLog int) *Server {
 // Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { statepb.RegisterLocalStateServer(r, s) }
 
-// watcher is a reader, with its unsent changes.
 type watcher struct {
 	// nudge has room for one signal to send.
 	nudge chan struct{}
@@ -116,7 +114,7 @@ type watcher struct {
 }
 
 // Changed passes the changes of a refresh to the readers. Call it under the lock of Source.State.
-// The first call, even without changes, means that all existing objects are known.
+// The first call, even without changes, means that all objects are known.
 func (s *Server) Changed(c *model.Changes) {
 	s.begin.Do(func() { close(s.known) })
 	if c.Empty() {
@@ -179,7 +177,6 @@ func (w *watcher) mark(c *model.Changes) {
 	}
 }
 
-// take returns the objects to send, sorted.
 func (w *watcher) take() *Names {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -88,8 +88,8 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
-// lessInOrder is lessAllowed for an ordered tier: it tolerates only added policies that accept and
-// removed policies that denied.
+// lessInOrder is lessAllowed for an ordered tier: added policies must accept, removed policies must
+// have denied, and the others must keep their order.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
 	for _, id := range old {

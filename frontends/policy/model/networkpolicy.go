@@ -16,8 +16,8 @@ import (
 // ParsePolicy returns the parsed form of a NetworkPolicy.
 //
 // An invalid peer or port matches nothing; the rest of the rule stays in force. If a requirement of
-// podSelector is invalid, the policy isolates the pods selected by the rest and accepts nothing, as
-// if its rules name more than maxSets sets. An unknown policy type is ignored.
+// podSelector is invalid, the policy isolates the pods selected by the rest and accepts nothing. A
+// policy with more than maxSets sets accepts nothing either. An unknown policy type is ignored.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},

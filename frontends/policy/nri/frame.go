@@ -11,12 +11,12 @@ import (
 // The limits of a runtime's messages. NRI has one request in flight, and ttrpc the same limit for
 // messages.
 const (
-	// The number of requests without an answer.
+	// Requests without an answer.
 	maxRequests = 16
-	// The length of a message of ttrpc without its header, and of a frame of the multiplexer.
+	// A message of ttrpc without its header, and a frame of the multiplexer.
 	maxMessage = 4 << 20
 	maxFrame   = messageHeader + maxMessage
-	// The number of frames that wait for a reader.
+	// Frames that wait for a reader.
 	maxFrames = 32
 )
 
@@ -36,15 +36,12 @@ const (
 // checker finds the headers in a stream of frames or messages that arrives in arbitrary parts. A
 // nil checker accepts everything.
 type checker struct {
-	// check returns the length of the content after a header.
 	check  func(header []byte) (length uint32, err error)
 	header []byte
-	// have is the number of bytes of the header that have arrived, left the number of content bytes
-	// to come.
+	// have is the number of header bytes so far, left the number of content bytes to come.
 	have, left int
 }
 
-// next checks the next part of the stream.
 func (c *checker) next(b []byte) error {
 	for c != nil && len(b) > 0 {
 		if c.left > 0 {

@@ -34,7 +34,7 @@ type Config struct {
 	// it. Required. One goroutine calls it at a time.
 	Deliver func(change func(*model.Model)) (committed <-chan struct{})
 	// Wait limits the time until a request is answered; 0 means DefaultWait. So does half the
-	// request timeout of the runtime.
+	// runtime's request timeout.
 	Wait time.Duration
 	// Forget is the time for which the pods of a disconnected runtime count; 0 means DefaultForget.
 	// After it only the pods of the API are known.
@@ -53,7 +53,6 @@ type Config struct {
 type Plugin struct {
 	cfg      Config
 	counters counters
-	// synced is closed by syncOnce after the first complete report.
 	synced   chan struct{}
 	syncOnce sync.Once
 }
@@ -110,7 +109,6 @@ func (p *Plugin) Run(ctx context.Context) {
 	}
 }
 
-// apply delivers a change, and counts the pods.
 func (p *Plugin) apply(change func(*model.Model)) (committed <-chan struct{}) {
 	return p.cfg.Deliver(func(m *model.Model) {
 		change(m)

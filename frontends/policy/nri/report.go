@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxReport limits the size of the labels of all pods.
+	// maxReport limits the labels of all pods.
 	maxReport = 64 << 20
-	// maxID limits the length of the ID of a valid pod.
+	// maxID limits the ID of a valid pod.
 	maxID = 256
 )
 
@@ -24,11 +24,9 @@ const (
 // without a process for each pod report no process, and a pod before its first container has a
 // process.
 type report struct {
-	pods []reportedPod
-	// The IDs of the pods with a container.
+	pods       []reportedPod
 	containers map[string]bool
-	// The size of the labels.
-	size int
+	size       int
 }
 
 type reportedPod struct {
@@ -66,7 +64,6 @@ func (r *report) add(req *nripb.SynchronizeRequest, parse func(*nripb.PodSandbox
 	return nil
 }
 
-// running returns the pods that have not ended.
 func (r *report) running() []*model.SandboxObject {
 	var out []*model.SandboxObject
 	for _, p := range r.pods {

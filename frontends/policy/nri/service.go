@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/nri/nripb"
 )
 
-// event is an event for plugins.
 type event int32
 
 // The events of pods.
@@ -26,10 +25,8 @@ const (
 	eventRemove event = 3
 )
 
-// subscription has the bits of all events.
 const subscription = 1<<(eventRun-1) | 1<<(eventStop-1) | 1<<(eventRemove-1)
 
-// methods returns the methods that the runtime calls.
 func (s *session) methods() map[string]ttrpc.Method {
 	return map[string]ttrpc.Method{
 		"Configure":   method(s.configure),
@@ -57,7 +54,6 @@ func (s *session) podMethod(e event) ttrpc.Method {
 	}
 }
 
-// method returns a method that decodes its request.
 func method[Req any, PtrReq interface {
 	*Req
 	proto.Message
@@ -71,7 +67,6 @@ func method[Req any, PtrReq interface {
 	}
 }
 
-// configure subscribes to events.
 func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nripb.ConfigureResponse, error) {
 	if limit := time.Duration(req.GetRequestTimeout()) * time.Millisecond / 2; limit > 0 {
 		s.wait.Store(min(s.wait.Load(), int64(limit)))
@@ -80,7 +75,7 @@ func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nr
 	return &nripb.ConfigureResponse{Events: int32(subscription)}, nil
 }
 
-// synchronize replaces all known pods by the reported ones. It does not wait for the delivery.
+// synchronize replaces all known pods. It does not wait for the delivery.
 func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) (*nripb.SynchronizeResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +97,7 @@ func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) 
 	return &nripb.SynchronizeResponse{More: req.GetMore()}, nil
 }
 
-// pod handles an event of a pod. It never returns an error, which would refuse the pod.
+// pod never returns an error, which would refuse the pod.
 func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb.Empty, error) {
 	switch e {
 	case eventRun:
@@ -125,7 +120,7 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 	return &nripb.Empty{}, nil
 }
 
-// start delivers a starting pod. If the pod has an address, it waits for the commit.
+// start delivers a starting pod. If it has an address, start waits for the commit.
 func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
 	began, wait := time.Now(), time.Duration(s.wait.Load())
 	late := time.After(wait)
@@ -152,7 +147,6 @@ func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.Sandb
 	}
 }
 
-// parse returns the parsed form of a pod, nil if it is invalid.
 func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	o, err := model.ParseSandbox(&model.Sandbox{
 		ID: p.GetId(), UID: types.UID(p.GetUid()), Name: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},
@@ -165,5 +159,4 @@ func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	return o
 }
 
-// truncate shortens a text of the runtime for the log.
 func truncate(s string) string { return s[:min(len(s), 64)] }

@@ -19,12 +19,11 @@ import (
 )
 
 const (
-	// maxChanges limits the changes that wait for delivery.
+	// Changes that wait for delivery.
 	maxChanges = 64
-	// The identity of the plugin. Plugins with a lower index are called first.
-	pluginName  = "weft"
-	pluginIndex = "90"
-	// The names of the services of NRI.
+	// Plugins with a lower index are called first.
+	pluginName     = "weft"
+	pluginIndex    = "90"
 	runtimeService = "nri.pkg.api.v1alpha1.Runtime"
 	pluginService  = "nri.pkg.api.v1alpha1.Plugin"
 )
@@ -47,11 +46,10 @@ type session struct {
 
 	// Whether the runtime has reported all its pods.
 	complete atomic.Bool
-	// The limit until a request is answered: a time.Duration.
+	// A time.Duration: the limit until a request is answered.
 	wait atomic.Int64
 
-	mu sync.Mutex
-	// The received parts of the first report.
+	mu     sync.Mutex
 	report report
 }
 
@@ -116,7 +114,6 @@ func (s *session) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// expire ends a session if the runtime has not reported its pods.
 func (s *session) expire() {
 	if !s.complete.Load() {
 		s.fail(errNotSynced)
@@ -138,8 +135,8 @@ func (s *session) deliver(ctx context.Context) {
 	}
 }
 
-// enqueue queues a change for delivery. With too many changes it ends the session: the next one
-// begins with a complete report.
+// enqueue queues a change. With too many changes it ends the session: the next one begins with a
+// complete report.
 func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan struct{})) {
 	out := make(chan (<-chan struct{}), 1)
 	select {

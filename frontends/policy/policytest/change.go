@@ -35,8 +35,8 @@ func (c *Cluster) Objects() []Change {
 	return all
 }
 
-// Change makes a random change of the cluster and returns its objects, in a possible order of
-// arrival. The number of objects of each kind stays near Config.
+// Change makes a random change and returns its objects, in a possible order of arrival. The number
+// of objects of each kind stays near Config.
 func (g *Generator) Change() []Change {
 	for {
 		var changes []Change
@@ -56,7 +56,6 @@ func (g *Generator) Change() []Change {
 	}
 }
 
-// grow reports whether to add an object, more often if few exist.
 func (g *Generator) grow(have, want int) bool { return have == 0 || g.rng.IntN(have+want) < want }
 
 func (g *Generator) changePod() []Change {
@@ -88,7 +87,7 @@ func (g *Generator) changePod() []Change {
 	case 1: // terminates and stays as it is until it is removed
 		now := metav1.Unix(int64(g.serial), 0)
 		pod.DeletionTimestamp = &now
-	case 2: // its address comes, or another one
+	case 2:
 		if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return nil
 		}
@@ -101,8 +100,7 @@ func (g *Generator) changePod() []Change {
 	return []Change{{Old: old, New: pod}}
 }
 
-// removePod removes a pod. Sometimes another pod gets its address in the same change, and is
-// sometimes reported first.
+// removePod removes a pod. Sometimes another pod gets its address, and is sometimes reported first.
 func (g *Generator) removePod() []Change {
 	key, _ := anyOf(g, g.Cluster.Pods, compareNames)
 	old := g.Cluster.Pods[key]
@@ -250,7 +248,6 @@ func protocols() []corev1.Protocol {
 	return []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 }
 
-// flowPorts are the ports of policies, one next to them, and one within their ranges.
 func flowPorts() []int32 { return append(portNumbers(), 82, 500) }
 
 // Flow returns one of Flows at random, for the ends of the cluster.

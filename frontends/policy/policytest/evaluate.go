@@ -71,11 +71,9 @@ func (d Decision) String() string {
 // Evaluator decides flows in one state of a cluster.
 type Evaluator struct {
 	cluster *Cluster
-	// The pods with addresses in the pod network. The package does not support two pods with one
-	// address.
+	// owners has the pods by address in the pod network. An address must not have two pods.
 	owners map[netip.Addr]*corev1.Pod
-	// The names of the nodes by address.
-	nodes map[netip.Addr]string
+	nodes  map[netip.Addr]string
 	// policies are sorted by name, clusterPolicies by priority and name.
 	policies        []*networkingv1.NetworkPolicy
 	clusterPolicies []*v1alpha2.ClusterNetworkPolicy
@@ -137,8 +135,8 @@ func (e *Evaluator) Evaluate(f Flow) Verdict {
 	return v
 }
 
-// decide is the decision of a pod: of the tier Admin, then of NetworkPolicies, which is final if
-// one selects the pod, then of the tier Baseline.
+// decide is the decision of a pod: of the tier Admin, then of NetworkPolicies (final if one selects
+// the pod), then of the tier Baseline.
 func (e *Evaluator) decide(pod *corev1.Pod, dir Direction, f Flow) Decision {
 	if d, final := e.tier(adminTier, pod, dir, f); final {
 		return d

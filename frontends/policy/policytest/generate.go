@@ -20,8 +20,8 @@ type Config struct {
 	Nodes, Namespaces, Pods, Policies int
 	// ClusterPolicies is the approximate number of ClusterNetworkPolicies.
 	ClusterPolicies int
-	// KeepPods is true if changes add or remove no pods and namespaces: they affect only labels of
-	// pods and namespaces, and policies.
+	// KeepPods is true if changes do not add or remove pods and namespaces, but change only their
+	// labels and policies.
 	KeepPods bool
 }
 
@@ -30,9 +30,8 @@ type Generator struct {
 	// Cluster is the present state. Change replaces its content.
 	Cluster *Cluster
 
-	cfg Config
-	rng *rand.Rand
-	// serial numbers everything that needs a new name or UID.
+	cfg    Config
+	rng    *rand.Rand
 	serial int
 }
 
@@ -57,7 +56,7 @@ func New(cfg Config) *Generator {
 	return g
 }
 
-// Rand is the generator's source of random numbers, for choices of a test that depend on its seed.
+// Rand is the generator's source of random numbers, for a test's choices by its seed.
 func (g *Generator) Rand() *rand.Rand { return g.rng }
 
 func (g *Generator) name(prefix string) string {
@@ -65,12 +64,10 @@ func (g *Generator) name(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, g.serial)
 }
 
-// chance reports true n times in a hundred.
 func (g *Generator) chance(n int) bool { return g.rng.IntN(100) < n }
 
 func pick[T any](g *Generator, values ...T) T { return values[g.rng.IntN(len(values))] }
 
-// some returns between 1 and most results of f.
 func some[T any](g *Generator, most int, f func() T) []T {
 	all := make([]T, 1+g.rng.IntN(most))
 	for i := range all {
@@ -79,7 +76,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 	return all
 }
 
-// anyOf returns a key of a map, determined by the seed, and false if the map is empty.
+// anyOf returns a key chosen by the seed, and false for an empty map.
 func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false
@@ -116,7 +113,6 @@ func (g *Generator) namespaceLabels(name string) map[string]string {
 	return labels
 }
 
-// labels returns each key with one of few values, or not at all.
 func (g *Generator) labels(keys ...string) map[string]string {
 	labels := map[string]string{}
 	for _, key := range keys {
@@ -127,10 +123,8 @@ func (g *Generator) labels(keys ...string) map[string]string {
 	return labels
 }
 
-// value is a label's value: the empty one is a value too.
 func (g *Generator) value() string { return pick(g, "a", "a", "b", "b", "c", "") }
 
-// addPod returns nil if there is no namespace.
 func (g *Generator) addPod() *corev1.Pod {
 	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
 	if !ok {
@@ -188,11 +182,10 @@ func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	return ports
 }
 
-// portNumbers are the ports of pods and policies. Flows use these and their neighbours.
 func portNumbers() []int32 { return []int32{80, 81, 443, 5353} }
 
-// address gives the pod addresses of its node that no other pod has now; another may have had them.
-// One pod in seven has a single family.
+// address gives the pod unused addresses of its node; another pod may have had them. One pod in
+// seven has a single family.
 func (g *Generator) address(pod *corev1.Pod) {
 	var node int
 	if _, err := fmt.Sscanf(pod.Spec.NodeName, "node-%d", &node); err != nil {

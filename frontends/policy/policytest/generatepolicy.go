@@ -14,7 +14,6 @@ import (
 
 func compareStrings(a, b string) int { return strings.Compare(a, b) }
 
-// addPolicy returns nil if there is no namespace.
 func (g *Generator) addPolicy() *networkingv1.NetworkPolicy {
 	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
 	if !ok {
@@ -44,7 +43,6 @@ func (g *Generator) fillPolicy(spec *networkingv1.NetworkPolicySpec) {
 	}
 }
 
-// policyPeers returns nil, an empty list or a list.
 func (g *Generator) policyPeers() []networkingv1.NetworkPolicyPeer {
 	switch {
 	case g.chance(8):
@@ -153,7 +151,6 @@ func (g *Generator) block() (cidr string, except []string) {
 	return cidr, g.excepts(cidr, v6+"/127", v6+"/128", v6+"/126")
 }
 
-// excepts returns some of the ranges that are smaller than the block and inside.
 func (g *Generator) excepts(cidr string, ranges ...string) []string {
 	outer := mustPrefix(cidr)
 	var all []string

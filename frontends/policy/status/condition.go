@@ -29,16 +29,13 @@ const (
 // maxMessage limits the length of a message. The API's limit is 32 times as long.
 const maxMessage = 1024
 
-// policy is the used part of a ClusterNetworkPolicy.
 type policy struct {
 	uid        types.UID
 	version    string
 	generation int64
-	// The invalid parts of the policy, or empty.
-	problem string
-	// The present condition of the policy, or nil.
-	present *metav1.Condition
-	// due is when this node writes the condition, zero if the condition is present.
+	problem    string
+	present    *metav1.Condition
+	// When this node writes the condition; zero if it is present.
 	due time.Time
 }
 
@@ -71,7 +68,6 @@ func (p *policy) condition(node, rejected string) metav1.Condition {
 	return c
 }
 
-// onNode begins the message of a node that rejects a policy.
 func onNode(node string) string { return "On node " + node + ": " }
 
 // missing reports whether this node would replace the present condition by c.

@@ -27,9 +27,8 @@ import (
 const (
 	// window is the longest wait of a node before it writes a condition.
 	window = 10 * time.Second
-	// maxNodes is the number of nodes up to which few nodes write at the same time.
-	maxNodes = 8192
-	// retry is the wait after a failed request.
+	// maxNodes is the number of nodes up to which few write at the same time.
+	maxNodes       = 8192
 	retry          = time.Minute
 	requestTimeout = 10 * time.Second
 	// manager is the owner of the condition for the API server.
@@ -49,15 +48,13 @@ type Config struct {
 
 // Writer writes the conditions.
 type Writer struct {
-	cfg Config
-	// send applies a patch to the status of a policy.
+	cfg  Config
 	send func(ctx context.Context, name string, patch []byte) error
 	// nudge has room for one signal: a due time may have changed.
 	nudge chan struct{}
 
 	mu       sync.Mutex
 	policies map[string]*policy
-	// The reason for each policy rejected on this node.
 	rejected map[string]string
 }
 
@@ -97,7 +94,7 @@ func (w *Writer) Subscription() source.Subscription {
 	}
 }
 
-// set replaces the state of a policy. The lock is held.
+// The lock is held.
 func (w *Writer) set(name string, p *policy) {
 	if before := w.policies[name]; before != nil && before.uid == p.uid && before.generation == p.generation {
 		p.due = before.due
@@ -121,7 +118,7 @@ func (w *Writer) SetRejected(reasons map[string]string) {
 	w.wake()
 }
 
-// schedule sets when the condition of a policy is written. The lock is held.
+// The lock is held.
 func (w *Writer) schedule(name string, p *policy) {
 	c := p.condition(w.cfg.NodeName, w.rejected[name])
 	switch {
@@ -174,8 +171,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// next returns the policy of the next condition to write, and the wait. The name is empty for no
-// policy.
+// next returns the policy of the next condition, and the wait. The name may be empty.
 func (w *Writer) next() (name string, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
