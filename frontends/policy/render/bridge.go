@@ -78,7 +78,6 @@ func (b *bridge) count(e binding, n int) {
 	b.changed[e] = struct{}{}
 }
 
-// flush fills the patch with the differences. Once declared, the table stays.
 func (b *bridge) flush(p *patch) {
 	if !b.declared && len(b.elements) > 0 {
 		b.declared = true

@@ -36,7 +36,7 @@ type policyLookup struct {
 
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// tierChain returns the chain of a tier's ClusterNetworkPolicies. One chain holds all rules, so
+// tierChain returns the chain of a tier's ClusterNetworkPolicies, with all rules in one chain so
 // that Pass can return. A policy that is left out drops, because its denied traffic is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()

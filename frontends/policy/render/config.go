@@ -32,9 +32,9 @@ const (
 type Config struct {
 	// Families are the families of this node, IPv4 first.
 	Families [2]bool
-	// RecheckFor is the time for which the established connections of a narrowed address are judged
-	// again, unless EndRecheck ends it: see LimitRecheck. It must be at least the time that a
-	// connection may be idle. 0 means DefaultRecheckFor.
+	// RecheckFor is how long the established connections of a narrowed address are judged again,
+	// unless EndRecheck ends it: see LimitRecheck. It must be at least the idle time of
+	// connections. 0 means DefaultRecheckFor.
 	RecheckFor time.Duration
 	Start      Start
 	// DropLog is the number of dropped packets per second that are logged for each set of policies

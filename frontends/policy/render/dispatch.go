@@ -57,7 +57,6 @@ func onlyPorts(rules []model.Rule, p model.Protocol) (out []model.Rule) {
 	return out
 }
 
-// portSpan is a range of ports in which the same rules match, by index.
 type portSpan struct {
 	first, last int
 	rules       []int

@@ -8,8 +8,8 @@
 // # The ruleset
 //
 // The tables ip weft-policy and ip6 weft-policy are twins. The maps ingress and egress lead from
-// the address of a pod to the chain of its class, the list of policies that apply in the direction.
-// Replicas share a class. The chain jumps to a chain of each NetworkPolicy and then drops. The
+// the address of a pod to the chain of its class, the list of policies in the direction. Replicas
+// share a class. The chain jumps to a chain of each NetworkPolicy and then drops. The
 // ClusterNetworkPolicies of a tier share one chain, before the drop or in place of it. Each
 // selector is a set, and so is each list of address blocks or ranges of ports. Rules for a selector
 // are left out until it has had a member, because the kernel walks a list of the table's sets for
@@ -67,13 +67,13 @@
 // If a NetworkPolicy has more than 100 rules, its rules with equal ports are joined. If more than
 // 100 remain, a map leads from the port to a chain of its rules. A patch declares chains and sets
 // up to a size for about 100 ms of kernel time, those of the present change first. Pods move to
-// them with the last patch. Until then, a pod without a chain gets one that accepts nothing. A
+// them with the last patch. Until then, a pod without a chain gets one that drops everything. A
 // policy with more than 20,000 rules after this is left out, and LeftOut says so.
 //
 // # Fail closed
 //
-// A policy that is left out accepts nothing: its pods stay isolated. A ClusterNetworkPolicy that is
-// left out drops, because its denied traffic is unknown.
+// A policy that is left out does not accept anything: its pods stay isolated. A
+// ClusterNetworkPolicy that is left out drops, because its denied traffic is unknown.
 //
 // # Restart
 //

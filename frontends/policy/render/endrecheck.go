@@ -59,10 +59,10 @@ func (r *Renderer) committed() {
 	}
 }
 
-// EndRecheck ends the recheck of addresses returned by Rechecked. denied has the addresses of all
-// remaining denied connections. Their recheck continues, and so does the recheck of addresses
-// narrowed again meanwhile. If all connections of a family are rechecked, the addresses in denied
-// replace this: they are added first, and are alone after the next call.
+// EndRecheck ends the recheck of addresses from Rechecked. denied has the addresses of all
+// remaining denied connections. Their recheck continues, like the recheck of addresses narrowed
+// again meanwhile. If all connections of a family are rechecked, the addresses in denied replace
+// this: they are added first, and are alone after the next call.
 //
 // It reports whether the next Update has something to send.
 func (r *Renderer) EndRecheck(looked []Rechecked, denied map[netip.Addr]struct{}) (changed bool) {
@@ -91,8 +91,8 @@ func (r *recheck) end(l Rechecked, denied map[netip.Addr]struct{}, f *family) (c
 	return true
 }
 
-// endAll limits the recheck to the addresses of denied connections. It takes two steps, because the
-// kernel switches to the rules before their set has its elements.
+// endAll limits the recheck to the addresses of denied connections, in two steps: the kernel
+// switches to the rules before their set has its elements.
 func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed bool) {
 	complete := true
 	var missing []netip.Addr

@@ -63,8 +63,8 @@ func (t *table) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
 }
 
-// judged leads to the chains of a direction: by the interface if it is known, regardless of the
-// address; otherwise, and for packets of the other end, by the address.
+// judged leads to the chains of a direction: by a known interface, regardless of the address;
+// otherwise, and for packets of the other end, by the address.
 func (t *table) judged(d lookup) (rules []string) {
 	side, address := "oifname", t.family.destination
 	if d == egress {
@@ -100,7 +100,7 @@ const forged = " fib saddr . iif oif missing counter drop"
 // input judges packets from pods of this node to the node.
 func (t *table) input() *weftv1.Chain {
 	// No chain sees packets sent by the node. If conntrack forgets a pod's connection, it may begin
-	// again with a packet of the node, and the pod's packets are replies.
+	// again with a packet of the node, with replies of the pod.
 	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
 		// Link-local addresses are in no set of rechecked addresses, so each packet is judged.
@@ -149,7 +149,7 @@ func (t *table) withoutConnection(states string, sides ...string) (rules []strin
 // higher ports.
 const firstClientPort = "32768"
 
-// middle judges TCP packets of connections unknown to conntrack: after `conntrack -F`, or at the
+// middle judges TCP packets of connections unknown to conntrack, after `conntrack -F` or at the
 // first start. A packet of the server would open them in the wrong direction. So for pods with
 // policies, only packets with a client's ports go on.
 func (t *table) middle() *weftv1.Chain {

@@ -44,7 +44,7 @@ type enforced struct{ *table }
 // Pod implements judge.State.
 func (e enforced) Pod(a netip.Addr) *model.Pod { return e.pods[e.owners[at(a)]] }
 
-// Rules implements judge.State. A policy with too many rules is left out.
+// Rules implements judge.State.
 func (e enforced) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
 	p := e.policies[id]
 	if p == nil {

@@ -10,13 +10,13 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// leftovers are objects only an earlier process had. They stay until Cleanup: on kernels before 6.2
+// leftovers are objects of an earlier process only. They stay until Cleanup: on kernels before 6.2
 // an element keeps its chain busy for a moment after its deletion.
 type leftovers map[string]*object
 
-// newLeftovers returns the objects of a table that can be unused. It returns none if the aggregator
-// adopted the table after its own restart: then types and rules are unknown, and the first update
-// removes unpublished objects.
+// newLeftovers returns the possibly unused objects of a table. It returns an empty set if the
+// aggregator adopted the table after its own restart: then types and rules are unknown, and the
+// first update removes unpublished objects.
 func newLeftovers(of *weftv1.Table) leftovers {
 	out := make(leftovers)
 	if sets := of.GetSets(); len(sets) > 0 && sets[0].GetType() == "" && sets[0].GetTypeof() == "" {
@@ -46,7 +46,7 @@ func newLeftovers(of *weftv1.Table) leftovers {
 	return out
 }
 
-// adopt removes the leftover with the name of an object, and reports whether they are equal.
+// adopt removes the leftover with an object's name, and reports whether both are equal.
 func (l leftovers) adopt(o *object) bool {
 	was := l[o.name]
 	if was == nil {

@@ -2,7 +2,6 @@ package render
 
 import "github.com/weft-proxy/weft/frontends/policy/model"
 
-// lookup is a map from pods to the chains of their policies.
 type lookup uint8
 
 const (
@@ -45,8 +44,7 @@ func (t *table) peer(l lookup) string {
 	return t.destination(l)
 }
 
-// port matches the destination's port. nft accepts the port of a connection's tuple only after a
-// match of the protocol.
+// nft accepts the port of a connection's tuple only after a match of the protocol.
 func (l lookup) port() string {
 	if l == untracked {
 		return "th dport"

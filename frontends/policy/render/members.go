@@ -22,20 +22,17 @@ type members struct {
 	declaration *weftv1.Set
 	ports       bool
 	state       map[model.Member]memberState
-	// changed are possible differences between the model and the kernel, perhaps with duplicates.
+	// Possible differences between the model and the kernel, perhaps with duplicates.
 	changed []model.Member
-	// The members not yet in the kernel.
 	missing int
-	// gone is true if the model has removed the set. Then the members are not updated, because the
-	// chains with this set will go.
+	// Whether the model has removed the set. Then the members are not updated, because the chains
+	// with this set will go.
 	gone bool
 	// filled is true once the set has had a member. Until then no rule names it; waiting are the
 	// policies with such rules.
-	filled  bool
-	waiting map[model.PolicyID]struct{}
-	// Whether a rule that does not accept has named the set.
-	denied bool
-	// Keys left by an earlier process.
+	filled   bool
+	waiting  map[model.PolicyID]struct{}
+	denied   bool
 	previous map[string]struct{}
 }
 
@@ -73,7 +70,6 @@ func (m *members) change(added, removed []model.Member) {
 	}
 }
 
-// withdraw notes that the kernel has lost the set.
 func (m *members) withdraw() {
 	m.changed, m.previous = nil, nil
 	for k, s := range m.state {
@@ -88,7 +84,6 @@ func (m *members) withdraw() {
 	m.missing = len(m.state)
 }
 
-// remove notes that the model has lost the set.
 func (m *members) remove() {
 	m.gone, m.changed, m.missing = true, nil, 0
 	for k, s := range m.state {

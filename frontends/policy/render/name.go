@@ -18,7 +18,6 @@ const (
 	hashDigits = 10
 )
 
-// identity is the hash of the content of an object.
 type identity [sha256.Size]byte
 
 func identify(texts ...string) identity {
@@ -70,7 +69,6 @@ func printable(text string) string {
 	}, text)
 }
 
-// policyName returns "namespace/name", or the name and tier of a ClusterNetworkPolicy.
 func policyName(id model.PolicyID) string {
 	switch id.Tier {
 	case model.TierAdmin:
@@ -90,7 +88,6 @@ func policyNames(ids []model.PolicyID) string {
 	return strings.Join(names, ", ")
 }
 
-// ofTier returns the policies of a tier, which are adjacent.
 func ofTier(ids []model.PolicyID, t model.Tier) []model.PolicyID {
 	from := slices.IndexFunc(ids, func(id model.PolicyID) bool { return id.Tier == t })
 	if from < 0 {

@@ -10,28 +10,28 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// object is a chain, a set or a counter that exists while it is used. Its content never changes,
-// except for the members of a set of pods: other content is another object. So a change of policies
-// takes effect at once, when the elements of pods lead to other chains.
+// object is a chain, a set or a counter that exists while it is used. Other content is another
+// object, except for the members of a set of pods. So a change of policies takes effect at once,
+// when the elements of pods lead to other chains.
 type object struct {
 	name     string
 	identity identity
-	// uses counts the objects and elements that need this one. Soon after the first use it is
-	// declared, until Cleanup.
+	// The objects and elements that need this one. After the first use it is declared, until
+	// Cleanup.
 	uses     int
 	declared bool
 	// Whether the declaring update was rejected, perhaps because of this object.
 	rejected bool
 	needs    []*object
 
-	// Exactly one of content and members is set. content is a *weftv1.Chain, Object or Set; a set,
-	// or the map of verdicts, has fixed elements.
+	// Either content, a *weftv1.Chain, Object or Set, or members is set. A set, or the map of
+	// verdicts, has fixed elements.
 	content  proto.Message
 	verdicts bool
 	members  *members
 
 	// The policies of a chain's rules, in order; the last one has all other rules. A set or counter
-	// has one owner.
+	// has one.
 	owners []model.PolicyID
 }
 
@@ -57,11 +57,9 @@ type objects struct {
 	fresh []*object
 	later int
 	idle  map[*object]struct{}
-	// Declared, not yet committed.
-	sent []*object
+	sent  []*object
 	// Used sets of pods with possible differences from the kernel.
-	unsent map[*object]struct{}
-	// The number of declared sets and maps.
+	unsent       map[*object]struct{}
 	declaredSets int
 }
 
@@ -160,7 +158,7 @@ func (s *objects) size(o *object) int {
 	}
 	switch {
 	case o.members != nil:
-		names += 2 // for the message with its members
+		names += 2
 		n += min(o.members.missing, manyMembers) / 4
 	case o.isSet():
 		names++

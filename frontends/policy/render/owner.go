@@ -9,8 +9,8 @@ import (
 )
 
 // Owner returns the policy of an object in a violation: a rule, such as "rule ip weft-policy
-// policy-0123456789-shop/db-ingress #1", a chain, a counter, or a set in its rules. Chains and
-// elements of pods have no owner.
+// policy-0123456789-shop/db-ingress #1", a chain, a counter, or a set in its rules. Other objects
+// have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,6 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 	return id, id != (model.PolicyID{})
 }
 
-// owner returns the policy of the n-th rule, counted from 1, or of the object if n is 0.
 func (o *object) owner(n int) model.PolicyID {
 	switch {
 	case n > 0 && n <= len(o.owners):

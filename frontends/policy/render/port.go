@@ -90,7 +90,7 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 	return match{text: protocol + b.lookup.port() + " @" + set.name, need: set}
 }
 
-// portRanges returns the ranges of a protocol: sorted, disjoint and not adjacent.
+// The result is sorted, disjoint and not adjacent.
 func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
 	var in []model.PortRange
 	for _, p := range all {

@@ -31,8 +31,7 @@ type recheck struct {
 }
 
 type deadline struct {
-	until time.Time
-	// The time of the commit that narrowed the address; zero before.
+	until     time.Time
 	committed time.Time
 }
 
@@ -47,7 +46,6 @@ func (r *recheck) everything() bool { return r.all != nil }
 
 func (r *recheck) empty() bool { return !r.everything() && len(r.addresses) == 0 }
 
-// add adds an address, or restarts its recheck.
 func (r *recheck) add(a netip.Addr, until time.Time) {
 	if r.next.IsZero() || until.Before(r.next) {
 		r.next = until
@@ -129,7 +127,6 @@ func (r *recheck) due() time.Time {
 	return r.next
 }
 
-// flush returns the differences from the kernel.
 func (r *recheck) flush() (add, remove []netip.Addr) {
 	for a := range r.changed {
 		_, wanted := r.addresses[a]

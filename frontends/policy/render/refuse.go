@@ -10,7 +10,6 @@ import (
 // packet would pass all rules.
 const maxRules = 20_000
 
-// policyRules returns the rules of a policy, nil if it is refused.
 func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)

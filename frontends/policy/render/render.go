@@ -16,13 +16,11 @@ import (
 type Renderer struct {
 	cfg Config
 
-	mu     sync.Mutex
-	tables []*table
-	bridge bridge
-	pods   map[types.UID]*model.Pod
-	// The pods of each policy.
-	users map[model.PolicyID]map[types.UID]struct{}
-	// Without policies that are left out.
+	mu       sync.Mutex
+	tables   []*table
+	bridge   bridge
+	pods     map[types.UID]*model.Pod
+	users    map[model.PolicyID]map[types.UID]struct{}
 	policies map[model.PolicyID]*model.Policy
 	node     model.Node
 	work     uint64
@@ -41,16 +39,14 @@ type table struct {
 	// during an update.
 	policyChains map[policyLookup]*object
 	classes      map[string]*object
-	// Policies that are too large, with the reasons.
-	refused map[policyLookup]error
+	refused      map[policyLookup]error
 
 	// The pod of each end. A new pod gets an end before the old one loses it.
 	owners map[end]types.UID
 	// entries are the elements of the maps to chains; unsentPods are possible differences from the
 	// kernel.
-	entries    [numLookups]map[end]*entry
-	unsentPods map[end]struct{}
-	// The elements of self and selected, of links, and of known-pods.
+	entries                   [numLookups]map[end]*entry
+	unsentPods                map[end]struct{}
 	selected, linked, present map[end]struct{}
 	// The present elements of pod-cidrs, the wanted ones, and their ranges.
 	podCIDRs, wantedCIDRs []string
@@ -63,8 +59,8 @@ type table struct {
 }
 
 type entry struct {
-	// wanted is the chain of the pod's policies, sent the chain in the kernel. A sent chain stays
-	// until the sets of wanted are full.
+	// wanted is the chain of the pod's policies, sent the chain in the kernel, which stays until
+	// the sets of wanted are full.
 	wanted, sent *object
 	pod, sentPod string
 }
@@ -102,7 +98,6 @@ func newTable(r *Renderer, f int) *table {
 
 func (t *table) has(a netip.Addr) bool { return a.BitLen() == t.family.bits }
 
-// table returns a table by family and name in nftables, or nil.
 func (r *Renderer) table(family, name string) *table {
 	for _, t := range r.tables {
 		if t.family.table == family && name == Table {

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// previous is the state left by an earlier process.
 type previous struct {
 	sets   map[string]map[string]struct{}
 	chains [numLookups]map[netip.Addr]string
@@ -25,7 +24,6 @@ func (p *previous) keys(set string) map[string]struct{} {
 	return p.sets[set]
 }
 
-// same reports whether an address has its earlier chains.
 func (p *previous) same(t *table, a netip.Addr) bool {
 	if p == nil {
 		return false
@@ -42,9 +40,9 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 	return t.owners[at(a)] != ""
 }
 
-// Restore adopts the fragment of an earlier process. Its rechecked addresses are rechecked from now
-// on for the full time, like pods with changed policies and addresses that left a set. Full sets
-// stay full. Call Restore before the first Load, and Load and Snapshot before the first Update.
+// Restore adopts the fragment of an earlier process. It restarts its rechecks, and rechecks pods
+// with changed policies and addresses that left a set. Full sets stay full. Call Restore before the
+// first Load, and Load and Snapshot before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +144,6 @@ func (t *table) keepPodCIDR(key string) {
 	}
 }
 
-// recheckKey rechecks the address at the start of a key.
 func (t *table) recheckKey(key string, until time.Time) {
 	text, _, _ := strings.Cut(key, separator)
 	if a, err := netip.ParseAddr(text); err == nil && t.has(a) {

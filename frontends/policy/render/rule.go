@@ -15,13 +15,11 @@ type chainBuilder struct {
 	lookup lookup
 	rules  []*weftv1.Rule
 	needs  []*object
-	// The policy of each rule.
 	owners []model.PolicyID
 	// Rules left out because a set has had no members.
 	absent int
 }
 
-// match is a part of a rule, with the object named in it, if any.
 type match struct {
 	text string
 	need *object
@@ -219,7 +217,6 @@ func present(all []match) []match {
 	return slices.DeleteFunc(slices.Clone(all), func(m match) bool { return m.absent })
 }
 
-// ofFamily returns the ranges of the table's family, which are adjacent.
 func (t *table) ofFamily(all []model.Range) []model.Range {
 	other := func(r model.Range) bool { return r.First.BitLen() != t.family.bits }
 	from := slices.IndexFunc(all, func(r model.Range) bool { return !other(r) })

@@ -52,7 +52,6 @@ func (t *table) message() *weftv1.Table {
 	return out
 }
 
-// message returns the set as in the kernel.
 func (m *members) message() *weftv1.Set {
 	d := m.declaration
 	out := &weftv1.Set{Name: d.GetName(), Type: d.GetType(), Comment: d.GetComment()}

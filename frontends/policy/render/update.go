@@ -16,7 +16,7 @@ import (
 )
 
 // Update renders changes. The New of a policy replaces its earlier rendering. If New is nil but
-// pods have the policy, it is left out: the pods stay isolated and it allows nothing.
+// pods have the policy, it is left out: the pods stay isolated and it does not allow anything.
 //
 // The result may be partial: while Pending is true, call Update again without changes as soon as
 // the patch is committed.
@@ -39,7 +39,6 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	if len(p.Tables) > 0 {
 		out.Patch = p
 	} else {
-		// The kernel has the rules already.
 		r.committed()
 	}
 	return out
@@ -84,7 +83,6 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 			r.renderPod(pod)
 		}
 	}
-	// The table of bridges is the last one.
 	patches := make([]patch, len(r.tables)+1)
 	r.bridge.flush(&patches[len(r.tables)])
 	for i, t := range r.tables {
@@ -294,7 +292,6 @@ func (t *table) newSet(s *model.Set) *object {
 	return o
 }
 
-// forgetUnused removes an object unknown to the kernel.
 func (t *table) forgetUnused(o *object) {
 	if o.members != nil && o.members.gone {
 		t.forgetSet(o)
@@ -303,7 +300,6 @@ func (t *table) forgetUnused(o *object) {
 	}
 }
 
-// forgetSet removes a set unknown to the kernel and the model.
 func (t *table) forgetSet(o *object) {
 	t.forget(o)
 	if t.sets[o.members.id] == o {
