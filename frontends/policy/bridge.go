@@ -66,8 +66,8 @@ func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges
 	return slices.Compact(bridges), settings
 }
 
-// podAddresses returns the addresses of local pods that may be on a bridge, and one for each prefix
-// of pods: a bridge may exist before its first pod.
+// podAddresses returns the addresses of possibly bridged local pods, and one for each prefix of
+// pods: a bridge may exist before its first pod.
 func podAddresses(s localstate.State) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range s.Pods {

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// carried has the outcomes of objects that are not items of the publisher, such as pods: each
-// commit carries all their changes. The lock of the state guards it.
+// carried has the outcomes of objects beside the publisher's items, such as pods: each commit
+// carries all their changes. The lock of the state guards it.
 type carried[K comparable] struct {
 	outcomes map[K]publish.Outcome
 	// Changed objects without a commit.

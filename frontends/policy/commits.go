@@ -12,7 +12,6 @@ type waiter struct {
 	done    chan struct{}
 }
 
-// arrive counts a change, which the backlog must count too.
 func (c *commits) arrive() { c.arrived++ }
 
 func (c *commits) take() { c.taken = c.arrived }

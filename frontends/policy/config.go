@@ -47,11 +47,11 @@ type Config struct {
 	// DropLog is the number of dropped packets per second that are logged for each set of policies
 	// and direction; 0 disables the log.
 	DropLog int
-	// RecheckFor is how long connections are judged again after a policy was narrowed, if the
-	// aggregator does not let this publisher list connections; 0 means render.DefaultRecheckFor.
+	// RecheckFor is how long connections are judged again after a policy was narrowed, if this
+	// publisher may not list connections; 0 means render.DefaultRecheckFor.
 	RecheckFor time.Duration
 	// MinInterval is the least time from the end of one update to the start of the next. 0 means
-	// DefaultMinInterval, negative none.
+	// DefaultMinInterval; negative disables it.
 	MinInterval time.Duration
 	// MaxRetry limits the wait after a failed update. The frontend is unhealthy if a change waits
 	// twice as long. 0 means DefaultMaxRetry.
@@ -64,7 +64,7 @@ type Config struct {
 	Now func() time.Time
 	// Logger; nil discards.
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil means none.
+	// Registerer receives the metrics; nil disables them.
 	Registerer prometheus.Registerer
 }
 

@@ -21,7 +21,8 @@ type content struct {
 	state *state
 	// adopt receives the earlier bridge ports of pod addresses.
 	adopt func(map[netip.Addr]string)
-	// others are changes for the next Render without their policies, in the order of the Refreshes.
+	// others are changes for the next Render, without their policies, in the order of the
+	// Refreshes.
 	others []model.Changes
 }
 

@@ -6,7 +6,7 @@
 //
 // The package connects these parts, in frontend.go: state.go has the model, content.go is the
 // fragment for package publish, and observer.go passes commits on to metrics and events. The first
-// update waits in start.go. flows.go cuts connections that package judge denies, through the
+// update waits in start.go. flows.go cuts connections denied by package judge, through the
 // aggregator. With Config.RuntimeSocket the container runtime reports pods before the API does:
 // runtime.go connects package nri. With Config.StatusClient package status writes conditions of
 // ClusterNetworkPolicies. bridge.go warns if packets between pods bypass the rules. interfaces.go
@@ -26,8 +26,8 @@
 //
 // # Errors
 //
-// Run returns an error only if another process publishes the fragment. A policy that the aggregator
-// rejects accepts nothing: its pods stay isolated. The reason is logged and reported as an event of
-// the policy, and the policy is retried later; the others are published. While no aggregator
-// answers, Run waits.
+// Run returns an error only if another process publishes the fragment. A rejected policy does not
+// accept traffic: its pods stay isolated. The reason is logged and reported as an event of the
+// policy, and the policy is retried later; the others are published. While no aggregator answers,
+// Run waits.
 package policy

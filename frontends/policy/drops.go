@@ -105,7 +105,6 @@ func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	}
 }
 
-// dropOf parses the comment of a counter, such as "shop/db ingress" or "base egress[2]".
 func dropOf(comment string) drop {
 	for d := range model.NumDirections {
 		if i := strings.LastIndex(comment, " "+d.String()); i >= 0 {

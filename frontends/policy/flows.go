@@ -54,8 +54,7 @@ type rechecked interface {
 // first of a connection, perhaps in the other, allowed direction. Its addresses are rechecked until
 // conntrack has forgotten it.
 type flows struct {
-	renderer rechecked
-	// connect does not wait for an aggregator. disconnect is called in the end.
+	renderer   rechecked
 	connect    func(context.Context) (flowTable, error)
 	disconnect func()
 	addresses  func() ([]netip.Addr, error)
@@ -67,7 +66,6 @@ type flows struct {
 	metrics    *flowMetrics
 	log        *slog.Logger
 
-	// Has a value after an update was committed.
 	committed chan struct{}
 
 	// The fields below belong to run. attempts has the next listing of each address.
@@ -76,11 +74,10 @@ type flows struct {
 	// 0 after a success.
 	earliest time.Time
 	failed   time.Duration
-	// Whether the missing right to list the table has been logged.
-	limited bool
+	limited  bool
 }
 
-// attempt is the next listing of an address that is rechecked since a commit.
+// attempt is the next listing of an address rechecked since a commit.
 type attempt struct {
 	committed, next time.Time
 	delay           time.Duration
@@ -152,7 +149,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// due returns the addresses to list now, and the time of the next listing, zero for none.
+// due returns the addresses to list now, and the time of the next listing, or zero.
 func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	attempts := make(map[netip.Addr]attempt)
 	for _, r := range f.renderer.Rechecked() {

@@ -45,12 +45,10 @@ type Frontend struct {
 	flows     *flows
 	start     *start
 	links     *links.Tracker
-	// nil without a container runtime.
-	runtime *containerRuntime
-	// nil without Config.StatusClient.
-	status *status.Writer
-	have   [2]bool
-	// unlinked are the pods with policies and an unknown interface. The lock of state guards it.
+	runtime   *containerRuntime
+	status    *status.Writer
+	have      [2]bool
+	// Pods with policies and an unknown interface. The lock of state guards it.
 	unlinked map[types.UID]unlinked
 }
 
@@ -59,9 +57,9 @@ type Status struct {
 	// Synced is true once the source has delivered all existing objects.
 	Synced bool
 	publish.Status
-	// Pending is the time since which the oldest event waits for its commit; zero for none.
+	// Pending is the time since which the oldest event waits for its commit, or zero.
 	Pending time.Time
-	// Rejected are the policies that the aggregator rejects, or that cannot be rendered.
+	// Rejected are the policies rejected by the aggregator, or impossible to render.
 	Rejected []model.PolicyID
 }
 
@@ -149,7 +147,6 @@ func (f *Frontend) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// tick waits for the start, and then does timed work.
 func (f *Frontend) tick(ctx context.Context) {
 	f.awaitStart(ctx)
 	tick := time.NewTicker(wakeInterval)

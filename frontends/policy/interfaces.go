@@ -35,8 +35,8 @@ func (f *Frontend) noteLinks(pods []model.PodChange) {
 	}
 }
 
-// Interfaces returns an error with the local pods that have policies and an interface unknown for
-// longer than a grace period. Their policies hold for their addresses.
+// Interfaces returns an error about local pods with policies and an interface unknown for longer
+// than a grace period. Their policies hold for their addresses.
 func (f *Frontend) Interfaces() error {
 	var names []string
 	f.state.mu.Lock()

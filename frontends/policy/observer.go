@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	warning = "Warning"
-	// reasonRejected is the reason of the event about a policy that is left out.
-	reasonRejected = "PolicyRejected"
-	// reasonTooLarge is the reason of the event about a policy that cannot be rendered.
+	warning              = "Warning"
+	reasonRejected       = "PolicyRejected"
 	reasonTooLarge       = "PolicyTooLarge"
 	clusterPolicyVersion = "policy.networking.k8s.io/v1alpha2"
 )
@@ -75,7 +73,6 @@ func (f *Frontend) refusedClusterPolicies() map[string]string {
 	return out
 }
 
-// leftOut describes the effect of leaving a policy out.
 func leftOut(id model.PolicyID) string {
 	if id.Tier == model.TierNetworkPolicy {
 		return "it accepts nothing, and the pods that it selects stay isolated"
@@ -101,7 +98,6 @@ func reference(id model.PolicyID) corev1.ObjectReference {
 
 type notices struct{ events Events }
 
-// notify receives a notice under the lock of the model.
 func (n *notices) notify(notice model.Notice) {
 	if !notice.Reporter {
 		return

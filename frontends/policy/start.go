@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// startInterval is the interval of checks of a waiting start.
 const startInterval = 200 * time.Millisecond
 
 // start is the condition of the first update.
@@ -94,8 +93,8 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	close(f.start.ready)
 }
 
-// awaitKnown waits until all objects that may isolate are known. An earlier update would end the
-// isolation by the earlier process, whose rules stay in force meanwhile. Without such rules it does
+// awaitKnown waits until all isolating objects are known. An earlier update would end the isolation
+// by the earlier process. The earlier rules stay in force meanwhile. If they do not exist, it does
 // not wait, because the known policies are better than no policies.
 func (f *Frontend) awaitKnown(ctx context.Context) {
 	tick := time.NewTicker(startInterval)

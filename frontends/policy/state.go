@@ -30,7 +30,7 @@ type state struct {
 	mu      sync.Mutex
 	model   *model.Model
 	commits commits
-	// Changes that a reader has found and the publisher does not know.
+	// Changes found by a reader, unknown to the publisher.
 	found []model.Changes
 	// Called under the lock.
 	refreshed func(*model.Changes)
@@ -38,8 +38,8 @@ type state struct {
 	sets      carried[model.SetID]
 }
 
-// apply applies a batch of events under one lock, so that a refresh sees all or none. It counts
-// them by resource, and reports whether the model may have changed.
+// apply applies a batch of events under one lock, so that a refresh never sees half of a batch. It
+// counts them by resource, and reports whether the model may have changed.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -80,7 +80,6 @@ func (s *state) outside() error {
 	return s.model.Outside()
 }
 
-// answered notes that a commit has the changes of the last refresh.
 func (s *state) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +114,7 @@ func (s *state) note(c *model.Changes) {
 	}
 }
 
-// ahead returns the objects that a reader has found and no update has.
+// ahead returns the objects found by a reader, without an update.
 func (s *state) ahead() *localstate.Names {
 	out := &localstate.Names{}
 	for i := range s.found {

@@ -94,7 +94,7 @@ func (t *Tracker) bindAdopted(in *table) {
 	t.adopted = nil
 }
 
-// Run follows the network namespace of its thread until ctx ends, and then returns nil.
+// Run follows the thread's network namespace until ctx ends, and then returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
 	for {
 		err := t.follow(ctx)
@@ -173,7 +173,7 @@ func (t *Tracker) load() error {
 	return nil
 }
 
-// difference delivers the changed addresses whose link differs from the last delivery.
+// difference delivers the changed addresses if their link differs from the last delivery.
 func (t *Tracker) difference() {
 	changes := make(map[netip.Addr]model.Link)
 	for addr := range t.table.changed {

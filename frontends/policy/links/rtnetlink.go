@@ -68,12 +68,12 @@ func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error
 	return answers, nil
 }
 
-// portOf asks a bridge for the port of a station. Possible errors: ENOENT, if it has none.
+// portOf asks a bridge for the port of a station. Possible errors: ENOENT, if there is no port.
 func portOf(s station) (port int32, err error) {
 	data := []nl.NetlinkRequestData{&netlink.Ndmsg{Family: unix.AF_BRIDGE}, nl.NewRtAttr(unix.NDA_MASTER, nl.Uint32Attr(uint32(s.device))), nl.NewRtAttr(unix.NDA_LLADDR, s.mac[:])}
 	answers, err := ask(unix.RTM_GETNEIGH, 0, data...)
 	if errors.Is(err, unix.ENOENT) {
-		// A bridge with VLAN filtering has the station in the VLAN of its own packets.
+		// A bridge with VLAN filtering has the station in the VLAN for its own packets.
 		vlan := binary.NativeEndian.AppendUint16(nil, 1)
 		answers, err = ask(unix.RTM_GETNEIGH, 0, append(data, nl.NewRtAttr(unix.NDA_VLAN, vlan))...)
 	}
@@ -120,7 +120,7 @@ func device(header []byte) int32 { return int32(binary.NativeEndian.Uint32(heade
 func state(header []byte) uint16 { return binary.NativeEndian.Uint16(header[8:]) }
 
 // forwards reports whether an entry of a forwarding table is of a station behind a port. Entries of
-// the bridge and of its ports are permanent.
+// the bridge and its ports are permanent.
 func forwards(header []byte) bool {
 	return header[0] == unix.AF_BRIDGE && state(header)&unix.NUD_PERMANENT == 0
 }

@@ -57,7 +57,7 @@ type table struct {
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
 	users   map[station]set
-	// Addresses whose link may differ from the last delivery.
+	// Addresses with a possible difference from the last delivery.
 	changed set
 }
 
@@ -179,8 +179,7 @@ func (t *table) setRoute(b []byte, exists, replace bool) {
 	})
 }
 
-// Neither a neighbour of a bridge nor an entry of its forwarding table changes the port of an
-// address.
+// Neither a bridge's neighbour nor a forwarding entry changes the port of an address.
 func (t *table) setNeighbour(b []byte, exists bool) {
 	h, a := split(b, unix.SizeofNdMsg)
 	if h == nil {

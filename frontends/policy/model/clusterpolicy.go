@@ -14,9 +14,9 @@ import (
 
 // ParseClusterPolicy returns the parsed form of a ClusterNetworkPolicy.
 //
-// A rule with an invalid or unknown peer or protocol matches nothing if it accepts, and otherwise
-// denies everything (rule 63). An unknown action denies. If the rules name more than maxSets sets,
-// all are invalid. A policy with an unknown tier or an invalid subject selects no pod.
+// A rule with an invalid or unknown peer or protocol is ignored if it accepts, and otherwise denies
+// everything (rule 63). An unknown action denies. If the rules name more than maxSets sets, all are
+// invalid. A policy with an unknown tier or an invalid subject selects no pod.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
@@ -117,8 +117,8 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 	*rules = append(*rules, rule)
 }
 
-// invalidRule returns the replacement of an invalid rule: matching nothing if it accepts, denying
-// everything otherwise.
+// invalidRule returns the replacement of an invalid rule: it never matches if it accepts, and
+// otherwise denies everything.
 func invalidRule(name string, a Action) Rule {
 	if a == Accept {
 		return Rule{Name: name, Action: Accept}

@@ -14,11 +14,11 @@
 //
 // A policy is active while it selects a pod of this node. A set exists while an active policy names
 // it. Members are not stored: they follow from the pods at each address. An event notes the members
-// at the addresses of its pod before and after; the difference is the change.
+// at the pod's addresses before and after; the difference is the change.
 //
 // # Shared addresses
 //
-// Several pods may have the same address for a time, because the events of its old and new owner
+// Several pods may have the same address for a time, because the events of the old and new owner
 // come in any order. It is a member of a set only if all its pods are selected, or for a denying
 // rule, if one pod is. The oldest local pod owns it, and the policies of all its pods add up. An
 // address of this node, of a ServiceCIDR, or of a range without pods is ignored.
@@ -38,10 +38,10 @@
 // # Cost
 //
 // The cost of a pod event is proportional to the sets in use and to the policies, in its namespace
-// or in all, that require one of its labels or none. It does not depend on the number of pods, nor
-// for a remote pod on the number of policies. The cost of a namespace event is proportional to the
-// sets with selectors of namespaces, plus the pods of the namespace if such a set is affected. A
-// new set costs a walk over the pods of a namespace with its required label, or over all pods if
+// or in all, that require a label of the pod or no label. It does not depend on the number of pods,
+// nor for a remote pod on the number of policies. The cost of a namespace event is proportional to
+// the sets with selectors of namespaces, plus the pods of the namespace if such a set is affected.
+// A new set costs a walk over the pods of a namespace with its required label, or over all pods if
 // the label's key is new.
 //
 // # Memory

@@ -14,7 +14,6 @@ func (f finding) String() string { return f.field + ": " + f.why }
 // findings are stored with their object, so that each is logged once.
 type findings []finding
 
-// maxFindings limits the reported parts of an object.
 const maxFindings = 20
 
 func (f *findings) add(field string, why error) {

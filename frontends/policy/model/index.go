@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// labelIndex finds the values whose selector may match an object: it requires one of the object's
-// labels, or no label.
+// labelIndex finds candidates for an object: values with a selector that requires one of the
+// object's labels, or no label.
 type labelIndex[T comparable] struct {
 	byLabel map[label][]T
 	rest    []T
@@ -33,7 +33,7 @@ func (x *labelIndex[T]) remove(s *selector, v T) {
 	}
 }
 
-// each calls f once for each value whose selector may match the labels.
+// each calls f once for each candidate.
 func (x *labelIndex[T]) each(labels []label, f func(T)) {
 	for _, v := range x.rest {
 		f(v)

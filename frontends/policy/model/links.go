@@ -35,8 +35,8 @@ func (m *Model) SetLink(a netip.Addr, l Link) {
 }
 
 // linkOf returns the interface of a pod with these addresses, and more addresses: this node routes
-// them to the interface, and no pod has them. A bridge has no such addresses, because there the
-// pods themselves claim addresses. An interface shared by several pods counts for no pod.
+// them to the interface, and no pod has them. On a bridge there are none, because the pods
+// themselves claim addresses. An interface shared by several pods counts for no pod.
 func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
 	for _, a := range addresses {
 		if l = m.links.of[a]; l != (Link{}) {

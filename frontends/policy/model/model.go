@@ -69,13 +69,11 @@ type namespace struct {
 	pods     map[string]*pod
 	policies labelIndex[*policy]
 	sets     labelIndex[*set]
-	// byLabel has the pods by the labels that sets require; nil until needed.
-	byLabel podIndex
+	byLabel  podIndex
 }
 
 type policy struct {
 	object *PolicyObject
-	// nil while the policy is inactive.
 	parsed *policyRules
 }
 

@@ -12,13 +12,11 @@ import (
 //   - of a new pod, or new to their pod, if a policy may deny something: earlier connections may
 //
 // exist;
-//   - of a pod that became isolated, lost a policy whose rules have a unique effect, or got a
+//   - of a pod that became isolated, lost a policy with unique rules, or got a policy that may deny
 //
-// policy
-//
-//	  that may deny more;
-//	- of the pods of a policy with changed rules, unless everything is still allowed;
-//	- that left a set of an accepting rule, or entered a set of a denying rule.
+// more;
+//   - of the pods of a policy with changed rules, unless everything is still allowed;
+//   - that left a set of an accepting rule, or entered a set of a denying rule.
 //
 // A change that only allows more narrows no address.
 type narrowings map[netip.Addr]struct{}
@@ -29,7 +27,7 @@ func (n narrowings) add(addresses []netip.Addr) {
 	}
 }
 
-// set adds the members whose change may deny something.
+// set adds members if their change may deny something.
 func (n narrowings) set(s *set, c *SetChange) {
 	members := c.Removed
 	switch s.action {
@@ -159,7 +157,6 @@ func lessInRules(t Tier, old, now []Rule) bool {
 // maxCompared is the number of new rules compared with an old rule that has changed.
 const maxCompared = 64
 
-// lessInSet is lessInRules for rules that all accept, in any order.
 func lessInSet(old, now []Rule) bool {
 	same := make(map[string]struct{}, len(now))
 	for i := range now {
@@ -212,7 +209,6 @@ func lessInSequence(old, now []Rule) bool {
 	return false
 }
 
-// empty reports whether a rule cannot match.
 func (r *Rule) empty() bool {
 	return !r.Any && len(r.Pods)+len(r.Blocks) == 0 || !r.AllPorts && len(r.Ports)+len(r.NamedPorts) == 0
 }

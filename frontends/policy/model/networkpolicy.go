@@ -15,9 +15,9 @@ import (
 
 // ParsePolicy returns the parsed form of a NetworkPolicy.
 //
-// An invalid peer or port matches nothing; the rest of the rule stays in force. If a requirement of
-// podSelector is invalid, the policy isolates the pods selected by the rest and accepts nothing. A
-// policy with more than maxSets sets accepts nothing either. An unknown policy type is ignored.
+// An invalid peer or port never matches; the rest of the rule stays in force. A policy accepts no
+// traffic if a requirement of podSelector is invalid, or if its rules name more than maxSets sets.
+// In the first case, it isolates the pods selected by the rest. An unknown policy type is ignored.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
@@ -41,7 +41,7 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	}
 	spec, err := rules.Marshal()
 	if err != nil {
-		// Without rules, the policy accepts nothing.
+		// Without rules, the policy accepts no traffic.
 		out.bad.add("spec", err)
 		return out
 	}
@@ -190,7 +190,6 @@ func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) er
 	return err
 }
 
-// Protocol 0 means any.
 type portName struct {
 	name     string
 	protocol Protocol

@@ -47,12 +47,10 @@ func older(a, b *pod) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }
 
-// claims has the pods of each address.
 type claims struct {
 	one     map[netip.Addr]*pod
 	several map[netip.Addr][]*pod
-	// The result of claimants for a single pod.
-	buffer [1]*pod
+	buffer  [1]*pod
 }
 
 func (c *claims) add(a netip.Addr, p *pod) {
@@ -229,13 +227,12 @@ func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
 	}
 }
 
-// setsOf calls f for each used set that may select a pod.
 func (m *Model) setsOf(p *pod, f func(*set)) {
 	p.namespace.sets.each(p.labels.values, f)
 	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
-// touchAddress marks the local pods with an address, or with another address of its interface.
+// touchAddress marks the local pods with an address, or with another address on the same interface.
 func (m *Model) touchAddress(a netip.Addr) {
 	m.touchClaimants(a)
 	for _, b := range m.links.at[m.links.of[a]] {

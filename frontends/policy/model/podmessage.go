@@ -127,7 +127,6 @@ func (m *podMessage) metadataField(f wire.Field) error {
 	return nil
 }
 
-// internText sets a string that many pods have.
 func internText(f wire.Field, to *string) error {
 	v, err := f.Bytes()
 	*to = intern(string(v))
@@ -150,7 +149,6 @@ func (m *podMessage) readCreated(f wire.Field) error {
 	})
 }
 
-// addLabel reads an entry of a map, which is a message.
 func (m *podMessage) addLabel(f wire.Field) error {
 	var l label
 	err := f.Message(func(f wire.Field) error {

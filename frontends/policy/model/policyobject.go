@@ -16,7 +16,7 @@ type PolicyObject struct {
 	uid        types.UID
 	priority   int32
 	directions [NumDirections]bool
-	// namespaces is nil for a NetworkPolicy, which selects pods of its namespace.
+	// namespaces is nil for a NetworkPolicy, which selects pods in its namespace.
 	namespaces *selector
 	pods       *selector
 	// spec has the rules of a NetworkPolicy in protobuf, so that an inactive policy needs little
@@ -52,7 +52,7 @@ func (o *PolicyObject) newRules() *policyRules {
 	return &policyRules{policy: &Policy{ID: o.id, Priority: o.priority}, sets: make(map[SetID]*selection)}
 }
 
-// rules returns the rules of a policy, parsing those of a NetworkPolicy.
+// rules returns the rules of a policy. It parses a NetworkPolicy's rules.
 func (o *PolicyObject) rules() *policyRules {
 	if o.parsed != nil {
 		return o.parsed
@@ -60,7 +60,7 @@ func (o *PolicyObject) rules() *policyRules {
 	out, bad := o.newRules(), findings{}
 	var spec networkingv1.NetworkPolicySpec
 	if spec.Unmarshal(o.spec) != nil {
-		// ParsePolicy has encoded the spec. If it is unreadable, the policy accepts nothing.
+		// ParsePolicy has encoded the spec. If it is unreadable, the policy accepts no traffic.
 		return out
 	}
 	o.parseRules(&spec, out, &bad)

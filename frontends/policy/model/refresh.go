@@ -11,11 +11,9 @@ import (
 )
 
 type activePolicy struct {
-	pods int
-	// nil if the policy was inactive at the last Refresh.
+	pods     int
 	reported *Policy
-	// The sets of reported.
-	sets []*set
+	sets     []*set
 }
 
 // Dirty reports whether Refresh has work, perhaps without a change.
@@ -72,8 +70,8 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns the outcome for a local pod, nil without an address of its own. Policies of other
-// pods with the same address also apply.
+// pod returns the outcome for a local pod, or nil if it has no own address. Policies of other pods
+// with the same address also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
@@ -249,7 +247,6 @@ func (c *SetChange) id() SetID {
 	return c.Old.ID
 }
 
-// reporters is the number of nodes that report a policy.
 const reporters = 3
 
 func (m *Model) reportPolicy(o *PolicyObject) {

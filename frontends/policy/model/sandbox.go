@@ -17,7 +17,7 @@ import (
 const (
 	// MaxSandboxes limits the sandboxes of this node.
 	MaxSandboxes = 16384
-	// maxSandboxID limits the ID of a sandbox, and the UID of its pod.
+	// maxSandboxID limits the ID of a sandbox, and the pod's UID.
 	maxSandboxID = 256
 	// The limits of a pod's labels, and of a key or value.
 	maxSandboxLabels = 1024
@@ -223,7 +223,7 @@ func (m *Model) countSandboxes(name types.NamespacedName) {
 			continue
 		}
 		taken = append(taken, object.addresses()...)
-		// The Pod has the same UID, so its arrival changes nothing.
+		// The Pod has the same UID, so its arrival makes no difference.
 		if m.locals[object.uid] != nil {
 			object.uid = types.UID("/sandbox/" + o.id)
 		}

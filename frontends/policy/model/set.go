@@ -70,7 +70,6 @@ type set struct {
 	// search.
 	initial []Member
 	filling bool
-	// The value of Model.visit at the last visit.
 	visit   uint64
 	touched bool
 }
@@ -86,7 +85,6 @@ func (s *set) note(member Member, added bool) {
 	s.delta[member] = added
 }
 
-// appendMembers appends the members of a selected pod at an address.
 func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	if s.port == "" {
 		return append(out, Member{Addr: a})
@@ -155,7 +153,7 @@ func (m *Model) allMembers(s *set) []Member {
 }
 
 // From this number of new sets with pods of several namespaces, a single walk over all pods fills
-// all of them.
+// all sets.
 const fillTogether = 8
 
 func (m *Model) fill(sets []*set) {

@@ -7,7 +7,6 @@ import (
 
 // sharedLists has each distinct list once: most pods have the labels and ports of a replica.
 type sharedLists[T comparable] struct {
-	// write adds a value to the hash of a list.
 	write  func(*maphash.Hash, T)
 	hash   maphash.Hash
 	byHash map[uint64]*sharedList[T]

@@ -103,7 +103,7 @@ type Rule struct {
 	NamedPorts []SetID
 }
 
-// Range is an inclusive range of addresses of one family.
+// Range is an inclusive range of addresses in the same family.
 type Range struct{ First, Last netip.Addr }
 
 // PortRange is an inclusive range of ports of a protocol. First and Last are 0 for all ports.
@@ -132,15 +132,14 @@ type Member struct {
 	Port     uint16
 }
 
-// Pod is a pod of this node with at least one address of its own, not in the host's network. It is
-// immutable.
+// Pod is a pod of this node with its own address, not in the host's network. It is immutable.
 type Pod struct {
 	UID  types.UID
 	Name types.NamespacedName
 	// Addresses are the pod's addresses without an older owner on this node, sorted, at most one of
 	// each family. Addresses routed to its interface without a pod follow.
 	Addresses []netip.Addr
-	// Link is the host's end of its interface.
+	// Link is the host's end of the pod's interface.
 	Link Link
 	// Policies apply in each direction, ordered by tier, priority, namespace and name. They include
 	// policies of other local pods with one of Addresses. A policy of TierNetworkPolicy isolates
@@ -177,15 +176,15 @@ type Changes struct {
 	Pods     []PodChange
 	Policies []PolicyChange
 	Sets     []SetChange
-	// Narrowed are addresses whose established connections may be denied now: of local pods that
-	// are new or allowed less, and of members that left a set or entered a set of a denying rule.
-	// Sorted, without duplicates. A change that only allows more narrows no address.
+	// Narrowed are addresses of possibly denied established connections: of local pods that are new
+	// or allowed less, and of members that left a set or entered a set of a denying rule. Sorted,
+	// without duplicates. A change that only allows more narrows no address.
 	Narrowed []netip.Addr
 	// Node is nil if the node is unchanged.
 	Node *Node
 }
 
-// Empty reports whether nothing changed.
+// Empty reports whether there is no change.
 func (c *Changes) Empty() bool {
 	return len(c.Pods) == 0 && len(c.Policies) == 0 && len(c.Sets) == 0 && len(c.Narrowed) == 0 && c.Node == nil
 }

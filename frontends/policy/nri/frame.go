@@ -100,7 +100,7 @@ func checkFrames(conn net.Conn, fail func(error)) net.Conn {
 	}}}
 }
 
-// checkRequests checks the requests of the runtime, and counts those without an answer.
+// checkRequests checks the requests of the runtime, and counts unanswered ones.
 func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	var open atomic.Int32
 	return &checkedConn{Conn: conn, fail: fail,
@@ -119,7 +119,7 @@ func checkResponses(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: checkMessages(responseMessage, func() error { return nil })}
 }
 
-// checkMessages returns a checker for messages of one type, and calls count for each.
+// checkMessages returns a checker for messages of a type. It calls count for each.
 func checkMessages(want byte, count func() error) *checker {
 	return &checker{header: make([]byte, messageHeader), check: func(h []byte) (uint32, error) {
 		length := binary.BigEndian.Uint32(h)

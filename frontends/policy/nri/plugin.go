@@ -42,8 +42,8 @@ type Config struct {
 	// SyncTimeout limits the time from the connection to the first complete report; 0 means
 	// DefaultSyncTimeout. A slower runtime is disconnected.
 	SyncTimeout time.Duration
-	// Isolated receives, for each new pod with an address, the runtime's wait for the commit of its
-	// policies; nil discards. It must not block.
+	// Isolated receives, for each new pod with an address, the runtime's wait for the policies'
+	// commit; nil discards. It must not block.
 	Isolated func(time.Duration)
 	// Logger; nil discards.
 	Logger *slog.Logger

@@ -19,10 +19,9 @@ const (
 
 // report is the runtime's report after the connection, in one part or several.
 //
-// Runtimes report ended pods, such as those of a Job, until the kubelet removes them. Other pods
-// may have their addresses. A pod has ended if it has neither a process nor a container: runtimes
-// without a process for each pod report no process, and a pod before its first container has a
-// process.
+// Runtimes report ended pods, such as a Job's, until the kubelet removes them. Other pods may have
+// their addresses. A pod has ended if it has neither a process nor a container: runtimes without a
+// process for each pod report no process, and a pod before its first container has a process.
 type report struct {
 	pods       []reportedPod
 	containers map[string]bool

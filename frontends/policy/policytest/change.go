@@ -223,8 +223,8 @@ func (c *Cluster) Ends() []netip.Addr {
 	return slices.Compact(all)
 }
 
-// Flows returns every flow between two ends of one family: with each port in or next to policies,
-// and without ports.
+// Flows returns every flow between two ends of the same family: with each port in or next to
+// policies, and without ports.
 func (c *Cluster) Flows() []Flow {
 	var all []Flow
 	ends := c.Ends()

@@ -85,7 +85,7 @@ func clusterRules(p *v1alpha2.ClusterNetworkPolicy, dir Direction) []clusterRule
 }
 
 // action returns the effect of a matching rule. A rule with an unknown kind of peer, which has no
-// known field, fails closed: it matches nothing if it accepts, and otherwise denies everything. The
+// known field, fails closed: it never matches if it accepts, and otherwise denies everything. The
 // experimental kinds nodes and domainNames are unknown.
 func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
 	unknown := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {

@@ -34,7 +34,7 @@ const (
 	Egress  Direction = "egress"
 )
 
-// Decision is the decision of one end of a flow.
+// Decision is one end's decision about a flow.
 type Decision struct {
 	Allowed bool
 	// Policy names the deciding policy: "NetworkPolicy shop/db" or "ClusterNetworkPolicy db". It is

@@ -184,7 +184,7 @@ func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 
 func portNumbers() []int32 { return []int32{80, 81, 443, 5353} }
 
-// address gives the pod unused addresses of its node; another pod may have had them. One pod in
+// address gives the pod unused addresses from its node; another pod may have had them. One pod in
 // seven has a single family.
 func (g *Generator) address(pod *corev1.Pod) {
 	var node int

@@ -8,13 +8,13 @@
 // # The ruleset
 //
 // The tables ip weft-policy and ip6 weft-policy are twins. The maps ingress and egress lead from
-// the address of a pod to the chain of its class, the list of policies in the direction. Replicas
+// the address of a pod to the chain of the class, the list of policies in the direction. Replicas
 // share a class. The chain jumps to a chain of each NetworkPolicy and then drops. The
-// ClusterNetworkPolicies of a tier share one chain, before the drop or in place of it. Each
-// selector is a set, and so is each list of address blocks or ranges of ports. Rules for a selector
-// are left out until it has had a member, because the kernel walks a list of the table's sets for
-// each declared or named set. All rules match the connection's tuple in conntrack, not the packet's
-// headers: the addresses of its opener and, after destination NAT, of its other end. So they judge
+// ClusterNetworkPolicies of a tier share one chain, before or instead of the drop. Each selector is
+// a set, and so is each list of address blocks or ranges of ports. Rules for a selector are left
+// out until it has had a member, because the kernel walks a list of the table's sets for each
+// declared or named set. All rules match the connection's tuple in conntrack, not the packet's
+// headers: the opener's address and, after destination NAT, the other end's address. So they judge
 // packets of both directions, replies included.
 //
 // The maps egress-links and ingress-links have the host's ends of pods' interfaces as keys
@@ -23,8 +23,8 @@
 //
 // # A chain never changes
 //
-// The name of a chain or set has a hash of its content, so changed content is a new object. Only
-// the members of sets of pods and the chains on hooks change in place. A changed policy gets new
+// The name of a chain or set has a content hash, so changed content is a new object. Only the
+// members of sets of pods and the chains on hooks change in place. A changed policy gets new
 // chains, and its pods get new elements in the maps. Unused objects stay until Cleanup and are
 // reused if needed again.
 //
@@ -38,10 +38,10 @@
 //
 // One commit changes the elements of maps and sets, but the kernel reads them at each lookup. A
 // packet between two lookups may find the old chain of a pod and the new members of a set, or the
-// reverse. If one update changes both the policies of a pod and the labels of its peers, such a
-// packet may be accepted against both the old and the new rules. This takes some microseconds. A
-// second commit would not help: either order shows packets a mixture, for much longer. Only a copy
-// of each changed set would help, at a cost proportional to its members.
+// reverse. If one update changes both the policies of a pod and its peers' labels, such a packet
+// may be accepted against both the old and the new rules. This takes some microseconds. A second
+// commit would not help: either order shows packets a mixture, for much longer. Only a copy of each
+// changed set would help, at a cost proportional to its members.
 //
 // A connection that begins so does not last. The accepting rules are in the chain that the pod
 // lost, or name the set that the peer left. So one end counts as narrowed, and the connection is
@@ -56,7 +56,7 @@
 // # Connections
 //
 // The packets of established connections pass one rule. If an address is allowed less than before,
-// it enters the set recheck, and each packet of its connections is judged again. No rule looks up
+// it enters the set recheck, and each packet of the connections is judged again. No rule looks up
 // the set while it is empty. With more than 16,384 addresses all connections are judged again. The
 // caller lists the connections of the addresses from Rechecked, asks Judge which are denied, and
 // ends the recheck of the others with EndRecheck. Otherwise it ends after Config.RecheckFor: see
@@ -65,10 +65,10 @@
 // # Large policies
 //
 // If a NetworkPolicy has more than 100 rules, its rules with equal ports are joined. If more than
-// 100 remain, a map leads from the port to a chain of its rules. A patch declares chains and sets
-// up to a size for about 100 ms of kernel time, those of the present change first. Pods move to
-// them with the last patch. Until then, a pod without a chain gets one that drops everything. A
-// policy with more than 20,000 rules after this is left out, and LeftOut says so.
+// 100 remain, a map leads from the port to a chain of the port's rules. A patch declares chains and
+// sets up to a size for about 100 ms of kernel time, the present change first. Pods move to them
+// with the last patch. Until then, a pod without a chain gets one that drops everything. A policy
+// with more than 20,000 rules after this is left out, and LeftOut says so.
 //
 // # Fail closed
 //
@@ -77,7 +77,7 @@
 //
 // # Restart
 //
-// Names are the same in every process, so a restart with the same objects changes nothing. Restore
+// Names are the same in every process, so a restart with the same objects makes no change. Restore
 // adopts the set recheck, and adds the addresses narrowed meanwhile.
 //
 // # Cost

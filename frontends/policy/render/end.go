@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// end is a key to the chains of a pod: an address, or the host's end of its interface.
+// end is a key to the chains of a pod: an address, or the host's end of the interface.
 type end struct {
 	addr netip.Addr
 	link string

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Rechecked is an address whose established connections are judged again.
+// Rechecked is an address under recheck: its established connections are judged again.
 type Rechecked struct {
-	// Addr is the address. The unspecified address means all addresses of its family.
+	// Addr is the address. The unspecified address means all addresses of the family.
 	Addr netip.Addr
 	// Committed is the time of the commit that narrowed the address; zero before. Another narrowing
 	// changes it.

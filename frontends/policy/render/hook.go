@@ -103,7 +103,7 @@ func (t *table) input() *weftv1.Chain {
 	// again with a packet of the node, with replies of the pod.
 	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
-		// Link-local addresses are in no set of rechecked addresses, so each packet is judged.
+		// Link-local addresses are never rechecked, so each packet is judged.
 		rules = append(rules, "ip6 saddr fe80::/10 ct direction original iifname vmap @"+mapNames[egress]+linkSuffix)
 	}
 	rules = append(rules, t.established(t.family.source)...)

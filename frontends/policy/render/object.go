@@ -52,8 +52,8 @@ type objects struct {
 	byName map[string]*object
 	// Made by the present update; some may be needless.
 	created []*object
-	// fresh are used but undeclared, the first of them (later) from earlier updates. idle are
-	// declared but unused.
+	// fresh are used but undeclared, the first (later) from earlier updates. idle are declared but
+	// unused.
 	fresh []*object
 	later int
 	idle  map[*object]struct{}
@@ -171,8 +171,8 @@ func (o *object) isSet() bool {
 	return is || o.members != nil
 }
 
-// declareFresh declares used objects up to a size, those of the present update first. It forgets
-// unused objects.
+// declareFresh declares used objects up to a size, the present update's first. It forgets unused
+// objects.
 func (t *table) declareFresh(p *patch, most int) {
 	fresh := slices.Concat(t.fresh[t.later:], t.fresh[:t.later])
 	t.fresh = nil

@@ -13,8 +13,7 @@ const (
 	expiryInterval = time.Minute
 )
 
-// recheck holds the addresses whose established connections are judged again: see
-// Renderer.EndRecheck.
+// recheck holds the addresses under recheck: see Renderer.EndRecheck.
 type recheck struct {
 	addresses map[netip.Addr]deadline
 	// Not nil if all connections are judged again.

@@ -222,7 +222,7 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 	r.bridge.set(pod.UID, pod)
 }
 
-// want sets the chain of an end, nil for none.
+// want sets the chain of an end; nil removes it.
 func (t *table) want(d lookup, at end, chain *object, pod string) {
 	t.work++
 	t.unsentPods[at] = struct{}{}
