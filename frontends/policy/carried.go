@@ -10,8 +10,7 @@ import (
 // carries all their changes. The lock of the state guards it.
 type carried[K comparable] struct {
 	outcomes map[K]publish.Outcome
-	// Changed objects without a commit.
-	wanted map[K]struct{}
+	wanted   map[K]struct{}
 }
 
 // want notes that an object changed or was removed.
@@ -32,7 +31,6 @@ func (c *carried[K]) want(key K, exists bool) {
 	c.outcomes[key], c.wanted[key] = o, struct{}{}
 }
 
-// commit notes that all objects are in force, and returns the new ones.
 func (c *carried[K]) commit(revision uint64, since time.Time) (keys []K) {
 	for key := range c.wanted {
 		c.outcomes[key] = publish.Outcome{State: publish.InForce, Revision: revision, Since: since}

@@ -20,7 +20,6 @@ import (
 const metricDropped = "weft_policy_dropped_packets_total"
 
 const (
-	// scrapeTimeout limits the wait of a scrape for the aggregator.
 	scrapeTimeout = 2 * time.Second
 	maxDropSeries = 1000
 	others        = "others"
@@ -114,7 +113,6 @@ func dropOf(comment string) drop {
 	return drop{policies: comment}
 }
 
-// bounded joins all but the first maxDropSeries, by name.
 func bounded(in map[drop]uint64) map[drop]uint64 {
 	if len(in) <= maxDropSeries {
 		return in

@@ -28,8 +28,7 @@ const (
 	answerTime = 30 * time.Second
 	// maxDelay limits the time between two listings of an address. It starts at twice commitAge and
 	// doubles each time.
-	maxDelay = time.Minute
-	// maxDeleted limits the connections deleted after one listing.
+	maxDelay   = time.Minute
 	maxDeleted = 65_536
 )
 
@@ -58,8 +57,7 @@ type flows struct {
 	connect    func(context.Context) (flowTable, error)
 	disconnect func()
 	addresses  func() ([]netip.Addr, error)
-	// Called when the renderer has something to send.
-	changed func()
+	changed    func()
 	// The constant, less in tests.
 	answerTime time.Duration
 	now        func() time.Time

@@ -16,9 +16,8 @@ type listing struct {
 	// there may still be answered.
 	addresses map[netip.Addr]bool
 	own       map[netip.Addr]struct{}
-	// The addresses of denied connections, and the connections to delete.
-	denied  map[netip.Addr]struct{}
-	deleted []client.Flow
+	denied    map[netip.Addr]struct{}
+	deleted   []client.Flow
 }
 
 // newListing returns a listing of the addresses due. Connections narrowed before the time answered

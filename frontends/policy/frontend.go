@@ -24,7 +24,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// wakeInterval is the interval of timed work, such as expired rechecks.
 const wakeInterval = time.Minute
 
 // The kernel takes less than 100 ms for this many rules.
@@ -228,7 +227,6 @@ func (f *Frontend) Degraded() error {
 	return err
 }
 
-// publishing returns the reason why changes are not committed, or nil.
 func (f *Frontend) publishing() error {
 	status := f.publisher.Status()
 	return status.Degraded()
@@ -236,7 +234,6 @@ func (f *Frontend) publishing() error {
 
 func (f *Frontend) want(ids ...model.PolicyID) { f.publisher.Want(ids...) }
 
-// outcome says whether a policy is in force.
 func (f *Frontend) outcome(id model.PolicyID) publish.Outcome { return f.publisher.Outcome(id) }
 
 // RegisterLocalState registers the LocalState service, which serves this node's policies to
@@ -271,7 +268,6 @@ func kindOf(resource string) string {
 	return strings.TrimSuffix(resource, "s")
 }
 
-// setSynced notes that the source has delivered all existing objects.
 func (f *Frontend) setSynced() {
 	f.state.backlog.Restart()
 	close(f.start.synced)

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/nri"
 )
 
-// Names of the metrics of the container runtime.
 const (
 	metricRuntimeConnected = "weft_policy_runtime_connected"
 	metricRuntimeSandboxes = "weft_policy_runtime_sandboxes"
@@ -46,7 +45,6 @@ func newRuntimeMetrics(stats func() nri.Stats) *runtimeMetrics {
 	return m
 }
 
-// isolated observes the wait of a new pod.
 func (m *runtimeMetrics) isolated(wait time.Duration) { m.isolation.Observe(wait.Seconds()) }
 
 func (m *runtimeMetrics) collectors() []prometheus.Collector { return append(m.numbers, m.isolation) }

@@ -18,8 +18,7 @@ const startInterval = 200 * time.Millisecond
 type start struct {
 	// Closed when the source has delivered all existing objects.
 	synced chan struct{}
-	// Closed when the first update may be sent.
-	ready chan struct{}
+	ready  chan struct{}
 
 	mu sync.Mutex
 	// unread are manifests that have been invalid since the start, or the resource of
@@ -71,7 +70,6 @@ func (f *Frontend) startDenies() error {
 	return nil
 }
 
-// awaitStart closes ready once all existing objects are known.
 func (f *Frontend) awaitStart(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -31,8 +31,7 @@ type state struct {
 	model   *model.Model
 	commits commits
 	// Changes found by a reader, unknown to the publisher.
-	found []model.Changes
-	// Called under the lock.
+	found     []model.Changes
 	refreshed func(*model.Changes)
 	pods      carried[types.UID]
 	sets      carried[model.SetID]

@@ -173,7 +173,6 @@ func (t *Tracker) load() error {
 	return nil
 }
 
-// difference delivers the changed addresses if their link differs from the last delivery.
 func (t *Tracker) difference() {
 	changes := make(map[netip.Addr]model.Link)
 	for addr := range t.table.changed {

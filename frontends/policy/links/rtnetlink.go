@@ -28,7 +28,6 @@ var dumps = []struct {
 	{unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH, []nl.NetlinkRequestData{&netlink.Ndmsg{}}},
 }
 
-// subscribe opens a socket for the events of a table.
 func subscribe(buffer int) (*nl.NetlinkSocket, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
 	if err != nil {

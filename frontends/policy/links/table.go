@@ -57,7 +57,6 @@ type table struct {
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
 	users   map[station]set
-	// Addresses with a possible difference from the last delivery.
 	changed set
 }
 

@@ -85,7 +85,6 @@ type Server struct {
 	source  Source
 	dropLog uint32
 
-	// known is closed by the first call of Changed.
 	known chan struct{}
 	begin sync.Once
 
@@ -138,7 +137,6 @@ func insert[K comparable](to map[K]struct{}, keys []K) {
 	}
 }
 
-// each calls mark for each reader under its lock, and wakes the readers.
 func (s *Server) each(mark func(*watcher)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// links are the kernel's interfaces of pods.
 type links struct {
 	// of has the interface of each address, at the sorted addresses of each interface.
 	of map[netip.Addr]Link

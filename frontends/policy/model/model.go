@@ -77,7 +77,6 @@ type policy struct {
 	parsed *policyRules
 }
 
-// rules returns the rules, and keeps them while the policy is active.
 func (p *policy) rules() *policyRules {
 	if p.parsed == nil {
 		p.parsed = p.object.rules()
@@ -322,7 +321,6 @@ func (m *Model) DeleteServiceCIDR(name string) {
 	}
 }
 
-// unusable returns why a pod cannot have an address, or nil.
 func (m *Model) unusable(a netip.Addr) error {
 	if m.node != nil && slices.Contains(m.node.node.Addresses, a) {
 		return fmt.Errorf("%s is an address of the node", a)

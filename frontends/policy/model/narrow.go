@@ -131,7 +131,6 @@ func tiers(ids []PolicyID) (out [TierBaseline + 1][]PolicyID) {
 	return out
 }
 
-// narrowPolicy adds the addresses of a policy's pods if a changed rule may deny something.
 func (m *Model) narrowPolicy(old, now *Policy, narrowed narrowings) {
 	for d := range NumDirections {
 		if !lessInRules(old.ID.Tier, old.Rules[d], now.Rules[d]) {
@@ -226,7 +225,6 @@ func (r *Rule) key() string {
 	return b.String()
 }
 
-// covers reports whether a rule matches all traffic of another one.
 func (r *Rule) covers(o *Rule) bool {
 	peers := r.Any || !o.Any && containsAll(r.Pods, o.Pods) && coversRanges(r.Blocks, o.Blocks)
 	ports := r.AllPorts || !o.AllPorts && containsAll(r.NamedPorts, o.NamedPorts) && coversPorts(r.Ports, o.Ports)

@@ -41,7 +41,6 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	}
 	spec, err := rules.Marshal()
 	if err != nil {
-		// Without rules, the policy accepts no traffic.
 		out.bad.add("spec", err)
 		return out
 	}

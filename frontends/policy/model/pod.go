@@ -42,7 +42,6 @@ func (p *pod) addresses() []netip.Addr {
 	return out
 }
 
-// older orders pods by age, then by UID.
 func older(a, b *pod) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }
@@ -288,7 +287,6 @@ func (m *Model) reclaim() {
 	}
 }
 
-// reportPod reports the invalid and the ignored addresses of a local pod.
 func (m *Model) reportPod(o, was *podFacts) {
 	if was.equal(o) {
 		return

@@ -52,7 +52,6 @@ func (o *PolicyObject) newRules() *policyRules {
 	return &policyRules{policy: &Policy{ID: o.id, Priority: o.priority}, sets: make(map[SetID]*selection)}
 }
 
-// rules returns the rules of a policy. It parses a NetworkPolicy's rules.
 func (o *PolicyObject) rules() *policyRules {
 	if o.parsed != nil {
 		return o.parsed

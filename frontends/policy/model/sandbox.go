@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The limits of reports of a container runtime.
 const (
 	// MaxSandboxes limits the sandboxes of this node.
 	MaxSandboxes = 16384
@@ -93,9 +92,8 @@ func (s *Sandbox) validate() error {
 // local Pod of the same name lacks: all of them before the API reports the Pod and after its
 // deletion, and the new ones of a recreated sandbox.
 type sandboxes struct {
-	byID  map[string]*SandboxObject
-	byPod map[types.NamespacedName][]*SandboxObject
-	// The pods that represent sandboxes.
+	byID    map[string]*SandboxObject
+	byPod   map[types.NamespacedName][]*SandboxObject
 	counted map[types.NamespacedName][]string
 }
 
@@ -207,7 +205,6 @@ func (m *Model) discountSandboxes(name types.NamespacedName) {
 	delete(m.sandboxes.counted, name)
 }
 
-// countSandboxes adds pods for the addresses that only the sandboxes of a pod have.
 func (m *Model) countSandboxes(name types.NamespacedName) {
 	var taken []netip.Addr
 	if n := m.namespaces[name.Namespace]; n != nil {

@@ -14,8 +14,7 @@ import (
 type selector struct {
 	// Sorted, without duplicates. An empty list matches everything.
 	requirements []requirement
-	// The canonical form, such as "app=api,tier in (a,b)".
-	text string
+	text         string
 }
 
 type requirement struct {
@@ -173,7 +172,6 @@ func (r *requirement) has(value string) bool {
 	return ok
 }
 
-// negative reports whether the absence of a key can meet a requirement.
 func (s *selector) negative() bool {
 	return slices.ContainsFunc(s.requirements, func(r requirement) bool {
 		return r.op == metav1.LabelSelectorOpNotIn || r.op == metav1.LabelSelectorOpDoesNotExist

@@ -56,11 +56,9 @@ func (s *selection) matches(p *pod) bool {
 	return (p.local || !s.local) && s.matchesNamespace(p.namespace) && s.pods.matches(p.labels.values)
 }
 
-// set is a set that a rule in force names.
 type set struct {
 	selection
-	public *Set
-	// The number of active policies with the set.
+	public   *Set
 	users    int
 	reported bool
 	// The members added (true) or removed since then.
@@ -189,7 +187,6 @@ func (m *Model) fill(sets []*set) {
 	}
 }
 
-// sortMembers sorts members in place and removes the duplicates of shared addresses.
 func sortMembers(in []Member) []Member {
 	slices.SortFunc(in, CompareMembers)
 	return slices.Clip(slices.Compact(in))

@@ -114,7 +114,6 @@ func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	}
 }
 
-// checkResponses checks the responses to requests of the plugin.
 func checkResponses(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: checkMessages(responseMessage, func() error { return nil })}
 }

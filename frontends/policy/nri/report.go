@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// maxReport limits the labels of all pods.
 	maxReport = 64 << 20
-	// maxID limits the ID of a valid pod.
-	maxID = 256
+	maxID     = 256
 )
 
 // report is the runtime's report after the connection, in one part or several.

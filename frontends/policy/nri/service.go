@@ -15,7 +15,6 @@ import (
 
 type event int32
 
-// The events of pods.
 const (
 	// A pod has its addresses, but its containers do not exist yet.
 	eventRun event = 1

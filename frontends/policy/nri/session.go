@@ -36,7 +36,6 @@ var (
 	errBusy         = fmt.Errorf("more than %d changes wait for delivery", maxChanges)
 )
 
-// session is a connection to the runtime.
 type session struct {
 	*Plugin
 	// changes wait for delivery, which may take longer than the runtime waits.
@@ -54,8 +53,7 @@ type session struct {
 }
 
 type change struct {
-	apply func(*model.Model)
-	// delivered receives the channel that is closed once a commit has the change.
+	apply     func(*model.Model)
 	delivered chan<- (<-chan struct{})
 }
 

@@ -123,7 +123,6 @@ func (g *Generator) removePod() []Change {
 	return changes
 }
 
-// changeNamespace relabels a namespace, makes one, or removes one with its content.
 func (g *Generator) changeNamespace() []Change {
 	c := g.Cluster
 	if g.cfg.KeepPods || g.chance(60) {

@@ -17,17 +17,14 @@ import (
 // pods' addresses, and neighbour discovery. The tables of the IP families judge bridged packets
 // only if the bridge passes them on.
 type bridge struct {
-	// The elements of each pod, and the number of pods per element.
-	pods     map[types.UID][]binding
-	elements map[binding]int
-	// sent has the elements in the kernel, changed the possible differences.
+	pods          map[types.UID][]binding
+	elements      map[binding]int
 	sent, changed map[binding]struct{}
 	declared      bool
 }
 
 type binding struct{ set, key string }
 
-// The sets of the table.
 const (
 	setEgressPorts  = "egress-ports"
 	setIngressPorts = "ingress-ports"

@@ -13,16 +13,13 @@ import (
 // to be dropped.
 type hooks struct {
 	declared map[string]*weftv1.Chain
-	// idle are unused chains, until Cleanup.
-	idle   map[string]struct{}
-	reason hookReason
+	idle     map[string]struct{}
+	reason   hookReason
 }
 
-// hookReason is the whole input of the chains on hooks.
 type hookReason struct {
 	ingress, egress, links, podCIDRs bool
-	// Whether some or all connections are judged again.
-	recheck, everything bool
+	recheck, everything              bool
 }
 
 func (t *table) hookReason() hookReason {
@@ -163,7 +160,6 @@ func (t *table) middle() *weftv1.Chain {
 // discovery are the messages of neighbour discovery (RFC 4861).
 const discovery = "nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert"
 
-// relatedOnly is the first rule if all connections are judged again.
 const relatedOnly = "ct state related accept"
 
 func baseChain(name string, rules []string) *weftv1.Chain {

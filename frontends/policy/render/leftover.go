@@ -46,7 +46,6 @@ func newLeftovers(of *weftv1.Table) leftovers {
 	return out
 }
 
-// adopt removes the leftover with an object's name, and reports whether both are equal.
 func (l leftovers) adopt(o *object) bool {
 	was := l[o.name]
 	if was == nil {

@@ -16,15 +16,13 @@ const (
 	separator   = " . "
 )
 
-// members are the members of a set of pods in one family.
 type members struct {
 	id          model.SetID
 	declaration *weftv1.Set
 	ports       bool
 	state       map[model.Member]memberState
-	// Possible differences between the model and the kernel, perhaps with duplicates.
-	changed []model.Member
-	missing int
+	changed     []model.Member
+	missing     int
 	// Whether the model has removed the set. Then the members are not updated, because the chains
 	// with this set will go.
 	gone bool
@@ -95,7 +93,6 @@ func (m *members) remove() {
 	}
 }
 
-// restore undoes remove, without members.
 func (m *members) restore() {
 	m.gone, m.changed = false, nil
 	for k := range m.state {

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// manyRules is the most rules rendered one by one.
 const manyRules = 100
 
 // merge joins rules with equal ports: their blocks in one set, and each set of pods once. The order

@@ -35,7 +35,6 @@ type object struct {
 	owners []model.PolicyID
 }
 
-// full reports whether a chain is declared and its sets are full.
 func (o *object) full() bool {
 	if !o.declared || o.members != nil && o.members.missing > 0 {
 		return false
@@ -49,16 +48,14 @@ func (o *object) full() bool {
 }
 
 type objects struct {
-	byName map[string]*object
-	// Made by the present update; some may be needless.
+	byName  map[string]*object
 	created []*object
 	// fresh are used but undeclared, the first (later) from earlier updates. idle are declared but
 	// unused.
-	fresh []*object
-	later int
-	idle  map[*object]struct{}
-	sent  []*object
-	// Used sets of pods with possible differences from the kernel.
+	fresh        []*object
+	later        int
+	idle         map[*object]struct{}
+	sent         []*object
 	unsent       map[*object]struct{}
 	declaredSets int
 }
@@ -67,7 +64,6 @@ func newObjects() objects {
 	return objects{byName: make(map[string]*object), idle: make(map[*object]struct{}), unsent: make(map[*object]struct{})}
 }
 
-// intern returns the object with an identity, or creates it under a unique name.
 func (s *objects) intern(id identity, prefix, readable string, create func(name string) *object) *object {
 	base := id.name(prefix, readable)
 	name := base

@@ -13,18 +13,14 @@ const (
 	expiryInterval = time.Minute
 )
 
-// recheck holds the addresses under recheck: see Renderer.EndRecheck.
 type recheck struct {
 	addresses map[netip.Addr]deadline
-	// Not nil if all connections are judged again.
-	all *deadline
-	// fresh are addresses without a commit.
-	fresh []netip.Addr
+	all       *deadline
+	fresh     []netip.Addr
 	// limited is true if addresses expire at their deadlines; next is the earliest expiry, zero
 	// without addresses.
-	limited bool
-	next    time.Time
-	// changed are differences from inKernel.
+	limited  bool
+	next     time.Time
 	changed  map[netip.Addr]struct{}
 	inKernel map[netip.Addr]struct{}
 }
@@ -118,7 +114,6 @@ func (r *recheck) expire(now time.Time) {
 	r.next = earliest
 }
 
-// due returns the next expiry; zero for never.
 func (r *recheck) due() time.Time {
 	if !r.limited || r.empty() {
 		return time.Time{}

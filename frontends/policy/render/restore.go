@@ -11,9 +11,8 @@ import (
 )
 
 type previous struct {
-	sets   map[string]map[string]struct{}
-	chains [numLookups]map[netip.Addr]string
-	// Reported by the model since then.
+	sets     map[string]map[string]struct{}
+	chains   [numLookups]map[netip.Addr]string
 	narrowed []netip.Addr
 }
 

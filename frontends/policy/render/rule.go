@@ -16,20 +16,17 @@ type chainBuilder struct {
 	rules  []*weftv1.Rule
 	needs  []*object
 	owners []model.PolicyID
-	// Rules left out because a set has had no members.
 	absent int
 }
 
 type match struct {
-	text string
-	need *object
-	// Whether no packet matches, because a set is still empty.
+	text   string
+	need   *object
 	absent bool
 }
 
 var everything = []match{{}}
 
-// add adds a rule made of the parts that are not empty.
 func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
 	var text []string
 	for _, p := range parts {
@@ -54,7 +51,6 @@ func (b *chainBuilder) append(of *chainBuilder) {
 	}
 }
 
-// chain returns the chain, identified by its content.
 func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	texts := make([]string, 0, 2*len(b.rules)+3)
 	texts = append(texts, prefix, readable, about)
@@ -151,7 +147,6 @@ func shortRule(name string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(name, "[", "-"), "]")
 }
 
-// log adds a rule to log dropped packets at a limited rate.
 func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	if b.cfg.DropLog > 0 {
 		before, after := "weft drop ", " "+b.lookup.direction().String()+" "

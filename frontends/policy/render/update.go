@@ -129,7 +129,6 @@ func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.U
 	}
 }
 
-// forgetWaiting removes a policy from the waiting policies of empty sets.
 func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	p := r.policies[id]
 	if p == nil {
@@ -222,7 +221,6 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 	r.bridge.set(pod.UID, pod)
 }
 
-// want sets the chain of an end; nil removes it.
 func (t *table) want(d lookup, at end, chain *object, pod string) {
 	t.work++
 	t.unsentPods[at] = struct{}{}
@@ -423,7 +421,6 @@ func setMember(of map[end]struct{}, e end, member bool) {
 	}
 }
 
-// flushEntry changes the element of an end, and reports whether it is as wanted.
 func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {

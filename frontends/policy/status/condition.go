@@ -16,7 +16,6 @@ import (
 // all rules as written.
 const Accepted = "Accepted"
 
-// The reasons of the condition.
 const (
 	// ReasonAccepted means that the policy is enforced.
 	ReasonAccepted = "Accepted"

@@ -31,9 +31,8 @@ const (
 	maxNodes       = 8192
 	retry          = time.Minute
 	requestTimeout = 10 * time.Second
-	// manager is the owner of the condition for the API server.
-	manager = "weft"
-	path    = "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"
+	manager        = "weft"
+	path           = "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"
 )
 
 // Config describes a Writer.
