@@ -2,14 +2,14 @@
 // the changes. It asks no network plugin and needs no capability.
 //
 // It takes messages of rtnetlink, and delivers the addresses with a changed model.Link. Read
-// links.go first (the loop); table.go has the rules, and rtnetlink.go asks and decodes.
+// links.go first (the loop), then table.go (the rules) and rtnetlink.go (requests and decoding).
 //
 // # Routed plugins
 //
-// A unicast route to one address without a gateway leads to the interface of that address, in any
-// table but local. The table main comes first, then the lowest table, and in a table the lowest
-// metric. A route is ignored if it leads to loopback or a bridge, or has a type of service, a
-// source prefix, several next hops or a next hop object.
+// A unicast route to one address without a gateway leads to its interface, in any table but local.
+// The table main comes first, then the lowest table, then the lowest metric. A route is ignored if
+// it leads to loopback or a bridge, or has a type of service, a source prefix, several next hops or
+// a next hop object.
 //
 // If an address of the host is removed, the kernel removes the IPv4 routes with this preferred
 // source without an event. Such a link stays until its interface is removed.
@@ -22,21 +22,20 @@
 // over a port.
 //
 // This does not protect an address without a port, nor against forgery before the start. After a
-// restart Adopt gives addresses the ports known to the earlier process. A port has at most 64
-// addresses; more are ignored, and logged once. IPv6 link-local addresses are ignored, because
-// several pods may share one. If a bridge filters VLANs, its own packets must be in VLAN 1, the
-// default.
+// restart Adopt restores the ports of the earlier process. A port has at most 64 addresses; more
+// are ignored, and logged once. IPv6 link-local addresses are ignored, because several pods may
+// share one. If a bridge filters VLANs, its own packets must be in VLAN 1, the default.
 //
 // # Lost messages
 //
-// If the socket fails or overflows, Run opens another one after a wait, asks for the whole state,
-// and delivers the difference. Each reason is logged once.
+// If the socket fails or overflows, Run waits, opens another one, asks for the whole state, and
+// delivers the difference. Each reason is logged once.
 //
 // # Cost
 //
-// The cost of an event is proportional to its change. Forwarding tables of bridges are not stored:
-// for a neighbour without a port the kernel is asked for one entry. Memory is proportional to the
-// routes to one address, the neighbours of bridges, and the interfaces.
+// The cost of an event is proportional to its change. Forwarding tables are not stored: the kernel
+// is asked for one entry for each neighbour without a port. Memory is proportional to the routes to
+// one address, the neighbours of bridges, and the interfaces.
 //
 // # Concurrency
 //

@@ -6,28 +6,26 @@
 // model.go, pod.go and refresh.go. "Rule 16" in a comment is a row of BEHAVIOUR.md in the parent
 // directory.
 //
-// An event stores the parsed object and marks the affected state. Refresh computes this state once
-// and returns the differences. The outcome depends only on the existing objects, not on their order
-// of arrival.
+// An event stores the parsed object and marks the affected state. Refresh computes this state and
+// returns the differences. The outcome does not depend on the order of events.
 //
 // # Policies and sets
 //
-// A policy is active while it selects a pod of this node. A set exists while an active policy names
-// it. Members are not stored: they follow from the pods at each address. An event notes the members
-// at the pod's addresses before and after; the difference is the change.
+// A policy is active while it selects a local pod. A set exists while an active policy names it.
+// Members are not stored: they follow from the pods at each address. An event notes the members at
+// the pod's addresses before and after; the difference is the change.
 //
 // # Shared addresses
 //
-// Several pods may have the same address for a time, because the events of the old and new owner
-// come in any order. It is a member of a set only if all its pods are selected, or for a denying
-// rule, if one pod is. The oldest local pod owns it, and the policies of all its pods add up. An
-// address of this node, of a ServiceCIDR, or of a range without pods is ignored.
+// Several pods may share an address for a time, because the events of the old and new owner come in
+// any order. It is a member of a set only if all its pods are selected, or for a denying rule, if
+// one pod is. The oldest local pod owns it, and the policies of all its pods add up. An address of
+// this node, of a ServiceCIDR, or of a range without pods is ignored.
 //
 // # Sandboxes
 //
 // The container runtime may report a local pod as a Sandbox, earlier than the API and for longer.
-// It counts like a pod of the API, but only for addresses that the API object of the same name
-// lacks: see sandbox.go.
+// It counts only for addresses that the API object of the same name lacks: see sandbox.go.
 //
 // # Invalid objects
 //

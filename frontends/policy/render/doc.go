@@ -1,21 +1,21 @@
 // Package render turns the model of network policies into the ruleset of this node.
 //
-// It takes changes of package model and returns one fragment, then patches for the fragment. Read
-// class.go first (the chains of a pod), then hook.go (the rules that lead there), and update.go.
-// The package does no I/O and does not judge policies. DATAPLANE.md in the parent directory shows
-// the path of a packet.
+// It takes changes of package model and returns one fragment, then patches. Read class.go first
+// (the chains of a pod), then hook.go (the rules that lead there), and update.go. The package does
+// no I/O and does not judge policies. DATAPLANE.md in the parent directory shows the path of a
+// packet.
 //
 // # The ruleset
 //
 // The tables ip weft-policy and ip6 weft-policy are twins. The maps ingress and egress lead from
-// the address of a pod to the chain of the class, the list of policies in the direction. Replicas
-// share a class. The chain jumps to a chain of each NetworkPolicy and then drops. The
-// ClusterNetworkPolicies of a tier share one chain, before or instead of the drop. Each selector is
-// a set, and so is each list of address blocks or ranges of ports. Rules for a selector are left
-// out until it has had a member, because the kernel walks a list of the table's sets for each
-// declared or named set. All rules match the connection's tuple in conntrack, not the packet's
-// headers: the opener's address and, after destination NAT, the other end's address. So they judge
-// packets of both directions, replies included.
+// the address of a pod to the chain of its policies in the direction, which replicas share. The
+// chain jumps to a chain of each NetworkPolicy and then drops. The ClusterNetworkPolicies of a tier
+// share one chain, before or instead of the drop. Each selector is a set, and so is each list of
+// address blocks or ranges of ports. Rules for a selector are left out until it has had a member,
+// because the kernel walks a list of the table's sets for each declared or named set. All rules
+// match the connection's tuple in conntrack, not the packet's headers: the opener's address and,
+// after destination NAT, the other end's. So they judge packets of both directions, replies
+// included.
 //
 // The maps egress-links and ingress-links have the host's ends of pods' interfaces as keys
 // (end.go). The table bridge weft-policy binds the ports of bridges to addresses (bridge.go). The
@@ -31,17 +31,17 @@
 // The aggregator commits new chains before the elements that lead to them, so that no packet meets
 // an empty chain.
 //
-// Counters are named objects. Their names have no hash of the rules, so they go on when a policy
-// changes. A counter belongs to a rule, such as "shop/db ingress[0]", or to the drops of a class.
+// The names of counters have no hash, so they go on when a policy changes. A counter belongs to a
+// rule, such as "shop/db ingress[0]", or to the drops of a class.
 //
 // # What a packet sees during a commit
 //
-// One commit changes the elements of maps and sets, but the kernel reads them at each lookup. A
-// packet between two lookups may find the old chain of a pod and the new members of a set, or the
-// reverse. If one update changes both the policies of a pod and its peers' labels, such a packet
-// may be accepted against both the old and the new rules. This takes some microseconds. A second
-// commit would not help: either order shows packets a mixture, for much longer. Only a copy of each
-// changed set would help, at a cost proportional to its members.
+// The kernel reads the elements of maps and sets at each lookup. If a commit happens between two
+// lookups, a packet may find the old chain of a pod and the new members of a set, or the reverse.
+// If both the policies of a pod and its peers' labels change, such a packet may be accepted against
+// both the old and the new rules, for some microseconds. A second commit would not help: either
+// order shows the mixture for much longer. A copy of each changed set would, at a cost proportional
+// to its members.
 //
 // A connection that begins so does not last. The accepting rules are in the chain that the pod
 // lost, or name the set that the peer left. So one end counts as narrowed, and the connection is
@@ -57,10 +57,9 @@
 //
 // The packets of established connections pass one rule. If an address is allowed less than before,
 // it enters the set recheck, and each packet of the connections is judged again. No rule looks up
-// the set while it is empty. With more than 16,384 addresses all connections are judged again. The
-// caller lists the connections of the addresses from Rechecked, asks Judge which are denied, and
-// ends the recheck of the others with EndRecheck. Otherwise it ends after Config.RecheckFor: see
-// LimitRecheck.
+// an empty set. With more than 16,384 addresses all connections are judged again. The caller lists
+// the connections of the addresses from Rechecked, asks Judge which are denied, and ends the other
+// rechecks with EndRecheck. Otherwise they end after Config.RecheckFor: see LimitRecheck.
 //
 // # Large policies
 //
@@ -82,7 +81,7 @@
 //
 // # Cost
 //
-// The cost of an update is proportional to the differences: members of sets, pods, and pods with a
+// The cost of an update is proportional to the changed members of sets, pods, and pods with a
 // changed policy. Renderer.Work counts it.
 //
 // # Concurrency
