@@ -10,7 +10,7 @@ import (
 // carries all their changes. The lock of the state guards it.
 type carried[K comparable] struct {
 	outcomes map[K]publish.Outcome
-	wanted   map[K]struct{}
+	wanted   map[K]struct{} // changed, without a commit
 }
 
 // want notes that an object changed or was removed.

@@ -54,17 +54,17 @@ type rechecked interface {
 // conntrack has forgotten it.
 type flows struct {
 	renderer   rechecked
-	connect    func(context.Context) (flowTable, error)
-	disconnect func()
-	addresses  func() ([]netip.Addr, error)
-	changed    func()
+	connect    func(context.Context) (flowTable, error) // must not wait for an aggregator
+	disconnect func()                                   // called in the end
+	addresses  func() ([]netip.Addr, error)             // the node's own
+	changed    func()                                   // called when the renderer has something to send
 	// The constant, less in tests.
 	answerTime time.Duration
 	now        func() time.Time
 	metrics    *flowMetrics
 	log        *slog.Logger
 
-	committed chan struct{}
+	committed chan struct{} // has a value after a commit
 
 	// The fields below belong to run. attempts has the next listing of each address.
 	attempts map[netip.Addr]attempt
@@ -72,7 +72,7 @@ type flows struct {
 	// 0 after a success.
 	earliest time.Time
 	failed   time.Duration
-	limited  bool
+	limited  bool // the missing right to list the table has been logged
 }
 
 // attempt is the next listing of an address rechecked since a commit.

@@ -16,8 +16,8 @@ type listing struct {
 	// there may still be answered.
 	addresses map[netip.Addr]bool
 	own       map[netip.Addr]struct{}
-	denied    map[netip.Addr]struct{}
-	deleted   []client.Flow
+	denied    map[netip.Addr]struct{} // addresses of denied connections
+	deleted   []client.Flow           // connections to delete
 }
 
 // newListing returns a listing of the addresses due. Connections narrowed before the time answered

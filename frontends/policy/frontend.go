@@ -44,9 +44,9 @@ type Frontend struct {
 	flows     *flows
 	start     *start
 	links     *links.Tracker
-	runtime   *containerRuntime
-	status    *status.Writer
-	have      [2]bool
+	runtime   *containerRuntime // nil without Config.RuntimeSocket
+	status    *status.Writer    // nil without Config.StatusClient
+	have      [2]bool           // IP families of the node
 	// Pods with policies and an unknown interface. The lock of state guards it.
 	unlinked map[types.UID]unlinked
 }

@@ -18,7 +18,7 @@ const startInterval = 200 * time.Millisecond
 type start struct {
 	// Closed when the source has delivered all existing objects.
 	synced chan struct{}
-	ready  chan struct{}
+	ready  chan struct{} // closed when the first update may be sent
 
 	mu sync.Mutex
 	// unread are manifests that have been invalid since the start, or the resource of

@@ -27,12 +27,12 @@ type state struct {
 	want     func(...model.PolicyID)
 	degraded func() error
 
-	mu      sync.Mutex
+	mu      sync.Mutex // held for a batch of events, or for a refresh
 	model   *model.Model
 	commits commits
 	// Changes found by a reader, unknown to the publisher.
 	found     []model.Changes
-	refreshed func(*model.Changes)
+	refreshed func(*model.Changes) // called under the lock
 	pods      carried[types.UID]
 	sets      carried[model.SetID]
 }

@@ -44,7 +44,7 @@ type Tracker struct {
 
 	synced   chan struct{}
 	syncOnce sync.Once
-	buffer   int
+	buffer   int // of the socket, in bytes
 	warn     func(message string, err error)
 }
 

@@ -43,7 +43,7 @@ type station struct {
 }
 
 type entry struct {
-	routes []route
+	routes []route // by rank
 	// One for each bridge with the address as a neighbour.
 	stations []station
 	// The bridge port from which the address came first, or 0.
@@ -56,8 +56,8 @@ type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	users   map[station]set
-	changed set
+	users   map[station]set // addresses whose entries name a station
+	changed set             // addresses with a possible difference from the last delivery
 }
 
 func newTable(warn func(string, error)) *table {

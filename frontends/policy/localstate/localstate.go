@@ -85,7 +85,7 @@ type Server struct {
 	source  Source
 	dropLog uint32
 
-	known chan struct{}
+	known chan struct{} // closed by the first call of Changed
 	begin sync.Once
 
 	mu       sync.Mutex

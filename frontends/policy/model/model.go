@@ -40,22 +40,22 @@ type Model struct {
 	sandboxes       sandboxes
 	claims          claims
 	links           links
-	locals          map[types.UID]*pod
-	clusterPolicies clusterIndex[*policy]
-	active          map[PolicyID]*activePolicy
+	locals          map[types.UID]*pod         // pods of this node
+	clusterPolicies clusterIndex[*policy]      // by the pods that they select
+	active          map[PolicyID]*activePolicy // policies of local pods at the last Refresh
 	// sets are named by active policies; clusterSets have pods of several namespaces, the others
 	// are also in namespace.sets.
 	sets        map[SetID]*set
 	clusterSets clusterIndex[*set]
-	outcome     map[types.UID]*Pod
+	outcome     map[types.UID]*Pod // pods of the last Refresh
 
 	dirtyPods     map[types.UID]struct{}
 	dirtyPolicies map[PolicyID]struct{}
 	dirtySets     map[*set]struct{}
 	// Invalid policies that select no pod, and so do not become active.
 	unreported   map[PolicyID]struct{}
-	node         *NodeObject
-	reportedNode *Node
+	node         *NodeObject // of the last event
+	reportedNode *Node       // of the last Refresh
 	// visit counts the walks over sets. Each walk sees a set once.
 	visit   uint64
 	members []Member
@@ -65,16 +65,16 @@ type Model struct {
 type namespace struct {
 	name     string
 	labels   []label
-	known    bool
+	known    bool // the object exists
 	pods     map[string]*pod
 	policies labelIndex[*policy]
 	sets     labelIndex[*set]
-	byLabel  podIndex
+	byLabel  podIndex // pods by labels required by sets; nil until needed
 }
 
 type policy struct {
 	object *PolicyObject
-	parsed *policyRules
+	parsed *policyRules // nil while inactive
 }
 
 func (p *policy) rules() *policyRules {

@@ -18,7 +18,7 @@ type pod struct {
 	local     bool
 	// Whether the container runtime reports the pod, not the API.
 	sandbox bool
-	ignored uint8
+	ignored uint8 // a bit for each of addrs that a pod cannot have
 }
 
 // key is the pod's name, or unique for a sandbox.
@@ -47,9 +47,9 @@ func older(a, b *pod) int {
 }
 
 type claims struct {
-	one     map[netip.Addr]*pod
-	several map[netip.Addr][]*pod
-	buffer  [1]*pod
+	one     map[netip.Addr]*pod   // addresses with a single pod
+	several map[netip.Addr][]*pod // shared addresses
+	buffer  [1]*pod               // the result of claimants for a single pod
 }
 
 func (c *claims) add(a netip.Addr, p *pod) {

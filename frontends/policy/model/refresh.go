@@ -11,9 +11,9 @@ import (
 )
 
 type activePolicy struct {
-	pods     int
-	reported *Policy
-	sets     []*set
+	pods     int     // lists of pods that name the policy
+	reported *Policy // of the last Refresh, nil if it was inactive
+	sets     []*set  // of reported
 }
 
 // Dirty reports whether Refresh has work, perhaps without a change.

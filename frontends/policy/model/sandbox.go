@@ -93,8 +93,8 @@ func (s *Sandbox) validate() error {
 // deletion, and the new ones of a recreated sandbox.
 type sandboxes struct {
 	byID    map[string]*SandboxObject
-	byPod   map[types.NamespacedName][]*SandboxObject
-	counted map[types.NamespacedName][]string
+	byPod   map[types.NamespacedName][]*SandboxObject // sorted by ID
+	counted map[types.NamespacedName][]string         // pods that represent sandboxes
 }
 
 func newSandboxes() sandboxes {

@@ -10,8 +10,8 @@ import (
 type selection struct {
 	// action is the action of the rules. It matters for shared addresses: see Model.membersAt.
 	action     Action
-	local      bool
-	namespace  string
+	local      bool   // only local pods are members
+	namespace  string // of the pods, if namespaces is nil
 	namespaces *selector
 	pods       *selector
 	// If empty, the members are addresses.
@@ -59,8 +59,8 @@ func (s *selection) matches(p *pod) bool {
 type set struct {
 	selection
 	public   *Set
-	users    int
-	reported bool
+	users    int  // active policies
+	reported bool // by the last Refresh
 	// The members added (true) or removed since then.
 	delta map[Member]bool
 	size  int
@@ -68,8 +68,8 @@ type set struct {
 	// search.
 	initial []Member
 	filling bool
-	visit   uint64
-	touched bool
+	visit   uint64 // Model.visit at the last visit
+	touched bool   // affected by a change of a namespace
 }
 
 func (s *set) note(member Member, added bool) {

@@ -9,14 +9,14 @@ import (
 type sharedLists[T comparable] struct {
 	write  func(*maphash.Hash, T)
 	hash   maphash.Hash
-	byHash map[uint64]*sharedList[T]
+	byHash map[uint64]*sharedList[T] // the first list with each hash
 }
 
 type sharedList[T comparable] struct {
 	values []T
 	hash   uint64
 	uses   int
-	next   *sharedList[T]
+	next   *sharedList[T] // with the same hash
 }
 
 func newSharedLists[T comparable](write func(*maphash.Hash, T)) sharedLists[T] {

@@ -22,8 +22,8 @@ const (
 // process for each pod report no process, and a pod before its first container has a process.
 type report struct {
 	pods       []reportedPod
-	containers map[string]bool
-	size       int
+	containers map[string]bool // IDs of the pods with a container
+	size       int             // of the labels
 }
 
 type reportedPod struct {

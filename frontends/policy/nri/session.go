@@ -49,12 +49,12 @@ type session struct {
 	wait atomic.Int64
 
 	mu     sync.Mutex
-	report report
+	report report // received parts of the first report
 }
 
 type change struct {
 	apply     func(*model.Model)
-	delivered chan<- (<-chan struct{})
+	delivered chan<- (<-chan struct{}) // receives the channel that is closed once a commit has the change
 }
 
 // run connects, registers, and answers requests until the connection or ctx ends. It always returns

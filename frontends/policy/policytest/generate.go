@@ -32,7 +32,7 @@ type Generator struct {
 
 	cfg    Config
 	rng    *rand.Rand
-	serial int
+	serial int // numbers everything that needs a new name or UID
 }
 
 // New makes a cluster. Nodes are "node-1" and so on.

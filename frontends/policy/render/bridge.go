@@ -17,9 +17,9 @@ import (
 // pods' addresses, and neighbour discovery. The tables of the IP families judge bridged packets
 // only if the bridge passes them on.
 type bridge struct {
-	pods          map[types.UID][]binding
-	elements      map[binding]int
-	sent, changed map[binding]struct{}
+	pods          map[types.UID][]binding // elements of each pod
+	elements      map[binding]int         // number of pods per element
+	sent, changed map[binding]struct{}    // in the kernel, and possible differences
 	declared      bool
 }
 

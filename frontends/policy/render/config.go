@@ -68,12 +68,12 @@ func (c *Config) validate() error {
 type family struct {
 	// The family of the table, and the keyword of addresses in rules.
 	table   string
-	address string
+	address string // type of addresses
 	// Matches for the ends of a connection in both directions: its opener, and its other end after
 	// destination NAT.
 	source, destination string
 	bits                int
-	all                 netip.Addr
+	all                 netip.Addr // unspecified address
 }
 
 var families = [2]family{

@@ -13,13 +13,13 @@ import (
 // to be dropped.
 type hooks struct {
 	declared map[string]*weftv1.Chain
-	idle     map[string]struct{}
-	reason   hookReason
+	idle     map[string]struct{} // unused, until Cleanup
+	reason   hookReason          // of declared
 }
 
 type hookReason struct {
 	ingress, egress, links, podCIDRs bool
-	recheck, everything              bool
+	recheck, everything              bool // some or all connections are judged again
 }
 
 func (t *table) hookReason() hookReason {

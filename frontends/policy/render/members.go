@@ -21,8 +21,8 @@ type members struct {
 	declaration *weftv1.Set
 	ports       bool
 	state       map[model.Member]memberState
-	changed     []model.Member
-	missing     int
+	changed     []model.Member // possible differences between model and kernel, with duplicates
+	missing     int            // members not yet in the kernel
 	// Whether the model has removed the set. Then the members are not updated, because the chains
 	// with this set will go.
 	gone bool
@@ -30,8 +30,8 @@ type members struct {
 	// policies with such rules.
 	filled   bool
 	waiting  map[model.PolicyID]struct{}
-	denied   bool
-	previous map[string]struct{}
+	denied   bool                // a rule that does not accept has named the set
+	previous map[string]struct{} // keys left by an earlier process
 }
 
 type memberState uint8

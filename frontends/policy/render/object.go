@@ -49,15 +49,15 @@ func (o *object) full() bool {
 
 type objects struct {
 	byName  map[string]*object
-	created []*object
+	created []*object // made by the present update; some turn out to be needless
 	// fresh are used but undeclared, the first (later) from earlier updates. idle are declared but
 	// unused.
 	fresh        []*object
 	later        int
 	idle         map[*object]struct{}
-	sent         []*object
-	unsent       map[*object]struct{}
-	declaredSets int
+	sent         []*object            // declared, not yet committed
+	unsent       map[*object]struct{} // used sets of pods with possible differences from the kernel
+	declaredSets int                  // sets and maps
 }
 
 func newObjects() objects {

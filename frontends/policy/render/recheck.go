@@ -15,13 +15,13 @@ const (
 
 type recheck struct {
 	addresses map[netip.Addr]deadline
-	all       *deadline
-	fresh     []netip.Addr
+	all       *deadline    // not nil if all connections are judged again
+	fresh     []netip.Addr // without a commit
 	// limited is true if addresses expire at their deadlines; next is the earliest expiry, zero
 	// without addresses.
 	limited  bool
 	next     time.Time
-	changed  map[netip.Addr]struct{}
+	changed  map[netip.Addr]struct{} // differences from inKernel
 	inKernel map[netip.Addr]struct{}
 }
 

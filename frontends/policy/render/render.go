@@ -31,7 +31,7 @@ type table struct {
 	hooks
 	cfg      *Config
 	family   *family
-	policies map[model.PolicyID]*model.Policy
+	policies map[model.PolicyID]*model.Policy // without policies that are left out
 	pods     map[types.UID]*model.Pod
 
 	sets map[model.SetID]*object
@@ -39,7 +39,7 @@ type table struct {
 	// during an update.
 	policyChains map[policyLookup]*object
 	classes      map[string]*object
-	refused      map[policyLookup]error
+	refused      map[policyLookup]error // policies that are too large, with the reasons
 
 	// The pod of each end. A new pod gets an end before the old one loses it.
 	owners map[end]types.UID
@@ -47,14 +47,14 @@ type table struct {
 	// kernel.
 	entries                   [numLookups]map[end]*entry
 	unsentPods                map[end]struct{}
-	selected, linked, present map[end]struct{}
+	selected, linked, present map[end]struct{} // elements of self and selected, of links, of known-pods
 	// The present elements of pod-cidrs, the wanted ones, and their ranges.
 	podCIDRs, wantedCIDRs []string
 	cidrs                 []model.Range
 	recheck               recheck
 	previous              *previous
 	had                   Had
-	left                  leftovers
+	left                  leftovers // of an earlier process
 	work                  uint64
 }
 

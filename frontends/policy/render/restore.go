@@ -11,9 +11,9 @@ import (
 )
 
 type previous struct {
-	sets     map[string]map[string]struct{}
-	chains   [numLookups]map[netip.Addr]string
-	narrowed []netip.Addr
+	sets     map[string]map[string]struct{}    // keys by set
+	chains   [numLookups]map[netip.Addr]string // verdicts of pods
+	narrowed []netip.Addr                      // reported by the model since then
 }
 
 func (p *previous) keys(set string) map[string]struct{} {

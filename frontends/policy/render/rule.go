@@ -15,8 +15,8 @@ type chainBuilder struct {
 	lookup lookup
 	rules  []*weftv1.Rule
 	needs  []*object
-	owners []model.PolicyID
-	absent int
+	owners []model.PolicyID // policy of each rule
+	absent int              // rules left out because a set has had no members
 }
 
 type match struct {

@@ -32,8 +32,8 @@ type policy struct {
 	uid        types.UID
 	version    string
 	generation int64
-	problem    string
-	present    *metav1.Condition
+	problem    string            // invalid parts, or empty
+	present    *metav1.Condition // nil if it has none
 	// When this node writes the condition; zero if it is present.
 	due time.Time
 }

@@ -54,7 +54,7 @@ type Writer struct {
 
 	mu       sync.Mutex
 	policies map[string]*policy
-	rejected map[string]string
+	rejected map[string]string // reasons by policy
 }
 
 // New returns a writer. It does no I/O.
