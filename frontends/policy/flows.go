@@ -233,6 +233,7 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	return err
 }
 
+// aggregatorTable connects to the aggregator at the first listing.
 type aggregatorTable struct {
 	socket string
 	client *client.Client

@@ -138,6 +138,7 @@ func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	return o
 }
 
+// The lock is held.
 func (s *state) find() {
 	c := s.model.Refresh()
 	s.note(&c)
@@ -154,6 +155,7 @@ func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
 	return &localstate.Names{Pods: s.pods.commit(revision, since), Sets: s.sets.commit(revision, since)}
 }
 
+// policy returns a policy as the publisher knows it, nil if it applies to no local pod.
 func (s *state) policy(id model.PolicyID) *model.Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()

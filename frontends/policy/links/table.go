@@ -218,6 +218,7 @@ func (t *table) find(addr netip.Addr) {
 	}
 }
 
+// bind does not change the port of an address.
 func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	if t.entries[addr].port != 0 || port == 0 || t.ifaces[port].master != bridge {
 		return

@@ -27,6 +27,7 @@ func parseLabels(in map[string]string) []label {
 	return out
 }
 
+// The labels are sorted.
 func lookup(labels []label, key string) (value string, ok bool) {
 	for i := range labels {
 		switch strings.Compare(labels[i].key, key) {

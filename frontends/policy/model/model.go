@@ -225,6 +225,7 @@ func (m *Model) DeletePolicy(name types.NamespacedName) {
 	m.setPolicy(PolicyID{Tier: TierNetworkPolicy, Namespace: name.Namespace, Name: name.Name}, nil)
 }
 
+// A nil o removes the policy.
 func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 	m.stats.PolicyEvents++
 	p := m.policies[id]

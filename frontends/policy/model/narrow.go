@@ -231,6 +231,7 @@ func (r *Rule) covers(o *Rule) bool {
 	return o.empty() || peers && ports
 }
 
+// Both lists are sorted.
 func containsAll(a, b []SetID) bool {
 	for _, id := range b {
 		at, ok := slices.BinarySearch(a, id)

@@ -108,6 +108,7 @@ var (
 	errMixedPeer = errors.New("the peer has an ipBlock and a selector")
 )
 
+// peer adds no invalid peer, but returns an error.
 func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.NetworkPolicyPeer) error {
 	switch {
 	case in.IPBlock != nil && (in.PodSelector != nil || in.NamespaceSelector != nil):
@@ -156,6 +157,7 @@ func parseBlock(cidr string, except []string) ([]Range, error) {
 
 var errNamedRange = errors.New("endPort cannot be used with a named port")
 
+// port adds no invalid port, but returns an error.
 func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) error {
 	protocol := TCP
 	if in.Protocol != nil {

@@ -139,6 +139,7 @@ func (m *Model) DeletePod(name types.NamespacedName) {
 	}
 }
 
+// Either pod may be nil.
 func (m *Model) replacePod(was, now *pod) {
 	var addresses []netip.Addr
 	if was != nil {

@@ -83,6 +83,7 @@ func (m *podMessage) object() *PodObject {
 	return out
 }
 
+// The last label with a key counts.
 func sortedLabels(in []label) []label {
 	if len(in) == 0 {
 		return nil

@@ -113,6 +113,7 @@ func equalPolicy(a, b *Policy) bool {
 	return true
 }
 
+// equalMatch ignores the names of the rules.
 func equalMatch(a, b *Rule) bool {
 	return a.Action == b.Action && a.Any == b.Any && a.AllPorts == b.AllPorts && slices.Equal(a.Pods, b.Pods) &&
 		slices.Equal(a.Blocks, b.Blocks) && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.NamedPorts, b.NamedPorts)

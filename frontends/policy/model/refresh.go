@@ -131,6 +131,7 @@ func equalPod(a, b *Pod) bool {
 		slices.Equal(a.Policies[Ingress], b.Policies[Ingress]) && slices.Equal(a.Policies[Egress], b.Policies[Egress])
 }
 
+// The pod may be nil.
 func (m *Model) countPolicies(p *Pod, n int) {
 	if p == nil {
 		return

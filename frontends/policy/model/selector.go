@@ -142,6 +142,7 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
+// The labels are sorted.
 func (s *selector) matches(labels []label) bool {
 	for i := range s.requirements {
 		if !s.requirements[i].matches(labels) {

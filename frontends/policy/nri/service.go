@@ -146,6 +146,7 @@ func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.Sandb
 	}
 }
 
+// parse returns nil for an invalid pod.
 func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	o, err := model.ParseSandbox(&model.Sandbox{
 		ID: p.GetId(), UID: types.UID(p.GetUid()), Name: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},

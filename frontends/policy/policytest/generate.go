@@ -125,6 +125,7 @@ func (g *Generator) labels(keys ...string) map[string]string {
 
 func (g *Generator) value() string { return pick(g, "a", "a", "b", "b", "c", "") }
 
+// addPod returns nil without a namespace.
 func (g *Generator) addPod() *corev1.Pod {
 	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
 	if !ok {

@@ -14,6 +14,7 @@ import (
 
 func compareStrings(a, b string) int { return strings.Compare(a, b) }
 
+// addPolicy returns nil without a namespace.
 func (g *Generator) addPolicy() *networkingv1.NetworkPolicy {
 	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
 	if !ok {
@@ -43,6 +44,7 @@ func (g *Generator) fillPolicy(spec *networkingv1.NetworkPolicySpec) {
 	}
 }
 
+// policyPeers returns nil, an empty list or a list.
 func (g *Generator) policyPeers() []networkingv1.NetworkPolicyPeer {
 	switch {
 	case g.chance(8):

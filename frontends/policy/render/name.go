@@ -88,6 +88,7 @@ func policyNames(ids []model.PolicyID) string {
 	return strings.Join(names, ", ")
 }
 
+// The policies of a tier are adjacent.
 func ofTier(ids []model.PolicyID, t model.Tier) []model.PolicyID {
 	from := slices.IndexFunc(ids, func(id model.PolicyID) bool { return id.Tier == t })
 	if from < 0 {

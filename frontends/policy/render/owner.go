@@ -35,6 +35,7 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 	return id, id != (model.PolicyID{})
 }
 
+// owner returns the policy of the n-th rule, counted from 1, or of the object if n is 0.
 func (o *object) owner(n int) model.PolicyID {
 	switch {
 	case n > 0 && n <= len(o.owners):

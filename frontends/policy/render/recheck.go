@@ -41,6 +41,7 @@ func (r *recheck) everything() bool { return r.all != nil }
 
 func (r *recheck) empty() bool { return !r.everything() && len(r.addresses) == 0 }
 
+// add adds an address, or restarts its recheck.
 func (r *recheck) add(a netip.Addr, until time.Time) {
 	if r.next.IsZero() || until.Before(r.next) {
 		r.next = until

@@ -10,6 +10,7 @@ import (
 // packet would pass all rules.
 const maxRules = 20_000
 
+// policyRules returns nil if the policy is refused.
 func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)

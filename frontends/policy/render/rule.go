@@ -212,6 +212,7 @@ func present(all []match) []match {
 	return slices.DeleteFunc(slices.Clone(all), func(m match) bool { return m.absent })
 }
 
+// The ranges of a family are adjacent.
 func (t *table) ofFamily(all []model.Range) []model.Range {
 	other := func(r model.Range) bool { return r.First.BitLen() != t.family.bits }
 	from := slices.IndexFunc(all, func(r model.Range) bool { return !other(r) })
