@@ -12,6 +12,7 @@ type waiter struct {
 	done    chan struct{}
 }
 
+// arrive counts a change, which the backlog must count too.
 func (c *commits) arrive() { c.arrived++ }
 
 func (c *commits) take() { c.taken = c.arrived }

@@ -21,7 +21,7 @@ const metricDropped = "weft_policy_dropped_packets_total"
 
 const (
 	scrapeTimeout = 2 * time.Second
-	maxDropSeries = 1000
+	maxDropSeries = 1000 // further ones are counted as others
 	others        = "others"
 )
 

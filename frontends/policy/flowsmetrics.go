@@ -16,6 +16,7 @@ const (
 
 type flowMetrics struct{ judged, deleted prometheus.Counter }
 
+// newFlowMetrics registers the metrics, unless reg is nil.
 func newFlowMetrics(reg prometheus.Registerer, r *render.Renderer) (*flowMetrics, error) {
 	rechecked := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricRechecked,
 		Help: "Addresses whose established connections are judged packet by packet, because less is allowed to them than before. All addresses of a family count as one."},

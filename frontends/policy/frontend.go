@@ -282,6 +282,7 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
+// refreshed is called under the lock of the model.
 func (f *Frontend) refreshed(c *model.Changes) {
 	f.local.Changed(c)
 	f.noteLinks(c.Pods)

@@ -23,6 +23,7 @@ type metrics struct {
 	changes *prometheus.CounterVec
 }
 
+// newMetrics registers the metrics, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 	m := &metrics{
 		Metrics: f.publisher.NewMetrics(metricPrefix, "Policies that apply to a pod of this node, by what became of them: wanted, in force, refused, left out."),

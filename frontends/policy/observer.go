@@ -98,6 +98,7 @@ func reference(id model.PolicyID) corev1.ObjectReference {
 
 type notices struct{ events Events }
 
+// notify is called under the lock of the model.
 func (n *notices) notify(notice model.Notice) {
 	if !notice.Reporter {
 		return

@@ -22,6 +22,7 @@ type containerRuntime struct {
 	metrics  *runtimeMetrics
 }
 
+// newContainerRuntime returns nil without Config.RuntimeSocket.
 func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	if f.cfg.RuntimeSocket == "" {
 		return nil, nil

@@ -32,6 +32,7 @@ func (s *start) setUnread(names []string) {
 	s.unread = slices.Clone(names)
 }
 
+// unknownThing is a required but unknown object.
 type unknownThing int
 
 const (

@@ -76,6 +76,7 @@ func (j *Judge) end(f Flow, d model.Direction) Decision {
 	return decision
 }
 
+// The policies are in order of the tiers.
 func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision {
 	rest, decision, ok := j.tier(f, d, ids, model.TierAdmin)
 	switch {
@@ -127,6 +128,7 @@ func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Ti
 	return ids[n:], Decision{}, false
 }
 
+// The policy of the rule is at d's end.
 func (j *Judge) matches(r *model.Rule, f Flow, d model.Direction) bool {
 	peer := f.Source
 	if d == model.Egress {

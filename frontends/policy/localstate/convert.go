@@ -173,6 +173,7 @@ func setIDs(ids []model.SetID) []string {
 	return out
 }
 
+// rangeText returns a range as "10.0.0.0-10.0.0.255", a single address as itself.
 func rangeText(r model.Range) string {
 	if r.First == r.Last {
 		return r.First.String()

@@ -137,6 +137,7 @@ func insert[K comparable](to map[K]struct{}, keys []K) {
 	}
 }
 
+// each calls mark under the lock of each reader, and wakes the readers.
 func (s *Server) each(mark func(*watcher)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,6 +77,7 @@ type policy struct {
 	parsed *policyRules // nil while inactive
 }
 
+// rules keeps the rules while the policy is active.
 func (p *policy) rules() *policyRules {
 	if p.parsed == nil {
 		p.parsed = p.object.rules()

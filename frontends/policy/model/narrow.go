@@ -156,6 +156,7 @@ func lessInRules(t Tier, old, now []Rule) bool {
 // maxCompared is the number of new rules compared with an old rule that has changed.
 const maxCompared = 64
 
+// lessInSet is lessInRules for rules that all accept, in any order.
 func lessInSet(old, now []Rule) bool {
 	same := make(map[string]struct{}, len(now))
 	for i := range now {

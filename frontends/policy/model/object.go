@@ -21,6 +21,7 @@ type PodObject struct {
 	ports  []namedPort
 }
 
+// podFacts are the parts of a pod that it does not share.
 type podFacts struct {
 	name    types.NamespacedName
 	uid     types.UID

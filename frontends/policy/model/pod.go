@@ -42,6 +42,7 @@ func (p *pod) addresses() []netip.Addr {
 	return out
 }
 
+// older orders pods by age, then by UID.
 func older(a, b *pod) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }

@@ -190,6 +190,7 @@ func (m *podMessage) specField(f wire.Field) error {
 	return nil
 }
 
+// readContainer appends the ports of a container, and reports whether an init container is a sidecar.
 func readContainer(f wire.Field, in []containerPort) (ports []containerPort, keepsRunning bool, err error) {
 	ports = in
 	err = f.Message(func(f wire.Field) error {

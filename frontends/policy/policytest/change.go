@@ -87,7 +87,7 @@ func (g *Generator) changePod() []Change {
 	case 1: // terminates and stays as it is until it is removed
 		now := metav1.Unix(int64(g.serial), 0)
 		pod.DeletionTimestamp = &now
-	case 2:
+	case 2: // its address comes, or another one
 		if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return nil
 		}

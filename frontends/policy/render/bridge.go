@@ -40,6 +40,7 @@ func newBridge() bridge {
 	return bridge{pods: make(map[types.UID][]binding), elements: make(map[binding]int), sent: make(map[binding]struct{}), changed: make(map[binding]struct{})}
 }
 
+// A nil pod removes the elements.
 func (b *bridge) set(uid types.UID, pod *model.Pod) {
 	for _, e := range b.pods[uid] {
 		b.count(e, -1)
@@ -75,6 +76,7 @@ func (b *bridge) count(e binding, n int) {
 	b.changed[e] = struct{}{}
 }
 
+// Once declared, the table stays.
 func (b *bridge) flush(p *patch) {
 	if !b.declared && len(b.elements) > 0 {
 		b.declared = true

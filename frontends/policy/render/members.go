@@ -34,6 +34,7 @@ type members struct {
 	previous map[string]struct{} // keys left by an earlier process
 }
 
+// memberState is in the model, in the kernel, or both.
 type memberState uint8
 
 const (
@@ -68,6 +69,7 @@ func (m *members) change(added, removed []model.Member) {
 	}
 }
 
+// withdraw notes that the kernel has lost the set.
 func (m *members) withdraw() {
 	m.changed, m.previous = nil, nil
 	for k, s := range m.state {
@@ -82,6 +84,7 @@ func (m *members) withdraw() {
 	m.missing = len(m.state)
 }
 
+// remove notes that the model has lost the set.
 func (m *members) remove() {
 	m.gone, m.changed, m.missing = true, nil, 0
 	for k, s := range m.state {

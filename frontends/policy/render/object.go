@@ -35,6 +35,7 @@ type object struct {
 	owners []model.PolicyID
 }
 
+// full reports whether a chain is declared and its sets are full.
 func (o *object) full() bool {
 	if !o.declared || o.members != nil && o.members.missing > 0 {
 		return false
@@ -64,6 +65,7 @@ func newObjects() objects {
 	return objects{byName: make(map[string]*object), idle: make(map[*object]struct{}), unsent: make(map[*object]struct{})}
 }
 
+// intern returns the object with an identity, or creates it under a unique name.
 func (s *objects) intern(id identity, prefix, readable string, create func(name string) *object) *object {
 	base := id.name(prefix, readable)
 	name := base
@@ -121,6 +123,7 @@ func (s *objects) release(o *object) {
 	}
 }
 
+// answered notes that all declarations since the last commit were rejected or committed.
 func (s *objects) answered(rejected bool) {
 	for _, o := range s.sent {
 		o.rejected = rejected && o.declared
@@ -154,7 +157,7 @@ func (s *objects) size(o *object) int {
 	}
 	switch {
 	case o.members != nil:
-		names += 2
+		names += 2 // a separate message has its members
 		n += min(o.members.missing, manyMembers) / 4
 	case o.isSet():
 		names++

@@ -13,6 +13,7 @@ const (
 	expiryInterval = time.Minute
 )
 
+// recheck holds the addresses under recheck: see Renderer.EndRecheck.
 type recheck struct {
 	addresses map[netip.Addr]deadline
 	all       *deadline    // not nil if all connections are judged again
@@ -27,7 +28,7 @@ type recheck struct {
 
 type deadline struct {
 	until     time.Time
-	committed time.Time
+	committed time.Time // of the commit that narrowed the address; zero before
 }
 
 func newRecheck() recheck {
@@ -115,6 +116,7 @@ func (r *recheck) expire(now time.Time) {
 	r.next = earliest
 }
 
+// due returns when the next address may expire, or zero.
 func (r *recheck) due() time.Time {
 	if !r.limited || r.empty() {
 		return time.Time{}

@@ -51,6 +51,7 @@ func (b *chainBuilder) append(of *chainBuilder) {
 	}
 }
 
+// chain returns the chain, identified by its content.
 func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	texts := make([]string, 0, 2*len(b.rules)+3)
 	texts = append(texts, prefix, readable, about)

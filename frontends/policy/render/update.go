@@ -83,7 +83,7 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 			r.renderPod(pod)
 		}
 	}
-	patches := make([]patch, len(r.tables)+1)
+	patches := make([]patch, len(r.tables)+1) // the last one is for bridges
 	r.bridge.flush(&patches[len(r.tables)])
 	for i, t := range r.tables {
 		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
@@ -129,6 +129,7 @@ func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.U
 	}
 }
 
+// forgetWaiting removes a policy from the waiting policies of empty sets.
 func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	p := r.policies[id]
 	if p == nil {
@@ -221,6 +222,7 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 	r.bridge.set(pod.UID, pod)
 }
 
+// A nil chain removes the element.
 func (t *table) want(d lookup, at end, chain *object, pod string) {
 	t.work++
 	t.unsentPods[at] = struct{}{}
@@ -290,6 +292,7 @@ func (t *table) newSet(s *model.Set) *object {
 	return o
 }
 
+// The kernel must not have the object.
 func (t *table) forgetUnused(o *object) {
 	if o.members != nil && o.members.gone {
 		t.forgetSet(o)
@@ -298,6 +301,7 @@ func (t *table) forgetUnused(o *object) {
 	}
 }
 
+// The kernel and the model must not have the set.
 func (t *table) forgetSet(o *object) {
 	t.forget(o)
 	if t.sets[o.members.id] == o {
@@ -421,6 +425,7 @@ func setMember(of map[end]struct{}, e end, member bool) {
 	}
 }
 
+// flushEntry changes the element of an end, and reports whether it is as wanted.
 func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {
