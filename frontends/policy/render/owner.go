@@ -28,6 +28,7 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 		if id != (model.PolicyID{}) {
 			break
 		}
+		// A set belongs to a policy with a chain that names it.
 		if _, isChain := user.content.(*weftv1.Chain); isChain && user.uses > 0 && slices.Contains(user.needs, of) {
 			id = user.owner(0)
 		}
