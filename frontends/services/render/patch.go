@@ -11,13 +11,12 @@ type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
 	put    []*weftv1.Chain
-	// maps, sets and deleteSets are those of session affinity, and elements the changes of
-	// such sets.
+	// session affinity: new and deleted sets and maps, and element changes of its sets
 	maps, sets []*weftv1.Set
 	deleteSets []string
 	elements   []*weftv1.ElementPatch
 	arena      arena
-	// discard drops elements, so that only the state of the renderer changes.
+	// discard drops elements, so that only the renderer's state changes.
 	discard bool
 }
 
@@ -28,10 +27,8 @@ func (p *patch) set(in set, key, value, comment []byte) {
 	}
 }
 
-// key adds an element that has only a key.
 func (p *patch) key(in set, key string) { p.set(in, []byte(key), nil, nil) }
 
-// unset removes an element.
 func (p *patch) unset(in set, key string) {
 	if !p.discard {
 		p.remove[in] = append(p.remove[in], key)
@@ -59,14 +56,14 @@ func (p *patch) keys(in set, from, to []string) {
 	}
 }
 
-// message returns the patch of a table, nil if it is empty.
+// message returns the patch of a table, or nil if empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
 	p.arena.seal()
 	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps, PutSets: p.sets, DeleteSets: p.deleteSets, Elements: p.elements}
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {
-			// If one Service lost an element to another one, it is replaced.
+			// An element that moves between Services is replaced.
 			again := make(map[string]struct{}, len(p.add[s]))
 			for _, e := range p.add[s] {
 				again[e.GetKey()] = struct{}{}

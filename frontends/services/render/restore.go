@@ -9,9 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Restore adopts the slots and chains of a fragment of an earlier process, so that the
-// first update does not move endpoints. It ignores what it does not know, and must be
-// called before the first Update.
+// Restore adopts the slots and chains of an earlier process's fragment, so that the first update does not
+// move endpoints. It ignores unknown objects. Call it before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,11 +38,10 @@ func (t *table) restore(of *weftv1.Table) {
 	}
 }
 
-// previousSlots are the slots that a listener had, packed as in slots; zeros mean an
-// empty slot.
+// previousSlots are a listener's earlier slots, packed as in slots. Zeros mean an empty slot.
 type previousSlots struct{ slots, local []byte }
 
-// restoreSlots notes the endpoints of slots. The elements of a listener usually follow one another.
+// restoreSlots records the endpoints of slots. A listener's elements are usually adjacent.
 func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	var h *previousSlots
 	last := ""
@@ -80,7 +78,7 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	}
 }
 
-// putPacked fills a slot, and adds empty ones before it if there are too few.
+// putPacked fills a slot, growing b if needed.
 func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
@@ -91,7 +89,6 @@ func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	return b
 }
 
-// setOf returns the set with a name.
 func setOf(name string) (set, bool) {
 	for s := range numSets {
 		if declarations[s].name == name {
