@@ -4,14 +4,13 @@ import (
 	"slices"
 )
 
-// finding is an invalid part of an object, which is left out.
+// finding is an invalid, ignored part of an object.
 type finding struct {
 	field string
 	why   string
 }
 
-// findings are those of one object. They are kept with it, so that a finding is reported
-// once.
+// findings are kept with the object, so that each is reported once.
 type findings []finding
 
 func (f *findings) add(field string, why error) {
