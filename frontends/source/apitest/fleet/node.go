@@ -15,16 +15,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// node follows the API server that dial connects to until ctx ends.
+// node follows the API server behind dial until ctx ends.
 type node func(ctx context.Context, name string, dial dial) error
 
-// dial opens a connection, as DialContext of net.Dialer.
+// dial is like net.Dialer.DialContext.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// frontURL is the address of the front in requests.
 const frontURL = "http://front"
 
-// node returns the function for the policy.
 func (c config) node() (node, error) {
 	switch c.policy {
 	case policyWeft:
@@ -36,7 +34,7 @@ func (c config) node() (node, error) {
 	}
 }
 
-// The selectors of the Service frontend.
+// The Service frontend's selectors.
 const (
 	serviceLabels = "!service.kubernetes.io/service-proxy-name"
 	serviceFields = "spec.clusterIP!=" + corev1.ClusterIPNone
@@ -44,7 +42,7 @@ const (
 	nodeField     = "metadata.name="
 )
 
-// follow is a node of today. It keeps no objects.
+// follow is a current node. It keeps no objects.
 func follow(ctx context.Context, name string, dial dial) error {
 	k, err := source.NewKube(source.KubeConfig{Server: frontURL, Dial: dial})
 	if err != nil {

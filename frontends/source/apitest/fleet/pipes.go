@@ -7,14 +7,13 @@ import (
 	"syscall"
 )
 
-// pipes is a net.Listener whose connections are pipes in memory.
+// pipes is a net.Listener of in-memory pipes.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
 	once     sync.Once
 }
 
-// newPipes returns a listener that is open.
 func newPipes() *pipes {
 	return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 }
