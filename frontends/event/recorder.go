@@ -62,12 +62,11 @@ type Config struct {
 
 // Recorder reports events. A nil Recorder discards them.
 type Recorder struct {
-	client  kubernetes.Interface
-	node    string
-	log     *slog.Logger
-	queue   chan report
-	limiter *rate.Limiter
-	// limits the log of dropped events
+	client   kubernetes.Interface
+	node     string
+	log      *slog.Logger
+	queue    chan report
+	limiter  *rate.Limiter
 	dropping rate.Sometimes
 }
 

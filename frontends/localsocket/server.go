@@ -85,7 +85,6 @@ func Serve(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// recovered turns a panic into the call's error.
 func recovered(log *slog.Logger, method string, err *error) {
 	if r := recover(); r != nil {
 		log.Error("a call on the local socket panicked", "method", method, "panic", r, "stack", string(debug.Stack()))

@@ -108,7 +108,6 @@ func (b *bisection[K, V]) setWhole(f *weftv1.Fragment) {
 	b.whole = f
 }
 
-// condemn excludes the last suspect and tries the rest.
 func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError) error {
 	if !b.passed {
 		// Every attempt was rejected: perhaps no item is at fault.
@@ -218,7 +217,6 @@ func (b *bisection[K, V]) try(ctx context.Context, items []Change[K, V]) error {
 	return nil
 }
 
-// revert renders the committed values of items.
 func (b *bisection[K, V]) revert(items []Change[K, V]) {
 	back := make([]Change[K, V], len(items))
 	for i, c := range items {
@@ -243,7 +241,6 @@ func (l *loop[K, V]) rerender(items []Change[K, V]) {
 	}
 }
 
-// excluded reports whether a rejected item is left out.
 func (l *loop[K, V]) excluded(key K) bool {
 	q := l.quarantine[key]
 	return q != nil && !q.trying

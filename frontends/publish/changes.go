@@ -22,7 +22,6 @@ func (s *changeSet[K, V]) add(changes []Change[K, V]) {
 	}
 }
 
-// list returns the changes in order.
 func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	out := make([]Change[K, V], 0, len(s.items))
 	for _, c := range s.items {
@@ -52,7 +51,6 @@ func smallest[K comparable, V any](all []Change[K, V], most int, size func(*Chan
 	return all[:n], all[n:]
 }
 
-// take empties the set and returns its changes in order.
 func (s *changeSet[K, V]) take(compare func(a, b K) int) []Change[K, V] {
 	out := s.list(compare)
 	// Clearing or ranging over a map costs its past maximum size.

@@ -43,11 +43,9 @@ type Outcome struct {
 // bad reports whether the item needs operator action.
 func (o *Outcome) bad() bool { return o.State == Refused || o.State == LeftOut }
 
-// outcomes has the Outcome of each item. It is safe for concurrent use.
 type outcomes[K comparable] struct {
-	mu    sync.Mutex
-	items map[K]Outcome
-	// items with a bad Outcome
+	mu      sync.Mutex
+	items   map[K]Outcome
 	refused map[K]struct{}
 }
 
@@ -129,7 +127,6 @@ func (l *loop[K, V]) render(items []Change[K, V], patch bool) Update {
 	return u
 }
 
-// reportRefused reports items whose Outcome became or was bad.
 func (l *loop[K, V]) reportRefused(keys []K) {
 	if len(keys) > 0 {
 		slices.SortFunc(keys, l.cfg.Compare)
@@ -186,7 +183,6 @@ func (l *loop[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
 	})
 }
 
-// forget removes a refused item that no longer exists.
 func (l *loop[K, V]) forget(key K) {
 	delete(l.quarantine, key)
 	delete(l.held, key)

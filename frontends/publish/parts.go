@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// firstFreeze is the first retry delay of a frozen part.
 const firstFreeze = 5 * time.Second
 
 // partOf returns the part that contains all violations of a rejection, if any violation has no owning
@@ -55,7 +54,6 @@ func (l *loop[K, V]) freeze(ctx context.Context, part string, why *client.Reject
 	l.snapshot = true
 }
 
-// thaw retries the frozen parts that are due.
 func (l *loop[K, V]) thaw(ctx context.Context) error {
 	for _, part := range slices.Sorted(maps.Keys(l.frozen)) {
 		if l.waiting() || l.frozen[part].After(time.Now()) {
@@ -77,7 +75,6 @@ func (l *loop[K, V]) thaw(ctx context.Context) error {
 	return nil
 }
 
-// uses reports whether a value has content in a frozen part.
 func (l *loop[K, V]) uses(value *V) bool {
 	for part := range l.frozen {
 		if l.parts.Uses(part, value) {

@@ -17,9 +17,7 @@ import (
 )
 
 const (
-	// first wait after a failed update
-	minRetry = time.Second
-	// idle time before Cleanup
+	minRetry     = time.Second
 	cleanupDelay = time.Second
 )
 
@@ -79,8 +77,7 @@ type Publisher[K comparable, V any] struct {
 	mu     sync.Mutex
 	status Status
 	// content for session resyncs during plans; else nil
-	whole *weftv1.Fragment
-	// error of a session's own resync
+	whole  *weftv1.Fragment
 	resync error
 }
 
@@ -143,7 +140,6 @@ func (p *Publisher[K, V]) snapshot() *weftv1.Fragment {
 	return p.cfg.Renderer.Snapshot()
 }
 
-// loop is the state of Run's goroutine.
 type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
@@ -168,8 +164,7 @@ type loop[K comparable, V any] struct {
 	// items rendered as committed although another value is wanted
 	held    map[K]struct{}
 	leftOut map[K]error
-	// size of the values in force
-	total int
+	total   int
 	// retry times of frozen parts; freezeDelay grows with rejections
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
@@ -186,7 +181,6 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	return l
 }
 
-// step publishes pending changes. An error ends Run.
 func (l *loop[K, V]) step(ctx context.Context) error {
 	if err := l.checkResync(); err != nil {
 		return err
@@ -215,7 +209,6 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 	return l.cleanup(ctx)
 }
 
-// waiting reports whether a failed update awaits its retry.
 func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.retry) }
 
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
@@ -223,7 +216,6 @@ func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pend
 // more reports whether another stage or portion follows at once.
 func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
 
-// portion returns the next update's changes.
 func (l *loop[K, V]) portion() []Change[K, V] {
 	most := l.cfg.Portion
 	if l.snapshot || most == 0 {
@@ -316,7 +308,6 @@ func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	return nil
 }
 
-// answer waits for the answer to an update.
 func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *Sent, items int, u *Update) error {
 	began := time.Now()
 	sent.Revision, sent.Err = pending.Wait(ctx)

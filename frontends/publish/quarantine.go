@@ -11,12 +11,10 @@ import (
 )
 
 const (
-	// bounds of the retry delay of a rejected item
 	firstQuarantine = 10 * time.Second
 	maxQuarantine   = 5 * time.Minute
 )
 
-// quarantined is an item rejected by the aggregator.
 type quarantined[V any] struct {
 	// next attempt and last rejection
 	until, tried time.Time
@@ -75,7 +73,6 @@ func (l *loop[K, V]) size(v *V) int {
 	return l.cfg.Renderer.Size(v)
 }
 
-// readmit retries the quarantined items that are due.
 func (l *loop[K, V]) readmit(ctx context.Context) error {
 	var due []Change[K, V]
 	for key, q := range l.quarantine {
@@ -176,7 +173,6 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 	return out
 }
 
-// owners returns the items named by violations, in order.
 func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 	var out []K
 	for _, v := range rejected.Violations {

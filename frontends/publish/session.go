@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	// wait between connection attempts
 	dialRetry = 500 * time.Millisecond
 	// An unchanged reason is logged this often, so that it is near the end of the log.
 	logRepeat = time.Minute
@@ -77,7 +76,6 @@ func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	p.Wake()
 }
 
-// takenOver returns an error if another process publishes the fragment.
 func takenOver(err error) error {
 	rejected, ok := errors.AsType[*client.RejectedError](err)
 	if !ok || !rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) {

@@ -52,7 +52,6 @@ func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
 	p.status.Revision, p.status.Acknowledged, p.status.Err = revision, time.Now(), nil
 }
 
-// failed records the error of the last attempt, or nil.
 func (p *Publisher[K, V]) failed(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -84,7 +84,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// warn logs surprising effects of the configuration.
 func (c *Config) warn(have [model.NumFamilies]bool) {
 	if !have[model.IPv6] {
 		c.Logger.Info("this node does not have IPv6: only IPv4 works")

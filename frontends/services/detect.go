@@ -77,7 +77,6 @@ func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	return nil
 }
 
-// noteNode stores and logs the result of checkNode.
 func (f *Frontend) noteNode(n *model.Node) {
 	if n == nil {
 		return

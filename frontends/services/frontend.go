@@ -28,20 +28,17 @@ type Frontend struct {
 	state     *state
 	content   *content
 	publisher *publish.Publisher[model.Key, model.Service]
-	// local serves the model to readers; servers serves health checks.
-	local   *localstate.Server
-	health  *health.Proxy
-	servers *health.Servers
-	metrics *metrics
+	local     *localstate.Server
+	health    *health.Proxy
+	servers   *health.Servers
+	metrics   *metrics
 	// nil without metrics to read
 	traffic *traffic.Collector
 	// closed once the source has delivered all existing objects
 	synced chan struct{}
-	// IP families of the node
-	have [model.NumFamilies]bool
+	have   [model.NumFamilies]bool
 
-	mu sync.Mutex
-	// problem of the Node object, or nil
+	mu   sync.Mutex
 	node error
 }
 
@@ -183,7 +180,6 @@ func (f *Frontend) Degraded() error {
 	return nil
 }
 
-// maximum Services in a message
 const maxNamed = 5
 
 // Node returns why the Node object does not fit this node or the configuration, or nil. Then some
@@ -219,7 +215,6 @@ func (f *Frontend) want(keys ...model.Key) { f.publisher.Want(keys...) }
 // RegisterLocalState registers the local state service with a gRPC server.
 func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
 
-// deliver applies a batch of events to the model.
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty, eligible := f.state.apply(events)
 	for resource, n := range counts {
@@ -235,7 +230,6 @@ func (f *Frontend) deliver(events []source.Event) {
 	}
 }
 
-// setSynced records that all existing objects were delivered.
 func (f *Frontend) setSynced() {
 	f.state.backlog.Restart()
 	_, _, eligible := f.state.apply(nil)

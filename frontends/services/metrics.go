@@ -26,7 +26,6 @@ type metrics struct {
 	proxy *proxyMetrics
 }
 
-// newMetrics registers a frontend's metrics, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*metrics, error) {
 	m := &metrics{
 		Metrics: f.publisher.NewMetrics(metricPrefix, "Services by what became of them: wanted, in force, refused, left out."),
@@ -46,7 +45,6 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 	return m, m.Register(reg, others...)
 }
 
-// collect appends c to all and returns it.
 func collect[C prometheus.Collector](all *[]prometheus.Collector, c C) C {
 	*all = append(*all, c)
 	return c

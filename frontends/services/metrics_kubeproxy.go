@@ -32,8 +32,7 @@ const (
 	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
 	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
 	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
-	// Feature gates of the frontend.
-	metricFeature = "kubernetes_feature_enabled"
+	metricFeature         = "kubernetes_feature_enabled"
 )
 
 const allowExternalIPs = "AllowServiceExternalIPs"
@@ -53,8 +52,7 @@ type proxyMetrics struct {
 	syncFailures        *prometheus.CounterVec
 	cleanupFailures     *prometheus.CounterVec
 	noLocalTotal        *prometheus.GaugeVec
-	// current value of noLocalTotal
-	shown missing
+	shown               missing
 }
 
 // programmingBuckets returns kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to
@@ -151,7 +149,6 @@ func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Tim
 	}
 }
 
-// updated counts an answered update.
 func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, err error) {
 	kind := m.partial
 	if whole {
@@ -168,7 +165,6 @@ func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, er
 	})
 }
 
-// cleanupFailed counts a failed cleanup.
 func (m *proxyMetrics) cleanupFailed() {
 	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
 }
@@ -182,7 +178,6 @@ func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time)
 	}
 }
 
-// noLocal sets the numbers of ports without local endpoints.
 func (m *proxyMetrics) noLocal(sum *missing) {
 	m.shown = *sum
 	for f, name := range m.families {

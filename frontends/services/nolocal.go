@@ -2,7 +2,6 @@ package services
 
 import "github.com/weft-proxy/weft/frontends/services/model"
 
-// Indexes of the traffic policies.
 const (
 	internal = iota
 	external
@@ -34,9 +33,7 @@ func missingOf(s *model.Service) (out missing) {
 	return out
 }
 
-// noLocalEndpoints sums missing over committed Services.
 type noLocalEndpoints struct {
-	// nonzero values
 	of  map[model.Key]missing
 	sum missing
 }

@@ -18,7 +18,6 @@ const (
 	sliceEvents   = "endpointslices"
 )
 
-// kindOf returns the metric label of a resource.
 func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
 // state is the model with its uncommitted events. It implements localstate.Source.
@@ -27,8 +26,7 @@ type state struct {
 	// returns a Service's outcome; called under the lock
 	outcome func(model.Key) publish.Outcome
 	// records a Service's change; called under the lock
-	want func(...model.Key)
-	// held for a batch of events or a refresh
+	want  func(...model.Key)
 	mu    sync.Mutex
 	model *model.Model
 	// found are changes found by a reader and unknown to the publisher, one per Service, indexed by
@@ -91,7 +89,6 @@ func (s *state) wantAll(c *model.Changes) {
 	}
 }
 
-// join adds changes to found.
 func (s *state) join(c *model.Changes) {
 	if s.foundAt == nil {
 		s.foundAt = make(map[model.Key]int)

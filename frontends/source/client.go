@@ -36,12 +36,11 @@ const (
 )
 
 type client struct {
-	config *rest.Config
-	http   *http.Client
-	typed  kubernetes.Interface
-	server string
-	reach  *reach
-	// by API group
+	config   *rest.Config
+	http     *http.Client
+	typed    kubernetes.Interface
+	server   string
+	reach    *reach
 	groups   map[groupKey]rest.Interface
 	messages messages
 }
@@ -81,7 +80,6 @@ func newClient(cfg KubeConfig) (*client, error) {
 	return c, nil
 }
 
-// listWatch returns the list and watch requests for a kind.
 func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
 	group, err := c.group(groupKey{k.resource.GroupVersion(), k.scheme})
 	if err != nil {

@@ -46,7 +46,6 @@ func (e *FileError) Error() string {
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// identity names an object of any kind.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -69,7 +68,6 @@ type object struct {
 	object Object
 }
 
-// skipped is an object of an unused kind.
 type skipped struct {
 	line int
 	kind string
@@ -140,7 +138,6 @@ func (d *decoder) document(before int, doc []byte) error {
 	return d.value(before, root.Content[0], text)
 }
 
-// value decodes an object or the items of a list.
 func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	var meta struct {
 		APIVersion string `json:"apiVersion"`
@@ -232,7 +229,6 @@ func (d *decoder) list(before int, node *yamlv3.Node) error {
 	return errors.Join(errs...)
 }
 
-// add completes an object and keeps it if valid.
 func (d *decoder) add(o object) error {
 	missing := ""
 	for _, k := range d.kinds[o.gvk] {
@@ -272,8 +268,7 @@ func (d *decoder) add(o object) error {
 
 var (
 	// field in an error of the strict decoder, or of encoding/json about a wrong type
-	errorField = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
-	// line in a YAML parser's error
+	errorField   = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
 
@@ -332,7 +327,6 @@ func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	return before + line
 }
 
-// field returns the key and value of a mapping's field.
 func field(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	if node.Kind == yamlv3.AliasNode {
 		node = node.Alias

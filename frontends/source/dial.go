@@ -23,7 +23,6 @@ const (
 	unanswered = 10 * time.Second
 )
 
-// newDial returns the default Dial of a KubeConfig.
 func newDial() func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{
 		Timeout:         dialTimeout,

@@ -89,7 +89,6 @@ type AnyKind interface {
 	compile() (*kind, error)
 }
 
-// kind is an untyped Kind.
 type kind struct {
 	resource   schema.GroupVersionResource
 	gvk        schema.GroupVersionKind

@@ -50,12 +50,11 @@ type KubeConfig struct {
 
 // Kube is the Kubernetes API as a Source.
 type Kube struct {
-	client    *client
-	restarted func(ctx context.Context) bool
-	log       *slog.Logger
-	users     []*user
-	watches   []*resourceWatch
-	// constants except in tests
+	client                         *client
+	restarted                      func(ctx context.Context) bool
+	log                            *slog.Logger
+	users                          []*user
+	watches                        []*resourceWatch
 	retryFirst, retryAbsent, grace time.Duration
 }
 

@@ -23,8 +23,7 @@ import (
 const (
 	// A directory must be unchanged for quietTime before a read, so that a file written in steps is read
 	// once.
-	quietTime = 50 * time.Millisecond
-	// maxQuietTime bounds the wait for a directory that keeps changing.
+	quietTime    = 50 * time.Millisecond
 	maxQuietTime = 500 * time.Millisecond
 	// interval without notifications: some file systems send none, and the directory may be replaced
 	poll = 5 * time.Second
@@ -44,8 +43,7 @@ type Manifests struct {
 	// files with an object, sorted; the first one is in force
 	owners map[identity][]string
 	// initial files not valid since the start, sorted
-	unread []string
-	// true after the first scan
+	unread  []string
 	started bool
 	// nil without notifications
 	watcher *fsnotify.Watcher
@@ -56,12 +54,10 @@ type file struct {
 	// of the state that was read; nil if reading failed
 	info    os.FileInfo
 	objects map[identity]object
-	// current error, or empty
 	invalid string
 	// initial file not valid since the start
 	unread bool
-	// seen in the current scan
-	seen bool
+	seen   bool
 }
 
 // unchanged compares a file with the state that was read.
@@ -286,7 +282,6 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	}
 	if err != nil {
 		m.setInvalid(f, &FileError{File: name, Err: err})
-		// It may become readable without another change.
 		f.info = nil
 		return
 	}
@@ -378,7 +373,6 @@ func (m *Manifests) remember(id identity, before map[identity]object) {
 	}
 }
 
-// current returns an object's form in force, or the zero value.
 func (m *Manifests) current(id identity) object {
 	if all := m.owners[id]; len(all) > 0 {
 		return m.files[all[0]].objects[id]
@@ -386,7 +380,6 @@ func (m *Manifests) current(id identity) object {
 	return object{}
 }
 
-// removeOwner removes a file from an object's owners.
 func (m *Manifests) removeOwner(id identity, name string) {
 	all := slices.DeleteFunc(m.owners[id], func(n string) bool { return n == name })
 	if len(all) == 0 {

@@ -16,7 +16,6 @@ import (
 // A Pod's unread parts, such as managed fields, volumes and environments, are much larger than its read
 // parts. A kind with Unmarshal decodes only its fields.
 
-// protobufPrefix starts an encoded object.
 var protobufPrefix = []byte("k8s\x00")
 
 // Field numbers in generated.proto of k8s.io/apimachinery: runtime.Unknown around each encoded object,
@@ -35,7 +34,6 @@ const (
 // partial is an object with only the user's value decoded.
 type partial struct {
 	metav1.TypeMeta
-	// name, namespace and version
 	metav1.ObjectMeta
 	value any
 }
@@ -81,7 +79,6 @@ func (m messages) add(k *kind) {
 // errWhole means client-go must decode a message.
 var errWhole = errors.New("no kind reads the message")
 
-// object reads an encoded object or list.
 func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind, error) {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
 	// An annotation, not read here, marks the end of a streamed list.
@@ -186,7 +183,6 @@ func (k *kind) partialList(message []byte) (*partialList, error) {
 	return list, err
 }
 
-// messageSerializer is a NegotiatedSerializer whose decoders read messages.
 type messageSerializer struct {
 	runtime.NegotiatedSerializer
 	messages messages

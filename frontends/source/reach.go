@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	// maxTurnJitter is the maximum random part of a wait for a turn.
 	maxTurnJitter = 0.1
 	// maxSpread bounds the return of a process's watches; it is the longest wait of one client-go
 	// reflector.
@@ -28,27 +27,22 @@ type reach struct {
 	log    *slog.Logger
 	server string
 
-	mu sync.Mutex
-	// start of the next turn
+	mu   sync.Mutex
 	next time.Time
 	// waits grow like a reflector's, and restart at first after retryReset without a turn. DelayWithReset
 	// of apimachinery v0.36 restarts every two minutes even during an outage.
 	waits wait.Backoff
-	// retryFirst except in tests
 	first time.Duration
 	// closed when the server answers again; nil while it answers
 	back chan struct{}
 	// last outage's start and end
 	away, returned time.Time
-	// spread of the watches after the last return
-	spread time.Duration
+	spread         time.Duration
 	// a watch could not continue after the last return
 	expired bool
-	// why the server does not answer, or nil
-	last error
+	last    error
 }
 
-// newReach returns a reach for a server that answers.
 func newReach(server string, log *slog.Logger) *reach {
 	return &reach{server: server, log: log, first: retryFirst}
 }

@@ -57,17 +57,14 @@ func (s *Subscription) Changes() (func(before, after Object) []Event, error) {
 	return u.change, nil
 }
 
-// user is a validated subscription.
 type user struct {
 	Subscription
-	kinds []*kind
-	// a Kube's watches, one per kind
+	kinds   []*kind
 	watches []*resourceWatch
 	// serializes calls to the subscription
 	mu sync.Mutex
 }
 
-// newUser validates a subscription.
 func newUser(s Subscription) (*user, error) {
 	if s.User == "" || len(s.Kinds) == 0 || s.Deliver == nil {
 		return nil, errors.New("subscribe: User, Kinds and Deliver are required")

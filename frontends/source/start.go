@@ -21,7 +21,6 @@ func (k *Kube) awaitStart(ctx context.Context) bool {
 	return sleep(ctx, pause)
 }
 
-// sleep waits for d. It returns false if ctx ends.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

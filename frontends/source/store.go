@@ -16,8 +16,7 @@ import (
 // Before Synced users do not act, so a streamed first list is delivered while it arrives. Later lists are
 // delivered at their end, so users never act on half a list.
 type store struct {
-	users []follower
-	// last delivered resource versions
+	users    []follower
 	versions map[types.NamespacedName]string
 	// closed once the existing objects are known
 	ready    chan struct{}
@@ -136,7 +135,6 @@ func (s *store) resolve() { s.resolvedSet.Do(func() { close(s.resolved) }) }
 // Resync implements cache.ReflectorStore. It has no effect, because users have all objects.
 func (s *store) Resync() error { return nil }
 
-// setReady records that the existing objects are known.
 func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
 
 func (s *store) isReady() bool {
@@ -148,7 +146,6 @@ func (s *store) isReady() bool {
 	}
 }
 
-// deleteAll reports all objects as deleted.
 func (s *store) deleteAll() {
 	s.finishArrived()
 	var items []*item
@@ -158,7 +155,6 @@ func (s *store) deleteAll() {
 	s.deliver(items)
 }
 
-// delete forgets an object and appends its deletion if known.
 func (s *store) delete(items []*item, name types.NamespacedName) []*item {
 	if _, ok := s.versions[name]; !ok {
 		return items

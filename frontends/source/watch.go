@@ -52,8 +52,7 @@ type resourceWatch struct {
 	failing atomic.Pointer[error]
 	// start of the last list, and the last accepted continuation from a resource version. A list may
 	// outlive the reflector call that began it.
-	listed, continued moment
-	// constants except in tests
+	listed, continued       moment
 	retryFirst, retryAbsent time.Duration
 }
 
@@ -69,7 +68,6 @@ func (m *moment) time() time.Time {
 	return time.Time{}
 }
 
-// run follows the resource until ctx ends.
 func (w *resourceWatch) run(ctx context.Context) {
 	defer w.store.finishArrived()
 	if w.presence == Required {

@@ -32,8 +32,7 @@ type ProxyConfig struct {
 
 // Proxy is the health of the node's service proxy, not a proxy server.
 type Proxy struct {
-	cfg ProxyConfig
-	// counts of answers
+	cfg            ProxyConfig
 	healthz, livez *prometheus.CounterVec
 
 	mu sync.Mutex
@@ -145,7 +144,6 @@ func (p *Proxy) Health() Health {
 	return h
 }
 
-// alive returns the conditions' first error.
 func (p *Proxy) alive() error {
 	p.mu.Lock()
 	required := p.required

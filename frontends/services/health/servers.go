@@ -59,7 +59,6 @@ type ServersConfig struct {
 	Logger *slog.Logger
 }
 
-// target is a Service's committed state.
 type target struct {
 	port uint16
 	// families, and numbers of local endpoints
@@ -67,7 +66,6 @@ type target struct {
 	local  [model.NumFamilies]int
 }
 
-// listenAddress is an address of one Service's server.
 type listenAddress struct {
 	service model.Key
 	at      netip.AddrPort
@@ -82,18 +80,16 @@ type server struct {
 
 // Servers answers on the healthCheckNodePorts of Services.
 type Servers struct {
-	cfg   ServersConfig
-	log   *slog.Logger
-	nudge chan struct{}
-	// closed to end Run
+	cfg      ServersConfig
+	log      *slog.Logger
+	nudge    chan struct{}
 	release  sync.Once
 	released chan struct{}
 
-	mu     sync.Mutex
-	node   model.Node
-	wanted map[model.Key]target
-	open   map[listenAddress]*server
-	// last reported error per Service
+	mu       sync.Mutex
+	node     model.Node
+	wanted   map[model.Key]target
+	open     map[listenAddress]*server
 	reported map[model.Key]string
 }
 
@@ -244,7 +240,6 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error)
 	return out, again, nil
 }
 
-// close closes open ports not in want.
 func (s *Servers) close(want []listenAddress) {
 	keep := sets.New(want...)
 	s.mu.Lock()
@@ -339,6 +334,5 @@ func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) 
 		status = http.StatusOK
 	}
 	w.WriteHeader(status)
-	// A closed connection does not matter.
 	_, _ = fmt.Fprintf(w, body, name.Namespace, name.Name, local, healthy)
 }

@@ -65,7 +65,6 @@ func New(source Source) *Server {
 // Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { modelpb.RegisterLocalStateServer(r, s) }
 
-// watcher is a reader and its unsent state.
 type watcher struct {
 	// the requested Service, or nil for all
 	only *model.Key
@@ -237,7 +236,6 @@ func gone(names []model.Key, services []*model.Service) (out []*modelpb.ServiceN
 	return out
 }
 
-// fit returns the number of Services that fit in one response.
 func fit(services []*model.Service) int {
 	weight := 0
 	for i, s := range services {

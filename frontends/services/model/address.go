@@ -43,7 +43,6 @@ func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 	return out
 }
 
-// sortPrefixes sorts in place and removes duplicates.
 func sortPrefixes(in []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(in, netip.Prefix.Compare)
 	return slices.Clip(slices.Compact(in))

@@ -45,7 +45,6 @@ func (m *Model) merged(r *record, of source) []packedEndpoint {
 	return m.merger.finish(all)
 }
 
-// backends chooses the endpoints of one port in one family.
 func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
 	of := source{name: p.name, protocol: p.protocol, family: f}
 	if s.of.incremental != nil {
@@ -92,7 +91,6 @@ func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want fu
 	return packList(appendLeaves(nil, packed, width), width)
 }
 
-// localFlag returns an endpoint's flags in a list.
 func localFlag(t flags) byte {
 	if t.local() {
 		return flagLocal
@@ -100,7 +98,6 @@ func localFlag(t flags) byte {
 	return 0
 }
 
-// reportTooMany reports excess endpoints of a port, once per Service.
 func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 	if s.tooManyReported {
 		return

@@ -74,7 +74,6 @@ func (c *Candidate) Why(local bool) string {
 	}
 }
 
-// portText formats a slice's port, such as "http/tcp".
 func portText(name string, protocol Protocol) string {
 	if name == "" {
 		name = "(no name)"
@@ -152,7 +151,6 @@ func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) [
 	return out
 }
 
-// excluded returns why an endpoint is not in Cluster.
 func (c choice) excluded(t flags) Exclusion {
 	switch {
 	case c.inCluster(t):

@@ -42,7 +42,6 @@ func (c *readyCounts) topology() topology {
 	}
 }
 
-// choice assigns a port's endpoints to lists.
 type choice struct {
 	// worst usable states
 	cluster, local state
@@ -74,7 +73,6 @@ func (c choice) inDraining(t flags) bool {
 	return c.hasDraining && t.state() <= serving && !c.inCluster(t)
 }
 
-// list is a list of Backends and its membership test.
 type list struct {
 	*Endpoints
 	has func(flags) bool

@@ -26,7 +26,6 @@ func (c claim) compare(d claim) int {
 	return cmp.Or(c.addr.Compare(d.addr), cmp.Compare(c.protocol, d.protocol), cmp.Compare(c.port, d.port))
 }
 
-// claims has the claimants of each claim.
 type claims struct {
 	// winners: the Service with the ClusterIP, else the oldest
 	holders map[claim]*service
@@ -66,12 +65,10 @@ func (c *claims) remove(k claim, s *service) {
 	}
 }
 
-// older orders Services by creationTimestamp, then namespace and name.
 func older(a, b *service) int {
 	return cmp.Or(a.created.Compare(b.created), CompareKeys(a.of.key, b.of.key))
 }
 
-// before orders the claimants.
 func (c claim) before(a, b *service) int {
 	rank := func(s *service) int {
 		if c.addr.IsValid() && s.clusterIPs[FamilyOf(c.addr)] == c.addr {

@@ -19,7 +19,6 @@ const maxNamed = 8
 // requests.
 const reporters = 3
 
-// loss has the claims that a Service lost to another one.
 type loss struct {
 	service, holder Key
 	claims          []claim
@@ -75,7 +74,6 @@ func (m *Model) reports(l *loss) bool {
 	return false
 }
 
-// firstEndpoints returns the n lowest endpoints of all slices.
 func (r *record) firstEndpoints(n int) []endpoint {
 	var all []endpoint
 	if r == nil {
@@ -96,7 +94,6 @@ func (s *slice) at(i int) endpoint {
 	return endpoint{addr: addr, flags: flags(packed[addrBytes[s.family]])}
 }
 
-// names lists the first claims and counts the rest.
 func (l *loss) names() string {
 	var names []string
 	for _, k := range l.claims[:min(len(l.claims), maxNamed)] {

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// default session affinity timeout
 const defaultAffinity = time.Duration(corev1.DefaultClientIPServiceAffinitySeconds) * time.Second
 
 var (

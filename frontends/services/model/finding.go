@@ -4,7 +4,6 @@ import (
 	"slices"
 )
 
-// finding is an invalid, ignored part of an object.
 type finding struct {
 	field string
 	why   string
@@ -17,7 +16,6 @@ func (f *findings) add(field string, why error) {
 	*f = append(*f, finding{field: field, why: why.Error()})
 }
 
-// reportFindings counts and logs the new findings of an object.
 func (m *Model) reportFindings(kind string, name Key, before, now findings) {
 	for _, f := range now {
 		if slices.Contains(before, f) {

@@ -12,13 +12,11 @@ const largeSize = 512
 // incremental is the state that makes changes of a large Service cheap.
 type incremental struct {
 	// slices and endpoints
-	size  int
-	pools map[source]*pool
-	// pools of the previous computation
+	size   int
+	pools  map[source]*pool
 	before map[source]*pool
 }
 
-// pool has the endpoints of one source.
 type pool struct {
 	width int
 	// endpoints of all slices, with duplicates
@@ -37,7 +35,6 @@ type endpointChange struct {
 	was, now string
 }
 
-// updateIncremental decides whether a Service is computed incrementally.
 func (m *Model) updateIncremental(r *record) {
 	l := r.incremental
 	if l != nil && l.size >= m.largeSize/2 {
@@ -55,7 +52,6 @@ func (m *Model) updateIncremental(r *record) {
 	}
 }
 
-// pool returns the pool of a source, creating it if needed.
 func (m *Model) pool(r *record, of source) *pool {
 	p := r.incremental.before[of]
 	if p == nil {
@@ -164,7 +160,6 @@ func (m *Model) incrementalBackends(s *service, port *servicePort, p *pool) Back
 	return p.backends
 }
 
-// editsIn returns the edits of changed endpoints for a list.
 func editsIn(changed []endpointChange, has func(flags) bool, width int) (out []edit) {
 	in := func(s string) (e packedEndpoint, ok bool) {
 		if s == "" || !has(flags(s[width-1])) {

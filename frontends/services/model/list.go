@@ -11,9 +11,8 @@ import (
 type packedList struct {
 	// strings of up to maxLeaf entries, without pointers for the garbage collector
 	leaves []string
-	// entries in all leaves
-	count uint32
-	width uint8
+	count  uint32
+	width  uint8
 }
 
 const (
@@ -25,7 +24,6 @@ const (
 	usualLeaf = 384
 )
 
-// edit adds an entry or removes an equal one.
 type edit struct {
 	packedEndpoint
 	add bool
@@ -87,7 +85,6 @@ func (l *packedList) each(yield func(string) bool) {
 	}
 }
 
-// first returns the first entry with a prefix, or "".
 func (l *packedList) first(prefix string, work *uint64) string {
 	if l == nil {
 		return ""
@@ -189,7 +186,6 @@ func (c *cursor) open(width int, work *uint64) bool {
 	return c.rest != ""
 }
 
-// take returns the next entry of the leaf.
 func (c *cursor) take(width int) string {
 	e := c.rest[:width]
 	c.rest = c.rest[width:]

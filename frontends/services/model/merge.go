@@ -14,10 +14,8 @@ type merger struct {
 	packed []byte
 }
 
-// start returns an empty list, valid until the next call.
 func (m *merger) start() []packedEndpoint { return m.room[:0] }
 
-// finish sorts a list that began with start.
 func (m *merger) finish(all []packedEndpoint) []packedEndpoint {
 	m.room = all
 	runs := append(m.runs[:0], 0)

@@ -58,10 +58,9 @@ type Model struct {
 	// endpoints had the name of this node or of another one
 	named struct{ here, elsewhere atomic.Bool }
 	// this is the node as of the last event.
-	this         Node
-	nodeFindings findings
-	cidrsDirty   bool
-	// as of the last Refresh
+	this          Node
+	nodeFindings  findings
+	cidrsDirty    bool
 	reportedNode  Node
 	reportedCIDRs Prefixes
 	stats         Stats
@@ -117,7 +116,6 @@ func (m *Model) DeleteService(key Key) {
 	}
 }
 
-// dropService removes a Service, which may be nil.
 func (m *Model) dropService(s *service) {
 	if s != nil {
 		s.of.parsed = nil
@@ -163,7 +161,6 @@ func (m *Model) DeleteSlice(name types.NamespacedName) {
 	m.dropSlice(m.slices[name])
 }
 
-// dropSlice removes a slice, which may be nil.
 func (m *Model) dropSlice(s *slice) {
 	if s == nil {
 		return

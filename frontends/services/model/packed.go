@@ -25,7 +25,6 @@ const (
 	kindIPv6 = 6
 )
 
-// widths in lists of one family
 var widths = [NumFamilies]int{IPv4: widthIPv4, IPv6: widthIPv6}
 
 // pack packs an endpoint whose address fits width.
@@ -46,7 +45,6 @@ func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {
 	return e
 }
 
-// unpack returns the address and port of either width.
 func unpack(s string) netip.AddrPort {
 	w := len(s)
 	port := uint16(s[w-3])<<8 | uint16(s[w-2])

@@ -12,15 +12,12 @@ type record struct {
 	// latest Service, and the one in claims; nil for none
 	parsed  *service
 	claimed *service
-	// head of the Service's list of slices
-	slices *slice
+	slices  *slice
 	// nil unless there are many endpoints
 	incremental *incremental
-	// result of the last Refresh, or nil
-	outcome *Service
+	outcome     *Service
 }
 
-// recordFor returns a Service's record, creating it if needed.
 func (m *Model) recordFor(namespace, name string) *record {
 	r := m.records[Key{Namespace: namespace, Name: name}]
 	if r == nil {
@@ -30,7 +27,6 @@ func (m *Model) recordFor(namespace, name string) *record {
 	return r
 }
 
-// forget removes an empty record.
 func (m *Model) forget(key Key) {
 	if r := m.records[key]; r != nil && *r == (record{key: r.key}) {
 		delete(m.records, key)

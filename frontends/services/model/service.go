@@ -190,7 +190,6 @@ func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err
 	return "", nil
 }
 
-// compute returns the outcome of a Service, or nil.
 func (m *Model) compute(r *record) *Service {
 	s := r.parsed
 	m.stats.Work++

@@ -22,14 +22,12 @@ type slice struct {
 	name   types.NamespacedName
 	of     *record
 	family Family
-	// sorted by name and protocol
-	ports []slicePort
+	ports  []slicePort
 	// endpoints are sorted by address. Each has 4 or 16 bytes of address and 1 of flags. If the slice has
 	// zones, zoneBytes bytes follow with 1 + the zones' index, or 0 without hint.
 	endpoints string
 	// distinct lists of hinted zones
-	zones [][]interned
-	// other slices of the Service
+	zones      [][]interned
 	prev, next *slice
 	// last-change-trigger-time in nanoseconds; 0 for none
 	trigger int64
@@ -46,7 +44,6 @@ func (p slicePort) compare(name interned, protocol Protocol) int {
 	return cmp.Or(cmp.Compare(p.name.Value(), name.Value()), cmp.Compare(p.protocol, protocol))
 }
 
-// endpoint is an endpoint during parsing.
 type endpoint struct {
 	addr netip.Addr
 	flags

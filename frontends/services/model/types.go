@@ -147,7 +147,7 @@ type Changes struct {
 	Node *Node
 	// ServiceCIDRs are the ranges of all ClusterIPs, nil if unchanged.
 	ServiceCIDRs *Prefixes
-	// Triggers are the cluster's changes behind this one.
+	// Triggers are the causing changes in the cluster.
 	Triggers []Trigger
 }
 

@@ -61,7 +61,6 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 	}
 }
 
-// completeService returns the required field that a Service lacks.
 func completeService(s *corev1.Service) (missing string) {
 	headless := s.Spec.ClusterIP == corev1.ClusterIPNone || len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
 	if len(s.Spec.Ports) == 0 && !headless && s.Spec.Type != corev1.ServiceTypeExternalName {
@@ -93,7 +92,6 @@ func completeSlice(s *discoveryv1.EndpointSlice) (missing string) {
 	return ""
 }
 
-// completeServiceCIDR does the same for a ServiceCIDR.
 func completeServiceCIDR(s *networkingv1.ServiceCIDR) (missing string) {
 	if len(s.Spec.CIDRs) == 0 {
 		return "spec.cidrs"
@@ -101,7 +99,6 @@ func completeServiceCIDR(s *networkingv1.ServiceCIDR) (missing string) {
 	return ""
 }
 
-// serviceOf returns the Service of an EndpointSlice.
 func serviceOf(s *discoveryv1.EndpointSlice) source.Owner {
 	name := s.Labels[discoveryv1.LabelServiceName]
 	if name == "" {

@@ -78,7 +78,6 @@ func sliceMetaField(s *discoveryv1.EndpointSlice, f wire.Field) error {
 	return nil
 }
 
-// entry adds a map entry if names has its key.
 func entry(to *map[string]string, names []string, f wire.Field) error {
 	var key, value []byte
 	err := f.Message(func(f wire.Field) (err error) {

@@ -22,7 +22,6 @@ func trimMeta(o metav1.Object, labels, annotations []string) {
 	o.SetAnnotations(keep(o.GetAnnotations(), annotations))
 }
 
-// keep returns the named entries of a map, or nil.
 func keep(all map[string]string, names []string) map[string]string {
 	var out map[string]string
 	for _, n := range names {

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// listPrefix begins the names of a list's sets and maps.
 var listPrefix = [numLists]string{byCluster: "", byLocal: "local-"}
 
 const (
@@ -27,9 +26,8 @@ const (
 	earlierPrefix = "local-" + rememberPrefix
 	// maxName is NFT_NAME_MAXLEN. maxPrefix bounds the text before a port's name, including limitedPrefix
 	// and an id.
-	maxName   = 255
-	maxPrefix = 64
-	// affinitySize is the number of clients remembered per port.
+	maxName      = 255
+	maxPrefix    = 64
 	affinitySize = 65536
 )
 
@@ -45,7 +43,6 @@ type affinity struct {
 	shape     shape
 }
 
-// shape is the input of a port's chains.
 type shape struct {
 	timeout time.Duration
 	lists   [numLists]bool
@@ -63,7 +60,6 @@ func affinityName(s model.Key, p *model.Port) string {
 	return name[:min(len(name), maxName-maxPrefix)]
 }
 
-// mapName and setName return the names of a list's map and set.
 func (a *affinity) mapName(l list) string { return listPrefix[l] + affinityPrefix + a.name }
 func (a *affinity) setName(l list) string { return listPrefix[l] + endpointsPrefix + a.name }
 
@@ -79,7 +75,6 @@ func portObject(object string) (name string, ok bool) {
 	return portChain(object)
 }
 
-// portChain returns the port's name in the name of a session affinity chain.
 func portChain(object string) (name string, ok bool) {
 	for _, prefix := range []string{rememberPrefix, earlierPrefix} {
 		if name, ok := strings.CutPrefix(object, prefix); ok {
@@ -121,7 +116,6 @@ func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	return out
 }
 
-// recall sends a flow to its client's endpoint, if known.
 func (a *affinity) recall(w family, l list) string {
 	return w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ip saddr map @", a.protocol)) + a.mapName(l)
 }
@@ -135,7 +129,6 @@ func (a *affinity) picks(v verdict) verdict {
 	return out
 }
 
-// declare adds a list's map and set to a patch.
 func (a *affinity) declare(p *patch, w family, l list) {
 	p.maps = append(p.maps, &weftv1.Set{
 		Name: a.mapName(l), Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize,
@@ -177,7 +170,6 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patc
 	}
 }
 
-// used reports whether any list remembers clients.
 func (a *affinity) used() bool { return a.shape.lists != [numLists]bool{} }
 
 func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
@@ -214,7 +206,6 @@ func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
 	}
 }
 
-// named returns the chain with a name, or nil.
 func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
 	i := slices.IndexFunc(chains, func(c *weftv1.Chain) bool { return c.GetName() == name })
 	if i < 0 {

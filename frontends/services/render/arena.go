@@ -3,7 +3,6 @@ package render
 import weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 
 const (
-	// elements per allocation
 	arenaElements = 8
 	// minimum bytes of text per shared allocation
 	arenaText = 1 << 15
@@ -41,7 +40,6 @@ func (a *arena) element(key, value, comment []byte) *weftv1.Element {
 	return c.element
 }
 
-// seal sets the texts of all pending elements.
 func (a *arena) seal() {
 	text, from := string(a.text), int32(0)
 	for _, c := range a.ends {

@@ -14,7 +14,6 @@ const (
 	maxAffinityPorts = 1_000
 )
 
-// check returns why a Service is left out, or nil.
 func check(s *model.Service) error {
 	most, with := maxPorts, ""
 	if s != nil && s.Affinity > 0 {

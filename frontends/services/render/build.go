@@ -7,13 +7,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// rendered is a Service with its listeners.
 type rendered struct {
 	service   *model.Service
 	listeners []listener
 	// indexes of listeners; built on the first lookup among many
-	at map[listenerKey]int
-	// affinities of the Service's ports
+	at         map[listenerKey]int
 	affinities []*affinity
 }
 
@@ -40,7 +38,6 @@ func (r *rendered) index(k listenerKey, hint int) int {
 	return -1
 }
 
-// find returns the listener with a key, or nil.
 func (r *rendered) find(k listenerKey, hint int) *listener {
 	if i := r.index(k, hint); i >= 0 {
 		return &r.listeners[i]
@@ -51,7 +48,6 @@ func (r *rendered) find(k listenerKey, hint int) *listener {
 // revisions maps pools updated in place to their changed slots.
 type revisions map[*pool][]int
 
-// builder builds the listeners of a Service.
 type builder struct {
 	*Renderer
 	service *model.Service
@@ -69,8 +65,7 @@ type want struct {
 	// traffic from inside the cluster
 	inside bool
 	main   list
-	// the listener has both lists
-	local bool
+	local  bool
 }
 
 func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal }
@@ -90,7 +85,6 @@ func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions)
 	return b.out, b.revised
 }
 
-// each calls f for each port and family of a Service.
 func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	for i := range s.Ports {
 		r.eachFamily(s, &s.Ports[i], f)
@@ -127,7 +121,6 @@ func listen(p *model.Port, fam model.Family, f func(addr netip.Addr, number uint
 	}
 }
 
-// port builds the listeners of a port in one family.
 func (b *builder) port(p *model.Port, f model.Family) {
 	s := b.service
 	var a *affinity
@@ -156,7 +149,6 @@ func (b *builder) port(p *model.Port, f model.Family) {
 	}
 }
 
-// pools sets the pools and verdicts of the listeners.
 func (b *builder) pools() {
 	for from := 0; from < len(b.wants); {
 		to := from + 1

@@ -59,7 +59,6 @@ var dropReasons = [NumDropReasons]string{"no-endpoints", "no-local-endpoints", "
 // String returns the reason's metric label.
 func (r DropReason) String() string { return dropReasons[r] }
 
-// dropCounter begins the names of drop counters.
 const dropCounter = "dropped-"
 
 // DroppedBy returns the reason of a named drop counter.
@@ -90,10 +89,8 @@ func (c *Config) dropCounters() (out []*weftv1.Object) {
 	return out
 }
 
-// has reports whether a set or map is declared.
 func (c *Config) has(s set) bool { return !declarations[s].connections || c.Counters >= CountServices }
 
-// counts reports whether a set's elements have counters.
 func (c *Config) counts(s set) bool {
 	d := &declarations[s]
 	return d.connections && c.Counters >= CountServices || d.slot && c.Counters >= CountEndpoints

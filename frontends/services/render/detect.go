@@ -34,7 +34,6 @@ type detection struct {
 	field, value string
 }
 
-// detect returns the detection of this node.
 func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	d := &cfg.Detect
 	switch d.Mode {
@@ -62,10 +61,8 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	}
 }
 
-// works reports whether flows from pods can be recognized.
 func (d detection) works() bool { return d.field != "" }
 
-// pod matches flows from pods.
 func (d detection) pod() string { return d.field + " " + d.value }
 
 // notPod matches flows from other sources. Packets in the output hook have no input interface and match.

@@ -7,8 +7,7 @@ import (
 
 // frozen is the state of a table that is published as committed.
 type frozen struct {
-	on bool
-	// committed table, or nil
+	on   bool
 	kept *weftv1.Table
 }
 

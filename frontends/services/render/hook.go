@@ -38,7 +38,6 @@ var hooks = [numRoles][]hook{
 	},
 }
 
-// hooks declares the chains of a role.
 func (p *patch) hooks(r role) {
 	for i := range hooks[r] {
 		p.chain(hooks[r][i].chain())

@@ -26,11 +26,8 @@ const (
 	rejected
 	// shortcut accepts only traffic exempt from the policy Local.
 	shortcut
-	// pick chooses an endpoint.
 	pick
-	// recall sends a flow to its client's endpoint, if known.
 	recall
-	// remember stores the client's endpoint.
 	remember
 )
 
@@ -38,7 +35,6 @@ const (
 type way uint8
 
 const (
-	// direct keeps the source.
 	direct way = iota
 	// masqueraded replaces the source.
 	masqueraded
@@ -49,17 +45,13 @@ const (
 	numWays
 )
 
-// verdict is a target and its chain.
 type verdict struct {
-	to target
-	// nodePort is 1 for NodePorts, sticky is 1 with affinity.
+	to               target
 	nodePort, sticky uint8
 	way              way
-	// number of endpoints to pick from
-	n int32
+	n                int32
 }
 
-// by NodePort
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
 // pickNames are prefixes of pick chains, by affinity, NodePort and way. With affinity a recall chain
@@ -86,14 +78,12 @@ func (v verdict) compare(o verdict) int {
 		cmp.Compare(v.way, o.way), cmp.Compare(v.n, o.n))
 }
 
-// chain returns the name of the pick chain.
 func (v verdict) chain() string { return string(v.appendChain(nil)) }
 
 func (v verdict) appendChain(b []byte) []byte {
 	return strconv.AppendInt(append(b, pickNames[v.sticky][v.nodePort][v.way]...), int64(v.n), 10)
 }
 
-// list returns the list of a recall chain.
 func (v verdict) list() list {
 	if v.way == kept || v.way == internal {
 		return byLocal
@@ -139,7 +129,6 @@ func parsePick(name string) (verdict, bool) {
 	return verdict{}, false
 }
 
-// listener is the key of a listener in rules.
 func (v verdict) listener() string {
 	if v.nodePort != 0 {
 		return "meta l4proto . th dport"
@@ -147,7 +136,6 @@ func (v verdict) listener() string {
 	return "ip daddr . meta l4proto . th dport"
 }
 
-// pick returns the chain that sends a flow to one of n endpoints.
 func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	var rules []string
 	if v.sticky == 0 {

@@ -56,13 +56,11 @@ var roleSets = [2][numRoles]set{
 		roleCounted: nodePortConnections},
 }
 
-// slotSets are the maps of slots, by NodePort.
 var slotSets = [2]set{endpoints, nodePortEndpoints}
 
 // listener is a rendered address, protocol and port on which a Service accepts flows.
 type listener struct {
-	key listenerKey
-	// name of the Service's port
+	key  listenerKey
 	port string
 	// main has the endpoints of list. local has the Local endpoints if the listener has both lists, else
 	// nil. Pools are shared; an update may pass them to the listener that replaces this one.
@@ -85,10 +83,8 @@ func index(b bool) int {
 	return 0
 }
 
-// in returns the set of a role.
 func (f *listener) in(r role) set { return roleSets[index(f.key.nodePort())][r] }
 
-// measure stores the endpoint counts.
 func (f *listener) measure() {
 	f.total, f.active, f.kept = int32(f.main.slots.len()), int32(f.main.active), 0
 	if f.local != nil {
@@ -140,7 +136,6 @@ func (f *listener) decide(inside, local, elsewhere bool) {
 	}
 }
 
-// pool returns a listener's pool for a list, or nil.
 func (f *listener) pool(l list) *pool {
 	switch {
 	case f.list == l:
@@ -173,7 +168,6 @@ func (f *listener) groups() (out [numGroups]group) {
 	return out
 }
 
-// elements returns the number of filled slots.
 func (f *listener) elements() (n int) {
 	for _, g := range f.groups() {
 		n += g.n

@@ -33,10 +33,8 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	return r.owners.of(k)
 }
 
-// addressKey is the owner key of an address.
 func addressKey(a netip.Addr) listenerKey { return listenerKey{addr: a, family: model.FamilyOf(a)} }
 
-// keys yields the Service's listeners and addresses.
 func (r *rendered) keys() iter.Seq[listenerKey] {
 	return func(yield func(listenerKey) bool) {
 		for i := range r.listeners {
@@ -76,7 +74,6 @@ func (o *owners) of(k listenerKey) (model.Key, bool) {
 // hashed returns the Service of a key with the same hash.
 func (o *owners) hashed(k listenerKey) *rendered { return o.all[maphash.Comparable(o.seed, k)] }
 
-// change replaces the keys of a Service.
 func (o *owners) change(old, now *rendered) {
 	for k := range old.keys() {
 		if h := maphash.Comparable(o.seed, k); o.all[h] == old {
@@ -88,7 +85,6 @@ func (o *owners) change(old, now *rendered) {
 	}
 }
 
-// ownerByName returns the Service of a port with session affinity.
 func (r *Renderer) ownerByName(port string) (model.Key, bool) {
 	// A hash precedes the namespace, which may contain dashes.
 	_, rest, _ := strings.Cut(port, "-")

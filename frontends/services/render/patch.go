@@ -6,7 +6,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// patch collects the changes of one table.
 type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
@@ -35,14 +34,12 @@ func (p *patch) unset(in set, key string) {
 	}
 }
 
-// chain declares or replaces a chain.
 func (p *patch) chain(c *weftv1.Chain) {
 	if !p.discard {
 		p.put = append(p.put, c)
 	}
 }
 
-// keys replaces the keys of a set.
 func (p *patch) keys(in set, from, to []string) {
 	for _, k := range from {
 		if !slices.Contains(to, k) {
@@ -56,7 +53,6 @@ func (p *patch) keys(in set, from, to []string) {
 	}
 }
 
-// message returns the patch of a table, or nil if empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
 	p.arena.seal()
 	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps, PutSets: p.sets, DeleteSets: p.deleteSets, Elements: p.elements}

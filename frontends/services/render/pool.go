@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// list is one of a port's two lists of endpoints.
 type list uint8
 
 const (
@@ -78,7 +77,6 @@ func (p *pool) keep(had []byte) {
 	}
 }
 
-// draining returns the endpoints after the active ones.
 func (p *pool) draining() model.Endpoints {
 	if !p.drains {
 		return model.Endpoints{}
@@ -94,7 +92,6 @@ func (p *pool) draining() model.Endpoints {
 	return model.MakeEndpoints(out...)
 }
 
-// part is a section of a pool.
 type part uint8
 
 const (
@@ -103,7 +100,6 @@ const (
 	behind
 )
 
-// part returns the section of an endpoint.
 func (p *pool) part(ep netip.AddrPort) part {
 	switch {
 	case p.list.of(p.of).Has(ep):
@@ -115,7 +111,6 @@ func (p *pool) part(ep netip.AddrPort) part {
 	}
 }
 
-// clone returns a copy that can be revised.
 func (p *pool) clone() *pool {
 	out := *p
 	out.slots = p.slots.clone()

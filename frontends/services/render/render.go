@@ -21,13 +21,11 @@ type Renderer struct {
 	node   model.Node
 	owners owners
 	// Services too large to render, and why
-	leftOut map[model.Key]error
-	// number of filled slots
+	leftOut  map[model.Key]error
 	elements int
 	work     uint64
 }
 
-// table is the state of one family's table.
 type table struct {
 	family model.Family
 	names  family
@@ -37,24 +35,21 @@ type table struct {
 
 	nodePort     model.NodePortAddresses
 	nodePortKeys []string
-	// recognizes flows of this node's pods
 	pods         detection
 	serviceCIDRs []string
 
 	clusterIPs uses[netip.Addr]
 	hairpins   uses[hairpinKey]
 	// pick chains, and roles whose hook chains are in use
-	picks onDemand[verdict]
-	hooks onDemand[role]
-	// number of session affinity maps
+	picks        onDemand[verdict]
+	hooks        onDemand[role]
 	affinityMaps int
 	// chains of source ranges
 	sources uses[sources]
 	limited uses[limited]
 	// names of unused, empty chains of source ranges and session affinity
 	idleChains map[string]struct{}
-	// slots assigned by an earlier process
-	previous map[listenerKey]*previousSlots
+	previous   map[listenerKey]*previousSlots
 }
 
 // hairpinKey is an endpoint on this node that may be both source and destination of a flow.
@@ -118,7 +113,6 @@ func (r *Renderer) Elements() int {
 	return r.elements
 }
 
-// table returns the table with an nftables family and name, or nil.
 func (r *Renderer) table(family, name string) *table {
 	for _, t := range r.tables {
 		if t.names.table == family && name == Table {

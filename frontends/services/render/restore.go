@@ -78,7 +78,6 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	}
 }
 
-// putPacked fills a slot, growing b if needed.
 func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
@@ -98,10 +97,8 @@ func setOf(name string) (set, bool) {
 	return 0, false
 }
 
-// separator separates the parts of a key.
 const separator = " . "
 
-// parseNumber returns the number of a slot.
 func parseNumber(text string) (slot int, ok bool) {
 	slot, err := strconv.Atoi(text)
 	ok = err == nil && slot >= 0 && slot < localSlots+model.MaxEndpoints && (slot < 2*model.MaxEndpoints || slot >= localSlots)

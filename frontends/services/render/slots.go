@@ -32,7 +32,6 @@ type slots struct {
 	index []uint32
 }
 
-// pack appends an endpoint in packed form.
 func pack(b []byte, ep netip.AddrPort) []byte {
 	if ep.Addr().Is4() {
 		a := ep.Addr().As4()
@@ -149,7 +148,6 @@ func (s *slots) reindex() {
 	}
 }
 
-// note adds a slot to the index.
 func (s *slots) note(i int) {
 	mask := len(s.index) - 1
 	at := hash(s.raw(i)) & mask
@@ -175,7 +173,6 @@ func (s *slots) drop(i int) {
 	s.index[at] = 0
 }
 
-// hash is FNV-1a.
 func hash(b []byte) int {
 	const offset, prime = 2166136261, 16777619
 	h := uint32(offset)

@@ -83,7 +83,6 @@ func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	return patches
 }
 
-// message returns the whole table.
 func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(nodePortIPs, nil, t.nodePortKeys)
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)

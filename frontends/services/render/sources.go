@@ -41,7 +41,6 @@ func (s sources) id() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// chain returns the chain that drops other sources.
 func (s sources) chain(t *table, cfg *Config) *weftv1.Chain {
 	match := ""
 	switch {
@@ -59,8 +58,7 @@ func (s sources) chain(t *table, cfg *Config) *weftv1.Chain {
 // reads the generation anew for each hook and lookup.
 type limited struct {
 	sources sources
-	// next chain
-	to string
+	to      string
 }
 
 func (l limited) compare(o limited) int {
@@ -81,7 +79,6 @@ func (f *listener) limited() (l limited, ok bool) {
 	return l, false
 }
 
-// appendValue writes the value of the element for a role.
 func (f *listener) appendValue(b []byte, r role) []byte {
 	if r == roleLimited {
 		return append(append(b, "goto "+sourcesPrefix...), f.sources.id()...)
@@ -92,7 +89,6 @@ func (f *listener) appendValue(b []byte, r role) []byte {
 	return f.verdicts[r].append(b, f.sticky)
 }
 
-// sameValue reports whether the element for a role is unchanged.
 func (f *listener) sameValue(was *listener, r role) bool {
 	return was.verdicts[r] == f.verdicts[r] && (was.sources == f.sources || r != roleService && r != roleLimited)
 }

@@ -12,7 +12,6 @@ import (
 
 type change = publish.Change[model.Key, model.Service]
 
-// division is a change split into pieces.
 type division struct {
 	change
 	// forms to render
@@ -203,7 +202,6 @@ func (r *Renderer) leave(b *bundle, most int) (some bool) {
 	return some
 }
 
-// next returns the value after the taken pieces.
 func (d *division) next() *model.Service {
 	of, ports, moved, left := d.is, []model.Port(nil), false, false
 	for _, p := range d.pieces {

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// set is a set or map of a table.
 type set uint8
 
 const (
@@ -43,9 +42,8 @@ var declarations = [numSets]struct {
 	isMap     bool
 	conntrack bool
 	// nodePort: keys have no address. slot: keys end in a slot.
-	nodePort bool
-	slot     bool
-	// counts connections
+	nodePort    bool
+	slot        bool
 	connections bool
 }{
 	// Addresses of Services. Packets to unknown ports are rejected.
@@ -66,20 +64,17 @@ var declarations = [numSets]struct {
 	endpoints: {name: "endpoints", isMap: true, conntrack: true, slot: true,
 		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
 	// Listeners without endpoints to reject-chain or drop-chain.
-	noEndpoints: {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for NodePorts.
+	noEndpoints:       {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	nodePorts:         {name: "nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortShortcuts: {name: "nodeport-shortcuts", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
 		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	// Listeners with session affinity to their remember chain.
-	stickyServices: {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for NodePorts.
+	stickyServices:  {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	stickyNodePorts: {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	// Listeners, counting flows sent to endpoints.
-	serviceConnections: {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
-	// The same for NodePorts.
+	serviceConnections:  {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
 	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
 }
 
@@ -118,7 +113,6 @@ var base = []hook{
 // served skips the lookups of unserved traffic for flows with an endpoint.
 const served = "ct status dnat return"
 
-// chain returns the message of a chain.
 func chain(name string, rules ...string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
 	for _, r := range rules {
@@ -156,10 +150,8 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	return append(out, post)
 }
 
-// bit is the mark bit that requests masquerading.
 func (c *Config) bit() uint32 { return 1 << c.MasqueradeBit }
 
-// mark is the statement that requests masquerading in nat-postrouting.
 func (c *Config) mark() string { return fmt.Sprintf("meta mark set meta mark or 0x%08x", c.bit()) }
 
 // nodeChains returns the chains that depend on NodePort addresses and pod detection.
@@ -194,7 +186,6 @@ func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	return append(out, "fib saddr type local "+cfg.mark()+" "+lookup)
 }
 
-// nodePortMatch matches packets to addresses that accept NodePorts.
 func (t *table) nodePortMatch() string {
 	switch {
 	case t.nodePort.All:
@@ -222,7 +213,6 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// declare returns an empty set or map.
 func (t *table) declare(cfg *Config, s set) *weftv1.Set {
 	d := &declarations[s]
 	out := &weftv1.Set{Name: d.name, Typeof: t.names.spell(d.typeof), Flags: d.flags}

@@ -67,7 +67,6 @@ func (r *Renderer) update(c model.Changes, patches *[model.NumFamilies]patch) (o
 	return out
 }
 
-// changeNode renders changes of NodePort addresses and pod detection.
 func (r *Renderer) changeNode(n model.Node, patches *[model.NumFamilies]patch) {
 	var chains [model.NumFamilies][]*weftv1.Chain
 	var keys [model.NumFamilies][]string
@@ -86,7 +85,6 @@ func (r *Renderer) changeNode(n model.Node, patches *[model.NumFamilies]patch) {
 	}
 }
 
-// changeServiceCIDRs renders the change of the ranges of ClusterIPs.
 func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamilies]patch) {
 	for f, t := range r.tables {
 		keys := prefixTexts(c[f], t.family)
@@ -144,7 +142,6 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]pat
 	}
 }
 
-// addNew adds new and changed elements of a Service.
 func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model.NumFamilies]patch) {
 	for i := range now.listeners {
 		is := &now.listeners[i]
@@ -214,7 +211,6 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looke
 	return looked
 }
 
-// countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
 	if f.sources != "" {
 		t.sources.add(f.sources, by)
@@ -284,7 +280,6 @@ func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Nu
 	}
 }
 
-// renderUses renders used and unused keys as elements and chains.
 func (t *table) renderUses(cfg *Config, p *patch) {
 	renderKeys(p, clusterIPs, &t.clusterIPs, netip.Addr.AppendTo)
 	renderKeys(p, hairpin, &t.hairpins, hairpinKey.appendTo)
@@ -307,7 +302,6 @@ func renderChains[K comparable](t *table, p *patch, u *uses[K], of func(K) *weft
 	}
 }
 
-// empty empties an unused chain. Cleanup removes it.
 func (t *table) empty(p *patch, name string) {
 	t.idleChains[name] = struct{}{}
 	p.chain(chain(name))
@@ -322,7 +316,6 @@ func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte)
 	}
 }
 
-// addKeys adds elements that have only a key.
 func addKeys[K any](p *patch, in set, keys []K, text func(K, []byte) []byte) {
 	var key []byte
 	for _, k := range keys {

@@ -17,7 +17,6 @@ func newUses[K comparable](compare func(a, b K) int) uses[K] {
 	return uses[K]{compare: compare, count: make(map[K]int), before: make(map[K]bool)}
 }
 
-// add changes the count of a key.
 func (u *uses[K]) add(k K, by int) {
 	n := u.count[k]
 	if _, seen := u.before[k]; !seen {
@@ -49,7 +48,6 @@ func (u *uses[K]) changed() (began, ended []K) {
 	return began, ended
 }
 
-// keys returns the keys in use, sorted.
 func (u *uses[K]) keys() []K {
 	out := slices.AppendSeq(make([]K, 0, len(u.count)), maps.Keys(u.count))
 	slices.SortFunc(out, u.compare)
@@ -84,7 +82,6 @@ func (d *onDemand[K]) update(declare func(K)) {
 	}
 }
 
-// declared returns the used and idle chains, sorted.
 func (d *onDemand[K]) declared() []K {
 	all := maps.Clone(d.idle)
 	for k := range d.count {
@@ -93,10 +90,8 @@ func (d *onDemand[K]) declared() []K {
 	return slices.SortedFunc(maps.Keys(all), d.compare)
 }
 
-// takeIdle returns the idle chains, sorted, and forgets them.
 func (d *onDemand[K]) takeIdle() []K {
 	out := slices.SortedFunc(maps.Keys(d.idle), d.compare)
-	// Clearing or ranging over a map costs its past maximum size.
 	d.idle = make(map[K]struct{})
 	return out
 }

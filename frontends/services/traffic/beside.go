@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// schedule limits reads.
 type schedule struct {
 	// every is the minimum time between starts; share is the minimum as a multiple of the last duration.
 	every time.Duration
@@ -92,7 +91,6 @@ func (r *beside) begin(now time.Time) {
 	}()
 }
 
-// end ends a running read.
 func (r *beside) end() {
 	r.mu.Lock()
 	done, stop := r.done, r.stop

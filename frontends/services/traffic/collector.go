@@ -63,8 +63,7 @@ type Config struct {
 type Collector struct {
 	cfg   Config
 	descs descs
-	// counting sets and maps
-	sets []string
+	sets  []string
 
 	counters, flows beside
 
@@ -73,8 +72,7 @@ type Collector struct {
 	// nil until an aggregator was reached
 	client *client.Client
 	counts *counts
-	// counters were read
-	begun bool
+	begun  bool
 	// last conntrack listing, or nil
 	listed *flowCounts
 }
@@ -128,7 +126,6 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// connect returns the connection to the aggregator, dialing on first use.
 func (c *Collector) connect(ctx context.Context) (*client.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

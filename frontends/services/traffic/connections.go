@@ -25,7 +25,6 @@ func labelsOf(p render.Port, endpoint string) labels {
 	return labels{p.Service.Namespace, p.Service.Name, name, p.Protocol.String(), endpoint}
 }
 
-// port returns the label values of a port.
 func (l labels) port() []string { return []string{l.namespace, l.service, l.name, l.protocol} }
 
 // counts are monotonic sums of kernel counters that may restart.
@@ -99,7 +98,6 @@ func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), e.GetState().Packets(), c.adopted)
 }
 
-// source is a counting element.
 type source struct{ family, set, key, value, service string }
 
 // seen is an element's count at the last read.
@@ -110,7 +108,6 @@ type seen struct {
 	missed int
 }
 
-// totals are sums by series.
 type totals struct {
 	last map[source]seen
 	sums map[labels]uint64

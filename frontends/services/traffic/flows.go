@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// flowCount sums conntrack entries.
 type flowCount struct{ connections, original, reply uint64 }
 
 func (c *flowCount) add(f *client.Flow) {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// encoder encodes answers in an accepted type.
 type encoder struct {
 	types types
 	info  runtime.SerializerInfo

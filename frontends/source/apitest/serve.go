@@ -153,7 +153,6 @@ func (f fieldsOf) get(field string) (value string, ok bool) {
 	return "", false
 }
 
-// selected returns the selected objects, sorted by name, and the version.
 func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,6 @@ type Server struct {
 	requests []Request
 }
 
-// types are resources' Go types with encodings.
 type types struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
@@ -286,7 +285,6 @@ func (s *Server) kind(t types, gvk schema.GroupVersionKind) *kind {
 	return k
 }
 
-// kindOfResource returns a resource's kind, or nil.
 func (s *Server) kindOfResource(r schema.GroupVersionResource) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()

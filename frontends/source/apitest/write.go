@@ -55,7 +55,6 @@ func decode(r *http.Request, t types) (Object, error) {
 	return o, nil
 }
 
-// place is the resource and object in an API path.
 type place struct {
 	version                   schema.GroupVersion
 	namespace, resource, name string

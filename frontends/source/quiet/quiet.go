@@ -12,8 +12,7 @@ import (
 
 const (
 	// minimum time between repeats
-	quietFor = time.Minute
-	// maximum remembered messages
+	quietFor  = time.Minute
 	quietMost = 1000
 )
 
@@ -25,7 +24,6 @@ type handler struct {
 	said   *said
 }
 
-// last log time of each message
 type said struct {
 	mu sync.Mutex
 	at map[string]time.Time

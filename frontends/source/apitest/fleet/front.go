@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// buffer size per open watch
 const copySize = 2 << 10
 
 // front is a counting reverse proxy for an API server.
@@ -65,7 +64,6 @@ func newFront(cfg config) (*front, error) {
 	return f, nil
 }
 
-// open lets nodes connect.
 func (f *front) open() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +75,6 @@ func (f *front) open() {
 	go func(s *http.Server, p *pipes) { _ = s.Serve(p) }(f.server, f.pipes)
 }
 
-// close ends all connections and refuses new ones.
 func (f *front) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

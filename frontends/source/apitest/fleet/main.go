@@ -87,7 +87,6 @@ func (f *front) obey(in io.Reader) error {
 	return lines.Err()
 }
 
-// report writes a line each second until ctx ends.
 func (f *front) report(ctx context.Context, out io.Writer) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -18,7 +18,6 @@ import (
 // node follows the API server behind dial until ctx ends.
 type node func(ctx context.Context, name string, dial dial) error
 
-// dial is like net.Dialer.DialContext.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 const frontURL = "http://front"
@@ -34,7 +33,6 @@ func (c config) node() (node, error) {
 	}
 }
 
-// The Service frontend's selectors.
 const (
 	serviceLabels = "!service.kubernetes.io/service-proxy-name"
 	serviceFields = "spec.clusterIP!=" + corev1.ClusterIPNone

@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// pipes is a net.Listener of in-memory pipes.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -18,7 +17,6 @@ func newPipes() *pipes {
 	return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// dial returns the node's end of a new connection.
 func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
