@@ -1,22 +1,22 @@
 // Package source delivers Kubernetes objects to a process's frontends, from the API (Kube) or a directory
 // of manifests (Manifests).
 //
-// It takes a Kind per followed resource, with selectors and decoding functions, and delivers batches of
-// events to each user. Read source.go and kind.go first; store.go decides which objects are new.
+// It takes a Kind per resource, with selectors and decoding functions, and delivers batches of events to
+// each user. A user is a subscriber in this process, such as the Service frontend. Read source.go and
+// kind.go first; store.go decides which objects are new.
 //
 // Users of the same objects share one watch, and get separate copies and Synced calls. The package caches
-// only the version of each object. It does not interpret objects. A user is a subscriber in this process,
-// such as the Service frontend.
+// only object versions and does not interpret objects.
 //
 // # The API
 //
 // Lists are streamed if the server supports it (client-go's WatchListClient, Kubernetes 1.34), else
 // paged. An object is deleted only if a watch or complete list says so. Watches wait between attempts as
-// in client-go, up to a minute, so that nodes do not return all at once. While the server does not
-// answer, the process's watches try in turn with the same waits. After an answer the others return at
-// random within the outage's length, at least 1 s and at most a minute. A restarted server knows no
-// earlier resource version: the first watch detects this, and the others list at once. A restarted
-// process with rules in force begins at random within StartSpread. There is no periodic resync.
+// in client-go, up to a minute, so that nodes do not return all at once. During an outage the process's
+// watches try in turn with the same waits. Afterwards they return at random within the outage's length,
+// at least 1 s and at most a minute. A restarted server knows no earlier resource version: the first
+// watch detects this, and the others list at once. A restarted process with rules in force begins at
+// random within StartSpread. There is no periodic resync.
 //
 // A user that reads few fields can read the encoded object itself (Kind.Unmarshal); see message.go.
 //

@@ -28,9 +28,9 @@ type Subscription struct {
 	Deliver func(events []Event)
 	// Synced is called once, after all initial objects were delivered.
 	Synced func()
-	// Unread receives unread sources of unknown objects: initial manifest files not valid since the
-	// start, and existing Custom resources that the API server does not list. It is called before Synced
-	// if any exist, and on changes. It may be nil.
+	// Unread receives the names of files and resources not read since the start, with unknown objects:
+	// initial manifest files never valid since, and existing Custom resources that are not listed. It is
+	// called before Synced if any exist, and on changes. It may be nil.
 	Unread func(names []string)
 }
 
