@@ -14,7 +14,7 @@ type Backlog struct {
 	mu sync.Mutex
 	// arrived came since the last Refresh. taken was refreshed but not committed.
 	arrived, taken batch
-	// start of the freeze of a part; zero for none
+	// start of the freeze of a part, or zero
 	frozen time.Time
 }
 
@@ -22,7 +22,7 @@ type Backlog struct {
 const behind = 500 * time.Millisecond
 
 type batch struct {
-	// oldest arrival; zero for none
+	// oldest arrival, or zero
 	since  time.Time
 	counts map[string]int
 }

@@ -22,7 +22,7 @@ type quarantined[V any] struct {
 	why          *client.RejectedError
 	// total size in force at a rejection because of a limit
 	total int
-	// value kept in force; nil for none
+	// value kept in force, or nil
 	kept *V
 	// trying is true while the item is rendered for a retry.
 	trying bool

@@ -37,7 +37,7 @@ const (
 
 const allowExternalIPs = "AllowServiceExternalIPs"
 
-// proxyMetrics are kube-proxy's metrics, except those for iptables, ipvs and conntrack; conntrack belongs
+// proxyMetrics are kube-proxy's metrics, except iptables, ipvs and conntrack metrics; conntrack belongs
 // to the aggregator.
 type proxyMetrics struct {
 	all []prometheus.Collector

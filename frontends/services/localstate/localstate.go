@@ -148,7 +148,7 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 			return status.FromContextError(to.Context().Err()).Err()
 		}
 	}
-	// Registering before reading the state may send a change twice but misses none.
+	// Registering before reading the state may send a change twice but never misses one.
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
 	s.mu.Unlock()

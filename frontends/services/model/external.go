@@ -21,7 +21,7 @@ var (
 )
 
 // externalLocal reports whether a Service has the external policy Local and is reachable from outside.
-// External addresses count even if none is used (rules 35, 55).
+// External addresses count even if unused (rules 35, 55).
 func externalLocal(o *corev1.Service) bool {
 	switch o.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:

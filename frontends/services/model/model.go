@@ -248,7 +248,7 @@ func (m *Model) Snapshot() Snapshot {
 }
 
 // Select returns the state with only the named Services, in the given order. Unknown names are ignored;
-// nil selects none.
+// nil selects an empty list.
 func (m *Model) Select(names []Key) Snapshot {
 	s := Snapshot{
 		Revision: m.stats.Revision, Node: m.reportedNode, ServiceCIDRs: m.reportedCIDRs,

@@ -9,7 +9,7 @@ import (
 type record struct {
 	// key does not refer to an API object's string.
 	key Key
-	// latest Service, and the one in claims; nil for none
+	// latest Service, and the one in claims, or nil
 	parsed  *service
 	claimed *service
 	slices  *slice

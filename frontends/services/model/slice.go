@@ -29,7 +29,7 @@ type slice struct {
 	// distinct lists of hinted zones
 	zones      [][]interned
 	prev, next *slice
-	// last-change-trigger-time in nanoseconds; 0 for none
+	// last-change-trigger-time in nanoseconds; 0 if absent
 	trigger int64
 	bad     findings
 }

@@ -62,10 +62,10 @@ type Service struct {
 	// reachability from outside.
 	InternalLocal bool
 	ExternalLocal bool
-	// HealthCheckNodePort is the TCP port for load balancer checks; 0 for none.
+	// HealthCheckNodePort is the TCP port for load balancer checks; 0 if absent.
 	HealthCheckNodePort uint16
 	// Affinity is how long a client keeps its endpoint after its last new flow (session affinity
-	// ClientIP), in whole seconds; 0 for none.
+	// ClientIP), in whole seconds; 0 if absent.
 	Affinity time.Duration
 	// SourceRanges restrict sources of load balancer traffic, sorted. A nil list allows all.
 	SourceRanges [NumFamilies][]netip.Prefix

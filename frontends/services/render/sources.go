@@ -23,7 +23,7 @@ const (
 	limitedPrefix = "limited-"
 )
 
-// sourcesOf returns the sources of a family. Nil ranges allow all, empty ranges none.
+// sourcesOf returns the sources of a family. Nil ranges allow all; empty ranges reject all.
 func sourcesOf(ranges []netip.Prefix, f model.Family) sources {
 	switch texts := prefixTexts(ranges, f); {
 	case ranges == nil:
