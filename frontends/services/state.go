@@ -59,7 +59,6 @@ func (s *state) located() bool {
 	return s.model.Located()
 }
 
-// refresh returns the changes and moves waiting events to taken.
 func (s *state) refresh() model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()

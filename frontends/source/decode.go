@@ -110,7 +110,6 @@ func documents(content []byte) iter.Seq2[int, []byte] {
 				if !yield(before, content[start:at]) {
 					return
 				}
-				// The document begins after the marker.
 				start, before = at+3, n
 			}
 			at += len(line)
@@ -272,7 +271,6 @@ var (
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
 
-// decodeErrors adds the line to each error of the strict decoder.
 func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	all := []error{err}
 	if s, ok := runtime.AsStrictDecodingError(err); ok {

@@ -41,26 +41,22 @@ type Manifests struct {
 
 	files map[string]*file
 	// files with an object, sorted; the first one is in force
-	owners map[identity][]string
-	// initial files not valid since the start, sorted
+	owners  map[identity][]string
 	unread  []string
 	started bool
 	// nil without notifications
 	watcher *fsnotify.Watcher
 }
 
-// file is a manifest file in its last valid state.
 type file struct {
 	// of the state that was read; nil if reading failed
 	info    os.FileInfo
 	objects map[identity]object
 	invalid string
-	// initial file not valid since the start
-	unread bool
-	seen   bool
+	unread  bool
+	seen    bool
 }
 
-// unchanged compares a file with the state that was read.
 func unchanged(read, now os.FileInfo) bool {
 	return read != nil && read.Size() == now.Size() && read.ModTime().Equal(now.ModTime()) && os.SameFile(read, now)
 }
@@ -366,7 +362,6 @@ func (m *Manifests) replace(name string, f *file, objects []object, before map[i
 	f.objects = now
 }
 
-// remember stores an object's form before this scan.
 func (m *Manifests) remember(id identity, before map[identity]object) {
 	if _, noted := before[id]; !noted {
 		before[id] = m.current(id)

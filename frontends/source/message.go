@@ -31,7 +31,6 @@ const (
 	eventType, eventObject, extensionRaw = 1, 2, 1
 )
 
-// partial is an object with only the user's value decoded.
 type partial struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -62,7 +61,6 @@ type messages map[string]map[string]*messageKind
 
 type messageKind struct {
 	*kind
-	// decode whole objects
 	whole bool
 }
 

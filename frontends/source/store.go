@@ -30,7 +30,6 @@ type store struct {
 	delivery sync.WaitGroup
 }
 
-// maxArrived is the batch size of a first list.
 const maxArrived = 256
 
 type follower struct {
@@ -38,7 +37,6 @@ type follower struct {
 	kind *kind
 }
 
-// item is an object decoded for each user.
 type item struct {
 	name    types.NamespacedName
 	version string

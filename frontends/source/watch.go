@@ -40,7 +40,6 @@ type watchKey struct {
 	labels, fields string
 }
 
-// resourceWatch is a watch of the API with its store.
 type resourceWatch struct {
 	key      watchKey
 	presence Presence
@@ -93,7 +92,6 @@ func (w *resourceWatch) run(ctx context.Context) {
 		}
 		w.store.setReady()
 		if time.Since(began) > delay {
-			// The resource was present.
 			delay = w.retryAbsent
 		}
 		if !sleep(ctx, wait.Jitter(delay, 1)) {

@@ -120,7 +120,6 @@ func (a *affinity) recall(w family, l list) string {
 	return w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ip saddr map @", a.protocol)) + a.mapName(l)
 }
 
-// picks returns the pick chain that follows a recall chain.
 func (a *affinity) picks(v verdict) verdict {
 	out := verdict{to: pick, sticky: 1, nodePort: v.nodePort, way: direct, n: a.shape.picks[v.nodePort][v.way]}
 	if v.way == kept {

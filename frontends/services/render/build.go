@@ -45,7 +45,6 @@ func (r *rendered) find(k listenerKey, hint int) *listener {
 	return nil
 }
 
-// revisions maps pools updated in place to their changed slots.
 type revisions map[*pool][]int
 
 type builder struct {
@@ -53,19 +52,15 @@ type builder struct {
 	service *model.Service
 	old     *rendered
 	out     *rendered
-	// endpoint lists required by the listeners in out
-	wants []want
-	// pools of old that were updated in place
+	wants   []want
 	revised revisions
 }
 
-// want is a listener's required list of endpoints.
 type want struct {
 	backends *model.Backends
-	// traffic from inside the cluster
-	inside bool
-	main   list
-	local  bool
+	inside   bool
+	main     list
+	local    bool
 }
 
 func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal }

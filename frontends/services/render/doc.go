@@ -12,7 +12,7 @@
 // listener has the draining endpoints and the endpoints that serve only under the other policy. They get
 // no packets. They keep their UDP flows, which the aggregator removes if an endpoint leaves the map.
 //
-// The name of a chain says its effect. The table targets has all kinds of chains:
+// The name of a chain says its effect; kinds.go has all names:
 //
 //	pick-N            from inside the cluster: the source stays
 //	external-pick-N   from outside, policy Cluster: marked for masquerading

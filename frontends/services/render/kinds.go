@@ -18,9 +18,7 @@ const localSlots = 1_000_000
 type target uint8
 
 const (
-	// absent: the map lacks the key.
 	absent target = iota
-	// present: the key of a set.
 	present
 	dropped
 	rejected
@@ -31,12 +29,10 @@ const (
 	remember
 )
 
-// way is how a flow reaches endpoints.
 type way uint8
 
 const (
 	direct way = iota
-	// masqueraded replaces the source.
 	masqueraded
 	// kept keeps the source and, except for shortcuts, uses only endpoints on this node.
 	kept
@@ -113,7 +109,6 @@ func (v verdict) append(b []byte, a *affinity) []byte {
 	}
 }
 
-// parsePick is the inverse of verdict.chain.
 func parsePick(name string) (verdict, bool) {
 	at := strings.LastIndexByte(name, '-') + 1
 	n, err := strconv.Atoi(name[at:])
@@ -150,7 +145,6 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 		slot, declarations[slotSets[v.nodePort]].name)))...)
 }
 
-// before returns the rules before the choice of an endpoint.
 func (t *table) before(cfg *Config, v verdict) (rules []string) {
 	switch v.way {
 	case direct, internal:

@@ -29,7 +29,6 @@ func (k listenerKey) append(b []byte) []byte {
 
 func (k listenerKey) String() string { return string(k.append(nil)) }
 
-// role is a purpose of a listener's elements besides slots.
 type role uint8
 
 const (
@@ -39,11 +38,9 @@ const (
 	roleShortcut
 	// roleNoEndpoint decides about flows that no other role handled.
 	roleNoEndpoint
-	// roleLimited drops sources outside the source ranges.
 	roleLimited
 	// roleRemember remembers the endpoints of flows.
 	roleRemember
-	// roleCounted counts new connections.
 	roleCounted
 	numRoles
 )
@@ -70,8 +67,7 @@ type listener struct {
 	// local.
 	total, active, kept int32
 	list                list
-	// sources allowed to reach the listener
-	sources sources
+	sources             sources
 	// nil without session affinity
 	sticky *affinity
 }
@@ -147,7 +143,6 @@ func (f *listener) pool(l list) *pool {
 	}
 }
 
-// group is the first n slots of a pool, in one map.
 type group struct {
 	in   set
 	base int

@@ -62,7 +62,6 @@ func newOwners() owners {
 	return owners{seed: maphash.MakeSeed(), all: make(map[uint64]*rendered)}
 }
 
-// of returns the Service that owns a listener or an address.
 func (o *owners) of(k listenerKey) (model.Key, bool) {
 	s := o.hashed(k)
 	if s == nil || s.find(k, 0) == nil && addressKey(s.service.ClusterIPs[k.family]) != k {

@@ -10,7 +10,6 @@ import (
 type list uint8
 
 const (
-	// byCluster and byLocal are the lists of the traffic policies.
 	byCluster list = iota
 	byLocal
 	numLists
@@ -146,7 +145,6 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 			total++
 		}
 	}
-	// Endpoints at a moved end of a section may have to move.
 	var edges []candidate
 	for _, edge := range [2][2]int{{min(p.active, active), max(p.active, active)}, {total, p.slots.len()}} {
 		for i := edge[0]; i < min(edge[1], p.slots.len()); i++ {

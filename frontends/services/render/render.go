@@ -44,9 +44,8 @@ type table struct {
 	picks        onDemand[verdict]
 	hooks        onDemand[role]
 	affinityMaps int
-	// chains of source ranges
-	sources uses[sources]
-	limited uses[limited]
+	sources      uses[sources]
+	limited      uses[limited]
 	// names of unused, empty chains of source ranges and session affinity
 	idleChains map[string]struct{}
 	previous   map[listenerKey]*previousSlots
@@ -89,7 +88,6 @@ func New(cfg Config) (*Renderer, error) {
 	return r, nil
 }
 
-// setNode updates the NodePort addresses and the detection of the node's pods.
 func (r *Renderer) setNode(n model.Node) {
 	r.node = n
 	for f, t := range r.tables {

@@ -105,7 +105,6 @@ func parseNumber(text string) (slot int, ok bool) {
 	return slot, ok
 }
 
-// parseListener is the inverse of listenerKey.append.
 func (t *table) parseListener(parts []string, withAddr bool) (k listenerKey, ok bool) {
 	k.family = t.family
 	if withAddr && len(parts) > 0 {

@@ -14,7 +14,6 @@ type change = publish.Change[model.Key, model.Service]
 
 type division struct {
 	change
-	// forms to render
 	was, is *model.Service
 	// alike is true if one Service can have ports of both. Otherwise the ports of was leave first.
 	alike  bool
@@ -33,7 +32,6 @@ type piece struct {
 	in          *bundle
 }
 
-// bundle has the pieces that hand listeners over to each other.
 type bundle struct {
 	pieces []*piece
 	// size of the smallest Service
@@ -175,7 +173,6 @@ func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	return out
 }
 
-// join moves the pieces of the smaller bundle to the larger one.
 func (b *bundle) join(o *bundle) {
 	if b == o {
 		return

@@ -160,7 +160,6 @@ func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model
 	}
 }
 
-// listener adds the changed elements of a listener, except slots.
 func (p *patch) listener(of model.Key, is, was *listener) {
 	for r, v := range is.verdicts {
 		if v.to == absent || was != nil && was.port == is.port && is.sameValue(was, role(r)) {
@@ -172,7 +171,6 @@ func (p *patch) listener(of model.Key, is, was *listener) {
 	}
 }
 
-// removeSlots removes the slots of a group from kept on.
 func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 	var scratch [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)
@@ -181,7 +179,6 @@ func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 	}
 }
 
-// setSlots replaces the slots of a group and returns the number visited.
 func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looked uint64) {
 	var scratch, value [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)

@@ -9,8 +9,7 @@ import (
 type uses[K comparable] struct {
 	compare func(a, b K) int
 	count   map[K]int
-	// previous use of changed keys
-	before map[K]bool
+	before  map[K]bool
 }
 
 func newUses[K comparable](compare func(a, b K) int) uses[K] {
@@ -59,7 +58,6 @@ func (u *uses[K]) keys() []K {
 // hooks.
 type onDemand[K comparable] struct {
 	uses[K]
-	// declared but unused
 	idle map[K]struct{}
 }
 

@@ -29,7 +29,6 @@ type beside struct {
 	done chan struct{}
 	stop context.CancelFunc
 	took time.Duration
-	// start of the last successful read
 	good time.Time
 	err  error
 }

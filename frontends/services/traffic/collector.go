@@ -68,12 +68,10 @@ type Collector struct {
 	counters, flows beside
 
 	// mu guards the fields below.
-	mu sync.Mutex
-	// nil until an aggregator was reached
+	mu     sync.Mutex
 	client *client.Client
 	counts *counts
 	begun  bool
-	// last conntrack listing, or nil
 	listed *flowCounts
 }
 

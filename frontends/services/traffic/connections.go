@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// Service of the series beyond the limit
 const others = "others"
 
 // labels of a series; endpoint is empty for a port.
@@ -32,8 +31,7 @@ type counts struct {
 	ports, endpoints totals
 	dropped          [render.NumDropReasons]uint64
 	adopted          bool
-	// last counts of named counters
-	drops map[dropKey]uint64
+	drops            map[dropKey]uint64
 }
 
 type dropKey struct {
@@ -112,8 +110,7 @@ type totals struct {
 	last map[source]seen
 	sums map[labels]uint64
 	// elements per series; a series without elements ends
-	uses map[labels]int
-	// sum beyond the limit
+	uses   map[labels]int
 	others uint64
 	limit  int
 }

@@ -42,7 +42,6 @@ func listFlows(ctx context.Context, c *client.Client, cfg *Config) (*flowCounts,
 	return out, nil
 }
 
-// add counts an entry if it is a connection to a Service.
 func (c *flowCounts) add(f *client.Flow, ports Ports, endpoints bool) {
 	closed := f.TCPState == weftv1.TCPState_TCP_STATE_TIME_WAIT || f.TCPState == weftv1.TCPState_TCP_STATE_CLOSE
 	if closed || f.Destination == f.ReplySource || !f.ReplySource.IsValid() {

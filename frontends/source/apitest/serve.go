@@ -61,7 +61,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit counts a request and returns its fault.
 func (s *Server) admit(q *Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +185,6 @@ func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen select
 	enc.object(w, http.StatusOK, list)
 }
 
-// watch streams changes, after the existing objects if requested.
 func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request, f Fault) {
 	stream := enc.stream(w)
 	if f.Event != nil {

@@ -59,7 +59,6 @@ type kind struct {
 	compacted int
 }
 
-// change is an object's change. before or after may be nil.
 type change struct {
 	version       int
 	before, after Object

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	// minimum time between repeats
 	quietFor  = time.Minute
 	quietMost = 1000
 )
@@ -19,7 +18,6 @@ const (
 // handler drops repeated messages and messages about canceled requests.
 type handler struct {
 	slog.Handler
-	// identity from With
 	prefix string
 	said   *said
 }

@@ -45,7 +45,6 @@ func start(args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// run follows the API server until in ends.
 func run(cfg config, in io.Reader, out io.Writer) error {
 	node, err := cfg.node()
 	if err != nil {
@@ -71,7 +70,6 @@ func run(cfg config, in io.Reader, out io.Writer) error {
 	return g.Wait()
 }
 
-// obey executes the lines of in.
 func (f *front) obey(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {

@@ -40,7 +40,6 @@ const (
 	nodeField     = "metadata.name="
 )
 
-// follow is a current node. It keeps no objects.
 func follow(ctx context.Context, name string, dial dial) error {
 	k, err := source.NewKube(source.KubeConfig{Server: frontURL, Dial: dial})
 	if err != nil {
@@ -69,7 +68,6 @@ func follow(ctx context.Context, name string, dial dial) error {
 	return k.Run(ctx)
 }
 
-// kind returns a kind whose objects are dropped.
 func kind[O source.Object](gv schema.GroupVersion, resource string, object O) source.Kind[O, struct{}] {
 	return source.Kind[O, struct{}]{
 		Resource: gv.WithResource(resource), Object: object,
