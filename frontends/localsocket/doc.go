@@ -13,6 +13,6 @@
 //
 // # Errors
 //
-// Serve refuses a path that is not a socket, or on which another process answers. It replaces a stale
+// Serve refuses a path of a non-socket or of an answering process. It replaces a stale
 // socket. A panic ends only its call, and is logged.
 package localsocket
