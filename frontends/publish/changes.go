@@ -31,7 +31,7 @@ func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	return out
 }
 
-// takeSome takes at least one change and keeps the rest. Arguments and results of divide are in order.
+// takeSome takes at least one change and keeps the rest. divide receives changes in order.
 func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Change[K, V]) (now, later []Change[K, V])) []Change[K, V] {
 	now, later := divide(s.take(compare))
 	s.add(later)
