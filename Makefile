@@ -63,11 +63,13 @@ test: ## all tests, against the real kernel
 	@.ci/need nft ip python3 iptables conntrack curl
 	passed=0; \
 	.ci/netadmin $(GO) test $(TESTFLAGS) $(RACE) $$(comm -23 <($(GO) list ./... | sort) <($(PURE) | sort)) || passed=1; \
+	(cd knft && ../.ci/netadmin $(GO) test $(TESTFLAGS) $(RACE) ./...) || passed=1; \
 	.ci/netadmin $(GO) test $(TESTFLAGS) $$($(PURE)) && exit $$passed
 
 lint: ## golangci-lint and go vet, at the versions of .ci/tools
 	$(GO) vet ./...
 	$(LINT) run ./...
+	cd knft && $(GO) vet ./... && $(GO) tool -modfile=../.ci/tools/go.mod golangci-lint run ./...
 
 generate: ## write generated code anew
 	@.ci/need protoc

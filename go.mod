@@ -50,9 +50,6 @@ require (
 	github.com/containerd/ttrpc v1.2.7
 )
 
-// The knftables interface over the socket: aggregator/client/knft alone.
-require sigs.k8s.io/knftables v0.0.22
-
 // Network namespaces of weft demo and of tests.
 require (
 	github.com/vishvananda/netlink v1.3.1

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The attributes of an entry that the package reads, and those of a filter
-// (linux/netfilter/nfnetlink_conntrack.h).
+// Attributes of entries and filters (linux/netfilter/nfnetlink_conntrack.h).
 const (
 	ctaTupleOrig  = 1
 	ctaTupleReply = 2
 	ctaStatus     = 3
 	ctaProtoInfo  = 4
-	// The counters of the original and the reply direction.
+	// Counters of the original and the reply direction.
 	ctaCountersOrig  = 9
 	ctaCountersReply = 10
 	ctaID            = 12
@@ -51,8 +50,8 @@ const (
 // nfgenmsgLen is the length of the header before the attributes.
 const nfgenmsgLen = 4
 
-// nextAttr returns the first attribute of b, its type without flags, and what follows
-// its padding. ok is false if it is malformed.
+// nextAttr splits b after the first attribute and its padding. kind has no flags. ok is false if
+// the attribute is malformed.
 func nextAttr(b []byte) (kind uint16, data, rest []byte, ok bool) {
 	if len(b) < unix.SizeofNlAttr {
 		return 0, nil, nil, false

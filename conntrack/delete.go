@@ -15,21 +15,20 @@ import (
 // msgDelete is IPCTNL_MSG_CT_DELETE.
 const msgDelete = 2
 
-// deleteBatch is how many entries are removed with one write to the kernel. If none of them
-// exists any more, the receive buffer must hold as many errors of about 1 KiB.
+// deleteBatch is the number of entries removed with one write. The receive buffer must hold as many
+// errors of about 1 KiB, in case all entries are gone.
 const deleteBatch = 64
 
-// answerTimeout limits the wait for an answer, which the kernel can drop if it is short of
-// memory.
+// answerTimeout limits the wait for an answer, which the kernel can drop if short of memory.
 const answerTimeout = 10 * time.Second
 
-// ackRequest returns a message that the kernel only acknowledges. The kernel answers in the
-// order of requests, so the errors of all earlier requests precede the acknowledgement.
+// ackRequest returns a message for the kernel to acknowledge. The kernel answers in order, so
+// earlier errors precede the acknowledgement.
 func ackRequest() netlink.Message {
 	return netlink.Message{Header: netlink.Header{Type: netlink.Noop, Flags: netlink.Request | netlink.Acknowledge}}
 }
 
-// remove deletes entries, and returns how many of them still existed.
+// remove deletes entries, and returns the number that existed.
 func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	if len(reqs) == 0 {
 		return 0, nil
@@ -48,19 +47,18 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	failed := 0
 	var errs []error
 	for {
-		// Each error is a message of its own.
+		// Each error is a separate message.
 		acks, err := c.delete.Receive()
 		if err == nil {
 			if slices.ContainsFunc(acks, func(m netlink.Message) bool { return m.Header.Sequence == last }) {
 				return len(reqs) - failed, errors.Join(errs...)
 			}
-			// It ends the answers to an earlier call, which gave up waiting for them.
+			// This ends the answers to an earlier call that timed out.
 			failed, errs = 0, nil
 			continue
 		}
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrDeadlineExceeded) {
-			// Without the capability the kernel does not read the requests, and answers
-			// once.
+			// Without the capability the kernel answers once, without reading the requests.
 			return 0, fmt.Errorf("delete flows: %w", err)
 		}
 		failed++
@@ -68,14 +66,13 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 			errs = append(errs, fmt.Errorf("delete flow: %w", err))
 		}
 		if failed > len(reqs)+deleteBatch {
-			// There are more errors than requests of two calls, so the socket failed.
+			// There are more errors than requests of two calls: the socket failed.
 			return 0, errors.Join(errs...)
 		}
 	}
 }
 
-// probe deletes a flow that cannot exist, to find out whether the process may delete
-// flows.
+// probe deletes an impossible flow, to check the permission.
 func (c *Conn) probe() error {
 	end := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	req, err := (&Entry{Protocol: unix.IPPROTO_UDP, Source: end, Destination: end}).deletion()

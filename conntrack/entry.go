@@ -5,28 +5,26 @@ import (
 	"net/netip"
 )
 
-// Entry is an entry of the table. Of ICMP and ICMPv6, the port of a source is the
-// identifier, and the port of a destination is the type times 256 plus the code.
+// Entry is an entry of the table. For ICMP and ICMPv6, the port of a source is the identifier, and
+// the port of a destination is the type times 256 plus the code.
 type Entry struct {
-	// Protocol is the IP protocol.
 	Protocol uint8
-	// Source and Destination are those of the first packet before address translation.
+	// Source and Destination are the first packet's, before address translation.
 	Source, Destination netip.AddrPort
-	// ReplySource and ReplyDestination are those of packets of the other direction, when they
-	// arrive.
+	// ReplySource and ReplyDestination are the arriving reply packets'.
 	ReplySource, ReplyDestination netip.AddrPort
-	// Zone is that of the original direction.
+	// Zone is the zone of the original direction.
 	Zone uint16
-	// ID is the kernel's number of the entry, which depends on its address in memory.
+	// ID is the kernel's number of the entry, which depends on its memory address.
 	ID uint32
-	// SeenReply is true if packets of both directions were seen, Assured if the kernel
-	// keeps the entry when the table is full.
+	// SeenReply is true after packets of both directions, Assured if the kernel keeps the entry
+	// when the table is full.
 	SeenReply, Assured bool
-	// TCPState is the kernel's number (enum tcp_conntrack) of the state of a TCP connection,
-	// and 0 for other protocols.
+	// TCPState is the kernel's number (enum tcp_conntrack) of the state of a TCP connection, and 0
+	// for other protocols.
 	TCPState uint8
 	// Accounted is true if the kernel counts the bytes of the entry
-	// (net.netfilter.nf_conntrack_acct), which are OriginalBytes and ReplyBytes.
+	// (net.netfilter.nf_conntrack_acct) in OriginalBytes and ReplyBytes.
 	Accounted                 bool
 	OriginalBytes, ReplyBytes uint64
 }
@@ -37,9 +35,8 @@ const (
 	statusAssured   = 1 << 2
 )
 
-// decode reads the entry that a message of a dump describes. It returns false, and leaves e
-// undefined, for a message that is not an entry, and for an entry that s does not select. It
-// does not allocate.
+// decode reads the entry in a message. It returns false, and leaves e undefined, for other messages
+// and for entries not selected by s. It does not allocate.
 func (e *Entry) decode(msg []byte, s selector) bool {
 	*e = Entry{}
 	if len(msg) < nfgenmsgLen {
@@ -91,7 +88,7 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 	return selected
 }
 
-// decodeTuple reads one direction of an entry. It returns false if the tuple is malformed.
+// decodeTuple reads one direction of an entry. It returns false if malformed.
 func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) bool {
 	var src, dst netip.Addr
 	var ports tuplePorts
@@ -125,13 +122,11 @@ func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) b
 	return src.IsValid() && dst.IsValid() && src.Is4() == dst.Is4()
 }
 
-// tuplePorts is what CTA_TUPLE_PROTO has.
 type tuplePorts struct {
 	protocol            uint8
 	source, destination uint16
 }
 
-// decode reads one attribute.
 func (p *tuplePorts) decode(kind uint16, data []byte) {
 	switch {
 	case kind == ctaProtoNum && len(data) == 1:
@@ -147,8 +142,7 @@ func (p *tuplePorts) decode(kind uint16, data []byte) {
 	}
 }
 
-// decodeProtoInfo reads the state of a TCP connection. It returns false if the attribute is
-// malformed.
+// decodeProtoInfo reads the state of a TCP connection. It returns false if malformed.
 func (e *Entry) decodeProtoInfo(info []byte) bool {
 	for len(info) > 0 {
 		kind, nested, rest, ok := nextAttr(info)
@@ -170,8 +164,7 @@ func (e *Entry) decodeProtoInfo(info []byte) bool {
 	return true
 }
 
-// decodeBytes reads the bytes of one direction. It returns false if the attribute is
-// malformed.
+// decodeBytes reads one direction's bytes. It returns false if malformed.
 func decodeBytes(counters []byte) (bytes uint64, ok bool) {
 	for len(counters) > 0 {
 		kind, data, rest, ok := nextAttr(counters)

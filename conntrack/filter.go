@@ -14,8 +14,8 @@ import (
 // msgGet is IPCTNL_MSG_CT_GET.
 const msgGet = 1
 
-// filter selects the flows that a dump of one family contains: those to destination to
-// whose replies come from from; if answered is true, those that to has begun.
+// filter selects the flows in a family's dump: flows to destination to with replies from from,
+// or, if answered is true, flows begun by to.
 type filter struct {
 	family   family
 	to, from end
@@ -30,7 +30,6 @@ type end struct {
 
 func endOf(ap netip.AddrPort) end { return end{addr: ap.Addr(), port: ap.Port()} }
 
-// widen returns the narrowest end that selects what e and o select.
 func (e end) widen(o end) end {
 	if e.addr != o.addr {
 		e.addr = netip.Addr{}
@@ -41,10 +40,9 @@ func (e end) widen(o end) end {
 	return e
 }
 
-// hull is the narrowest end that selects all ends that were added to it.
+// hull is the narrowest end covering all added ends.
 type hull struct {
 	end
-	// some is true if there is one.
 	some bool
 }
 
@@ -55,8 +53,8 @@ func (h *hull) add(e end) {
 	h.end = h.widen(e)
 }
 
-// filter returns the narrowest filter that selects all flows of a family that m may
-// remove, and false if m has no destination of that family.
+// filter returns the narrowest filter for the flows of a family that m may remove, and false
+// without destinations of the family.
 func (m *matcher) filter(f family) (filter, bool) {
 	var to, from hull
 	add := func(dst end, t *target) {
@@ -76,9 +74,9 @@ func (m *matcher) filter(f family) (filter, bool) {
 	return filter{family: f, to: to.end, from: from.end, answered: m.answered}, to.some
 }
 
-// from returns where the replies of the flows to remove come from: the removed backends,
-// and the destination itself if flows that were not translated are to be removed. If only
-// the remaining backends are known, replies can come from any other address.
+// from returns the source of replies of flows to remove: the removed backends, and the destination
+// for untranslated flows. If only the remaining backends are known, replies can come from any other
+// address.
 func (t *target) from(to end) end {
 	if t.keep {
 		return end{}
@@ -93,9 +91,8 @@ func (t *target) from(to end) end {
 	return out.end
 }
 
-// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts in which the tuple
-// of a flow must equal the tuple of the request (enum CTA_FILTER_F in
-// net/netfilter/nf_conntrack_netlink.c).
+// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts of the tuple to compare (enum
+// CTA_FILTER_F in net/netfilter/nf_conntrack_netlink.c).
 const (
 	filterIPSrc   = 1 << 0
 	filterIPDst   = 1 << 1
@@ -104,8 +101,8 @@ const (
 	filterDstPort = 1 << 5
 )
 
-// dumpRequest returns a request for the flows that f selects. Older kernels return more.
-// The filters of github.com/ti-mo/conntrack support neither protocol nor tuple.
+// dumpRequest returns a request for the flows of f. Older kernels return more. The filters of
+// github.com/ti-mo/conntrack support neither protocol nor tuple.
 func dumpRequest(f filter) (netlink.Message, error) {
 	orig, origFlags := tupleFilter(ctaTupleOrig, f.to, ctaIPv4Dst, filterIPDst, ctaProtoDstPort, filterDstPort)
 	if f.answered {
@@ -120,13 +117,13 @@ func dumpRequest(f filter) (netlink.Message, error) {
 	return marshalDump(f.family, append(attrs, netfilter.Attribute{Type: ctaFilter, Nested: true, Children: flags}))
 }
 
-// tupleFilter returns the tuple of a request that selects flows by one of their ends, and
-// its bits. It always has the protocol, without which the kernel rejects a port.
+// tupleFilter returns a tuple that selects flows by one end, and its bits. It always has the
+// protocol, without which the kernel rejects a port.
 func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, portBit uint32) (netfilter.Attribute, uint32) {
 	flags := uint32(filterProto)
 	out := netfilter.Attribute{Type: tuple, Nested: true}
-	// Not for IPv6: ctnetlink_filter_match_tuple inverts the comparison of addresses,
-	// at least up to Linux 6.18.
+	// Not for IPv6: ctnetlink_filter_match_tuple inverts the comparison of addresses, at least up
+	// to Linux 6.18.
 	if e.addr.Is4() {
 		flags |= ipBit
 		out.Children = append(out.Children, netfilter.Attribute{Type: ctaTupleIP, Nested: true,
@@ -142,13 +139,12 @@ func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, port
 	return out, flags
 }
 
-// flagsAttr returns an attribute with bits. Unlike all other numbers of conntrack they are
-// in the machine's byte order.
+// flagsAttr returns an attribute with bits in the machine's byte order, unlike conntrack's other
+// numbers.
 func flagsAttr(kind uint16, flags uint32) netfilter.Attribute {
 	return netfilter.Attribute{Type: kind, Data: binary.NativeEndian.AppendUint32(nil, flags)}
 }
 
-// marshalDump returns a request for a dump.
 func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error) {
 	return netfilter.MarshalNetlink(netfilter.Header{
 		SubsystemID: netfilter.NFSubsysCTNetlink,
@@ -158,12 +154,13 @@ func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error)
 	}, attrs)
 }
 
-// filtersReplies probes whether the kernel can filter by the source of replies. From
-// Linux 5.8, which introduced CTA_FILTER, until some version before 6.1, the kernel reads
-// only the parts of the reply's tuple that CTA_FILTER_ORIG_FLAGS selects, so the other
-// parts are zero and no flow matches (ctnetlink_alloc_filter). If CTA_FILTER_REPLY_FLAGS
-// selects an address that the request lacks, kernels that read these flags return EINVAL.
-// Others return no flow, or all flows if they do not know CTA_FILTER.
+// filtersReplies probes whether the kernel can filter by the source of replies. From Linux 5.8,
+// which introduced CTA_FILTER, until some version before 6.1, the kernel reads only the parts of
+// the reply's tuple selected by CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never
+// matches (ctnetlink_alloc_filter).
+//
+// The probe selects an address in CTA_FILTER_REPLY_FLAGS without sending it. Kernels that read
+// these flags return EINVAL. Others return no flow, or all flows if they do not know CTA_FILTER.
 func (c *Conn) filtersReplies() (bool, error) {
 	if !loaded() {
 		return false, nil

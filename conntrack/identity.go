@@ -15,13 +15,13 @@ import (
 // ErrEntry means that an Entry does not identify an entry of the table.
 var ErrEntry = errors.New("not an entry of the connection tracking table")
 
-// Delete deletes entries, of any protocol, and returns how many it deleted. Only Protocol,
-// Source, Destination, Zone and ID count. An entry that is gone, or that has another ID
-// because the same addresses and ports were used again, is left out. If an entry cannot be
-// deleted, Delete goes on, and returns the errors of the first such entries.
+// Delete deletes entries of any protocol and returns their number. It uses only Protocol, Source,
+// Destination, Zone and ID. It skips missing entries, and entries with another ID after reuse of
+// addresses and ports. If an entry cannot be deleted, Delete continues, and returns the errors of
+// the first such entries.
 //
-// Possible errors: ErrEntry, in which case nothing was deleted; ctx's; those of the kernel,
-// such as EBUSY for an entry that is in a flowtable.
+// Possible errors: ErrEntry, without any deletion; ctx's; kernel errors such as EBUSY for an entry
+// in a flowtable.
 func (c *Conn) Delete(ctx context.Context, entries []Entry) (deleted int, err error) {
 	reqs := make([]netlink.Message, len(entries))
 	for i := range entries {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// familyAny selects the entries of both families.
+// familyAny selects both families.
 const familyAny family = unix.AF_UNSPEC
 
-// maxFiltered is the number of addresses that the kernel looks for: each takes two passes,
-// and a pass in which the kernel sends everything takes about ten times as long.
+// maxFiltered limits the addresses filtered by the kernel. Each takes two passes, and a pass with
+// all entries takes about ten times as long.
 const maxFiltered = 4
 
-// Selection selects entries by their source and their reply source.
+// Selection selects entries by source and reply source.
 type Selection struct {
 	addrs map[netip.Addr]struct{}
 	all   bool
@@ -26,8 +26,8 @@ type Selection struct {
 // SelectAll selects all entries.
 func SelectAll() *Selection { return &Selection{all: true} }
 
-// Select selects the entries whose source or reply source is one of addrs. IPv4-mapped
-// addresses are IPv4 addresses.
+// Select selects the entries with a source or reply source in addrs. IPv4-mapped addresses are IPv4
+// addresses.
 func Select(addrs []netip.Addr) *Selection {
 	s := &Selection{addrs: make(map[netip.Addr]struct{}, len(addrs))}
 	for _, a := range addrs {
@@ -38,28 +38,25 @@ func Select(addrs []netip.Addr) *Selection {
 	return s
 }
 
-// has reports whether an address is selected.
 func (s *Selection) has(a netip.Addr) bool {
 	_, ok := s.addrs[a]
 	return ok
 }
 
-// selects reports whether an entry is selected.
 func (s *Selection) selects(e *Entry) bool {
 	return s.all || s.has(e.Source.Addr()) || s.has(e.ReplySource.Addr())
 }
 
-// listPass is one pass of a listing.
 type listPass struct {
 	family family
-	// addr is what the kernel looks for, in the reply's source if reply is true, and else in
-	// the source; the zero Addr means that the kernel sends everything.
+	// addr filters the reply's source if reply is true, and else the source. The zero Addr means
+	// that the kernel sends all entries.
 	addr  netip.Addr
 	reply bool
 }
 
-// passes returns the passes that find the selected entries. If the kernel filters, an entry
-// can be in several of them.
+// passes returns the passes that find the selected entries, possibly several times if the kernel
+// filters.
 func (s *Selection) passes(filters bool) []listPass {
 	if s.all {
 		return []listPass{{family: familyAny}}
@@ -86,7 +83,7 @@ func (s *Selection) passes(filters bool) []listPass {
 	}
 }
 
-// finds reports whether an entry that is selected is listed in this pass, and not in another.
+// finds reports whether this pass, and no other, lists a selected entry.
 func (p listPass) finds(s *Selection, e *Entry) bool {
 	switch {
 	case !p.addr.IsValid():
@@ -98,7 +95,6 @@ func (p listPass) finds(s *Selection, e *Entry) bool {
 	}
 }
 
-// request returns the request of the dump.
 func (p listPass) request() (netlink.Message, error) {
 	if !p.addr.IsValid() {
 		return marshalDump(p.family, nil)
@@ -114,11 +110,10 @@ func (p listPass) request() (netlink.Message, error) {
 	})
 }
 
-// List calls f with each selected entry. An entry that is in the table during the whole call
-// is listed at least once; it can be listed again if the table changes. The Entry is
-// overwritten after f returns. If f returns an error, List reads no more and returns that
-// error. While f waits, other methods of the Conn that read the table wait too; those that
-// delete entries do not.
+// List calls f with each selected entry. It lists an entry that is in the table during the whole
+// call at least once, and possibly again if the table changes. The Entry is overwritten after f
+// returns. If f returns an error, List stops and returns that error. While f waits, other methods
+// that read the table wait too; deletions do not.
 func (c *Conn) List(ctx context.Context, s *Selection, f func(*Entry) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locals are the destinations that are the namespace's own, as "fib daddr type local" finds them:
-// the routes of type local, which the addresses of interfaces make too.
+// locals are the local destinations of the namespace, as in "fib daddr type local": routes of type
+// local, including the routes of interface addresses.
 type locals struct {
 	prefixes map[netip.Prefix]struct{}
-	// lengths are those of the prefixes.
-	lengths map[int]struct{}
+	lengths  map[int]struct{}
 }
 
 func (l *locals) add(p netip.Prefix) {
@@ -37,7 +36,7 @@ func (l *locals) contains(addr netip.Addr) bool {
 	return false
 }
 
-// dialRoute opens the sockets for routes: one lists them, the other receives those that come.
+// dialRoute opens two sockets for routes: one to list them, one to receive new routes.
 func (c *Conn) dialRoute() (err error) {
 	if c.route, err = netlink.Dial(unix.NETLINK_ROUTE, nil); err != nil {
 		return fmt.Errorf("open route socket: %w", err)
@@ -51,7 +50,6 @@ func (c *Conn) dialRoute() (err error) {
 	return nil
 }
 
-// listLocals returns the local destinations of both families.
 func (c *Conn) listLocals() (all locals, err error) {
 	for _, f := range families {
 		if err = repeat(func() error { return c.listRoutes(f, &all) }); err != nil && !errors.Is(err, unix.EINTR) {
@@ -61,8 +59,8 @@ func (c *Conn) listLocals() (all locals, err error) {
 	return all, nil
 }
 
-// listRoutes adds the local destinations of a family. It returns an error that wraps EINTR if the
-// routes changed meanwhile.
+// listRoutes adds the local destinations of a family. The error wraps EINTR if the routes changed
+// meanwhile.
 func (c *Conn) listRoutes(f family, all *locals) error {
 	header := make([]byte, unix.SizeofRtMsg)
 	header[0], header[4], header[7] = byte(f), unix.RT_TABLE_LOCAL, unix.RTN_LOCAL
@@ -82,7 +80,6 @@ func (c *Conn) listRoutes(f family, all *locals) error {
 	return err
 }
 
-// localRoute returns the destination of a message about a local route that exists.
 func localRoute(m netlink.Message) (p netip.Prefix, ok bool) {
 	if m.Header.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg || m.Data[4] != unix.RT_TABLE_LOCAL || m.Data[7] != unix.RTN_LOCAL {
 		return p, false
@@ -105,9 +102,9 @@ func localRoute(m netlink.Message) (p netip.Prefix, ok bool) {
 	return p, err == nil
 }
 
-// Watch calls added with each address or range that becomes local, because an interface gets it or
-// by a route of type local, until ctx ends. It may call added again with one that is local already.
-// The zero Prefix means that events were lost: any may be new. One goroutine may use Watch.
+// Watch calls added with each address or range that becomes local, through an interface or a route
+// of type local, until ctx ends. It may repeat local prefixes. The zero Prefix means that events
+// were lost: any address may be new. Only one goroutine may use Watch.
 func (c *Conn) Watch(ctx context.Context, added func(netip.Prefix)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.arrivals.SetReadDeadline(time.Unix(1, 0)) })()
 	for {

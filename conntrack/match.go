@@ -15,7 +15,6 @@ const (
 	familyIPv6 family = 10
 )
 
-// families are both families, in the order of passes.
 var families = [...]family{familyIPv4, familyIPv6}
 
 // familyOf returns the family of a valid, unmapped address.
@@ -26,23 +25,22 @@ func familyOf(addr netip.Addr) family {
 	return familyIPv6
 }
 
-// flow is the part of an entry that decides whether it is removed.
+// flow is the part of an entry that decides about its removal.
 type flow struct {
 	// dst is the original destination.
 	dst netip.AddrPort
-	// reply is where replies come from. It equals dst if the flow was not translated.
+	// reply is the source of replies. It equals dst for an untranslated flow.
 	reply netip.AddrPort
 }
 
-// matcher decides which flows are removed. It is built once per pass and asked once
-// per flow.
+// matcher decides which flows are removed. It is built once per pass.
 type matcher struct {
 	// addrs are the destinations with an address, ports the others.
 	addrs map[netip.AddrPort]*target
 	ports map[localPort]*target
-	// local are the addresses of the namespace. It is set only if there are ports.
+	// local are the addresses of the namespace, set only if there are ports.
 	local locals
-	// answered is true if the flows are those that the destinations have begun.
+	// answered is true to select flows begun by the destinations.
 	answered bool
 }
 
@@ -52,19 +50,18 @@ type localPort struct {
 	port   uint16
 }
 
-// target says which flows to one destination are removed.
+// target selects the flows to one destination to remove.
 type target struct {
 	backends map[netip.AddrPort]struct{}
-	// keep is true if flows to backends are kept and all others are removed, and false
-	// if flows to backends are removed.
+	// keep is true to remove all flows except to backends, otherwise flows to backends are removed.
 	keep bool
-	// untranslated is true if flows that were not translated are removed. at has the addresses besides
-	// the local ones where that is so, for each change.
+	// untranslated is true to remove untranslated flows, at local addresses and at the addresses in
+	// at, one map per change.
 	untranslated bool
 	at           []map[netip.Addr]struct{}
 }
 
-// matchChanges returns a matcher of the flows that changes made invalid, of the changes with the given value of
+// matchChanges returns a matcher of the flows invalidated by the changes with the given value of
 // Answered.
 func matchChanges(changes []Change, answered bool) *matcher {
 	m := newMatcher()
@@ -81,8 +78,7 @@ func matchChanges(changes []Change, answered bool) *matcher {
 	return m
 }
 
-// matchDestinations returns a matcher of the flows to destinations whose replies do not
-// come from a backend.
+// matchDestinations returns a matcher of the flows to destinations without replies from a backend.
 func matchDestinations(destinations []Destination) *matcher {
 	m := newMatcher()
 	for _, d := range destinations {
@@ -101,9 +97,8 @@ func newMatcher() *matcher {
 	}
 }
 
-// targets returns the targets of a destination, with backends added to them. A
-// destination without a family has one target for each family of its backends, and both
-// if it has no backends.
+// targets adds backends to the targets of a destination and returns them. A destination without a
+// family has one target for each family of its backends, and both without backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
 	addr = normalize(addr)
 	if addr.IsValid() && !addr.IsUnspecified() {
@@ -123,7 +118,6 @@ func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPor
 	return out
 }
 
-// add adds backends to the target of a key, and returns it.
 func add[K comparable](targets map[K]*target, key K, backends []netip.AddrPort) *target {
 	t := targets[key]
 	if t == nil {
@@ -136,7 +130,6 @@ func add[K comparable](targets map[K]*target, key K, backends []netip.AddrPort) 
 	return t
 }
 
-// ofFamily returns the backends of one family.
 func ofFamily(backends []netip.AddrPort, f family) []netip.AddrPort {
 	var out []netip.AddrPort
 	for _, b := range backends {
@@ -147,10 +140,10 @@ func ofFamily(backends []netip.AddrPort, f family) []netip.AddrPort {
 	return out
 }
 
-// normalize returns the address in the form that entries of the table have.
+// normalize returns the address in the form of the table's entries.
 func normalize(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// selects reports whether an entry is a UDP flow that is removed.
+// selects reports whether an entry is a UDP flow to remove.
 func (m *matcher) selects(e *Entry) bool {
 	f := flow{dst: e.Destination, reply: e.ReplySource}
 	if m.answered {
@@ -162,10 +155,9 @@ func (m *matcher) selects(e *Entry) bool {
 	return e.Protocol == unix.IPPROTO_UDP && m.remove(f)
 }
 
-// remove reports whether a flow is removed. If the destination matches by its
-// address and by a local port, an address whose backends are known decides alone, as
-// it does in the ruleset. What translated a flow had its address then, so it does not matter
-// which addresses are local now.
+// remove reports whether to remove a flow. An address with known backends decides before a local
+// port, as in the ruleset. A translated flow's address was local when it was translated, so the
+// current local addresses do not matter.
 func (m *matcher) remove(f flow) bool {
 	if t := m.addrs[f.dst]; t != nil {
 		if t.remove(f) {
@@ -185,12 +177,10 @@ func (t *target) addAt(addrs map[netip.Addr]struct{}) {
 	}
 }
 
-// isAt reports whether the destination is at an address that is not local.
 func (t *target) isAt(addr netip.Addr) bool {
 	return slices.ContainsFunc(t.at, func(at map[netip.Addr]struct{}) bool { _, ok := at[addr]; return ok })
 }
 
-// remove reports whether a flow to the destination is removed.
 func (t *target) remove(f flow) bool {
 	_, listed := t.backends[f.reply]
 	if t.keep {

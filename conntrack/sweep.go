@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxInterrupts is how often a dump is tried while the kernel reports that
-// the table changed during it. kube-proxy also tries 5 times.
+// maxInterrupts limits the attempts of a dump while the table changes. kube-proxy also tries 5
+// times.
 const maxInterrupts = 5
 
-// sweep removes the flows that m selects, in one pass for each family in which
-// m has destinations. What names the operation in errors.
+// sweep removes the flows that m selects, in one pass for each family with destinations.
 func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,8 +44,8 @@ func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int,
 	return deleted, nil
 }
 
-// sweepFamily makes the pass of one family. It returns an error that wraps EINTR if the
-// dump may have missed flows. If an entry cannot be removed, the pass continues.
+// sweepFamily makes one family's pass. The error wraps EINTR if the dump may have missed
+// flows. If an entry cannot be removed, the pass continues.
 func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	if !c.reply {
 		f.from = end{}
@@ -76,12 +75,10 @@ func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted i
 	return deleted, errors.Join(append(errs, err)...)
 }
 
-// selector selects entries by their tuples.
 type selector interface{ selects(e *Entry) bool }
 
-// pass makes one pass over the table with a request for a dump, and calls f for each entry that
-// s selects. It returns an error that wraps EINTR if the table changed so that the dump may have
-// missed entries.
+// pass sends a request for a dump and calls f for each entry that s selects. The error wraps EINTR
+// if the dump may have missed entries because the table changed.
 func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func(*Entry) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -115,8 +112,8 @@ func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func
 	return nil
 }
 
-// repeat calls pass until it is not interrupted. A kernel that does not track connections has
-// no entries.
+// repeat calls pass until it is not interrupted. A kernel without connection tracking has no
+// entries.
 func repeat(pass func() error) (err error) {
 	for range maxInterrupts {
 		if err = pass(); !errors.Is(err, unix.EINTR) {

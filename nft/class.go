@@ -2,9 +2,9 @@ package nft
 
 import "fmt"
 
-// Class is a class of what a ruleset can do. Every statement of a rule, every kind of named
-// object and every type of a map's data belongs to one class; the table is in package
-// compile. A program that runs rules of others allows classes, not statements.
+// Class is a capability of a ruleset. Every statement, kind of named object and type of a map's data
+// belongs to one class; the table is in package compile. A program that runs rules of others allows
+// classes, not statements.
 type Class uint8
 
 // The classes. The zero value is not a class.
@@ -19,10 +19,10 @@ const (
 	ClassMarks
 	// ClassConntrack changes how connections are tracked.
 	ClassConntrack
-	// ClassNAT decides where packets go: it translates addresses, and writes header fields
-	// that say where a packet goes or to which connection it belongs.
+	// ClassNAT translates addresses, and writes header fields that decide a packet's destination or
+	// connection.
 	ClassNAT
-	// ClassMangle writes header fields that do neither, and the priority of a packet.
+	// ClassMangle writes other header fields, and the priority of a packet.
 	ClassMangle
 	// ClassDup sends copies of packets elsewhere.
 	ClassDup
@@ -44,7 +44,7 @@ const (
 	numClasses
 )
 
-// classes has the name of each class, and what it does in the words of an error.
+// classes has the name and, in the words of an error, the action of each class.
 var classes = [numClasses]struct{ name, does string }{
 	ClassFilter:     {"filter", "filter"},
 	ClassPolicyDrop: {"policyDrop", "have base chains with policy drop"},
@@ -63,7 +63,7 @@ var classes = [numClasses]struct{ name, does string }{
 	ClassTrace:      {"trace", "trace packets (meta nftrace set)"},
 }
 
-// Classes returns all classes, in the order of their numbers.
+// Classes returns all classes in ascending order.
 func Classes() []Class {
 	all := make([]Class, 0, numClasses-1)
 	for c := ClassFilter; c < numClasses; c++ {
@@ -80,7 +80,7 @@ func (c Class) String() string {
 	return classes[c].name
 }
 
-// Does returns what the class does, as text that follows "may not".
+// Does returns the class's action, as text after "may not".
 func (c Class) Does() string {
 	if c == 0 || c >= numClasses {
 		return "use " + c.String()
@@ -94,11 +94,10 @@ type ClassSet uint32
 // Has reports whether the set has a class.
 func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 
-// With returns the set with a class added.
+// With adds a class.
 func (s ClassSet) With(c Class) ClassSet { return s | 1<<c }
 
-// All returns the classes of the set, in the order of their numbers. If a class was unknown
-// when it was added, All returns 0 for it.
+// All returns the classes in ascending order, with 0 for a class unknown to With.
 func (s ClassSet) All() []Class {
 	var all []Class
 	for c := range numClasses {

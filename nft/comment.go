@@ -1,10 +1,10 @@
 package nft
 
-// EmptyComment is the value of a comment that is there and has no text, which nft writes as
-// comment "". No other comment can contain a double quote. The value "" means no comment.
+// EmptyComment is a comment without text, which nft writes as comment "". Other comments cannot contain a
+// double quote. The value "" means no comment.
 const EmptyComment = `""`
 
-// ParseComment returns the value of a comment with the given text.
+// ParseComment returns the comment with the given text.
 func ParseComment(text string) string {
 	if text == "" {
 		return EmptyComment

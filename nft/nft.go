@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Family is an nftables address family; its values are the kernel's
-// NFPROTO_* numbers (linux/netfilter.h).
+// Family is an address family with the kernel's NFPROTO_* number (linux/netfilter.h).
 type Family uint8
 
 // The families in which tables exist.
@@ -19,7 +18,6 @@ const (
 	FamilyIP6    Family = 10
 )
 
-// families are the families by their keywords.
 var families = [...]struct {
 	family  Family
 	keyword string
@@ -37,8 +35,7 @@ func (f Family) String() string {
 	return fmt.Sprintf("family(%d)", uint8(f))
 }
 
-// ParseFamily returns the family of an nft keyword; the empty string means ip, as in
-// nft(8). It returns an error for an unknown keyword.
+// ParseFamily parses an nft keyword. The empty string means ip, as in nft(8).
 func ParseFamily(s string) (Family, error) {
 	for i := range families {
 		if families[i].keyword == s || s == "" {
@@ -62,7 +59,7 @@ type Table struct {
 	Family  Family
 	Name    string
 	Comment string
-	// Flags are the table's flags in nft's words. Weft accepts only "dormant".
+	// in nft's words, only "dormant"
 	Flags      []string
 	Objects    []Object
 	Flowtables []Flowtable
@@ -74,85 +71,76 @@ type Table struct {
 // ID returns the table's identity.
 func (t *Table) ID() TableID { return TableID{Family: t.Family, Name: t.Name} }
 
-// Chain is a chain and its rules, in order. A base chain has Type, Hook and
-// Priority; a regular chain has none of them.
+// Chain is a chain and its rules, in order. Only a base chain has Type, Hook and Priority.
 type Chain struct {
 	Name string
-	// Type is filter, nat or route.
+	// filter, nat or route
 	Type string
-	// Hook is prerouting, input, forward, output, postrouting, ingress or egress.
+	// prerouting, input, forward, output, postrouting, ingress or egress
 	Hook string
-	// Priority is a number or a name with an optional offset, as in "dstnat - 10".
+	// number, or name with an optional offset, as in "dstnat - 10"
 	Priority string
-	// Policy is accept (the default) or drop.
+	// accept (the default) or drop
 	Policy string
-	// Device is the device of an ingress or egress hook. At most one of Device and Devices
-	// is set.
+	// Device is for an ingress or egress hook. At most one of Device and Devices is set.
 	Device  string
 	Devices []string
-	// Flags are the chain's flags in nft's words. The only one is "offload".
+	// only "offload"
 	Flags   []string
 	Comment string
 	Rules   []Rule
 }
 
-// Base reports whether the chain declares a base chain: at least one of Type, Hook and
-// Priority is set.
+// Base reports whether at least one of Type, Hook and Priority is set.
 func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
 
-// Rule is one rule. Text is the rule as in nft(8), without "add rule TABLE CHAIN" and
-// without the comment.
+// Rule is one rule. Text is as in nft(8), without "add rule TABLE CHAIN" and the comment.
 type Rule struct {
 	Text    string
 	Comment string
 }
 
-// Set is a named set. Exactly one of Type and TypeOf is given, in nft's words:
-// Type "ipv4_addr . inet_service", TypeOf "ip saddr . tcp dport".
+// Set is a named set. Exactly one of Type and TypeOf is given, in nft's words: Type "ipv4_addr .
+// inet_service", TypeOf "ip saddr . tcp dport".
 type Set struct {
 	Name   string
 	Type   string
 	TypeOf string
-	// Flags are any of constant, interval, timeout and dynamic.
+	// any of constant, interval, timeout and dynamic
 	Flags []string
-	// Timeout is the timeout of elements without their own; 0 means none. GCInterval is how
-	// often the kernel removes expired elements; 0 means the kernel's default. The smallest
-	// values are 1ms.
+	// Timeout is the default timeout of elements; 0 means none. GCInterval is the kernel's interval for the
+	// removal of expired elements; 0 means the kernel's default. The smallest values are 1ms.
 	Timeout    time.Duration
 	GCInterval time.Duration
-	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules
-	// add elements (nft_dynset_init).
+	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules add elements
+	// (nft_dynset_init).
 	Size uint32
-	// Policy is performance (the default) or memory.
+	// performance (the default) or memory
 	Policy string
 	// AutoMerge joins intervals that overlap or touch.
 	AutoMerge bool
-	// Stateful are the statements of every new element, in nft's words:
-	// "counter", "limit rate 10/second".
+	// statements of every new element, in nft's words: "counter", "limit rate 10/second"
 	Stateful []string
 	Comment  string
 	Elements []Element
 }
 
-// Map is a named map: a Set whose Type or TypeOf ends in ": DATA", as in
-// "ipv4_addr . inet_service : verdict".
+// Map is a named map: a Set with a Type or TypeOf that ends in ": DATA", as in "ipv4_addr . inet_service :
+// verdict".
 type Map Set
 
 // Element is a member of a set, or a key and value of a map.
 type Element struct {
-	// Key is the key in nft's words, such as "10.0.0.1 . tcp . 80",
-	// "10.0.0.0/8" or "1024-2048".
+	// in nft's words, such as "10.0.0.1 . tcp . 80", "10.0.0.0/8" or "1024-2048"
 	Key string
-	// Value is the map's data, such as "10.1.0.1 . 8080" or "goto pick-3";
-	// empty in sets.
+	// a map's data, such as "10.1.0.1 . 8080" or "goto pick-3"; empty in sets
 	Value string
-	// Timeout is 0 for an element that does not expire or has the timeout of its set.
+	// 0 for an element that does not expire or has the timeout of its set
 	Timeout time.Duration
-	// Expires is the remaining time; 0 means the whole timeout.
+	// remaining time; 0 means the whole timeout
 	Expires time.Duration
-	// Stateful are the element's statements with their state, in nft's words:
-	// "counter packets 3 bytes 180".
+	// statements with their state: "counter packets 3 bytes 180"
 	Stateful []string
-	// Comment has at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN).
+	// at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN)
 	Comment string
 }

@@ -5,8 +5,7 @@ import "slices"
 // ObjectKind is the kind of a named object, in nft's words.
 type ObjectKind string
 
-// The kinds of named objects of nft(8) 1.0.6. A name is unique among the objects of one
-// kind in a table.
+// The kinds of nft(8) 1.0.6. A name is unique among the objects of a kind in a table.
 const (
 	ObjectCounter       ObjectKind = "counter"
 	ObjectQuota         ObjectKind = "quota"
@@ -23,7 +22,6 @@ var ObjectKinds = [...]ObjectKind{
 	ObjectCounter, ObjectQuota, ObjectLimit, ObjectCTHelper, ObjectCTTimeout, ObjectCTExpectation, ObjectSecMark, ObjectSynProxy,
 }
 
-// statements has the words before the name of an object in a statement that uses it.
 var statements = map[ObjectKind]string{
 	ObjectCounter:       "counter name",
 	ObjectQuota:         "quota name",
@@ -35,21 +33,20 @@ var statements = map[ObjectKind]string{
 	ObjectSynProxy:      "synproxy name",
 }
 
-// Statement returns the words before the name of an object in a statement that uses it,
-// such as "ct helper set". It returns an empty string for an unknown kind.
+// Statement returns the words before an object's name in a statement, such as "ct helper set", or "" for an
+// unknown kind.
 func (k ObjectKind) Statement() string { return statements[k] }
 
 // IsValid reports whether the kind is one of ObjectKinds.
 func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 
-// Object is a named object that rules and maps refer to.
+// Object is a named object for rules and maps.
 type Object struct {
 	Kind ObjectKind
 	Name string
-	// Text is the text between the braces of its declaration, without the comment. Statements
-	// are separated by "; ". It may be empty for a counter, quota or synproxy. Examples:
-	// "packets 0 bytes 0", "over 25 mbytes", "rate 10/second", `type "ftp" protocol tcp;
-	// l3proto ip`.
+	// Text is the text between the braces of the declaration, without the comment. Statements are separated
+	// by "; ". It may be empty for a counter, quota or synproxy. Examples: "packets 0 bytes 0", "over 25
+	// mbytes", "rate 10/second", `type "ftp" protocol tcp; l3proto ip`.
 	Text    string
 	Comment string
 }
@@ -57,13 +54,13 @@ type Object struct {
 // Flowtable is a flowtable, to which "flow add @name" adds connections.
 type Flowtable struct {
 	Name string
-	// Hook is ingress, or empty if Priority is empty too.
+	// ingress, or empty if Priority is empty too
 	Hook string
-	// Priority is a number or a name with an optional offset, as in "filter + 10".
+	// number, or name with an optional offset, as in "filter + 10"
 	Priority string
 	Devices  []string
-	// Flags are in nft's words: "offload".
+	// only "offload"
 	Flags []string
-	// Counter is true if flows are counted.
+	// Counter means that flows are counted.
 	Counter bool
 }

@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Accept names publishers whose accepts are honoured: a packet that one of their rules has accepted passes
-// the base chains of the publisher that says so.
+// Accept names publishers with honoured accepts: packets that their rules accept pass the base
+// chains of the publisher with the Accept.
 type Accept struct {
 	Publishers []string
-	// Mark is the bit of the packet mark that says so.
+	// the bit of the packet mark for accepted packets
 	Mark uint32
 }
 
-// String returns what is accepted for people.
+// String returns the Accept for people.
 func (a *Accept) String() string {
 	if a == nil {
 		return "none"
@@ -24,7 +24,7 @@ func (a *Accept) String() string {
 	return fmt.Sprintf("%s, by mark %#x", join(a.Publishers), a.Mark)
 }
 
-// accept reads the field accept of a publisher.
+// accept reads a publisher's field accept.
 func (p *parser) accept(path string, n *yaml.Node, pub *Publisher) {
 	a := &Accept{}
 	given := p.mapping(path, n, map[string]field{

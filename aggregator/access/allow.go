@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// allow reads what a publisher's fragments may have.
+// allow reads the field allow of a publisher.
 func (p *parser) allow(path string, n *yaml.Node, pub *Publisher) {
 	a := &pub.Allow
 	fields := map[string]field{
@@ -72,7 +72,7 @@ func (p *parser) logRate(path string, n *yaml.Node) (int, bool) {
 	})
 }
 
-// mask reads 32 bits as a number, which may be hexadecimal.
+// mask reads 32 bits as a decimal or hexadecimal number.
 func (p *parser) mask(path string, n *yaml.Node) (uint32, bool) {
 	return scalar(p, path, n, "a mask of 32 bits such as 0xff00", func() (uint32, bool) {
 		digits, hex := strings.CutPrefix(n.Value, "0x")

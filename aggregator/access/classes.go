@@ -9,18 +9,17 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// BaseChain is what the rights to a base chain depend on.
+// BaseChain has the properties of a base chain that rights depend on.
 type BaseChain struct {
-	// Hook and Type are in nft's words.
+	// in nft's words
 	Hook, Type string
 	Priority   int32
-	// Drop is true for policy drop.
+	// true for policy drop
 	Drop    bool
 	Devices []string
 }
 
-// Chain returns why the publisher may not have a base chain. It returns nil if the publisher
-// may.
+// Chain returns the reasons why the publisher may not have a base chain, or nil.
 func (p *Publisher) Chain(c BaseChain) []*Refusal {
 	var all []*Refusal
 	add := func(r *Refusal) {
@@ -49,11 +48,10 @@ func (p *Publisher) Chain(c BaseChain) []*Refusal {
 	return all
 }
 
-// Class returns a Refusal if the publisher may not have statements and declarations of a
-// class, else nil.
+// Class returns a Refusal if the publisher may not use a class, else nil.
 func (p *Publisher) Class(c nft.Class) *Refusal { return p.class(c, c.Does()) }
 
-// class is Class for one thing that the class has.
+// class is Class for one use of the class.
 func (p *Publisher) class(c nft.Class, does string) *Refusal {
 	if c == nft.ClassFilter || p.Allow.Classes.Has(c) {
 		return nil
@@ -66,8 +64,8 @@ func (p *Publisher) Lacks(want nft.ClassSet) nft.ClassSet {
 	return want &^ p.Allow.Classes.With(nft.ClassFilter)
 }
 
-// Marks returns a Refusal if the publisher's rules may not change bits of the packet mark,
-// else nil.
+// Marks returns a Refusal if the publisher's rules may not change the bits of the packet mark, else
+// nil.
 func (p *Publisher) Marks(bits uint32) *Refusal {
 	wrong := bits &^ p.Allow.Marks
 	switch {
@@ -83,12 +81,11 @@ func (p *Publisher) Marks(bits uint32) *Refusal {
 	return p.refuse(LimitOf(nft.ClassMarks), "allow.marks", fmt.Sprintf("may not change the bits 0x%08x of the packet mark", wrong), allowed)
 }
 
-// hour is the number of seconds for which log rates are counted.
+// hour is the period of log rates in seconds.
 const hour = 3600
 
-// Logs returns a Refusal if a publisher whose rules log at most before packets an hour now
-// may not log at most after, else nil. What is over the limit already may stay, but not
-// grow.
+// Logs returns a Refusal if a publisher with rules that log before packets an hour may not log up
+// to after, else nil. An excess may stay, but not grow.
 func (p *Publisher) Logs(before, after int) *Refusal {
 	if after <= before || p.Allow.LogRate == UnlimitedLog || after <= hour*p.Allow.LogRate {
 		return nil
@@ -97,13 +94,13 @@ func (p *Publisher) Logs(before, after int) *Refusal {
 		fmt.Sprintf("at most %d are allowed, all rules together, and a burst counts once a minute", p.Allow.LogRate))
 }
 
-// perSecond returns a number an hour as one a second, rounded up to tenths.
+// perSecond converts an hourly number to one a second, rounded up to tenths.
 func perSecond(rate int) string {
 	return strconv.FormatFloat(math.Ceil(float64(rate)*10/hour)/10, 'f', -1, 64)
 }
 
-// UnlimitedLog returns a Refusal if the publisher may not have a rule that can log every
-// packet, else nil.
+// UnlimitedLog returns a Refusal if the publisher may not have a rule that can log every packet,
+// else nil.
 func (p *Publisher) UnlimitedLog() *Refusal {
 	if p.Allow.LogRate == UnlimitedLog {
 		return nil
@@ -112,8 +109,8 @@ func (p *Publisher) UnlimitedLog() *Refusal {
 		"%d packets a second are allowed: write a limit such as limit rate 10/minute before log in the same rule", p.Allow.LogRate))
 }
 
-// Devices returns a Refusal if the publisher may not have a base chain or a flowtable at one
-// of the devices, else nil.
+// Devices returns a Refusal if the publisher may not have base chains or flowtables at one of the
+// devices, else nil.
 func (p *Publisher) Devices(names []string) *Refusal {
 	for _, name := range names {
 		if !slices.ContainsFunc(p.Allow.Devices, func(glob string) bool { return matchName(glob, name) }) {

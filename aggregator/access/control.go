@@ -14,48 +14,47 @@ import (
 
 // Options describe a Control.
 type Options struct {
-	// File is the configuration; empty means none.
+	// path of the configuration file; optional
 	File string
-	// Self is the daemon's user; nil means that of the process.
+	// the daemon's user; nil means the user of the process
 	Self *uint32
-	// Lookup finds users and groups; without both functions it is System.
+	// finds users and groups; without both functions, System is used
 	Lookup Lookup
-	// Logger gets refusals (one a minute for each publisher and limit) and
-	// reloads; nil discards.
+	// for refusals (one a minute for each publisher and limit) and reloads; nil discards
 	Logger *slog.Logger
-	// Registerer gets the metrics; nil registers nothing.
+	// for the metrics; optional
 	Registerer prometheus.Registerer
 }
 
-// Control is the policy in force. Its method Publisher accepts a nil Control, which
-// limits no publisher.
+// Control holds the policy in force. Its method Publisher accepts a nil Control, which limits no
+// publisher.
 type Control struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
-	// uid is that of the daemon.
+	// uid of the daemon
 	uid uint32
 
 	policy atomic.Pointer[Policy]
-	// changed is closed by the next change.
+	// closed by the next change
 	changed atomic.Pointer[chan struct{}]
 
-	// mu is held while the file is read: data is what was read last, and
-	// unread why it could not be read, empty if it could.
+	// mu is held while the file is read. data is the last content, unread the last read error, or
+	// empty.
 	mu     sync.Mutex
 	data   []byte
 	unread string
-	// refused is why the file cannot be used; nil if the policy is what it says.
+	// why the file cannot be used; nil if it is in force
 	refused atomic.Pointer[error]
 
-	// refusals bounds the lines about refusals.
+	// limits log lines about refusals
 	refusals *Repeats
 }
 
 // Open reads the configuration, if there is one.
 //
-// Possible errors: a *FileError; those of the file system, also for a file that does not
-// exist; those of the metrics registry.
+// Possible errors: a *FileError, errors of the file system, including a missing file, errors of the
+// metrics registry.
 func Open(opts Options) (*Control, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -93,14 +92,13 @@ func Open(opts Options) (*Control, error) {
 	return c, nil
 }
 
-// Close logs how many refusals were not logged. The Control can still be used.
+// Close logs the numbers of unlogged refusals. The Control stays usable.
 func (c *Control) Close() { c.refusals.Close() }
 
 // Policy returns the policy in force.
 func (c *Control) Policy() *Policy { return c.policy.Load() }
 
-// Publisher returns what is said of a publisher now, or nil where it has no
-// limits.
+// Publisher returns the current configuration of a publisher, or nil if it has no limits.
 func (c *Control) Publisher(name string) *Publisher {
 	if c == nil {
 		return nil
@@ -108,16 +106,16 @@ func (c *Control) Publisher(name string) *Publisher {
 	return c.Policy().Publisher(name)
 }
 
-// Resolve is Policy.Resolve of the policy in force. Root with CAP_NET_ADMIN and the daemon's
-// user, unless that is root, are administrators.
+// Resolve is Policy.Resolve of the policy in force. Administrators are root with CAP_NET_ADMIN and
+// the daemon's user, unless that is root.
 func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 	return c.Policy().Resolve(peer, peer.NetAdmin || peer.UID != 0 && peer.UID == c.uid, want)
 }
 
-// Changed returns a channel that is closed when the file has been read again.
+// Changed returns a channel that is closed after the file is read again.
 func (c *Control) Changed() <-chan struct{} { return *c.changed.Load() }
 
-// Current returns why the file of now is not in force; nil if it is. The last good one is.
+// Current returns why the current file is not in force (the last good one is), or nil if it is.
 func (c *Control) Current() error {
 	if err := c.refused.Load(); err != nil {
 		return *err
@@ -125,14 +123,13 @@ func (c *Control) Current() error {
 	return nil
 }
 
-// Reload reads the file again, even if it did not change: the names in it may mean other
-// ids. On an error the policy stays.
+// Reload reads the file again, even if unchanged, because its names may have new ids. On an error
+// the policy stays.
 //
-// Possible errors: a *FileError, those of the file system, also if there is no file.
+// Possible errors: a *FileError, errors of the file system, including a missing file.
 func (c *Control) Reload() error { return c.load(true) }
 
-// load reads the file; without force a file that is as it was read last is
-// passed over.
+// load reads the file. Without force it ignores an unchanged file.
 func (c *Control) load(force bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +160,8 @@ func (c *Control) load(force bool) error {
 	return nil
 }
 
-// Refused counts a refusal in the metrics, and logs it, once a minute for each publisher
-// and limit. How many were not logged follows after that minute.
+// Refused counts a refusal in the metrics, and logs it once a minute for each publisher and limit.
+// After that minute the number of unlogged refusals is logged.
 func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
 	publisher := unnamed
 	if c.Publisher(r.Publisher) != nil {

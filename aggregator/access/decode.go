@@ -17,25 +17,24 @@ import (
 )
 
 const (
-	// maxFile is the greatest file in bytes: far beyond what is written by
-	// hand.
+	// maxFile is the largest file in bytes, far beyond a hand-written one.
 	maxFile = 1 << 20
-	// maxProblems bounds what one error lists.
+	// maxProblems is the number of problems that one error lists.
 	maxProblems = 100
 )
 
-// Problem is one thing that is wrong in a file.
+// Problem is one error in a file.
 type Problem struct {
-	// Line counts from 1; 0 is the whole file.
+	// counts from 1; 0 is the whole file
 	Line int
-	// Text names the field, says what is wrong, and what to do.
+	// names the field, the error, and the remedy
 	Text string
 }
 
-// FileError is what is wrong in a file: all of it.
+// FileError has all errors in a file.
 type FileError struct {
 	File string
-	// Problems are in the order of the file; there is at least one.
+	// at least one, in the order of the file
 	Problems []Problem
 }
 
@@ -55,8 +54,8 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *FileError) Unwrap() error { return ErrConfig }
 
-// Read returns the content of a file. It does not read much more than the maximum size,
-// which Document checks.
+// Read returns the content of a file. It reads little more than the maximum size, which Document
+// checks.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's file
 	if err != nil {
@@ -70,7 +69,7 @@ func Read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Problems collects what is wrong in a file. A path names a field in messages, such as
+// Problems collects the errors in a file. A path names a field in messages, such as
 // "publishers[2].match".
 type Problems struct{ list []Problem }
 
@@ -95,12 +94,11 @@ func (p *Problems) Err(file string) error {
 	return &FileError{File: file, Problems: p.list}
 }
 
-// yamlLine finds the line in an error of the YAML parser, which has it only in its
-// text.
+// yamlLine finds the line in an error of the YAML parser, which has it only in its text.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// Document returns the root of the only YAML document in data. If there is none, or it
-// cannot be parsed, Document adds a problem and returns nil.
+// Document returns the root of the only YAML document in data. On failure it adds a problem and
+// returns nil.
 func (p *Problems) Document(data []byte, apiVersion, kind string) *yaml.Node {
 	if len(data) > maxFile {
 		p.Add(0, "", "the file has %d bytes: at most %d are read", len(data), maxFile)
@@ -130,14 +128,13 @@ func (p *Problems) Document(data []byte, apiVersion, kind string) *yaml.Node {
 	return doc.Content[0]
 }
 
-// field is a field of a mapping: what to do with its value. The path is that of
-// the value.
+// field handles the value of a field. The path is the path of the value.
 type field func(path string, value *yaml.Node)
 
-// reader reads a value, and reports whether it is right.
+// reader reads a value and reports whether it is valid.
 type reader[T any] func(path string, value *yaml.Node) (T, bool)
 
-// into stores a value that is right.
+// into stores a valid value.
 func into[T any](to *T, read reader[T]) field {
 	return func(path string, n *yaml.Node) {
 		if v, ok := read(path, n); ok {
@@ -146,7 +143,7 @@ func into[T any](to *T, read reader[T]) field {
 	}
 }
 
-// pointer is into for a value that may be absent.
+// pointer is into for an optional value.
 func pointer[T any](to **T, read reader[T]) field {
 	return func(path string, n *yaml.Node) {
 		if v, ok := read(path, n); ok {
@@ -155,7 +152,7 @@ func pointer[T any](to **T, read reader[T]) field {
 	}
 }
 
-// listOf stores the entries of a list that are right.
+// listOf stores the valid entries of a list.
 func listOf[T any](p *parser, to *[]T, read reader[T]) field {
 	return func(path string, n *yaml.Node) {
 		*to = []T{}
@@ -170,8 +167,8 @@ func listOf[T any](p *parser, to *[]T, read reader[T]) field {
 	}
 }
 
-// mapping calls the fields that a mapping has, and returns their lines by
-// name; nil where it is none.
+// mapping calls the fields in a mapping and returns their lines by name, or nil if the node is not
+// a mapping.
 func (p *parser) mapping(path string, n *yaml.Node, fields map[string]field) map[string]int {
 	if !p.is(path, n, yaml.MappingNode, "a mapping of fields") {
 		return nil
@@ -213,7 +210,7 @@ func (p *parser) is(path string, n *yaml.Node, kind yaml.Kind, want string) bool
 	return false
 }
 
-// describe names what a node is.
+// describe names the kind of a node.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -225,7 +222,7 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// scalar returns a scalar as parse understands it.
+// scalar returns a scalar parsed by parse.
 func scalar[T any](p *parser, path string, n *yaml.Node, want string, parse func() (T, bool)) (v T, ok bool) {
 	if !p.is(path, n, yaml.ScalarNode, want) {
 		return v, false
@@ -236,7 +233,7 @@ func scalar[T any](p *parser, path string, n *yaml.Node, want string, parse func
 	return v, ok
 }
 
-// text reads a string that parse accepts.
+// text reads a string accepted by parse.
 func text[T any](p *parser, want string, parse func(string) (T, error)) reader[T] {
 	return func(path string, n *yaml.Node) (v T, ok bool) {
 		s, ok := scalar(p, path, n, want, func() (string, bool) { return n.Value, n.Tag == "!!str" && n.Value != "" })
@@ -251,7 +248,7 @@ func text[T any](p *parser, want string, parse func(string) (T, error)) reader[T
 	}
 }
 
-// checked returns a parse function for text that accepts what check does.
+// checked returns a parse function that accepts valid text.
 func checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }
 }
@@ -275,7 +272,6 @@ func decimal(text string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// truth reads true or false.
 func (p *parser) truth(path string, n *yaml.Node) (bool, bool) {
 	return scalar(p, path, n, "true or false", func() (bool, bool) {
 		return n.Value == "true", n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false")

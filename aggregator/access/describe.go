@@ -8,14 +8,14 @@ import (
 
 // Right is a right or limit of a publisher, for people.
 type Right struct {
-	// Name is that of the field of the configuration, such as "allow.nat".
+	// the name of the configuration's field, such as "allow.nat"
 	Name  string
 	Value string
-	// Where says which line decides, or that no line can.
+	// the line that decides, or a note that no line does
 	Where string
 }
 
-// fixed is the Where of limits that no configuration changes.
+// fixed is the Where of limits that cannot be configured.
 const fixed = "fixed"
 
 // Rights returns all rights and limits of the publisher.
@@ -56,7 +56,7 @@ func (p *Publisher) Rights() []Right {
 	return append(all, p.fixedLimits()...)
 }
 
-// most returns the value of a limit of what the publisher has.
+// most returns the value of a limit for people.
 func (p *Publisher) most(l Limit) string {
 	most := p.Limits.Most[l]
 	switch {
@@ -69,7 +69,7 @@ func (p *Publisher) most(l Limit) string {
 	}
 }
 
-// whereLimit is Where for a limit of what the publisher has.
+// whereLimit is Where for a counted limit.
 func (p *Publisher) whereLimit(l Limit) string {
 	field := "limits." + string(l)
 	content := contentOf(l)
@@ -79,7 +79,7 @@ func (p *Publisher) whereLimit(l Limit) string {
 	return p.Where(field)
 }
 
-// whereBurst is Where for the burst: without one it is the updates of a second.
+// whereBurst is Where for the burst. The default burst is the updates of one second.
 func (p *Publisher) whereBurst() string {
 	if !p.sets("limits.burst") && p.Limits.UpdatesPerSecond != 0 {
 		return "the default: one second of " + p.Where("limits."+string(LimitUpdates))
@@ -87,10 +87,10 @@ func (p *Publisher) whereBurst() string {
 	return p.Where("limits.burst")
 }
 
-// sets reports whether the configuration sets a field for the publisher or for all.
+// sets reports whether the configuration sets a field for the publisher or in the defaults.
 func (p *Publisher) sets(field string) bool { return p.lines[field] != 0 || p.inherited[field] != 0 }
 
-// fixedLimits returns the limits that are not configured.
+// fixedLimits returns the limits that cannot be configured.
 func (p *Publisher) fixedLimits() []Right {
 	hookChains, timeout, gcInterval := "unlimited", "unlimited", "unlimited"
 	if p.Limited() {

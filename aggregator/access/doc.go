@@ -1,40 +1,38 @@
-// Package access decides which publishers may connect and what they may publish.
+// Package access decides which publishers may connect and which content they may publish.
 //
-// In come the configuration file, the credentials of a peer (from aggregator/server,
-// at every call) and what an update asks for (from aggregator/admission). Out come a
-// publisher, or a *Refusal. The package opens no socket and does not parse rules.
-// Without a file only administrators may call: root with CAP_NET_ADMIN and the daemon's
-// own user.
+// Its input is the configuration file, the credentials of a peer (from aggregator/server,
+// at every call) and the requests of an update (from aggregator/admission). Its output is a
+// publisher or a *Refusal. The package opens no socket and does not parse rules. Without a
+// file only administrators may call: root with CAP_NET_ADMIN and the daemon's own user.
 //
-// Read first: policy.go (publishers and peers), then rights.go (what is allowed),
-// then decode.go and parse.go (the file).
+// Read policy.go first (publishers and peers), then rights.go, then decode.go and parse.go
+// (the file).
 //
 // # The file
 //
-// One YAML document. An unknown or repeated field, a wrong type, a value that
-// is out of range or empty, an anchor or an alias is an error; all of them are
+// One YAML document. An unknown or repeated field, a wrong type, an empty or
+// out-of-range value, an anchor or an alias is an error. All errors are
 // reported at once, with their lines. deploy/examples/config.yaml has every
 // field.
 //
 //	apiVersion         weft.dev/v1alpha1
 //	kind               Configuration
-//	socketGroup        name or gid of the group that the socket belongs to (mode
-//	                   0660); without it, the daemon's own group
+//	socketGroup        name or gid of the socket's group (mode 0660); default: the
+//	                   daemon's own group
 //	defaults.limits    limits of publishers that do not set them themselves
-//	publishers         list; of several that match a peer the first is its
-//	                   default
+//	publishers         list; the first that matches a peer is its default
 //
 // A publisher has
 //
 //	name               1 to 63 of [a-z0-9._-], a letter or digit first; required
-//	match              who it is; required. All that is given must hold:
+//	match              identity; required. All given fields must match:
 //	  uid              user id, or a user's name
 //	  gid              group id, or a group's name: the primary group or one of
 //	                   the supplementary ones
 //	  executable       absolute path or glob of the executable in the daemon's
 //	                   mount namespace
 //	  cgroup           path or glob of the cgroup, as /proc/PID/cgroup shows it
-//	allow              what its fragments may have:
+//	allow              allowed content of its fragments:
 //	  tables           list of {family, name}; name is a glob, no family means
 //	                   each. Default: tables named as the publisher
 //	  families         list of ip, ip6, inet, arp, bridge, netdev; default: all
@@ -61,14 +59,14 @@
 //	  synproxy         SYN proxies
 //	  secmark          security marks
 //	  trace            traces of packets
-//	  shared           list of {family, table, chains, sets, objects, flags}: what
-//	                   it may share in tables where another publisher declared it
+//	  shared           list of {family, table, chains, sets, objects, flags}: objects
+//	                   that it may share although another publisher declared them
 //	                   first; all but family are names or globs. sets are sets and
 //	                   maps, objects named objects and flowtables; the only flag is
-//	                   dormant. Default: nothing (see "Shared tables")
-//	accept             {publishers, mark}: the publishers whose accepts the base chains
-//	                   of this one honour, and the bit of the packet mark for that
-//	                   (see "Honoured accepts"); default: none
+//	                   dormant. Default: empty (see "Shared tables")
+//	accept             {publishers, mark}: publishers with accepts honoured by this
+//	                   one's base chains, and the bit of the packet mark for that
+//	                   (see "Honoured accepts"); default: empty
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
 //	read               read the content of all publishers, not only its own; default: false
@@ -77,9 +75,8 @@
 //	                   connections that a policy no longer allows are cut; default: false
 //	admin              as much as root may: act as every publisher, and on the
 //	                   fragments of every publisher; default: false
-//	system             a frontend of the node itself: it may use the connections and
-//	                   the memory that are reserved when others have used up the
-//	                   rest; default: false
+//	system             a frontend of the node itself: it may use reserved connections
+//	                   and memory when others have used up the rest; default: false
 //	limits             of all its fragments and connections together:
 //	  fragments        number of fragments
 //	  rules            number of rules, named objects and flowtables
@@ -88,68 +85,66 @@
 //	                   and comments; a number, or one with Ki, Mi or Gi
 //	  updatesPerSecond updates a second in the long run, plans included; may be a
 //	                   fraction
-//	  burst            updates at once after a quiet time; default: those of one
+//	  burst            updates at once after a quiet time; default: updates of one
 //	                   second
 //	  streams          open Publish streams
 //	  chains           number of chains
 //	  baseChains       number of chains with a hook
 //	  sets             number of sets and maps
-//	  memory           memory of the kernel: declared sizes, elements, rules, what
-//	                   each CPU has; an estimate (package nft/cost). A number, or
+//	  memory           memory of the kernel: declared sizes, elements, rules,
+//	                   per-CPU data; an estimate (package nft/cost). A number, or
 //	                   one with Ki, Mi or Gi. 10,000 Services with 10 endpoints each
 //	                   need 9Mi, and each port with session affinity 5Mi, because
 //	                   its map declares room for 65,536 clients: so a publisher of
 //	                   Services needs system, or a greater limit
-//	  packetNanoseconds  what one packet pays at one hook in the worst case, an
-//	                   estimate (package nft/cost): all rules that it can come to, with
-//	                   what they look up and the chains that rules and verdict maps send
-//	                   it to; a chain counts once for each way to it. "ct count" takes
-//	                   as long as the connections that it has seen: those of "ct count
-//	                   over N ... drop" are N, others are not bounded. 200 jumps to
+//	  packetNanoseconds  cost of one packet at one hook in the worst case, an
+//	                   estimate (package nft/cost): all rules that it can reach, their
+//	                   lookups, and the chains reached by rules and verdict maps; a chain
+//	                   counts once for each way to it. "ct count" costs time for each
+//	                   connection seen: N for "ct count over N ... drop", otherwise
+//	                   unbounded. 200 jumps to
 //	                   chains of 100 short rules reach the default of half a
 //	                   millisecond; 10,000 Services need 3,000 to 4,000
-//	  everyPacketNanoseconds  the part that no packet is spared: of each rule up to its
-//	                   first condition, with the chains that rules without a condition
-//	                   jump to. About 1,000 rules in a base chain reach the default of
-//	                   20 microseconds
+//	  everyPacketNanoseconds  the part that every packet pays: each rule up to its
+//	                   first condition, and the chains reached by unconditional jumps.
+//	                   About 1,000 rules in a base chain reach the default of 20
+//	                   microseconds
 //
-// For reading there are limits that cannot be configured: a publisher may have 8 calls open
-// that read, and gets 2 MiB of answers a second (see aggregator/server/reads.go).
+// Reading has fixed limits: 8 open calls of a publisher, and 2 MiB of answers a second (see
+// aggregator/server/reads.go).
 //
 // Elements of anonymous sets count as elements.
 //
-// A limit that is not set, here or in defaults.limits, is not there, with these
-// exceptions: fragments 1,000, chains 200,000 or 1,000 more than rules, baseChains 64, sets
-// 10,000 or 1,000 more than elements, memory 256Mi, packetNanoseconds 500,000 and
-// everyPacketNanoseconds 20,000.
-// Administrators and publishers with system have no limits but those that are set for them.
-// Publishers that have the exceptions also cannot have a gc-interval below one second, a
-// timeout of more than ten years, or a base chain at a hook of a family where there are 512:
-// the kernel allows 1,024. No update of theirs may take the kernel longer than 100 ms in one
-// transaction, as predicted (aggregator/bounded.go). The limits of package admission on a single update hold in any
-// case.
+// An unset limit, here and in defaults.limits, is unlimited, except for fragments 1,000,
+// chains 200,000 or 1,000 more than rules, baseChains 64, sets 10,000 or 1,000 more than
+// elements, memory 256Mi, packetNanoseconds 500,000 and everyPacketNanoseconds 20,000.
+// Administrators and publishers with system have only the limits set for them. Publishers
+// with these defaults also cannot have a gc-interval below one second, a timeout of more
+// than ten years, or a base chain at a hook of a family with 512 base chains: the kernel
+// allows 1,024. No update may take the kernel longer than 100 ms in one transaction, as
+// predicted (aggregator/bounded.go). The limits of package admission on a single update
+// always apply.
 //
-// Globs have *, ? and [a-z]; in paths these stay within one component, and a
-// component that is ** matches any number of components.
+// Globs have *, ? and [a-z]. In paths these stay within one component, and the component
+// ** matches any number of components.
 //
-// The file is read from the nodes of the YAML library, not into Go structs: with
-// KnownFields the library reports unknown fields with the names of Go types and
-// without paths, stops at the first wrong value of a type with its own decoder, and
-// accepts anchors, repeated merges and numbers such as 010.
+// The file is read from the nodes of the YAML library, not into Go structs. With
+// KnownFields the library reports unknown fields with the names of Go types and without
+// paths, stops at the first wrong value of a type with its own decoder, and accepts
+// anchors, repeated merges and numbers such as 010.
 //
 // # Classes
 //
 // The fields of allow from policyDrop to trace are classes of statements and
 // declarations. A class is not allowed unless its field says so. nft/LANGUAGE.md lists
-// what each class has. Matches, verdicts, reject, counters, limits, sets and verdict maps
-// are of the class filter, which is always allowed.
+// the content of each class. Matches, verdicts, reject, counters, limits, sets and verdict
+// maps are of the class filter, which is always allowed.
 //
-// A rule that changes the packet mark must keep the bits outside of the mask, so that
-// the marks of others stay: "meta mark set 0x100" changes all bits, and "meta mark set
-// meta mark & 0xff00ffff | 0x10000" changes bits of 0xff0000. Services masquerade packets
-// that have the bit 0x4000, and so marks never grants it: only masqueradeMark does. With
-// another --masquerade-bit, leave that bit out of marks. Data of a map can change all
-// bits.
+// A rule that changes the packet mark must keep the bits outside of the mask: "meta mark
+// set 0x100" changes all bits, and "meta mark set meta mark & 0xff00ffff | 0x10000"
+// changes bits of 0xff0000. Services masquerade packets with the bit 0x4000, so marks
+// never grants it: only masqueradeMark does. With another --masquerade-bit, leave that bit
+// out of marks. Data of a map can change all bits.
 //
 // A log statement counts with the limit in packets that precedes it in the same rule; a
 // burst counts as if it came once a minute. A rule without such a limit can log every
@@ -157,63 +152,68 @@
 //
 // # Shared tables
 //
-// The publisher that declares a chain, set, map, named object or flowtable first owns it
-// as long as it declares it, also across restarts. Its fragments share it freely. Another
-// publisher of the configuration needs an entry of allow.shared that names it to add
-// rules or elements to it, or to refer to it in a rule or element. The flag dormant
-// takes the chains of all publishers off their hooks: with fragments of others in the
-// table it needs an entry with that flag, and without one it has no effect while others
-// are in the table. Publishers that are not in the configuration, and those with admin,
-// may share everything.
+// The first publisher to declare a chain, set, map, named object or flowtable owns it
+// while it declares it, also across restarts. The owner's fragments share it freely.
+// Another publisher of the configuration needs an entry of allow.shared that names the
+// object, to add rules or elements to it or to refer to it in a rule or element. The flag
+// dormant takes the chains of all publishers off their hooks. If others have fragments in
+// the table, it needs an entry with that flag; without one it has no effect while they are
+// there. Publishers that are not in the configuration, and publishers with admin, may
+// share everything.
 //
 // # Honoured accepts
 //
-// An accept ends its own base chain only, so the drop of a host firewall drops what other
-// publishers accept. With accept, the firewall honours the accepts of the publishers that it
-// names, at its hooks input, forward and output: their rules that accept set the bit of the mark
-// first, and its base chains of type filter begin with a rule that accepts packets with the
-// bit. Both are part of the fragments: weft get shows them. Their base chains must have a
-// smaller priority than the firewall's. An element of a verdict map that accepts sets no
-// bit. A publisher that is not named cannot set the bit: a configuration in which allow.marks
-// of another has it is refused. A process can forge the bit: in the node's network namespace,
-// CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on, is enough to set the mark of its own packets
-// (socket(7), SO_MARK). A changed configuration holds for fragments that are sent
+// An accept ends only its own base chain, so the drop of a host firewall drops packets
+// that other publishers accept. With accept, the firewall honours the accepts of the named
+// publishers at its hooks input, forward and output: their accepting rules first set the
+// bit of the mark, and its base chains of type filter begin with a rule that accepts
+// packets with the bit. Both are part of the fragments: weft get shows them. The named
+// publishers' base chains must have a smaller priority than the firewall's. An element of
+// a verdict map that accepts sets no bit.
+//
+// Other publishers cannot set the bit: a configuration with the bit in the allow.marks of
+// another is refused. A process can forge the bit: in the node's network namespace,
+// CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on, is enough to set the mark of its own
+// packets (socket(7), SO_MARK). A changed configuration holds for fragments sent
 // afterwards. Base chains of other programs are never changed.
 //
-// # What identifies a peer
+// # Identity of a peer
 //
-// The uid and the groups are the kernel's word, as of connect(2), and so is the
-// cgroup, which a process without privileges cannot leave. The executable, which
-// is read when the connection is accepted, is not: a process can run another
-// program while its connection stays. It tells apart the programs of one user
-// that trusts them all, and so a match needs a uid, a gid or a cgroup too: it keeps
-// mistakes apart, not attackers of the same user. It must be the file (device and inode) at
-// that path in the daemon's mount namespace, or have been until it was replaced: in a mount
-// namespace of its own a process can have any file at any path. Programs of containers with files of their own are matched by cgroup. To read the
-// executable of another user's processes the daemon needs CAP_SYS_PTRACE; to see processes
-// of other containers it needs the node's PID namespace.
+// The kernel vouches for the uid and the groups, as of connect(2), and for the cgroup,
+// which a process without privileges cannot leave. The executable is read when the
+// connection is accepted, and is not vouched for: a process can run another program while
+// its connection stays. It tells apart the programs of one user that trusts them all.
+// So a match also needs a uid, a gid or a cgroup: the executable prevents mistakes, not
+// attacks by the same user.
+//
+// The executable must be the file (device and inode) at the path in the daemon's mount
+// namespace, or have been until it was replaced, because in its own mount namespace a
+// process can have any file at any path. Programs of containers with their own files are
+// matched by cgroup. The daemon needs CAP_SYS_PTRACE to read the executable of another
+// user's processes, and the node's PID namespace to see processes of other containers.
 //
 // # Administrators
 //
-// A process of root that is known to hold CAP_NET_ADMIN in the daemon's user namespace is an
-// administrator, and so is the user of the daemon, unless that is root: they may act as every
-// publisher, by its name. The capability is read when the connection is accepted. It is not
-// known of a process in a PID namespace that the daemon does not see, such as another container's.
-// Root without the capability is a publisher like others: uid: 0 matches it. Rights and limits belong to the name, whichever process acts
-// under it. An administrator under a name that is not configured has no limits.
+// Administrators may act as every publisher, by its name. They are processes of root known
+// to hold CAP_NET_ADMIN in the daemon's user namespace, and the user of the daemon, unless
+// that is root. The capability is read when the connection is accepted. It is unknown for
+// a process in a PID namespace that the daemon does not see, such as another container's.
+// Root without the capability is a publisher like others: uid: 0 matches it. Rights and
+// limits belong to the name, for every process that acts under it. An administrator under
+// a name that is not configured has no limits.
 //
 // # Changes
 //
-// Control.Follow reads the file again when it changes, and on SIGHUP. The next
-// update of a session is judged by the new rights; what is committed stays. A
-// file with errors is reported, and the last good one stays in force.
+// Control.Follow reads the file again when it changes, and on SIGHUP. The new rights apply
+// to the next update of a session; committed content stays. A file with errors is
+// reported, and the last good one stays in force.
 //
 // # Concurrency
 //
-// Policy and what it holds are immutable. Control is safe for concurrent use.
+// Policy and its content are immutable. Control is safe for concurrent use.
 //
 // # Errors
 //
-// A file that cannot be used is a *FileError. A peer or an update that is
-// refused is a *Refusal, which wraps ErrDenied or ErrExceeded.
+// An unusable file is a *FileError. A refused peer or update is a *Refusal, which wraps
+// ErrDenied or ErrExceeded.
 package access

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// poll is how often the file is read. Reading it also finds a change that a watch of its
-// directory misses: a link to a link, as in a ConfigMap, or a directory that was replaced.
+// poll is the interval of reading the file. Reading also finds changes that a watch of its
+// directory misses: a link to a link, as in a ConfigMap, or a replaced directory.
 const poll = time.Second
 
-// Follow reads the file every second, and applies it again when it has changed or when
-// something arrives on hangup, until ctx ends. Without a file it returns at once.
+// Follow reads the file every second until ctx ends, and applies it after a change or a signal on
+// hangup. Without a file it returns at once.
 func (c *Control) Follow(ctx context.Context, hangup <-chan os.Signal) {
 	if c.opts.File == "" {
 		return

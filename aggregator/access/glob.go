@@ -8,14 +8,13 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// anyDepth is the component of a path's glob that matches any number of
-// components.
+// anyDepth is the component of a path's glob that matches any number of components.
 const anyDepth = "**"
 
-// maxGlob is PATH_MAX: a longer glob matches nothing.
+// maxGlob is PATH_MAX: a longer glob cannot match.
 const maxGlob = 4096
 
-// checkGlob returns what is wrong with a glob.
+// checkGlob returns an error if a glob is malformed.
 func checkGlob(glob string) error {
 	if len(glob) > maxGlob {
 		return fmt.Errorf("the glob has %d bytes: at most %d are read", len(glob), maxGlob)
@@ -26,7 +25,7 @@ func checkGlob(glob string) error {
 	return nil
 }
 
-// checkPath returns what is wrong with a path, which may be a glob.
+// checkPath returns an error if a path or its glob is malformed.
 func checkPath(glob string) error {
 	if !strings.HasPrefix(glob, "/") {
 		return fmt.Errorf("path %q is not absolute: begin it with /", glob)
@@ -39,14 +38,13 @@ func checkPath(glob string) error {
 	return checkGlob(glob)
 }
 
-// matchName matches the name of a table. A * also matches slashes, which have no
-// meaning there.
+// matchName matches the name of a table. A * also matches slashes, which have no meaning there.
 func matchName(glob, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok
 }
 
-// literalBraces escapes the characters that are special to doublestar alone.
+// literalBraces escapes the characters special to doublestar alone.
 var literalBraces = strings.NewReplacer(`\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`)
 
 // matchPath matches an absolute path, component by component.

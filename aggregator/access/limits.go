@@ -6,51 +6,47 @@ import (
 	"time"
 )
 
-// The limits of publishers that are not administrators and not of the system, if the
-// configuration does not set others. They bound what one publisher can take from the
-// others and from the packets; rulesets of real agents stay far below them.
+// The default limits of publishers that are not administrators and not of the system. They protect
+// other publishers and packets; rulesets of real agents stay far below them.
 const (
-	// DefaultFragments is a tenth of what all publishers together may have.
+	// a tenth of the limit of all publishers together
 	DefaultFragments = 1_000
-	// DefaultChains is enough for a chain for each of 100,000 endpoints and 10,000
-	// services. Chains without rules are of no use: if the number of rules is limited, it is
-	// that number and DefaultEmpty more, and likewise for sets and elements.
+	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. Chains
+	// without rules are useless, so if rules are limited, the default is the number of rules plus
+	// DefaultEmpty. The same holds for sets and elements.
 	DefaultChains = 200_000
 	DefaultEmpty  = 1_000
-	// DefaultBaseChains is enough for all hooks of all families at several priorities.
+	// enough for all hooks of all families at several priorities
 	DefaultBaseChains = 64
-	// DefaultSets bounds the time of the kernel, which looks up a set by comparing names.
+	// DefaultSets bounds the kernel's time to look up a set, which compares names.
 	DefaultSets = 10_000
-	// DefaultRules is two for each of the chains.
+	// two for each chain
 	DefaultRules = 2 * DefaultChains
-	// DefaultElements is four for each of 1,000,000 endpoints.
+	// four for each of 1,000,000 endpoints
 	DefaultElements = 4_000_000
-	// DefaultMemory is the memory of the kernel in bytes. 100,000 endpoints take less than
-	// half of it.
+	// in bytes of kernel memory; 100,000 endpoints take less than half
 	DefaultMemory = 256 << 20
-	// DefaultPacket is what a packet pays at one hook in the worst case, in nanoseconds, and
-	// DefaultEveryPacket what no packet is spared. 200 jumps to chains of 100 rules reach the
-	// first, and 500 rules of a base chain the second.
+	// The costs of a packet at one hook, in nanoseconds: DefaultPacket in the worst case,
+	// DefaultEveryPacket for every packet. 200 jumps to chains of 100 rules reach the first, and
+	// 500 rules of a base chain the second.
 	DefaultPacket      = 500_000
 	DefaultEveryPacket = 20_000
 )
 
-// The limits that no configuration changes. They hold for publishers that are not
-// administrators and not of the system.
+// The fixed limits, for publishers that are not administrators and not of the system.
 const (
-	// MaxHookChains is the number of base chains of all programs' publishers at one hook
-	// of a family. The kernel allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c): the
-	// rest is for publishers of the system and for programs beside weft.
+	// MaxHookChains is the number of all publishers' base chains at one hook of a family. The
+	// kernel allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c). The rest is for publishers of
+	// the system and for other programs.
 	MaxHookChains = 512
-	// MinGCInterval is how often the kernel may look for elements that have timed out. It
-	// is also what the kernel does without a gc-interval.
+	// MinGCInterval is the shortest interval at which the kernel looks for expired elements. It is
+	// also the kernel's default.
 	MinGCInterval = time.Second
-	// MaxTimeout is the longest timeout of an element and the longest gc-interval: ten
-	// years, which the kernel can keep in every unit that it uses.
+	// MaxTimeout is the longest timeout of an element and the longest gc-interval: ten years, which
+	// fits every unit that the kernel uses.
 	MaxTimeout = 10 * 365 * 24 * time.Hour
 )
 
-// defaultLimits returns the limits that hold if the configuration does not set others.
 func defaultLimits() map[Limit]int {
 	return map[Limit]int{
 		LimitFragments: DefaultFragments, LimitChains: DefaultChains, LimitBaseChains: DefaultBaseChains,
@@ -58,13 +54,11 @@ func defaultLimits() map[Limit]int {
 	}
 }
 
-// Limited reports whether a publisher has the limits that the configuration does not set.
-// Administrators and publishers of the system do not, and p is nil for a publisher that is
-// not configured.
+// Limited reports whether a publisher has the default limits. Administrators and publishers of the
+// system do not. p is nil for a publisher that is not configured.
 func (p *Publisher) Limited() bool { return p != nil && !p.Admin && !p.System }
 
-// setDefaults gives a publisher the limits that neither it nor the defaults of the file
-// set.
+// setDefaults sets the limits that neither the publisher nor the file's defaults set.
 func (p *Publisher) setDefaults() {
 	if !p.Limited() {
 		return
@@ -80,7 +74,7 @@ func (p *Publisher) setDefaults() {
 	}
 }
 
-// contentOf returns the limit of what chains or sets contain, else "".
+// contentOf returns the limit of the content of chains or sets, else "".
 func contentOf(l Limit) Limit {
 	switch l {
 	case LimitChains:
@@ -92,9 +86,8 @@ func contentOf(l Limit) Limit {
 	}
 }
 
-// Packet returns a Refusal if an update makes packets pay more nanoseconds than limit allows,
-// which is LimitPacket or LimitEveryPacket, else nil. The path says where: it is called for the
-// message.
+// Packet returns a Refusal if an update costs packets more nanoseconds than limit (LimitPacket or
+// LimitEveryPacket) allows, else nil. path is called for the message and returns the place.
 func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) *Refusal {
 	if !p.exceeds(limit, n) {
 		return nil
@@ -107,8 +100,8 @@ func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) 
 		fmt.Sprintf("at most %v are allowed: %s", time.Duration(p.Limits.Most[limit]), advice))
 }
 
-// HookChains returns a Refusal if a publisher adds the base chain with number n to a hook
-// where it may not have so many, else nil.
+// HookChains returns a Refusal if the publisher may not add base chain number n to a hook, else
+// nil.
 func (p *Publisher) HookChains(hook string, n int) *Refusal {
 	if !p.Limited() || n <= MaxHookChains {
 		return nil
@@ -118,8 +111,7 @@ func (p *Publisher) HookChains(hook string, n int) *Refusal {
 		p.Name, n, hook, MaxHookChains, p.file, p.lines[""])}
 }
 
-// Times returns a Refusal if a timeout or gc-interval is out of bounds, else nil; 0 means
-// that it is not set.
+// Times returns a Refusal if a timeout or gc-interval is out of bounds, else nil. 0 means unset.
 func (p *Publisher) Times(timeout, gcInterval time.Duration) *Refusal {
 	refuse := func(what string, d time.Duration, bound string) *Refusal {
 		return &Refusal{Limit: LimitTimes, Publisher: p.Name, Text: fmt.Sprintf("publisher %s declares a %s of %v: %s is allowed", p.Name, what, d, bound)}

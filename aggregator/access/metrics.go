@@ -6,26 +6,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Names of the metrics.
 const (
 	metricRefusals     = "weft_refusals_total"
 	metricReloadErrors = "weft_config_reload_errors_total"
 	metricReloaded     = "weft_config_last_reload_success_timestamp_seconds"
 )
 
-// unnamed is the label of publishers that the configuration does not name:
-// callers choose those names, and could make any number of them.
+// unnamed is the label of publishers that are not configured. Callers choose their names, and could
+// make any number of labels.
 const unnamed = "-"
 
-// metrics are those of a Control.
+// metrics are the metrics of a Control.
 type metrics struct {
 	refusals     *prometheus.CounterVec
 	reloadErrors prometheus.Counter
 	reloaded     prometheus.Gauge
 }
 
-// newMetrics makes the metrics and registers them; a nil Registerer registers
-// nothing. Those of the file are there where there is one.
+// newMetrics makes and registers the metrics; a nil Registerer registers none. The file's metrics
+// need a file.
 func newMetrics(reg prometheus.Registerer, file bool) (*metrics, error) {
 	m := &metrics{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -16,18 +16,18 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// The values of the fields apiVersion and kind that a configuration file must have.
+// The required values of the fields apiVersion and kind.
 const (
 	APIVersion = "weft.dev/v1alpha1"
 	Kind       = "Configuration"
 )
 
-// Lookup finds the ids of users and groups by their names.
+// Lookup finds the ids of users and groups by name.
 type Lookup struct {
 	User, Group func(name string) (uint32, error)
 }
 
-// System looks names up in the system's databases.
+// System returns a Lookup in the system's databases.
 func System() Lookup {
 	return Lookup{
 		User:  find(user.Lookup, func(u *user.User) string { return u.Uid }),
@@ -35,7 +35,7 @@ func System() Lookup {
 	}
 }
 
-// find returns a function that looks a name up and parses the id of what it finds.
+// find returns a function that looks up a name and parses the id.
 func find[T any](lookup func(string) (T, error), id func(T) string) func(string) (uint32, error) {
 	return func(name string) (uint32, error) {
 		v, err := lookup(name)
@@ -47,10 +47,10 @@ func find[T any](lookup func(string) (T, error), id func(T) string) func(string)
 	}
 }
 
-// Parse parses a configuration; file is its name in messages. The lookup must have both
-// functions. On an error there is no policy.
+// Parse parses a configuration; file is its name in messages. The lookup must have both functions.
+// On an error the policy is nil.
 //
-// Possible errors: a *FileError with everything that is wrong.
+// Possible errors: a *FileError with all problems.
 func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
 	p := &parser{lookup: lookup, policy: &Policy{File: file, byName: make(map[string]*Publisher)}}
 	if root := p.Document(data, APIVersion, Kind); root != nil && p.head(root) {
@@ -62,14 +62,14 @@ func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
 	return p.policy, nil
 }
 
-// parser makes a policy of a document.
+// parser makes a policy from a document.
 type parser struct {
 	Problems
 	lookup Lookup
 	policy *Policy
 }
 
-// head decides on what kind of file it is, before anything else is looked at.
+// head checks the kind of file before everything else.
 func (p *parser) head(root *yaml.Node) bool {
 	if !p.is("", root, yaml.MappingNode, "a mapping of fields") {
 		return false
@@ -138,8 +138,7 @@ func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
 	return pub, true
 }
 
-// complete gives a publisher the limits that it does not set itself, and
-// enters it.
+// complete adds the default limits to a publisher and registers it.
 func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	own := &pub.Limits
 	for limit, most := range defaults.Most {
@@ -167,11 +166,9 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	p.policy.Publishers = append(p.policy.Publishers, pub)
 }
 
-// publisherName matches the names that a publisher may have: the rule is that of
-// admission.CheckIdentity.
+// publisherName matches valid names of publishers, as admission.CheckIdentity does.
 var publisherName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// checkName returns what is wrong with a publisher's name.
 func checkName(name string) error {
 	if !publisherName.MatchString(name) {
 		return fmt.Errorf("got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
@@ -192,7 +189,7 @@ func (p *parser) match(path string, n *yaml.Node, m *Match) {
 	}
 }
 
-// id reads the id of a user or group, or finds the id of its name.
+// id reads the id of a user or group, or looks up its name.
 func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[uint32] {
 	want := fmt.Sprintf("the id or the name of a %s", what)
 	name := text(p, want, func(name string) (uint32, error) {
@@ -204,7 +201,7 @@ func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[uin
 	})
 	return func(path string, n *yaml.Node) (uint32, bool) {
 		if n.Tag == "!!int" {
-			// The last one is the kernel's word for no id at all.
+			// The kernel uses the last one for no id.
 			return number[uint32](p, 0, math.MaxUint32-1)(path, n)
 		}
 		return name(path, n)
@@ -223,7 +220,7 @@ func (p *parser) table(path string, n *yaml.Node) (TablePattern, bool) {
 	return t, true
 }
 
-// hooks are those of nft, over all families.
+// hooks are nft's hooks of all families.
 var hooks = []string{"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"}
 
 func checkHook(name string) error {
@@ -247,7 +244,7 @@ func (p *parser) bounds(r *Range) field {
 	}
 }
 
-// limits reads limits, and records the line of each limit that is set, as "limits.x".
+// limits reads limits and records the line of each as "limits.x".
 func (p *parser) limits(l *Limits, lines map[string]int) field {
 	count := number[int](p, 1, math.MaxInt32)
 	return func(path string, n *yaml.Node) {

@@ -8,91 +8,86 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Policy is a configuration in force. The zero value is that of a daemon
-// without one: administrators alone.
+// Policy is a configuration in force. The zero value is for a daemon without a configuration: only
+// administrators may call.
 type Policy struct {
-	// File is where it comes from; "" without a file.
+	// path; "" without a file
 	File string
-	// SocketGroup is the group of the socket, nil where the daemon's own is
-	// right.
+	// group of the socket; nil means the daemon's own
 	SocketGroup *uint32
-	// Publishers are in the order of the file.
+	// in the order of the file
 	Publishers []*Publisher
 
 	byName map[string]*Publisher
 }
 
-// Publisher is what the configuration says of one publisher.
+// Publisher is the configuration of one publisher.
 type Publisher struct {
 	Name  string
 	Match Match
 	Allow Allow
-	// Priorities are those that its fragments may have.
+	// the allowed priorities of its fragments
 	Priorities Range
-	// Read allows to read the content of every publisher.
+	// may read the content of every publisher
 	Read bool
-	// Flows allows to list and delete conntrack entries.
+	// may list and delete conntrack entries
 	Flows bool
-	// Admin allows to act as every publisher.
+	// may act as every publisher
 	Admin bool
-	// System allows to use what is reserved for the system.
+	// may use resources reserved for the system
 	System bool
-	// Accept are the publishers whose accepts the base chains of this one honour; nil if there are none.
+	// publishers with accepts honoured by this one's base chains, or nil
 	Accept *Accept
-	// Honoured are the bits of the packet mark that the accepts of this publisher set: the Mark of each
-	// Accept that names it.
+	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept that names
+	// it
 	Honoured uint32
 	Limits   Limits
 
 	file string
-	// lines are those of the fields that are given, by their path within the
-	// publisher, such as "allow.tables"; "" is the publisher itself. Those
-	// that come from the defaults are in inherited.
+	// lines are the lines of the given fields, by their path within the publisher, such as
+	// "allow.tables"; "" is the publisher itself. inherited has the lines from the defaults.
 	lines, inherited map[string]int
 }
 
-// Match says who a publisher is: all that is set must hold.
+// Match identifies a publisher. All set fields must match.
 type Match struct {
 	UID, GID *uint32
-	// Executable and Cgroup are globs.
+	// globs
 	Executable, Cgroup string
 }
 
-// Allow says what a publisher's fragments may have. A nil slice of families or hooks
-// allows everything, an empty one nothing.
+// Allow is the allowed content of a publisher's fragments. For families and hooks, a nil slice
+// allows all, an empty one none.
 type Allow struct {
-	// Tables are those that the publisher may use; nil allows tables named as the
-	// publisher.
+	// nil allows tables named as the publisher
 	Tables          []TablePattern
 	Families        []nft.Family
 	Hooks           []string
 	ChainPriorities Range
-	// Classes are the classes of statements and declarations. nft.ClassFilter is always
-	// allowed.
+	// allowed classes; nft.ClassFilter is always allowed
 	Classes nft.ClassSet
-	// LogRate is how many packets a second all rules together may log, or UnlimitedLog.
+	// packets a second that all rules together may log, or UnlimitedLog
 	LogRate int
-	// Marks has the bits of the packet mark that rules may change.
+	// bits of the packet mark that rules may change
 	Marks uint32
-	// Devices are globs of the devices that base chains and flowtables may name; nil
-	// allows none.
+	// globs for the devices of base chains and flowtables; nil allows no device
 	Devices []string
-	// Shared names what other publishers declared first and this one may share.
+	// objects of other publishers that this one may share
 	Shared []SharedPattern
 }
 
 // MasqueradeMark is the bit of the packet mark by which Services masquerade: the default of
-// --masquerade-bit, which is kube-proxy's. A mask does not grant it, because many masks that
-// are written without thinking of it, such as 0xff00, have it.
+// --masquerade-bit, as in kube-proxy. A mask does not grant it, because many masks, such as 0xff00,
+// include it by accident.
 const MasqueradeMark = 1 << 14
 
-// UnlimitedLog is the LogRate that does not limit how much is logged.
+// UnlimitedLog is the LogRate without a limit.
 const UnlimitedLog = math.MaxInt32
 
-// TablePattern matches tables. Without a family it matches those of each.
+// TablePattern matches tables. Without a family it matches every family.
 type TablePattern struct {
 	Family *nft.Family
-	// Name is a glob.
+	// a glob
 	Name string
 }
 
@@ -107,7 +102,6 @@ func (t TablePattern) String() string {
 // Range is a closed range of numbers. A nil Min or Max does not limit it.
 type Range struct{ Min, Max *int32 }
 
-// Has reports whether n is in the range.
 func (r Range) Has(n int32) bool {
 	return (r.Min == nil || n >= *r.Min) && (r.Max == nil || n <= *r.Max)
 }
@@ -126,38 +120,36 @@ func (r Range) String() string {
 	}
 }
 
-// Limits bound what a publisher holds and asks for; 0 means unlimited.
+// Limits bound the content and requests of a publisher; 0 means unlimited.
 type Limits struct {
-	// Most has the limits of fragments, rules, elements, bytes and streams.
+	// limits of fragments, rules, elements, bytes and streams
 	Most             map[Limit]int
 	UpdatesPerSecond float64
-	// Burst is at least 1 if UpdatesPerSecond is set.
+	// at least 1 if UpdatesPerSecond is set
 	Burst int
 }
 
-// Publisher returns what is said of a publisher, or nil: then it has no
-// limits, and only administrators may act under the name.
+// Publisher returns a publisher's configuration, or nil. A nil publisher has no limits, and only
+// administrators may act under its name.
 func (p *Policy) Publisher(name string) *Publisher { return p.byName[name] }
 
-// Peer is the process at the other end of a connection, as the kernel tells.
+// Peer is the process at the other end of a connection, as reported by the kernel.
 type Peer struct {
 	PID      int32
 	UID, GID uint32
-	// Groups are the supplementary ones.
+	// supplementary groups
 	Groups []uint32
-	// NetAdmin reports whether the peer is the daemon itself, or has uid 0 and is known to
-	// hold CAP_NET_ADMIN in the daemon's user namespace.
+	// true if the peer is the daemon itself, or has uid 0 and is known to hold CAP_NET_ADMIN in the
+	// daemon's user namespace
 	NetAdmin bool
-	// Executable is a path, "" where it is not known.
+	// path, or "" if unknown
 	Executable string
-	// Cgroups are paths, one for each hierarchy.
+	// paths, one for each hierarchy
 	Cgroups []string
-	// Unknown says why NetAdmin, Executable or Cgroups are not known; nil where
-	// they are.
+	// why NetAdmin, Executable or Cgroups are unknown; nil if they are known
 	Unknown error
 }
 
-// matches reports whether a peer is meant.
 func (m *Match) matches(peer *Peer) bool {
 	if m.UID != nil && peer.UID != *m.UID {
 		return false
@@ -171,24 +163,23 @@ func (m *Match) matches(peer *Peer) bool {
 	return m.Cgroup == "" || slices.ContainsFunc(peer.Cgroups, func(c string) bool { return matchPath(m.Cgroup, c) })
 }
 
-// Identity is who a peer acts as.
+// Identity is the publisher that a peer acts as, with its rights.
 type Identity struct {
 	Publisher string
-	// Admin allows to act on the fragments of others.
+	// may act on fragments of other publishers
 	Admin bool
-	// Read allows to read the content of others. It holds for administrators too.
+	// may read content of other publishers; true for administrators
 	Read bool
-	// Flows allows to list and delete conntrack entries. It holds for administrators too.
+	// may list and delete conntrack entries; true for administrators
 	Flows bool
-	// System allows to use what is reserved for the system: connections, and memory
-	// of messages. It holds for administrators too.
+	// may use connections and message memory reserved for the system; true for administrators
 	System bool
 }
 
-// Resolve returns the publisher that a peer acts as: want if the peer may, or with an empty
-// want the first publisher that matches it, else "uid-N" of an administrator. If root is
-// true, the peer is an administrator whatever the file says. Resolve does not check that want is a
-// valid name.
+// Resolve returns the publisher that a peer acts as: want, if the peer may act as it. If want is
+// empty, it is the first publisher that matches the peer, or else "uid-N" for an administrator. If
+// root is true, the peer is an administrator regardless of the file. Resolve does not check that
+// want is a valid name.
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
@@ -219,7 +210,7 @@ func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
 	return id, nil
 }
 
-// stranger refuses a peer that is not a publisher.
+// stranger returns the refusal of a peer without a publisher.
 func (p *Policy) stranger(peer *Peer) *Refusal {
 	r := &Refusal{Limit: LimitCaller}
 	if p.File == "" {
@@ -233,8 +224,8 @@ func (p *Policy) stranger(peer *Peer) *Refusal {
 	return r
 }
 
-// Root returns, for the error of a peer of uid 0 that lacks a right, why it has not the
-// rights of root and what to do; "" for every other peer.
+// Root explains, for an error, why a peer of uid 0 lacks the rights of root, and the remedy. For
+// other peers it returns "".
 func (p *Peer) Root() string {
 	if p.UID != 0 || p.NetAdmin {
 		return ""
@@ -243,8 +234,8 @@ func (p *Peer) Root() string {
 		"run weft where the aggregator runs (kubectl exec POD -c aggregator -- /weft), or name uid 0 in the configuration"
 }
 
-// String returns the group, the executable and the first cgroup of a peer, for a
-// message that has the uid.
+// String returns the group, the executable and the first cgroup of a peer, for a message that has
+// the uid.
 func (p *Peer) String() string {
 	s := fmt.Sprintf("gid %d", p.GID)
 	if len(p.Groups) > 0 {

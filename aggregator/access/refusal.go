@@ -12,25 +12,24 @@ import (
 var (
 	// ErrDenied means that a peer or publisher lacks a right.
 	ErrDenied = errors.New("permission denied")
-	// ErrExceeded means that a publisher is at one of its limits.
+	// ErrExceeded means that a publisher has reached a limit.
 	ErrExceeded = errors.New("limit exceeded")
 	// ErrConfig means that a configuration cannot be used.
 	ErrConfig = errors.New("configuration is not usable")
 )
 
-// Limit is a right or limit, as it is named in the configuration.
+// Limit is the name of a right or limit in the configuration.
 type Limit string
 
 // The rights and limits.
 const (
-	// LimitCaller is the right to call at all, LimitPublisher that to a name,
-	// LimitAdmin that of administrators.
+	// The rights to call, to use a publisher's name, and of administrators.
 	LimitCaller    Limit = "caller"
 	LimitPublisher Limit = "publisher"
 	LimitAdmin     Limit = "admin"
-	// LimitRead is the right to read what other publishers have.
+	// the right to read content of other publishers
 	LimitRead Limit = "read"
-	// LimitFlows is the right to list and delete conntrack entries.
+	// the right to list and delete conntrack entries
 	LimitFlows Limit = "flows"
 
 	// The rights to classes are named as the classes: see LimitOf.
@@ -53,19 +52,19 @@ const (
 	LimitBaseChains Limit = "baseChains"
 	LimitSets       Limit = "sets"
 	LimitMemory     Limit = "memory"
-	// LimitPacket is what a packet may pay at most at a hook, LimitEveryPacket what no packet is
-	// spared there, both in nanoseconds.
+	// The cost of a packet at a hook, in nanoseconds: LimitPacket in the worst case,
+	// LimitEveryPacket for every packet.
 	LimitPacket      Limit = "packetNanoseconds"
 	LimitEveryPacket Limit = "everyPacketNanoseconds"
-	// LimitHookChains and LimitTimes are not configured: see [Publisher.Limited].
+	// fixed: see [Publisher.Limited]
 	LimitHookChains Limit = "hookChains"
 	LimitTimes      Limit = "times"
 )
 
-// LimitOf returns the right to a class of statements and declarations.
+// LimitOf returns the right to a class.
 func LimitOf(c nft.Class) Limit { return Limit(c.String()) }
 
-// Counted are the limits of what a publisher has at a time.
+// Counted returns the limits of a publisher's current content.
 func Counted() []Limit {
 	return []Limit{
 		LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams,
@@ -73,7 +72,7 @@ func Counted() []Limit {
 	}
 }
 
-// things returns what a limit counts, in words.
+// things names the things that a limit counts.
 func (l Limit) things() string {
 	switch l {
 	case LimitBaseChains:
@@ -85,18 +84,18 @@ func (l Limit) things() string {
 	}
 }
 
-// Right reports whether l is a right, not a number: its refusal is ErrDenied, that of the
-// others ErrExceeded.
+// Right reports whether l is a right, with refusals of ErrDenied. Refusals of other limits are
+// ErrExceeded.
 func (l Limit) Right() bool {
 	return l != LimitUpdates && l != LimitHookChains && l != LimitTimes && !slices.Contains(Counted(), l)
 }
 
-// Refusal is what a peer or publisher may not do.
+// Refusal refuses an action of a peer or publisher.
 type Refusal struct {
 	Limit Limit
-	// Publisher is who asked; "" where that is not known.
+	// the publisher that asked; "" if unknown
 	Publisher string
-	// Text says what was asked, what is allowed, and where that is configured.
+	// the request, the allowed values, and the place in the configuration
 	Text string
 }
 

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// repeatEvery is how often a log has a line about the same refusal of the same publisher:
-// often enough to see that it goes on, and 1,440 lines a day if it never ends.
+// repeatEvery is the interval of log lines about the same refusal of a publisher: often enough to
+// show that it goes on, and at most 1,440 lines a day.
 const repeatEvery = time.Minute
 
-// Repeats bounds the lines of a log about what keeps happening: one a minute for each
-// publisher and reason. It holds as many records, and at most as many timers, as there were
-// pairs, so its callers must bound both. It is safe for concurrent use.
+// Repeats limits log lines to one a minute for each publisher and reason. It holds a record and at
+// most one timer for each pair, so callers must bound the pairs. It is safe for concurrent use.
 type Repeats struct {
 	report func(publisher, reason string, withheld int)
 
@@ -20,22 +19,21 @@ type Repeats struct {
 	closed  bool
 }
 
-// repeated is what is known of one publisher and reason.
+// repeated is the record of one publisher and reason.
 type repeated struct {
 	logged  time.Time
 	skipped int
-	// timer reports the skipped lines; nil if there are none.
+	// reports the skipped lines, or nil
 	timer *time.Timer
 }
 
-// NewRepeats returns a Repeats. It calls report if lines were left out for a minute and
-// nothing has happened since that would be logged with their number. report is called on a
-// goroutine of its own, and by Close.
+// NewRepeats returns a Repeats. It calls report if lines were skipped for a minute and no later
+// line has logged their number. report is called on its own goroutine, and by Close.
 func NewRepeats(report func(publisher, reason string, withheld int)) *Repeats {
 	return &Repeats{report: report, records: make(map[[2]string]*repeated)}
 }
 
-// Log reports whether a line may be logged now, and how many were left out since the last.
+// Log reports whether a line may be logged now, and the number of skipped lines since the last.
 func (r *Repeats) Log(publisher, reason string, now time.Time) (skipped int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +55,7 @@ func (r *Repeats) Log(publisher, reason string, now time.Time) (skipped int, ok 
 	return skipped, true
 }
 
-// expire reports the lines of a record that were left out for a minute.
+// expire reports the lines of a record skipped for a minute.
 func (r *Repeats) expire(key [2]string) {
 	r.mu.Lock()
 	record := r.records[key]
@@ -72,7 +70,7 @@ func (r *Repeats) expire(key [2]string) {
 	}
 }
 
-// take returns the number of lines that were left out, and starts a new count.
+// take returns the number of skipped lines and resets it.
 func (r *repeated) take() int {
 	if r.timer != nil {
 		r.timer.Stop()
@@ -83,7 +81,7 @@ func (r *repeated) take() int {
 	return skipped
 }
 
-// Close reports what was left out so far. Later, every line may be logged.
+// Close reports the skipped lines. Afterwards every line may be logged.
 func (r *Repeats) Close() {
 	r.mu.Lock()
 	r.closed = true

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Where returns the line of the configuration that decides about a field of the publisher,
-// such as "allow.shared", in words.
+// Where describes the line of the configuration that decides about a field of the publisher, such
+// as "allow.shared".
 func (p *Publisher) Where(field string) string {
 	if line, ok := p.lines[field]; ok {
 		return fmt.Sprintf("%s at %s:%d", field, p.file, line)
@@ -23,8 +23,8 @@ func (p *Publisher) Where(field string) string {
 	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.lines[""])
 }
 
-// refuse makes a refusal: what is asked, what is allowed, and where that is
-// configured.
+// refuse returns a refusal with the request, the allowed values, and the place in the
+// configuration.
 func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
 	return &Refusal{
 		Limit: limit, Publisher: p.Name,
@@ -40,7 +40,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	}
 	tables := p.Allow.Tables
 	if tables == nil {
-		// A publisher's name has nothing that is special in a glob.
+		// A publisher's name has no special characters of globs.
 		tables = []TablePattern{{Name: p.Name}}
 	}
 	for _, t := range tables {
@@ -51,8 +51,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(tables))
 }
 
-// Priority returns a Refusal if the publisher's fragments may not have a priority, else
-// nil.
+// Priority returns a Refusal if fragments of the publisher may not have a priority, else nil.
 func (p *Publisher) Priority(n int32) *Refusal {
 	if p.Priorities.Has(n) {
 		return nil
@@ -60,20 +59,20 @@ func (p *Publisher) Priority(n int32) *Refusal {
 	return p.refuse(LimitPriority, "priorities", fmt.Sprintf("may not use priority %d", n), "allowed is "+p.Priorities.String())
 }
 
-// Reads returns the Refusal of a publisher that asks for the content of others, such as "table
-// ip filter", and may not read it.
+// Reads returns the Refusal of a publisher that may not read the content of others. The parameter
+// names the content, such as "table ip filter".
 func (p *Publisher) Reads(what string) *Refusal {
 	return p.refuse(LimitRead, "read", "may not read "+clip(what), "it belongs to other publishers")
 }
 
-// ConntrackEntries returns the Refusal of a publisher that lists or deletes conntrack entries
-// without the right to.
+// ConntrackEntries returns the Refusal of a publisher without the right to list or delete conntrack
+// entries.
 func (p *Publisher) ConntrackEntries() *Refusal {
 	return p.refuse(LimitFlows, "flows", "may not list or delete conntrack entries", "that needs flows: true")
 }
 
-// Holds returns a Refusal if a publisher that holds before of something now would hold
-// too much with after, else nil. The limit is one of what a publisher holds. What is over a limit already may stay, but not grow.
+// Holds returns a Refusal if a publisher may not increase its holdings from before to after, else
+// nil. An excess may stay, but not grow.
 func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 	if after <= before || !p.exceeds(limit, after) {
 		return nil
@@ -81,8 +80,8 @@ func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit.things(), before), "")
 }
 
-// Brings returns a Refusal if a single snapshot has more of something than the publisher
-// may hold, before it is unpacked, else nil.
+// Brings returns a Refusal if a single snapshot, before unpacking, has more than the publisher may
+// hold, else nil.
 func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 	if !p.exceeds(limit, n) {
 		return nil
@@ -90,8 +89,8 @@ func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 	return p.tooMany(limit, fmt.Sprintf("sends a snapshot with at least %d %s", n, limit.things()), "")
 }
 
-// Streams returns a Refusal if n open Publish streams, the new one included, are too
-// many, else nil.
+// Streams returns a Refusal if n open Publish streams, including the new one, are too many, else
+// nil.
 func (p *Publisher) Streams(n int) *Refusal {
 	if !p.exceeds(LimitStreams, n) {
 		return nil
@@ -99,7 +98,7 @@ func (p *Publisher) Streams(n int) *Refusal {
 	return p.tooMany(LimitStreams, fmt.Sprintf("would have %d open streams", n), ": close one first")
 }
 
-// tooMany is the refusal of what exceeds a limit.
+// tooMany returns the refusal of an exceeded limit.
 func (p *Publisher) tooMany(limit Limit, asked, advice string) *Refusal {
 	return p.refuse(limit, "limits."+string(limit), asked, fmt.Sprintf("at most %d are allowed%s", p.Limits.Most[limit], advice))
 }
@@ -110,14 +109,13 @@ func (p *Publisher) exceeds(limit Limit, n int) bool {
 	return most != 0 && n > most
 }
 
-// TooFast returns the Refusal of an update that comes too early. The message has retry,
-// such as "2s", as it is.
+// TooFast returns the Refusal of an early update. retry, such as "2s", is copied into the message.
 func (p *Publisher) TooFast(retry string) *Refusal {
 	return p.refuse(LimitUpdates, "limits.updatesPerSecond", "sends updates too fast",
 		fmt.Sprintf("%v a second are allowed, and %d at once: retry in %s", p.Limits.UpdatesPerSecond, p.Limits.Burst, retry))
 }
 
-// clip shortens what somebody else wrote for a message.
+// clip shortens foreign text for a message.
 func clip(s string) string {
 	if len(s) > 80 {
 		return fmt.Sprintf("%.80s...", s)

@@ -10,13 +10,13 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// SharedPattern names what a publisher may share although another publisher declared it
+// SharedPattern names objects that a publisher may share although another publisher declared them
 // first. Names are globs.
 type SharedPattern struct {
 	Table TablePattern
 	// Sets are sets and maps, Objects named objects and flowtables.
 	Chains, Sets, Objects []string
-	// Flags are flags of the table. The only one is "dormant".
+	// flags of the table; only "dormant"
 	Flags []string
 }
 
@@ -48,9 +48,9 @@ func (s *SharedPattern) names(kind string) []string {
 	}
 }
 
-// Shared returns a Refusal if the publisher may not add to a chain, set or object of a
-// table that owner declared first, or refer to it, else nil. With an empty kind it is about
-// the flag dormant of a table in which owner has something.
+// Shared returns a Refusal if the publisher may not add or refer to a chain, set or object that
+// owner declared first, else nil. An empty kind means the flag dormant of a table with content of
+// owner.
 func (p *Publisher) Shared(table nft.TableID, kind, name, owner string) *Refusal {
 	pattern := name
 	if kind == "" {
@@ -69,7 +69,6 @@ func (p *Publisher) Shared(table nft.TableID, kind, name, owner string) *Refusal
 	return p.refuse(LimitShared, "allow.shared", asked, allowed)
 }
 
-// matches reports whether a table is meant.
 func (t TablePattern) matches(id nft.TableID) bool {
 	return (t.Family == nil || *t.Family == id.Family) && matchName(t.Name, id.Name)
 }

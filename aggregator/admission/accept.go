@@ -14,12 +14,12 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// An accept ends its own base chain only: the drop of a later one still drops the packet. If the configuration
-// lets a publisher honour the accepts of another, the rules of both are changed when they are admitted: each
-// rule of the other that accepts sets a bit of the packet mark first, and each base chain of the publisher
-// begins with a rule that accepts packets with the bit. Both are shown by weft get, as they are in the kernel.
+// An accept ends only its own base chain: a later drop still drops the packet. If a publisher
+// honours the accepts of another, admission changes the rules of both. Accepting rules of the other
+// first set a bit of the packet mark. Each base chain of the publisher begins with a rule that
+// accepts packets with the bit. weft get shows both, as in the kernel.
 
-// honoured returns a rule of a publisher whose accepts others honour, changed if it accepts.
+// honoured returns a rule of a publisher with honoured accepts, changed if it accepts.
 func honoured(p *access.Publisher, r *compile.Rule, scope compile.Scope) (*compile.Rule, error) {
 	if p == nil || p.Honoured == 0 || !filters(r.Family) || !accepts(r) {
 		return r, nil
@@ -32,7 +32,7 @@ func honoured(p *access.Publisher, r *compile.Rule, scope compile.Scope) (*compi
 	return compile.CompileRule(r.Family, nft.Rule{Text: rest + set, Comment: r.Comment}, scope)
 }
 
-// accepts reports whether a rule states the verdict accept, which is its last word then.
+// accepts reports whether a rule has the verdict accept, which then comes last.
 func accepts(r *compile.Rule) bool {
 	if len(r.Exprs) == 0 {
 		return false
@@ -45,8 +45,7 @@ func accepts(r *compile.Rule) bool {
 	return ok && v.Kind == google.VerdictAccept
 }
 
-// honouring returns the first rule of a base chain of a publisher that honours the accepts of others; nil if
-// there is none.
+// honouring returns the first rule of a base chain of a publisher that honours accepts, else nil.
 func honouring(p *access.Publisher, family nft.Family, decl *object.Chain) (*compile.Rule, error) {
 	if p == nil || p.Accept == nil || !filters(family) || decl == nil || decl.Base == nil || decl.Base.Type != "filter" {
 		return nil, nil //nolint:nilnil // see above
@@ -62,7 +61,7 @@ func honouring(p *access.Publisher, family nft.Family, decl *object.Chain) (*com
 	}, nil)
 }
 
-// filters reports whether tables of a family see the packets of IPv4 or IPv6.
+// filters reports whether tables of a family see packets of IPv4 or IPv6.
 func filters(f nft.Family) bool {
 	return f == nft.FamilyIP || f == nft.FamilyIP6 || f == nft.FamilyInet
 }

@@ -17,27 +17,24 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Config describes what updates are checked against. The zero value accepts
-// fragments of any publisher, but no durable ones.
+// Config has the context of the checks. The zero value accepts fragments of any publisher, but no
+// durable ones.
 type Config struct {
-	// Access has the rights and limits of publishers. If it is nil, there are
-	// none.
+	// rights and limits of publishers; optional
 	Access *access.Control
-	// Stored is true for updates of the state directory: they need the rights of their
-	// publishers, but what is over a limit already may stay, and so may strings and names
-	// that are not accepted any more.
+	// true for updates from the state directory. They need their publishers' rights, but an
+	// existing excess over a limit may stay, as may strings and names no longer accepted.
 	Stored bool
-	// Durable is true if durable fragments can be stored.
+	// true if durable fragments can be stored
 	Durable bool
-	// Room returns why a durable fragment of n bytes cannot be stored. If it is
-	// nil, storage is not checked.
+	// returns why a durable fragment of n bytes cannot be stored; nil skips the check
 	Room func(n int) error
-	// Status returns the status of a fragment, or nil if there is no such
-	// fragment. It may be nil. It is called only if Access is set.
+	// returns the status of a fragment, or nil if it does not exist. Optional; called only if
+	// Access is set.
 	Status func(desired.Key) *weftv1.FragmentStatus
-	// Version is the daemon's version, for messages.
+	// the daemon's version, for messages
 	Version string
-	// Now is the clock; nil means time.Now.
+	// the clock; nil means time.Now
 	Now func() time.Time
 }
 
@@ -46,10 +43,9 @@ type Scope interface {
 	Set(table nft.TableID, name string) (*set.Set, bool)
 }
 
-// Builder turns the messages of one update into a [desired.Update]. Messages
-// are added as they arrive. Declarations are compiled at once. Elements are
-// packed by goroutines while the next message is decoded. Rules are compiled by
-// Finish, because only then is everything known that they may refer to.
+// Builder turns the messages of one update into a [desired.Update]. Messages are added as they
+// arrive. Declarations are compiled at once. Goroutines pack elements while the next message is
+// decoded. Finish compiles the rules, because they may refer to later declarations.
 type Builder struct {
 	cfg      Config
 	key      desired.Key
@@ -57,29 +53,29 @@ type Builder struct {
 	priority int32
 	lifetime weftv1.Lifetime
 	expiry   time.Time
-	// outer finds the declarations that the update does not make.
+	// declarations outside the update
 	outer Scope
-	// own has the fragment's declarations before this update.
+	// the fragment's declarations before this update
 	own Declared
 
 	tables []*tablePart
 	byID   map[nft.TableID]*tablePart
 	bad    violations
-	// file is the .nft text that the update comes from, or "".
+	// the .nft text of the update, or ""
 	file string
-	// parts counts the messages of a snapshot.
+	// messages of a snapshot
 	parts int
 
 	bytes, tableCount, chains, sets, rules, elements, objects int
 
 	unpacked unpacked
-	// anonymous counts the elements of anonymous sets of the rules that are compiled.
+	// elements of anonymous sets in compiled rules
 	anonymous atomic.Int64
-	// positionsMu guards positions, which has where the rules of file are. It is made for
-	// the first wrong rule, because each would parse the file again.
+	// positionsMu guards positions, the places of the rules in file. It is made once, for the first
+	// wrong rule, because it requires parsing the file again.
 	positionsMu sync.Mutex
 	positions   *ruleset.Positions
-	// status is the fragment's status before the update, or nil.
+	// the fragment's status before the update, or nil
 	status *weftv1.FragmentStatus
 
 	pool pool
@@ -87,29 +83,28 @@ type Builder struct {
 
 // tablePart is the part of an update in one table.
 type tablePart struct {
-	// TableUpdate has all but chains, sets and elements, which Finish adds.
+	// all but chains, sets and elements, which Finish adds
 	desired.TableUpdate
 	sets      []*setPart
 	setByName map[string]*setPart
 	chains    []*chainPart
-	// claimed has the chains, objects and flowtables that are declared, to find repeats.
+	// declared chains, objects and flowtables, to find repeats
 	claimed map[object.Ref]bool
-	// changes come from a TablePatch.
+	// from a TablePatch
 	changes []*elementsPart
 
-	// mu guards Uses while rules are compiled.
+	// guards Uses while rules are compiled
 	mu sync.Mutex
 }
 
-// setPart is a set or map that the update declares. Decl is nil if the declaration is
-// invalid. Then its elements are skipped.
+// setPart is a set or map declared by the update. Decl is nil if the declaration is invalid; its
+// elements are then skipped.
 type setPart struct {
 	desired.Set
 	chunks []*chunk
 }
 
-// chainPart is a chain that the update declares, with its rules before they are
-// compiled.
+// chainPart is a chain declared by the update, with its uncompiled rules.
 type chainPart struct {
 	desired.Chain
 	rules []nft.Rule
@@ -121,8 +116,8 @@ type elementsPart struct {
 	remove, add []*chunk
 }
 
-// NewSnapshot returns a Builder for a snapshot of a fragment. If the name of the
-// fragment is invalid, that is a violation, and Key returns it shortened.
+// NewSnapshot returns a Builder for a snapshot of a fragment. An invalid fragment name is a
+// violation, and Key returns it shortened.
 func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
 	if cfg.Access != nil && cfg.Status != nil {
@@ -135,19 +130,19 @@ func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	return b
 }
 
-// NewPatch returns a Builder for a patch of a fragment that declares the sets and
-// maps in own; outer finds those of others.
+// NewPatch returns a Builder for a patch of a fragment. own has the sets and maps that the fragment
+// declares; outer finds other declarations.
 func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 	b := NewSnapshot(cfg, key, outer)
 	b.snapshot, b.own = false, own
 	return b
 }
 
-// Key returns the fragment that the update is for.
+// Key returns the updated fragment.
 func (b *Builder) Key() desired.Key { return b.key }
 
-// Cost returns the number of elements and rules in the update, those of anonymous sets
-// and removals of elements included. Call it after Finish.
+// Cost returns the number of elements and rules in the update, including elements of anonymous sets
+// and removals. It must be called after Finish.
 func (b *Builder) Cost() int { return b.rules + b.elements + int(b.anonymous.Load()) }
 
 // Reject adds a violation of the whole update.
@@ -155,8 +150,7 @@ func (b *Builder) Reject(reason weftv1.Violation_Reason, message string) {
 	b.bad.add(reason, nil, message)
 }
 
-// RejectSize adds the violation that a message is too large, which [Size.Check]
-// returned.
+// RejectSize adds the violation for an error of [Size.Check].
 func (b *Builder) RejectSize(err error) {
 	if r := (*access.Refusal)(nil); errors.As(err, &r) {
 		b.bad.refused(nil, r)
@@ -165,12 +159,11 @@ func (b *Builder) RejectSize(err error) {
 	b.Reject(weftv1.Violation_REASON_LIMIT, err.Error())
 }
 
-// Wait returns after all goroutines of the Builder have ended. Finish does the
-// same: Wait is for updates that are given up.
+// Wait waits for all goroutines of the Builder, like Finish. It is for abandoned updates.
 func (b *Builder) Wait() { b.pool.wg.Wait() }
 
-// table returns the update's part in a table. If the family or name is not valid, or there
-// are too many tables, it adds a violation and returns nil.
+// table returns the update's part in a table. If the family or name is invalid, or there are too
+// many tables, it adds a violation and returns nil.
 func (b *Builder) table(family, name string) *tablePart {
 	f, err := nft.ParseFamily(family)
 	if err == nil {
@@ -190,8 +183,8 @@ func (b *Builder) table(family, name string) *tablePart {
 	return t
 }
 
-// count adds to a counter of the update and reports whether it stays within
-// the limit. The first time that it does not, count adds a violation.
+// count adds to a counter and reports whether it stays within the limit. The first excess adds a
+// violation.
 func (b *Builder) count(n *int, by, limit int, what string) bool {
 	was := *n
 	*n += by
@@ -204,8 +197,8 @@ func (b *Builder) count(n *int, by, limit int, what string) bool {
 	return false
 }
 
-// Finish waits for the packing of elements, compiles the rules and returns the
-// update. It is called once, after the last message was added.
+// Finish waits for the packing of elements, compiles the rules and returns the update. It must be
+// called once, after the last message.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Finish() (*desired.Update, error) {
@@ -227,14 +220,14 @@ func (b *Builder) Finish() (*desired.Update, error) {
 	return u, nil
 }
 
-// NoRoom returns the message of a violation: a durable fragment cannot be
-// stored because of err.
+// NoRoom returns the message of the violation that a durable fragment cannot be stored because of
+// err.
 func NoRoom(err error) string {
 	return fmt.Sprintf("cannot store a durable fragment in the state directory: %v: free some space, or use another lifetime", err)
 }
 
-// Recompile compiles the rules of an update that Finish has returned again, against
-// the present declarations of other fragments.
+// Recompile compiles the rules of a finished update again, against the current declarations of
+// other fragments.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {
@@ -257,7 +250,6 @@ func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, er
 	return &again, nil
 }
 
-// putChains returns the chains that a table's part declares.
 func (t *tablePart) putChains() []desired.Chain {
 	put := make([]desired.Chain, 0, len(t.chains))
 	for _, c := range t.chains {
@@ -266,8 +258,7 @@ func (t *tablePart) putChains() []desired.Chain {
 	return put
 }
 
-// tableUpdate assembles a table's part and collects the violations of its
-// elements.
+// tableUpdate assembles a table's part and collects the violations of its elements.
 func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	u := t.TableUpdate
 	u.PutChains = t.putChains()

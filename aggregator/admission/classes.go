@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// checkDeclarations checks the rights to what a table's part declares, other than chains,
-// and to the elements that it adds.
+// checkDeclarations checks the rights to a part's declarations, except chains, and to its elements.
 func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 	for _, o := range t.PutObjects {
 		refuseClasses(p, nft.ClassSet(0).With(compile.ObjectClass(o.Kind)), ObjectName(t.Table, string(o.Kind), o.Name), bad)
@@ -27,7 +26,7 @@ func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 		}
 		classes := compile.SetClass(s.Decl)
 		if s.Conntrack {
-			// The flows that are removed are those of translated addresses.
+			// The removed flows are flows of translated addresses.
 			classes = classes.With(nft.ClassNAT)
 		}
 		refuseSet(p, t.Table, s.Decl, classes, bad)
@@ -56,7 +55,7 @@ func refuseClasses(p *access.Publisher, classes nft.ClassSet, object *weftv1.Obj
 	}
 }
 
-// checkChain checks the rights to a chain and to what its rules do.
+// checkChain checks the rights to a chain and its rules.
 func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *violations) {
 	chain := ObjectName(table, "chain", Clip(c.Source.Name))
 	if base := c.Decl.Base; base != nil {
@@ -68,7 +67,7 @@ func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *viola
 			bad.refused(chain, r)
 		}
 	}
-	// One violation of a right is enough for each chain.
+	// Each chain reports a right once.
 	var reported nft.ClassSet
 	report := func(i int, class nft.Class, r *access.Refusal) {
 		if r == nil || reported.Has(class) {

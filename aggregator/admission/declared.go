@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Declared has the sets and maps that a fragment declares, by table: the elements
-// and rules of its next patch are compiled against them. A value is immutable.
+// Declared has the sets and maps declared by a fragment, by table, for compiling its next patch. It
+// is immutable.
 type Declared map[nft.TableID]map[string]*set.Set
 
 // Set returns the declaration of a set or map.
@@ -17,8 +17,8 @@ func (d Declared) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return s, ok
 }
 
-// Declared returns the sets and maps that the fragment declares after the update.
-// changed is false if the update is a patch that names none.
+// Declared returns the fragment's sets and maps after the update. changed is false for a patch
+// without sets and maps.
 func (b *Builder) Declared() (_ Declared, changed bool) {
 	changed = b.snapshot
 	for _, t := range b.tables {

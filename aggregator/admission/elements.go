@@ -19,21 +19,21 @@ import (
 // chunk is a run of elements of one set, packed by one goroutine.
 type chunk struct {
 	out []set.Element
-	// expired are the elements whose expire_time has passed.
+	// elements with an expire_time in the past
 	expired []set.Element
 	bad     violations
 }
 
-// inlineElements is the number of elements up to which packing them at once is
-// cheaper than starting a goroutine.
+// inlineElements is the number of elements up to which packing on the spot is cheaper than a
+// goroutine.
 const inlineElements = 256
 
 // pool runs functions in at most GOMAXPROCS goroutines.
 type pool struct {
-	// slots has room for the running goroutines. It is made for the first one.
+	// room for the running goroutines; made for the first one
 	slots chan struct{}
 	wg    sync.WaitGroup
-	// panicked is the first panic of a goroutine.
+	// first panic of a goroutine
 	panicked atomic.Pointer[any]
 }
 
@@ -54,8 +54,8 @@ func (p *pool) spawn(f func()) {
 	})
 }
 
-// wait waits for all goroutines. It raises a panic of one of them again, on the
-// goroutine of the request, where the server handles it.
+// wait waits for all goroutines. It raises a panic again on the request's goroutine, where the
+// server handles it.
 func (p *pool) wait() {
 	p.wg.Wait()
 	if v := p.panicked.Load(); v != nil {
@@ -63,7 +63,7 @@ func (p *pool) wait() {
 	}
 }
 
-// errExpired says that an element's expire_time has passed.
+// errExpired means that an element's expire_time has passed.
 var errExpired = errors.New("it has expired")
 
 // errTooLong is the violation of an element's text.
@@ -115,7 +115,7 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	})
 }
 
-// pack packs n elements, at once if they are few, else in a goroutine.
+// pack packs n elements, in a goroutine if there are many.
 func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
 	if n <= inlineElements {
@@ -126,8 +126,7 @@ func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) 
 	return c
 }
 
-// fill packs n elements. It gives up once the chunk has as many violations as are
-// reported.
+// fill packs n elements. It stops once the chunk has as many violations as are reported.
 func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) {
 	c.out = make([]set.Element, 0, n)
 	for i := 0; i < n && !c.bad.full(); i++ {

@@ -7,7 +7,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// MaxTTL bounds how far ahead a fragment may expire.
+// MaxTTL bounds the time until a fragment's expiration.
 const MaxTTL = 10 * 365 * 24 * time.Hour
 
 func (b *Builder) now() time.Time {
@@ -17,8 +17,8 @@ func (b *Builder) now() time.Time {
 	return time.Now()
 }
 
-// expires returns when a fragment expires; zero means never. It adds a violation if
-// the expiration is not valid.
+// expires returns the time of a fragment's expiration, zero for never. An invalid expiration adds a
+// violation.
 func (b *Builder) expires(f *weftv1.Fragment) time.Time {
 	now := b.now()
 	var at time.Time

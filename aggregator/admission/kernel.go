@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// KernelRejection returns the rejection of an update that the kernel refused.
+// KernelRejection returns the rejection of an update refused by the kernel.
 func KernelRejection(key desired.Key, err error) *RejectedError {
 	object, advice := (*weftv1.ObjectName)(nil), ""
 	var be *kernel.BatchError
@@ -19,9 +19,8 @@ func KernelRejection(key desired.Key, err error) *RejectedError {
 	return Reject(key, weftv1.Violation_REASON_KERNEL, object, "the kernel refuses it: %v%s", err, advice)
 }
 
-// adviceOn returns the most likely cause of a kernel's errno for an op, as text
-// that follows the errno. It returns "" if the errno is clear, or if the cause
-// cannot be told.
+// adviceOn returns the likely cause of a kernel's errno for an op, as text to follow the errno. It
+// returns "" if the errno is clear or the cause unknown.
 func adviceOn(be *kernel.BatchError) string {
 	switch op := be.Op.(type) {
 	case kernel.AddTable:

@@ -7,9 +7,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// The limits of one update, unless stated otherwise. They bound the memory and
-// work that a publisher can cause. Real rulesets stay far below them. The limits of a
-// configured publisher (package access) are sums over its fragments, and lower.
+// Limits of one update unless stated otherwise. They bound the memory and work that a publisher can
+// cause. Real rulesets stay far below them. Limits of a configured publisher (package access) are
+// sums over its fragments, and lower.
 const (
 	// MaxFragments is the number of fragments of all publishers together.
 	MaxFragments = 10_000
@@ -33,8 +33,7 @@ const (
 	MaxName = 255
 	// MaxIdentity is the length of a publisher's or fragment's name in bytes.
 	MaxIdentity = 63
-	// MaxViolations is the number of violations that an answer lists. Violations
-	// beyond it are only counted.
+	// MaxViolations is the number of violations in an answer. Others are only counted.
 	MaxViolations = 32
 )
 
@@ -67,8 +66,8 @@ func CheckKey(key desired.Key) error {
 	return CheckIdentity("fragment", key.Name)
 }
 
-// checkName validates the name of an nft object: nft(8) can read it without
-// quotes. The error is the message of a violation.
+// checkName validates the name of an nft object: nft(8) must read it without quotes. The error is
+// the message of a violation.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("name is empty")

@@ -10,33 +10,32 @@ import (
 )
 
 const (
-	// messageSize is about how much memory a decoded message takes in addition to
-	// its encoding, in bytes.
+	// messageSize is the approximate memory of a decoded message, in bytes, beyond its encoding.
 	messageSize = 160
-	// stringSize is that of a string in a list.
+	// stringSize is the same for a string in a list.
 	stringSize = 16
-	// MaxDecoded is the memory that one decoded request may take, in bytes. A
-	// request of the largest size has this much if its messages have 20 bytes.
+	// MaxDecoded is the memory of one decoded request, in bytes. The largest request takes this
+	// much if its messages have 20 bytes.
 	MaxDecoded = 256 << 20
 )
 
-// Size is what an encoded request has. It is known before the request is decoded,
-// because that can take a hundred times the memory: two bytes are a table.
+// Size is the content of an encoded request. It is measured before decoding, because decoding can
+// take a hundred times the memory: two bytes are a table.
 type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
-	// Changes counts the sets whose elements a patch changes.
+	// sets with elements changed by a patch
 	Changes int
-	// Names counts what is deleted by name.
+	// names to delete
 	Names int
-	// Withdrawals counts the names of fragments in a plan.
+	// names of fragments in a plan
 	Withdrawals int
-	// Decoded is about how many bytes the decoded request takes.
+	// approximate bytes of the decoded request
 	Decoded int
 }
 
 // Measure returns the size of the encoding b of a message m.
 //
-// Possible errors: those of package protowire, if b is not an encoding.
+// Possible errors: errors of package protowire, if b is not an encoding.
 func Measure(m protoreflect.MessageDescriptor, b []byte) (Size, error) {
 	s := Size{Decoded: len(b)}
 	err := s.measure(m, b)
@@ -59,7 +58,7 @@ func (s *Size) measure(m protoreflect.MessageDescriptor, b []byte) error {
 	})
 }
 
-// list returns the counter of what a message lists by name.
+// list returns the counter of a message's list of names.
 func (s *Size) list(message protoreflect.Name) *int {
 	if message == "ElementPatch" {
 		return &s.Elements
@@ -67,7 +66,7 @@ func (s *Size) list(message protoreflect.Name) *int {
 	return &s.Names
 }
 
-// count counts one message without what is in it.
+// count counts one message without its content.
 func (s *Size) count(message protoreflect.Name) {
 	s.Decoded += messageSize
 	switch message {
@@ -92,9 +91,8 @@ func (s *Size) count(message protoreflect.Name) {
 	}
 }
 
-// eachField calls f with every field of an encoded message: its descriptor, or nil if
-// it is not known; the whole encoding of the field; and its content, if it is a
-// message, a string or bytes.
+// eachField calls f with every field of an encoded message: its descriptor, nil if unknown; the
+// field's whole encoding; and its content, if it is a message, a string or bytes.
 func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoreflect.FieldDescriptor, whole, value []byte) error) error {
 	for len(b) > 0 {
 		number, typ, tag := protowire.ConsumeTag(b)
@@ -120,10 +118,10 @@ func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoref
 	return nil
 }
 
-// Head returns the encoding of a request without its lists of messages: what is left
-// says which update it is.
+// Head returns the encoding of a request without its lists of messages. The rest identifies the
+// update.
 //
-// Possible errors: those of package protowire, if b is not an encoding.
+// Possible errors: errors of package protowire, if b is not an encoding.
 func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	var head []byte
 	err := eachField(m, b, func(f protoreflect.FieldDescriptor, whole, value []byte) error {
@@ -142,9 +140,9 @@ func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	return head, err
 }
 
-// Check compares a request with the limits of one update and of its publisher; p is nil
-// for a publisher without limits. held returns the number of rules and objects, and of
-// elements, that the publisher has: it may send as much again, or remove it.
+// Check compares a request with the limits of one update and of its publisher; p is nil for a
+// publisher without limits. held returns the publisher's current rules and objects, and its
+// elements: it may send as much again, or remove it.
 //
 // Possible errors: a *access.Refusal, ErrTooLarge.
 func (s Size) Check(p *access.Publisher, held func() (rules, elements int)) error {

@@ -47,8 +47,8 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	}
 }
 
-// known adds a violation if a message has a field that is not in this version of the
-// protocol. To ignore the field could open a firewall: it may be a qualifier of a rule.
+// known adds a violation if a message has an unknown field. Ignoring the field could open a
+// firewall, because it may be a qualifier of a rule.
 func (b *Builder) known(unknown *weftv1.UnknownField) bool {
 	if unknown == nil {
 		return true
@@ -61,8 +61,8 @@ func (b *Builder) known(unknown *weftv1.UnknownField) bool {
 	return false
 }
 
-// EffectiveLifetime returns the lifetime of a fragment whose message has l: an
-// unspecified lifetime means sticky.
+// EffectiveLifetime returns the lifetime of a fragment with message value l: unspecified means
+// sticky.
 func EffectiveLifetime(l weftv1.Lifetime) weftv1.Lifetime {
 	if l == weftv1.Lifetime_LIFETIME_UNSPECIFIED {
 		return weftv1.Lifetime_LIFETIME_STICKY
@@ -86,7 +86,6 @@ func (b *Builder) addTable(m *weftv1.Table) {
 	b.addDeclarations(t, m)
 }
 
-// addDeclarations adds all that a table declares.
 func (b *Builder) addDeclarations(t *tablePart, m *weftv1.Table) {
 	for _, o := range m.GetObjects() {
 		b.addObject(t, convert.ObjectOf(o))
@@ -130,8 +129,7 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 	}
 }
 
-// addElements adds a change of the elements of a set that the fragment has
-// declared or that the same patch declares.
+// addElements changes the elements of a set declared by the fragment or the same patch.
 func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	if !b.count(&b.elements, len(e.GetAdd())+len(e.GetRemove()), MaxElements, "elements") {
 		return
@@ -157,8 +155,8 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	t.changes = append(t.changes, x)
 }
 
-// addSet adds a set or map of a message. Later parts of a snapshot repeat its
-// name without a type, to add elements.
+// addSet adds a set or map of a message. Later parts of a snapshot repeat its name without a type,
+// to add elements.
 func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	if !b.count(&b.elements, len(m.GetElements()), MaxElements, "elements") {
 		return
@@ -176,8 +174,7 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	s.chunks = append(s.chunks, b.packMessages(t.Table, s.Decl, m.GetElements()))
 }
 
-// declare compiles the declaration of a set or map. It returns nil if there are
-// too many.
+// declare compiles the declaration of a set or map. It returns nil if there are too many.
 func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
 		return nil
@@ -221,7 +218,7 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	return s
 }
 
-// addChain adds a chain with its rules, which are compiled later.
+// addChain adds a chain. Its rules are compiled later.
 func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	if !b.count(&b.chains, 1, MaxChains, "chains") || !b.count(&b.rules, len(c.Rules), MaxRules, "rules") {
 		return

@@ -15,11 +15,9 @@ func ObjectName(table nft.TableID, kind, name string) *weftv1.ObjectName {
 	return &weftv1.ObjectName{Kind: kind, Family: table.Family.String(), Table: table.Name, Name: name}
 }
 
-// tableName names a table.
 func tableName(table nft.TableID) *weftv1.ObjectName { return ObjectName(table, "table", "") }
 
-// ruleName names the rule at an index, from 0, of the rules that a fragment has in
-// a chain.
+// ruleName names a rule by its index, from 0, among the fragment's rules in a chain.
 func ruleName(table nft.TableID, chain string, index int) *weftv1.ObjectName {
 	n := ObjectName(table, "rule", chain)
 	n.Index = uint32(index + 1) //nolint:gosec // at most MaxRules
@@ -47,8 +45,8 @@ func PlaceName(p desired.Place) *weftv1.ObjectName {
 	}
 }
 
-// OpName names the object of an op. It returns nil for no op, and for one that it does
-// not know: the daemon must not panic, and the op is in the text of the error.
+// OpName names the object of an op. It returns nil for no op and for an unknown op: the daemon must
+// not panic, and the error's text has the op.
 func OpName(op kernel.Op) *weftv1.ObjectName {
 	switch o := op.(type) {
 	case nil:

@@ -9,10 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// kindFlowtable is the kind of flowtables among named objects.
 const kindFlowtable nft.ObjectKind = "flowtable"
 
-// addObject compiles the declaration of an object.
 func (b *Builder) addObject(t *tablePart, o nft.Object) {
 	what, ok := b.nameObject(t, object.Ref{Kind: o.Kind, Name: o.Name})
 	if !ok {
@@ -33,7 +31,6 @@ func (b *Builder) addObject(t *tablePart, o nft.Object) {
 	t.PutObjects = append(t.PutObjects, out)
 }
 
-// addFlowtable compiles the declaration of a flowtable.
 func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 	what, ok := b.nameObject(t, object.Ref{Kind: kindFlowtable, Name: f.Name})
 	if !ok {
@@ -58,8 +55,8 @@ func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, 
 	return b.claim(t, ref, "")
 }
 
-// claim checks that the name of a chain, object or flowtable is valid and is not
-// declared twice; advice follows the message if it is. It returns the name for violations.
+// claim checks that the name of a chain, object or flowtable is valid and declared once; advice
+// follows the message on a repeat. It returns the name for violations.
 func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.ObjectName, bool) {
 	what := ObjectName(t.Table, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := b.checkName(ref.Name); err != nil {

@@ -12,21 +12,19 @@ import (
 // ErrInvalidName means that the name of a publisher or fragment is malformed.
 var ErrInvalidName = errors.New("invalid name")
 
-// ErrTooLarge means that a request has more than one update may have.
+// ErrTooLarge means that a request exceeds the limits of one update.
 var ErrTooLarge = errors.New("the request is too large")
 
-// RejectedError is the refusal of an update. Its fragment keeps the last
-// committed content.
+// RejectedError is the rejection of an update. Its fragment keeps the last committed content.
 type RejectedError struct {
 	Fragment desired.Key
-	// Violations has at least one entry, in the order of the request.
+	// at least one, in the order of the request
 	Violations []*weftv1.Violation
-	// Refusals are the violations of the publisher's rights and limits, one for
-	// each right and limit.
+	// one for each violated right and limit of the publisher
 	Refusals []*access.Refusal
 }
 
-// Error returns the first violation and how many more there are.
+// Error returns the first violation and the number of others.
 func (e *RejectedError) Error() string {
 	s := "fragment " + e.Fragment.String() + " rejected"
 	if len(e.Violations) == 0 {

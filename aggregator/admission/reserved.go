@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// restricted reports whether the publisher of the update must not make what nft cannot
-// read again: it is in the configuration, and not an administrator.
+// restricted reports whether the update must not make names that nft cannot read again: its
+// publisher is configured and not an administrator.
 func (b *Builder) restricted() bool {
 	p := b.cfg.Access.Publisher(b.key.Publisher)
 	return p != nil && !p.Admin && !b.cfg.Stored
@@ -25,8 +25,8 @@ func (b *Builder) checkName(name string) error {
 	return nil
 }
 
-// reservedNames are the words of the scanner of nft 1.0.6 that it does not accept in one of
-// the places where a listing has names, in order. nft has no quotes for names.
+// reservedNames are the words that the scanner of nft 1.0.6 rejects somewhere a listing has names,
+// in order. nft has no quotes for names.
 var reservedNames = strings.Fields(`
 . accept add ah all and arp auto-merge avgpkt bridge burst bytes cgroup chain comment comp constant continue
 count counter counters cpu create ct daddr day dccp define delete describe device devices direction dnat

@@ -13,17 +13,16 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// textPerByte bounds how much longer the messages of a snapshot may be than what
-// they pack to: an IPv6 address of 16 bytes has up to 39 bytes as text, and each
-// element has some bytes of its message. textBase is allowed in addition, for
+// textPerByte bounds the size of a snapshot's messages per packed byte: an IPv6 address of 16 bytes
+// has up to 39 bytes as text, and each element has some bytes of its message. textBase is added for
 // small snapshots.
 const (
 	textPerByte = 8
 	textBase    = 64 << 10
 )
 
-// MaxEncoded returns how many bytes the messages of a snapshot of a publisher may have.
-// p is nil for a publisher without limits.
+// MaxEncoded returns the maximum size in bytes of a snapshot's messages. p is nil for a publisher
+// without limits.
 func MaxEncoded(p *access.Publisher) int {
 	if p == nil || p.Limits.Most[access.LimitBytes] == 0 {
 		return MaxBytes
@@ -31,19 +30,19 @@ func MaxEncoded(p *access.Publisher) int {
 	return min(MaxBytes, textBase+textPerByte*p.Limits.Most[access.LimitBytes])
 }
 
-// commasBase is how many commas a file may have that are not between elements, such as
-// those of flags and concatenations, if it has few elements; else it is half of their number.
+// commasBase is the number of commas in a file that need not separate elements, such as in flags
+// and concatenations, if it has few elements. Otherwise it is half the number of elements.
 const commasBase = 1024
 
-// unpacked counts what the parts of a snapshot have before they are unpacked.
+// unpacked counts the content of a snapshot's parts before unpacking.
 type unpacked struct {
 	rules, elements, bytes, commas, chains, inBraces, sets int
-	// refused is true after it exceeded a limit.
+	// set after a limit was exceeded
 	refused bool
 }
 
-// limited returns the publisher of the update. It returns nil if the publisher has no limits,
-// or if they do not count because the update comes from the state directory.
+// limited returns the publisher of the update, or nil if it has no limits or the update comes from
+// the state directory.
 func (b *Builder) limited() *access.Publisher {
 	if b.cfg.Stored {
 		return nil
@@ -51,19 +50,19 @@ func (b *Builder) limited() *access.Publisher {
 	return b.cfg.Access.Publisher(b.key.Publisher)
 }
 
-// checkSize compares a part of a snapshot with the publisher's limits before it
-// is unpacked, because a snapshot that exceeds them would only fill the memory.
-// Repeated elements count, because they are not known yet.
+// checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that an
+// excessive snapshot does not fill the memory. Repeated elements count, because they are not known
+// yet.
 func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	p := b.limited()
 	if p == nil {
 		return true
 	}
 	b.unpacked.bytes += max(0, proto.Size(f)-textBase) / textPerByte
-	// The elements of a file have at least a comma each, and so do the flags and devices
-	// of its declarations, of which there are few.
+	// Elements of a file have at least a comma each, as do the flags and devices of its
+	// declarations, which are few.
 	b.unpacked.commas += strings.Count(f.GetNft(), ",")
-	// What has braces and is not a set, and not an anonymous set or object of a rule, is a
+	// Braces that do not belong to a set, or to an anonymous set or object of a rule, belong to a
 	// chain.
 	if most := p.Limits.Most; most[access.LimitRules] > 0 {
 		braces := strings.Count(f.GetNft(), "{")
@@ -93,7 +92,7 @@ func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 	for _, c := range []struct {
 		limit access.Limit
 		n     int
-		// held is what the fragment has already. It may have as much again.
+		// the fragment's current content; it may have as much again
 		held uint64
 	}{
 		{access.LimitElements, max(n.elements, n.commas*2/3-commasBase), b.status.GetElements()},
@@ -113,8 +112,8 @@ func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 	return true
 }
 
-// checkRights compares what the update asks for with the rights of its
-// publisher. The violations that it finds come before all others.
+// checkRights checks the update against the rights of its publisher. Its violations come before all
+// others.
 func (b *Builder) checkRights() {
 	p := b.cfg.Access.Publisher(b.key.Publisher)
 	if p == nil {
@@ -140,7 +139,7 @@ func (b *Builder) checkRights() {
 	b.bad = bad
 }
 
-// Held returns what a publisher holds, by the limits that count it.
+// Held returns a publisher's current content, by limit.
 func Held(u desired.Usage) map[access.Limit]int {
 	return map[access.Limit]int{
 		access.LimitFragments: u.Fragments, access.LimitRules: u.Rules + u.Objects, access.LimitElements: u.Elements + u.Anonymous,
@@ -149,9 +148,8 @@ func Held(u desired.Usage) map[access.Limit]int {
 	}
 }
 
-// OverLimit returns a [desired.Limit] that compares what a publisher would hold
-// after an update of a fragment with the publisher's limits. Its error is a
-// *[RejectedError].
+// OverLimit returns a [desired.Limit] that compares a publisher's content after an update with its
+// limits. Its error is a *[RejectedError].
 func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 	return func(before, after desired.Usage, effect desired.Effect) error {
 		var bad violations
@@ -174,8 +172,8 @@ func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 	}
 }
 
-// OverRights is OverLimit for what the state directory has: what is over a limit may come
-// back, but the publisher needs the right to log as much as all its fragments do.
+// OverRights is OverLimit for the state directory: an excess over a limit may come back, but the
+// publisher needs the right to log as much as all its fragments do.
 func OverRights(p *access.Publisher, key desired.Key) desired.Limit {
 	return func(before, after desired.Usage, _ desired.Effect) error {
 		var bad violations

@@ -16,11 +16,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// parallelRules is the number of rules from which compiling them in several
-// goroutines is faster.
+// parallelRules is the number of rules from which parallel compilation is faster.
 const parallelRules = 64
 
-// compileRules compiles the rules of all chains.
 func (b *Builder) compileRules() {
 	type job struct {
 		t *tablePart
@@ -53,7 +51,6 @@ func (b *Builder) compileRules() {
 	}
 }
 
-// compileChain compiles the rules of one chain.
 func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 	scope := ruleScope{b: b, t: t}
 	publisher := b.cfg.Access.Publisher(b.key.Publisher)
@@ -72,8 +69,7 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
 			continue
 		}
-		// Blanks between the words may be tabs and line ends: only the canonical text is
-		// checked.
+		// Blanks between words may be tabs and line ends: only the canonical text is checked.
 		if err := cmp.Or(b.checkText(rule.Text), b.checkText(rule.Comment)); err != nil {
 			bad.add(weftv1.Violation_REASON_INVALID, object(), err.Error())
 			continue
@@ -95,9 +91,8 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 	}
 }
 
-// countAnonymous counts the elements of a rule's anonymous sets. It adds a violation and
-// returns false if there are more than the publisher may hold, so that no more rules are
-// compiled.
+// countAnonymous counts the elements of a rule's anonymous sets. If there are more than the
+// publisher may hold, it adds a violation and returns false, so that compilation stops.
 func (b *Builder) countAnonymous(r *compile.Rule, object func() *weftv1.ObjectName, bad *violations) bool {
 	n := 0
 	for i := range r.Anonymous {
@@ -120,9 +115,8 @@ func textTooLong(text string) string {
 	return fmt.Sprintf("text has %d bytes: at most %d are allowed", len(text), MaxRuleText)
 }
 
-// inFile turns the error of a rule into one with its place in the file that the
-// rule comes from. The rules of a file are compiled in canonical form, so the
-// text that the author wrote is compiled again to find that place.
+// inFile adds the place in the file to the error of a rule. The rules of a file are compiled in
+// canonical form, so the author's text is compiled again to find the place.
 func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.Scope, err error) error {
 	if b.file == "" {
 		return err
@@ -144,8 +138,8 @@ func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.S
 	return src.Error(at)
 }
 
-// ruleScope finds what the rules of one table refer to: first in the update,
-// then in the fragment, then in the outer scope.
+// ruleScope resolves references of one table's rules: in the update, then in the fragment, then in
+// the outer scope.
 type ruleScope struct {
 	b *Builder
 	t *tablePart
@@ -166,8 +160,7 @@ func (s ruleScope) Set(name string) (*set.Set, bool) {
 	return d, ok
 }
 
-// use records that a rule was compiled against a declaration that the update
-// does not make.
+// use records that a rule was compiled against a declaration outside the update.
 func (t *tablePart) use(name string, d *set.Set) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,12 +170,11 @@ func (t *tablePart) use(name string, d *set.Set) {
 	t.Uses[name] = d
 }
 
-// Chain implements compile.Scope. Whether the chain exists is checked when the
-// fragments are merged.
+// Chain implements compile.Scope. The merge of the fragments checks whether the chain exists.
 func (s ruleScope) Chain(string) bool { return true }
 
-// Object implements compile.Scope, in the same way as Chain.
+// Object implements compile.Scope, like Chain.
 func (s ruleScope) Object(nft.ObjectKind, string) bool { return true }
 
-// Flowtable implements compile.Scope, in the same way as Chain.
+// Flowtable implements compile.Scope, like Chain.
 func (s ruleScope) Flowtable(string) bool { return true }

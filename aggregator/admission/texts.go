@@ -12,9 +12,9 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// checkTexts adds a violation for the first of the strings that has characters which are
-// not shown as they are, and reports whether there is none. The strings are parts of
-// what. Strings of the state directory may have them: an older version accepted them.
+// checkTexts adds a violation for the first string with characters that are not shown as they are,
+// and reports whether there is none. The function names the object of the strings. Strings of the
+// state directory are exempt, because an older version accepted them.
 func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bool {
 	for _, text := range texts {
 		if err := b.checkText(text); err != nil {
@@ -25,8 +25,8 @@ func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bo
 	return true
 }
 
-// checkText returns an error if a string is too long for any use, or has characters that
-// are not shown as they are. The error is the message of a violation.
+// checkText returns an error if a string is too long for any use, or has characters that are not
+// shown as they are. The error is the message of a violation.
 func (b *Builder) checkText(text string) error {
 	if b.cfg.Stored {
 		return nil
@@ -40,8 +40,8 @@ func (b *Builder) checkText(text string) error {
 	return nil
 }
 
-// checkElement returns what is wrong with the strings and times of an element. The error
-// is the message of a violation.
+// checkElement validates the strings and times of an element. The error is the message of a
+// violation.
 func (b *Builder) checkElement(e *weftv1.Element) error {
 	if len(e.GetKey()) > MaxElementText || len(e.GetValue()) > MaxElementText {
 		return errTooLong
@@ -62,9 +62,8 @@ func (b *Builder) checkElement(e *weftv1.Element) error {
 	return checkDuration("timeout", e.GetTimeout())
 }
 
-// checkDuration returns an error if a duration is negative, or is longer than the 292
-// years that a time.Duration can have: it would become another one. The error is the
-// message of a violation.
+// checkDuration rejects a duration that is negative, or longer than the 292 years of a
+// time.Duration, which would overflow. The error is the message of a violation.
 func checkDuration(what string, d *durationpb.Duration) error {
 	switch {
 	case d == nil:

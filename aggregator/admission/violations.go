@@ -20,7 +20,7 @@ import (
 type violations struct {
 	list    []*weftv1.Violation
 	dropped int
-	// refusals has the first refusal for each right and limit.
+	// the first refusal for each right and limit
 	refusals []*access.Refusal
 }
 
@@ -37,8 +37,7 @@ func (v *violations) append(w *weftv1.Violation) {
 	v.list = append(v.list, Shorten(w))
 }
 
-// refused records that the publisher's configuration does not allow something.
-// It does nothing if r is nil.
+// refused records a refusal by the publisher's configuration. It ignores nil.
 func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	if r == nil {
 		return
@@ -61,10 +60,10 @@ func (v *violations) merge(o *violations) {
 	v.dropped += o.dropped
 }
 
-// full reports whether further violations would only be counted.
+// full reports whether further violations are only counted.
 func (v *violations) full() bool { return len(v.list) >= MaxViolations }
 
-// compile records an error of the compiler, with its position in the text.
+// compile records an error of the compiler with its position in the text.
 func (v *violations) compile(object *weftv1.ObjectName, err error) {
 	v.append(violation(object, err))
 }
@@ -114,12 +113,11 @@ func violation(object *weftv1.ObjectName, err error) *weftv1.Violation {
 	return v
 }
 
-// excerptWidth is how many bytes of a line an excerpt shows on each side of the
-// error.
+// excerptWidth is the number of bytes that an excerpt shows on each side of the error.
 const excerptWidth = 120
 
-// excerpt returns the line of an error with a caret below the error. It cuts a
-// long line on both sides.
+// excerpt returns the line of an error with a caret below the error. It cuts a long line on both
+// sides.
 func excerpt(e *syntax.Error) string {
 	if !e.Pos.IsValid() || len(e.Line) <= 2*excerptWidth {
 		return e.Excerpt()
@@ -144,12 +142,12 @@ func position(p syntax.Pos) (line, column uint32) {
 }
 
 const (
-	// maxClip is how much of a name a message shows: more than people give to objects, and
+	// maxClip is the number of bytes of a name in a message: more than people give to objects, and
 	// little enough for a line.
 	maxClip = 64
-	// maxMessage bounds the message of a violation: the longest that weft writes has the
-	// names of four fragments and objects. Messages are kept, logged, and sent to all
-	// watchers, and may quote what a publisher has sent.
+	// maxMessage bounds the message of a violation. weft's longest has the names of four fragments
+	// and objects. Messages are kept, logged, and sent to all watchers, and may quote text from a
+	// publisher.
 	maxMessage = 2 << 10
 	// maxExcerpt bounds an excerpt, which has two lines.
 	maxExcerpt = 4 * (2*excerptWidth + len("......"))
@@ -172,8 +170,8 @@ func clip(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// Shorten shortens the strings of a violation, and returns it. What a publisher has sent
-// may be in it, and a refused update of 14 MiB must not become a message of 14 MiB.
+// Shorten shortens the strings of a violation, and returns it. They may quote the publisher, and a
+// refused update of 14 MiB must not become a message of 14 MiB.
 func Shorten(v *weftv1.Violation) *weftv1.Violation {
 	v.Message, v.Excerpt = clip(v.GetMessage(), maxMessage), clip(v.GetExcerpt(), maxExcerpt)
 	if o := v.GetObject(); o != nil {

@@ -11,14 +11,14 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// batch is a copy of the tables to which ops are applied.
+// batch is a copy of the tables, changed by ops.
 type batch struct {
 	tables   map[nft.TableID]*table
 	handles  uint64
 	assigned map[*kernel.Handle]uint64
 }
 
-// do applies one op, and returns 0 or why it is refused.
+// do applies one op, and returns 0 or the reason of a refusal.
 func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 	id := kernel.TableOf(op)
 	t := b.tables[id]
@@ -73,7 +73,7 @@ func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 	return 0, ""
 }
 
-// add adds an item to the table. One that is there stays as it is.
+// add adds an item to the table, unless it exists.
 func (t *table) add(name string, it any) {
 	if t.items[name] == nil {
 		t.items[name] = it
@@ -183,7 +183,6 @@ func (b *batch) deleteRule(t *table, o kernel.DeleteRule) syscall.Errno {
 	return 0
 }
 
-// keyOf returns the key of an element in the map of a set's elements.
 func keyOf(e nftset.Element) string { return e.Key + "\x00" + e.KeyEnd }
 
 func (t *table) addElements(o kernel.AddElements) (syscall.Errno, string) {

@@ -6,8 +6,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Check applies ops to a copy that is thrown away. Refuse and RefuseBatch apply, FailNext
-// does not.
+// Check applies ops to a temporary copy. Refuse and RefuseBatch apply, FailNext does not.
 func (k *Kernel) Check(ops []kernel.Op) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -15,7 +14,7 @@ func (k *Kernel) Check(ops []kernel.Op) error {
 	return err
 }
 
-// try carries out all ops on a copy, or none. It is called with the lock held.
+// try applies all ops to a copy, or none. The lock is held.
 func (k *Kernel) try(ops []kernel.Op) (*batch, error) {
 	if k.RefuseBatch != nil {
 		if err := k.RefuseBatch(ops); err != nil {
@@ -41,15 +40,15 @@ func (k *Kernel) Owner() bool { return false }
 // Unprotected is about the tables of a Kernel that is an Owner.
 func (k *Kernel) Unprotected() bool { return false }
 
-// DumpLive finds nothing: there are no packets.
+// DumpLive returns an empty Live: there are no packets.
 func (k *Kernel) DumpLive(nft.TableID, []*nftset.Set, int) (*kernel.Live, error) {
 	return &kernel.Live{}, nil
 }
 
-// DumpObjects finds nothing, as DumpLive.
+// DumpObjects returns an empty Live, as DumpLive.
 func (k *Kernel) DumpObjects(nft.TableID) (*kernel.Live, error) { return &kernel.Live{}, nil }
 
-// DumpElements finds nothing, as DumpLive.
+// DumpElements returns an empty Live, as DumpLive.
 func (k *Kernel) DumpElements(nft.TableID, []*nftset.Set, int, bool) (*kernel.Live, error) {
 	return &kernel.Live{}, nil
 }

@@ -28,18 +28,17 @@ type Daemon struct {
 	once   sync.Once
 }
 
-// Config is the configuration of an aggregator, whose Kernel is required, and of its
-// server.
+// Config configures an aggregator, with a required Kernel, and its server.
 type Config struct {
 	aggregator.Config
-	// Socket is made in a temporary directory where it is empty.
+	// made in a temporary directory if empty
 	Socket string
-	// Limits changes the configuration of the server; nil leaves the defaults.
+	// changes the configuration of the server; optional
 	Limits func(*server.Config)
 }
 
-// Start runs an aggregator and its server until the test ends or Stop, and
-// waits until it commits (unless it is to stand by).
+// Start runs an aggregator and its server until the test ends or Stop, and waits until it commits
+// (unless on standby).
 func Start(t testing.TB, cfg Config) *Daemon {
 	t.Helper()
 	if cfg.Socket == "" {
@@ -78,7 +77,7 @@ func Start(t testing.TB, cfg Config) *Daemon {
 	return d
 }
 
-// Socket returns a path for a socket, short enough for one.
+// Socket returns a path short enough for a socket.
 func Socket(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weft")
@@ -89,7 +88,7 @@ func Socket(t testing.TB) string {
 	return filepath.Join(dir, "weft.sock")
 }
 
-// Stop ends the daemon gracefully and returns what Run returned.
+// Stop ends the daemon gracefully and returns the result of Run.
 func (d *Daemon) Stop() error {
 	d.once.Do(func() {
 		d.cancel()

@@ -18,30 +18,27 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Kernel is nf_tables in memory. Its zero value is ready for use, by several
-// goroutines at once.
+// Kernel is nf_tables in memory. Its zero value is ready for concurrent use.
 //
-// It models nf_tables as far as the writer can tell: a batch is carried out on
-// a copy, which takes the place of the original if every op succeeds; what the
-// real kernel refuses is refused with the same errno. It runs no rules.
+// It models nf_tables as far as the writer can tell. A batch is applied to a copy, which replaces
+// the original if every op succeeds. Refusals have the real kernel's errno. It runs no rules.
 type Kernel struct {
-	// Refuse, when set, can refuse an op as the kernel would: the result
-	// becomes the errno and text of a *kernel.BatchError. It is called with
-	// the lock held.
+	// Refuse, if set, can refuse an op as the kernel would, with the errno and text of a
+	// *kernel.BatchError. It is called with the lock held.
 	Refuse func(op kernel.Op) (errno syscall.Errno, text string)
 
-	// RefuseDump, when set, can make DumpSet fail. It is called with the lock held.
+	// RefuseDump, if set, can make DumpSet fail. It is called with the lock held.
 	RefuseDump func() error
 
-	// RefuseBatch, when set, can refuse a batch as a whole in the same way.
+	// RefuseBatch, if set, can refuse a whole batch in the same way.
 	RefuseBatch func(ops []kernel.Op) error
 
 	mu      sync.Mutex
 	tables  map[nft.TableID]*table
 	handles uint64
 	commits [][]kernel.Op
-	// fail holds errors for the next commits; applied says that the commit
-	// takes effect all the same.
+	// fail holds errors for the next commits. applied means that the commit takes effect all the
+	// same.
 	fail    []failure
 	owned   error
 	changes chan kernel.Change
@@ -55,15 +52,14 @@ type failure struct {
 type table struct {
 	comment string
 	dormant bool
-	// items has each *chain, *set, *object.Object and *object.Flowtable by its kind and name,
-	// such as "chain input". Objects and flowtables are as they were added: nothing counts.
+	// items holds each *chain, *set, *object.Object and *object.Flowtable by kind and name, such as
+	// "chain input". Objects and flowtables stay as they were added, without counting.
 	items map[string]any
 }
 
 func newTable(comment string) *table { return &table{comment: comment, items: make(map[string]any)} }
 
-// item returns an item of a table by its kind and name. It returns nil if there is no
-// such item, or no table.
+// item returns an item of a table by kind and name, or nil if the item or table does not exist.
 func item[T any](t *table, name string) *T {
 	if t == nil {
 		return nil
@@ -88,7 +84,7 @@ type set struct {
 	elements map[string]nftset.Element
 }
 
-// FailNext makes a commit return err, and of several calls each another one. If applied is
+// FailNext makes the next commit return err. Several calls affect successive commits. If applied is
 // true, the commit takes effect nevertheless, unless the batch itself is refused.
 func (k *Kernel) FailNext(err error, applied bool) {
 	k.mu.Lock()
@@ -110,7 +106,7 @@ func (k *Kernel) Commits() [][]kernel.Op {
 	return slices.Clone(k.commits)
 }
 
-// Flush removes all tables, as somebody else might.
+// Flush removes all tables, as another program might.
 func (k *Kernel) Flush() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,8 +124,8 @@ func (k *Kernel) Watch(context.Context) (<-chan kernel.Change, error) {
 	return k.changes, nil
 }
 
-// Elements returns the elements of a set or map as "key" or "key : data" in
-// nft's words, sorted; nil where there is no such set.
+// Elements returns the elements of a set or map as "key" or "key : data" in nft's words, sorted;
+// nil if the set does not exist.
 func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,7 +145,7 @@ func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	return out
 }
 
-// Rules returns the text of a chain's rules in order, or nil if there is no such chain.
+// Rules returns the text of a chain's rules in order, or nil if the chain does not exist.
 func (k *Kernel) Rules(id nft.TableID, name string) []string {
 	return ofRules(k, id, name, func(r rule) string { return r.rule.Text })
 }
@@ -159,7 +155,7 @@ func (k *Kernel) Handles(id nft.TableID, name string) []uint64 {
 	return ofRules(k, id, name, func(r rule) uint64 { return r.handle })
 }
 
-// ofRules returns what f returns for each rule of a chain.
+// ofRules returns the result of f for each rule of a chain.
 func ofRules[T any](k *Kernel, id nft.TableID, name string, f func(rule) T) []T {
 	k.mu.Lock()
 	defer k.mu.Unlock()

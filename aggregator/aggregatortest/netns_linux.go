@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// StartIn runs an aggregator and its server until the test ends. It commits to the kernel in a
-// network namespace, at any rate.
+// StartIn is Start with the kernel in a network namespace. It runs until the test ends.
 func StartIn(t testing.TB, ns *nfttest.NS) *Daemon {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})

@@ -10,8 +10,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Packet puts an entry into a map, as a packet would that runs an update
-// statement: an entry of the key that is there keeps its value.
+// Packet puts an entry into a map, as a packet in an update statement would. An existing key keeps
+// its value.
 func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

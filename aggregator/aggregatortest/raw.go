@@ -12,30 +12,29 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Raw is a gRPC client by hand: it does what no library would.
+// Raw is a low-level gRPC client for behaviour that no library has.
 type Raw struct {
 	t      testing.TB
 	conn   net.Conn
 	write  *http2.Framer
 	frames *http2.Framer
-	// Publisher is the name that the calls of the client have.
+	// the name in the client's calls
 	Publisher string
-	// Next is the stream of the next call.
+	// the stream of the next call
 	Next uint32
-	// initial is the window that a stream has to begin with.
+	// the initial window of a stream
 	initial int
 
 	mu sync.Mutex
-	// room is what the server lets the client send, on the connection (0) and
-	// on each stream.
+	// the bytes that the server accepts, on the connection (0) and on each stream
 	room map[uint32]int
-	// status is the gRPC status of each stream that has ended.
+	// the gRPC status of each ended stream
 	status map[uint32]string
-	// gone is true once nothing more is to be read.
+	// true after the last read
 	gone bool
 }
 
-// DialRaw connects and says hello with these settings. It reads nothing.
+// DialRaw connects and sends the preface with these settings. It does not read.
 func DialRaw(t testing.TB, socket string, settings ...http2.Setting) *Raw {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -45,7 +44,7 @@ func DialRaw(t testing.TB, socket string, settings ...http2.Setting) *Raw {
 	return NewRaw(t, conn, settings...)
 }
 
-// NewRaw says hello on a connection.
+// NewRaw sends the preface on a connection.
 func NewRaw(t testing.TB, conn net.Conn, settings ...http2.Setting) *Raw {
 	t.Helper()
 	r := &Raw{t: t, conn: conn, write: http2.NewFramer(conn, nil), frames: http2.NewFramer(nil, conn), Publisher: "raw", Next: 1, initial: 65535, room: map[uint32]int{0: 65535}, status: map[uint32]string{}}
@@ -104,7 +103,7 @@ func (r *Raw) Send(id uint32, b []byte, end bool) error {
 	return r.write.WriteData(id, end, b)
 }
 
-// SendWithin sends if there is room for it.
+// SendWithin sends if there is room.
 func (r *Raw) SendWithin(id uint32, b []byte) (ok bool, _ error) {
 	r.mu.Lock()
 	if r.gone || r.status[id] != "" || r.room[0] < len(b) || r.room[id] < len(b) {
@@ -121,7 +120,7 @@ func (r *Raw) SendWithin(id uint32, b []byte) (ok bool, _ error) {
 	return true, r.Send(id, b, false)
 }
 
-// Read reads frames until the connection ends, or stop says so.
+// Read reads frames until the connection ends or stop returns true.
 func (r *Raw) Read(stop func(http2.Frame) bool) {
 	for {
 		f, err := r.frames.ReadFrame()
@@ -157,14 +156,14 @@ func (r *Raw) Read(stop func(http2.Frame) bool) {
 	}
 }
 
-// Ended returns the gRPC status of a stream that has ended, or "".
+// Ended returns the gRPC status of an ended stream, or "".
 func (r *Raw) Ended(id uint32) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status[id]
 }
 
-// Gone reports whether the connection has ended. Read has returned.
+// Gone reports whether the connection has ended. Read must have returned.
 func (r *Raw) Gone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +177,7 @@ func (r *Raw) Connection() net.Conn { return r.conn }
 // method writes.
 func (r *Raw) Frames() *http2.Framer { return r.write }
 
-// Headers is a stop for read: n calls have been accepted.
+// Headers is a stop for Read: n calls have been accepted.
 func Headers(n int) func(http2.Frame) bool {
 	return func(f http2.Frame) bool {
 		if _, ok := f.(*http2.MetaHeadersFrame); ok {

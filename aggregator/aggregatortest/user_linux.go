@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// User is who connects.
+// User is a connecting user.
 type User struct {
 	UID, GID uint32
 	Groups   []uint32

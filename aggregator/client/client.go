@@ -21,32 +21,31 @@ import (
 )
 
 const (
-	// DefaultSocket is where the aggregator listens unless told otherwise.
+	// DefaultSocket is the default path of the socket.
 	DefaultSocket = "/run/weft/weft.sock"
-	// DefaultDialTimeout is how long Dial waits for an aggregator.
+	// DefaultDialTimeout is the default of Config.DialTimeout.
 	DefaultDialTimeout = 3 * time.Second
-	// MaxMessage is the greatest size of a request in bytes.
+	// MaxMessage is the largest request in bytes.
 	MaxMessage = 16 << 20
-	// publisherKey is the metadata that carries the publisher's name.
+	// publisherKey is the metadata key for the publisher's name.
 	publisherKey = "weft-publisher"
-	// window is the flow control window of the connection and of its
-	// streams: a snapshot should never wait for a window update.
+	// window is the flow control window of the connection and its streams: a snapshot should never
+	// wait for a window update.
 	window = 8 << 20
 )
 
-// Config says where the aggregator is and who calls.
+// Config describes the aggregator's address and the caller.
 type Config struct {
-	// Socket is the path of the Unix socket; empty means DefaultSocket.
+	// path of the Unix socket; empty means DefaultSocket
 	Socket string
-	// Publisher is the caller's name: 1 to 63 of [a-z0-9._-]. Empty lets the
-	// aggregator name the caller "uid-<n>".
+	// caller's name: 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses "uid-<n>"
 	Publisher string
-	// DialTimeout is how long Dial keeps trying while nothing listens; 0
-	// means DefaultDialTimeout, negative a single attempt.
+	// how long Dial retries while no process listens; 0 means DefaultDialTimeout, negative a single
+	// attempt
 	DialTimeout time.Duration
-	// Local, where it is set, carries the sessions' streams. Other calls use the socket.
+	// optional; carries the sessions' streams. Other calls use the socket.
 	Local grpc.ClientConnInterface
-	// Logger gets a line for each connection lost and regained; nil discards.
+	// logs each connection lost and regained; nil discards
 	Logger *slog.Logger
 
 	pace pace
@@ -66,7 +65,7 @@ type Client struct {
 	cfg  Config
 	conn *grpc.ClientConn
 
-	// ctx ends with the client: a Config.Local does not.
+	// ctx ends with the client, unlike a Config.Local.
 	ctx    context.Context //nolint:containedctx // see above
 	cancel context.CancelFunc
 
@@ -78,9 +77,8 @@ type Client struct {
 	admin     weftv1.AdminClient
 }
 
-// Dial connects to the aggregator. It waits until something listens on the
-// socket, at most for Config.DialTimeout; a connection that is lost later comes
-// back by itself.
+// Dial connects to the aggregator. It waits up to Config.DialTimeout for a listener on the socket.
+// A connection lost later is restored automatically.
 //
 // Possible errors: ErrUnavailable, ErrPermission, ctx's.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
@@ -119,8 +117,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// await returns once something accepts connections on the socket. gRPC dials
-// lazily and says little about why it cannot: this gives the clear error.
+// await returns once the socket accepts connections. gRPC dials lazily with poor errors; await
+// returns a clear error.
 func await(ctx context.Context, socket string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -144,7 +142,7 @@ func await(ctx context.Context, socket string, timeout time.Duration) error {
 	}
 }
 
-// dialError says in words why nothing answers on the socket.
+// dialError explains why the socket does not answer.
 func dialError(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -160,12 +158,12 @@ func dialError(socket string, err error) error {
 	}
 }
 
-// Conn returns the connection, for other services that weft offers on its socket, such
-// as the state of the Service frontend. Their calls do not carry Config.Publisher.
+// Conn returns the connection, for other services on weft's socket, such as the state of the
+// Service frontend. Their calls do not carry Config.Publisher.
 func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 
-// Close ends the connection and all sessions on it: Session.Close is then not necessary.
-// Calls that are under way fail with ErrClosed.
+// Close ends the connection and all its sessions, so Session.Close is unnecessary. Calls in
+// progress fail with ErrClosed.
 func (c *Client) Close() error {
 	c.cancel()
 	return c.conn.Close()
@@ -179,7 +177,7 @@ func (c *Client) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, publisherKey, c.cfg.Publisher)
 }
 
-// failed turns the error of a call about a fragment into one of this package.
+// failed converts the error of a call about a fragment to this package's errors.
 func (c *Client) failed(what, fragment string, err error) error {
 	if c.conn.GetState() == connectivity.Shutdown {
 		return fmt.Errorf("%s: %w", what, ErrClosed)

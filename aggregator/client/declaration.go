@@ -5,10 +5,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Declaration returns what a fragment, table, chain or set says of itself: a
-// shallow copy without its lists of messages (tables, chains, rules, elements and
-// so on). It has every other field of the protocol, also those that are added
-// later.
+// Declaration returns a shallow copy of a fragment, table, chain or set without its lists of
+// messages (tables, chains, rules, elements and so on). It keeps every other field, including
+// fields added to the protocol later.
 func Declaration[T proto.Message](m T) T {
 	from := m.ProtoReflect()
 	to := from.New()

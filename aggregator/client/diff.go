@@ -11,17 +11,15 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// diff returns the patch that turns one fragment into another, or nil if they
-// hold the same. It reports false if only a snapshot can say the difference: a
-// patch cannot change the priority, the lifetime or the expiration, what a table says of itself,
-// which tables there are, whether a name is that of a set or of a map, or a
-// fragment that is nft text. Neither fragment is changed; the patch shares their
-// objects.
+// diff returns the patch from one fragment to another, or nil if they are equal. It reports false
+// if a snapshot is required. A patch cannot change the priority, the lifetime, the expiration, a
+// table's declaration, the list of tables, a name's kind (set or map), or a fragment that is nft
+// text. Neither fragment is changed; the patch shares their objects.
 //
-// Applying the patch has the same effect as the snapshot. The order of chains,
-// sets and elements means nothing in a fragment; that of rules does.
+// The patch has the same effect as the snapshot. The order of chains, sets and elements has no
+// meaning in a fragment; the order of rules does.
 func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
-	// A text may have elements that are to be renewed.
+	// A text may have elements that must be renewed.
 	if !proto.Equal(Declaration(from), Declaration(to)) || strings.Contains(to.GetNft(), "timeout") {
 		return nil, false
 	}
@@ -55,7 +53,7 @@ func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
 	return p, ok
 }
 
-// diffObjects compares what is replaced as a whole: chains, objects, flowtables.
+// diffObjects compares objects replaced as a whole: chains, objects, flowtables.
 func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	var objects [][2]string
 	var okChains, okObjects, okFlowtables bool
@@ -68,7 +66,6 @@ func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	return okChains && okObjects && okFlowtables
 }
 
-// diffSets compares sets and maps, and their elements.
 func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	same := func(before, after *weftv1.Set) bool {
 		if !proto.Equal(Declaration(before), Declaration(after)) {
@@ -88,14 +85,14 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 		*put = changed
 		p.DeleteSets = append(p.DeleteSets, gone...)
 	}
-	// A name that changes from one kind to the other is in both.
+	// A name that changes its kind is in both.
 	names, unique := index(slices.Concat(to.GetSets(), to.GetMaps()), (*weftv1.Set).GetName)
 	return unique && !slices.ContainsFunc(p.GetDeleteSets(), func(name string) bool { return names[name] != nil })
 }
 
-// diffElements returns the change of a set's elements, or nil. It reports false
-// if the set must be replaced: it has a key twice, or a key that was removed or added
-// may be another spelling of a key that stays.
+// diffElements returns the change of a set's elements, or nil. It reports false if the set must be
+// replaced, because a key occurs twice or a changed key may be another spelling of a key that
+// stays.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	put, gone, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, func(a, b *weftv1.Element) bool {
 		// An element with a timeout is renewed: its time begins again.
@@ -108,9 +105,8 @@ func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	return p, (len(p.GetRemove()) == 0 || spelledOnce(from.GetElements())) && (len(p.GetAdd()) == 0 || spelledOnce(to.GetElements()))
 }
 
-// compare compares two lists whose objects have names. It returns the objects that are new
-// or different, and the names of all that are gone. It reports false if a name occurs
-// twice in a list.
+// compare compares two lists of named objects. It returns new or different objects and removed
+// names. It reports false if a name occurs twice in a list.
 func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T) bool) (put []T, gone []K, ok bool) {
 	position, seen := make(map[K]int, len(from)), make([]bool, len(from))
 	for i, o := range from {
@@ -143,14 +139,13 @@ func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T
 
 func same[T proto.Message](a, b T) bool { return proto.Equal(a, b) }
 
-// sameElement compares elements without reflection: there can be 100,000.
+// sameElement avoids reflection: there can be 100,000 elements.
 func sameElement(a, b *weftv1.Element) bool {
 	return a == b || a.GetKey() == b.GetKey() && a.GetValue() == b.GetValue() && a.GetComment() == b.GetComment() &&
 		a.GetTimeout().AsDuration() == b.GetTimeout().AsDuration() && (a.GetState() == nil && b.GetState() == nil || proto.Equal(a.GetState(), b.GetState()))
 }
 
-// index returns the objects of a list by name. It reports false if a name occurs
-// twice.
+// index returns the objects of a list by name. It reports false if a name occurs twice.
 func index[T any, K comparable](list []T, name func(T) K) (map[K]T, bool) {
 	m := make(map[K]T, len(list))
 	for _, o := range list {
@@ -162,11 +157,10 @@ func index[T any, K comparable](list []T, name func(T) K) (map[K]T, bool) {
 func tableID(t *weftv1.Table) [2]string   { return [2]string{t.GetFamily(), t.GetName()} }
 func objectID(o *weftv1.Object) [2]string { return [2]string{o.GetKind(), o.GetName()} }
 
-// spelledOnce reports whether elements whose keys differ as text certainly have
-// different keys. The kernel has one element for 10.0.0.1, 10.0.0.1/32 and
-// 0xa000001, and a patch that removes one of them removes it: only the usual
-// spellings of addresses, prefixes and numbers can be told apart without knowing
-// the type.
+// spelledOnce reports whether keys with different text certainly differ. The kernel has one element
+// for 10.0.0.1, 10.0.0.1/32 and 0xa000001, so a patch that removes one spelling removes the
+// element. Without the type, only the usual spellings of addresses, prefixes and numbers can be
+// told apart.
 func spelledOnce(elements []*weftv1.Element) bool {
 	var first, own []byte
 	for i, e := range elements {
@@ -190,7 +184,7 @@ const (
 	numberSpelling
 )
 
-// spelling returns which of the usual spellings a field of a key has.
+// spelling returns the usual spelling that a key's field has.
 func spelling(field string) byte {
 	if a, err := netip.ParseAddr(field); err == nil && a.String() == field && a.Zone() == "" {
 		return addressSpelling

@@ -14,26 +14,24 @@ import (
 )
 
 var (
-	// ErrUnavailable means that no aggregator answers on the socket, or that it
-	// cannot commit because it is on standby or stopping. Try again later.
+	// ErrUnavailable means that no aggregator answers on the socket, or that it cannot commit
+	// because it is on standby or stopping. Retry later.
 	ErrUnavailable = errors.New("aggregator unavailable")
-	// ErrPermission means that the aggregator does not let this peer do that,
-	// in a call or (of a *RejectedError, REASON_PERMISSION) in an update.
+	// ErrPermission means that this peer lacks the right for a call, or for an update (a
+	// *RejectedError with REASON_PERMISSION).
 	ErrPermission = errors.New("permission denied")
-	// ErrLimit means that a limit is exceeded: of the publisher's, of a call's,
-	// or (of a *RejectedError, REASON_LIMIT) of an update's. The text says
-	// which.
+	// ErrLimit means that a limit of the publisher, of a call, or of an update (a *RejectedError
+	// with REASON_LIMIT) is exceeded. The text names the limit.
 	ErrLimit = errors.New("limit exceeded")
-	// ErrTooLarge means that a request exceeds what one message may hold. It is
-	// an ErrLimit too.
+	// ErrTooLarge means that a request exceeds one message. It is an ErrLimit too.
 	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
 	// ErrNotFound means that there is no such fragment, table or object.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid means that a request is malformed, such as a name, or a
-	// fragment that cannot be encoded.
+	// ErrInvalid means that a request is malformed, such as a name, or a fragment that cannot be
+	// encoded.
 	ErrInvalid = errors.New("invalid request")
-	// ErrTakenOver means (of a *RejectedError, REASON_TAKEN_OVER) that another
-	// stream of the same publisher has the fragment now.
+	// ErrTakenOver means that another stream of the same publisher has taken the fragment (a
+	// *RejectedError with REASON_TAKEN_OVER).
 	ErrTakenOver = errors.New("fragment taken over")
 	// ErrClosed means that the client or session was closed.
 	ErrClosed = errors.New("client closed")
@@ -42,17 +40,16 @@ var (
 	ErrNoSnapshot = errors.New("no snapshot of the fragment")
 )
 
-// RejectedError is the aggregator's refusal of an update. The fragment stays at
-// its last committed content. It is an ErrPermission, ErrLimit or ErrTakenOver
-// (in the sense of errors.Is) if one of its violations is.
+// RejectedError is the aggregator's rejection of an update. The fragment keeps its last committed
+// content. errors.Is matches ErrPermission, ErrLimit or ErrTakenOver if a violation has that
+// reason.
 type RejectedError struct {
-	// Fragment is the name of the fragment.
 	Fragment string
-	// Violations has at least one entry, in the order of the request.
+	// at least one, in the order of the request
 	Violations []*weftv1.Violation
 }
 
-// Error returns one line: the first violation, and how many more there are.
+// Error returns one line: the first violation and the number of others.
 func (e *RejectedError) Error() string {
 	s := "fragment " + e.Fragment + " rejected"
 	if len(e.Violations) == 0 {
@@ -65,7 +62,7 @@ func (e *RejectedError) Error() string {
 	return s
 }
 
-// Format implements fmt.Formatter: %+v is Detail, everything else Error.
+// Format implements fmt.Formatter: %+v is Detail, every other format Error.
 func (e *RejectedError) Format(f fmt.State, verb rune) {
 	text := e.Error()
 	if verb == 'v' && f.Flag('+') {
@@ -74,9 +71,8 @@ func (e *RejectedError) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Detail returns every violation on a line of its own, each followed by the
-// offending line of text with a caret under the token where there is one. It
-// does not end in a newline.
+// Detail returns every violation on its own line. A violation with a token is followed by the line
+// of text and a caret. The result does not end in a newline.
 func (e *RejectedError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fragment %s rejected:", e.Fragment)
@@ -94,8 +90,8 @@ func (e *RejectedError) Has(reason weftv1.Violation_Reason) bool {
 	return slices.ContainsFunc(e.Violations, func(v *weftv1.Violation) bool { return v.GetReason() == reason })
 }
 
-// Is reports whether target is ErrPermission, ErrLimit or ErrTakenOver and a violation
-// has that reason.
+// Is reports whether target is ErrPermission, ErrLimit or ErrTakenOver and a violation has that
+// reason.
 func (e *RejectedError) Is(target error) bool {
 	switch target {
 	case ErrPermission:
@@ -109,8 +105,8 @@ func (e *RejectedError) Is(target error) bool {
 	}
 }
 
-// passing reports whether the rejection can go away without a change by the publisher:
-// all violations are about other fragments, the kernel, the rights of the publisher, or a confirmation.
+// passing reports whether the rejection can go away without a change by the publisher: all
+// violations concern other fragments, the kernel, the publisher's rights, or a confirmation.
 func (e *RejectedError) passing() bool {
 	reasons := []weftv1.Violation_Reason{
 		weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
@@ -132,7 +128,7 @@ func line(v *weftv1.Violation) string {
 	return s
 }
 
-// rpcError is a gRPC status with the sentinel that it stands for.
+// rpcError is a gRPC status with its sentinel.
 type rpcError struct {
 	sentinel error
 	st       *status.Status
@@ -141,12 +137,11 @@ type rpcError struct {
 func (e *rpcError) Error() string { return e.sentinel.Error() + ": " + e.st.Message() }
 func (e *rpcError) Unwrap() error { return e.sentinel }
 
-// GRPCStatus lets status.FromError see the original.
+// GRPCStatus makes the original visible to status.FromError.
 func (e *rpcError) GRPCStatus() *status.Status { return e.st }
 
-// fromStatus turns the error of a call into one of this package, or into a
-// context's. Others, such as an aggregator's internal error, come back as they
-// are.
+// fromStatus converts the error of a call to this package's errors, or to a context's. Others, such
+// as an aggregator's internal error, are returned unchanged.
 func fromStatus(fragment string, err error) error {
 	if err == nil {
 		return nil
@@ -166,8 +161,8 @@ func fromStatus(fragment string, err error) error {
 	return err
 }
 
-// checkSize returns ErrTooLarge if no message can hold a request of n bytes: if gRPC finds
-// out, the error has no details, and the stream ends.
+// checkSize returns ErrTooLarge if a request of n bytes exceeds a message. Otherwise gRPC would end
+// the stream with an error without details.
 func checkSize(n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: %d bytes that cannot be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)
@@ -175,7 +170,6 @@ func checkSize(n int) error {
 	return nil
 }
 
-// sentinels has what status codes mean.
 var sentinels = map[codes.Code]error{
 	codes.Unavailable:       ErrUnavailable,
 	codes.PermissionDenied:  ErrPermission,

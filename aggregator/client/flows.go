@@ -12,49 +12,45 @@ import (
 )
 
 const (
-	// MaxFlowAddresses is the number of addresses that one call of ListFlows may have.
+	// MaxFlowAddresses is the number of addresses in one call of ListFlows.
 	MaxFlowAddresses = 16_384
 	// maxDeletedFlows is the number of entries in one message of DeleteFlows.
 	maxDeletedFlows = 4096
 )
 
-// Flow is an entry of the kernel's connection tracking table. Of ICMP and ICMPv6, the port
-// of a source is the identifier, and the port of a destination is the type times 256 plus
-// the code.
+// Flow is an entry of the kernel's connection tracking table. For ICMP and ICMPv6, the port of a
+// source is the identifier, and the port of a destination is the type times 256 plus the code.
 type Flow struct {
-	// Protocol is the IP protocol, such as 17 for UDP.
+	// IP protocol, such as 17 for UDP
 	Protocol uint8
-	// Source and Destination are those of the first packet before address translation.
+	// endpoints of the first packet before address translation
 	Source, Destination netip.AddrPort
-	// ReplySource is where packets of the other direction come from, which is the destination
-	// after its translation. ReplyDestination is where they are sent to.
+	// ReplySource is the source of packets in the other direction: the destination after its
+	// translation. ReplyDestination is their destination.
 	ReplySource, ReplyDestination netip.AddrPort
-	// Zone is that of the original direction.
+	// zone of the original direction
 	Zone uint16
-	// ID is the kernel's number of the entry.
+	// the kernel's number of the entry
 	ID uint32
-	// SeenReply is true if packets of both directions were seen, Assured if the kernel keeps
-	// the entry when the table is full.
+	// SeenReply is true after packets of both directions, Assured if the kernel keeps the entry
+	// when the table is full.
 	SeenReply, Assured bool
-	// TCPState is the state of a TCP connection.
-	TCPState weftv1.TCPState
-	// Accounted is true if the kernel counts the bytes of the entry, which are OriginalBytes
-	// and ReplyBytes.
+	TCPState           weftv1.TCPState
+	// Accounted is true if the kernel counts the bytes, in OriginalBytes and ReplyBytes.
 	Accounted                 bool
 	OriginalBytes, ReplyBytes uint64
 }
 
-// ListFlows calls f with the entries whose source or reply source is one of addrs, in parts.
-// An entry that is there during the whole call is listed at least once. The caller may keep
-// the parts. If f returns an error, the call ends with that error. f must not take longer than
-// a few seconds altogether: the aggregator ends the call of a slow reader with ErrLimit.
+// ListFlows calls f with the entries with a source or reply source in addrs, in parts. An entry
+// that exists during the whole call is listed at least once. The caller may keep the parts. An
+// error of f ends the call and is returned. f must not take longer than a few seconds altogether:
+// the aggregator ends the call of a slow reader with ErrLimit.
 //
-// The aggregator makes a publisher wait between two listings, ten times as long as the first
-// one took and at most 10 s. One call may wait for that; another one at the same time fails
-// with ErrLimit.
+// Between two listings the aggregator makes a publisher wait ten times as long as the first took,
+// at most 10 s. One call may wait; another concurrent call fails with ErrLimit.
 //
-// Possible errors: ErrPermission (the publisher needs flows: true in the configuration),
-// ErrLimit, ErrTooLarge (more than MaxFlowAddresses), ErrInvalid, ErrUnavailable, ErrClosed,
+// Possible errors: ErrPermission (the publisher needs flows: true in the configuration), ErrLimit,
+// ErrTooLarge (more than MaxFlowAddresses), ErrInvalid, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator, or one without connection tracking), ctx's.
 func (c *Client) ListFlows(ctx context.Context, addrs []netip.Addr, f func([]Flow) error) error {
 	if len(addrs) > MaxFlowAddresses {
@@ -98,11 +94,11 @@ func (c *Client) listFlows(ctx context.Context, req *weftv1.ListFlowsRequest, f 
 	}
 }
 
-// DeleteFlows deletes entries that were listed, and returns how many it deleted. Entries that
-// are gone, or whose ID differs because the same addresses and ports were used again, are left
-// out. After an error some entries may be deleted; the number counts those that are known to be.
+// DeleteFlows deletes listed entries and returns their number. It skips entries that are gone, or
+// that have another ID because the same addresses and ports were used again. After an error some
+// entries may be deleted; the number counts known deletions.
 //
-// Possible errors: those of ListFlows.
+// Possible errors: the errors of ListFlows.
 func (c *Client) DeleteFlows(ctx context.Context, flows []Flow) (deleted int, err error) {
 	for batch := range slices.Chunk(flows, maxDeletedFlows) {
 		req := &weftv1.DeleteFlowsRequest{Flows: make([]*weftv1.Flow, len(batch))}
@@ -118,7 +114,7 @@ func (c *Client) DeleteFlows(ctx context.Context, flows []Flow) (deleted int, er
 	return deleted, nil
 }
 
-// flowOf converts an entry. What is malformed becomes the zero value.
+// flowOf converts an entry. Malformed fields become zero values.
 func flowOf(m *weftv1.Flow) Flow {
 	return Flow{
 		Protocol:         uint8(m.GetProtocol()), //nolint:gosec // eight bits

@@ -6,61 +6,58 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// mode says where the content of a fragment is.
+// mode is the place of a fragment's content.
 type mode int
 
 const (
-	// plain is the content of the last Put: an update says all.
+	// content of the last Put; an update is complete
 	plain mode = iota
-	// live is the content that SessionConfig.Snapshot returns.
+	// content returned by SessionConfig.Snapshot
 	live
-	// patched is a Content, which has what was committed: each update is judged
-	// by itself.
+	// a Content with the committed state; each update is judged by itself
 	patched
 )
 
-// fragment is what the session knows of one fragment.
+// fragment is the session's state of one fragment.
 type fragment struct {
 	name string
-	// number orders fragments as they were put first.
+	// in the order of the first Put
 	number uint64
 	mode   mode
-	// committed is what was committed last and revision the commit; nil and 0 if
-	// there is nothing.
+	// committed is the last committed content, revision its commit; nil and 0 without one.
 	committed Content
 	revision  uint64
-	// source is the live content, wanted the same from a Put until a Withdraw.
+	// source is the live content. wanted is the same from a Put until a Withdraw.
 	source, wanted Content
-	// leaving is true after a Withdraw of live content was rejected, stuck if
-	// the content cannot be encoded.
+	// leaving is true after a rejected Withdraw of live content, stuck if the content cannot be
+	// encoded.
 	leaving, stuck bool
-	// latest is the last Put or Withdraw, as long as it has no answer.
+	// the last Put or Withdraw while unanswered
 	latest *update
-	// unanswered counts updates, inflight messages, and resyncing is true while
-	// one of these is a snapshot that patches must wait for.
+	// unanswered counts updates, inflight messages. resyncing is true while a message in flight is
+	// a snapshot that patches must wait for.
 	unanswered, inflight int
 	resyncing            bool
-	// known is true if the stream has acknowledged what is committed.
+	// true if the stream has acknowledged the committed content
 	known bool
-	// behind is true if the stream needs a snapshot, in retry at the earliest;
-	// delay is how long the last retry waited.
+	// behind is true if the stream needs a snapshot, at retry or later. delay is the length of the
+	// last wait.
 	behind bool
 	retry  time.Time
 	delay  time.Duration
-	// unsure is true if the aggregator may have an update that was answered
-	// otherwise: it must hear what was committed, also if that is nothing.
+	// true if the aggregator may have an update that was answered otherwise. It must get the
+	// committed content, even if that is nil.
 	unsure bool
-	// refused is why the last resync failed.
+	// error of the last resync
 	refused error
-	// dirty is true if live content has a change that was rejected: the next
-	// patch has to be a snapshot.
+	// true if live content has a rejected change: the next patch must be a snapshot
 	dirty bool
-	// lost is set while another stream of the publisher owns the fragment, to the
-	// rejection that said so. Only a Put takes it back.
+	// the rejection while another stream of the publisher owns the fragment; only a Put takes it
+	// back
 	lost *RejectedError
 }
 
-// want notes that an update was started.
+// want records the start of an update.
 func (f *fragment) want(u *update, snapshot func(string) *weftv1.Fragment) {
 	f.unanswered++
 	if u.patch != nil {
@@ -80,7 +77,7 @@ func (f *fragment) want(u *update, snapshot func(string) *weftv1.Fragment) {
 	}
 }
 
-// base returns what the aggregator should have, apart from updates on their way.
+// base returns the content that the aggregator should have, without updates in flight.
 func (f *fragment) base() Content {
 	if f.mode == live {
 		return f.wanted
@@ -88,8 +85,7 @@ func (f *fragment) base() Content {
 	return f.committed
 }
 
-// next returns the content that the fragment has after all updates that were
-// started, if they succeed.
+// next returns the fragment's content after all started updates, if they succeed.
 func (f *fragment) next() Content {
 	if f.latest != nil {
 		return f.latest.content
@@ -97,20 +93,20 @@ func (f *fragment) next() Content {
 	return f.base()
 }
 
-// patchable reports whether there is content that a patch can change.
+// patchable reports whether a patch can change the content.
 func (f *fragment) patchable() bool { return f != nil && f.mode != plain && f.next() != nil }
 
-// sendable reports whether the stream has what a patch builds on.
+// sendable reports whether the stream has the base of a patch.
 func (f *fragment) sendable() bool {
 	return !f.behind && !f.dirty && !f.resyncing && f.lost == nil && f.refused == nil
 }
 
-// idle reports whether there is nothing to remember.
+// idle reports whether the fragment can be forgotten.
 func (f *fragment) idle() bool {
 	return f.unanswered+f.inflight == 0 && f.committed == nil && f.wanted == nil && f.lost == nil && !f.unsure
 }
 
-// later has the resync tried again after a while.
+// later schedules a retry of the resync.
 func (f *fragment) later(p pace) {
 	f.delay = min(max(p.retry, 2*f.delay), p.maxRetry)
 	f.retry = time.Now().Add(jitter(f.delay))

@@ -13,13 +13,13 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Apply replaces a fragment and returns the revision that carries it. A large fragment is
-// sent in parts over a stream of its own. A fragment of LIFETIME_SESSION is rejected,
-// because it needs a Session. If ctx ends, or the aggregator stops, the fragment may still
-// be committed: apply it again.
+// Apply replaces a fragment and returns the revision that carries it. A large fragment is sent in
+// parts over its own stream. A fragment of LIFETIME_SESSION is rejected, because it needs a
+// Session. If ctx ends, or the aggregator stops, the fragment may still be committed: apply it
+// again.
 //
-// Possible errors: *RejectedError, ErrUnavailable, ErrPermission, ErrLimit,
-// ErrTooLarge, ErrInvalid, ErrClosed, ctx's.
+// Possible errors: *RejectedError, ErrUnavailable, ErrPermission, ErrLimit, ErrTooLarge,
+// ErrInvalid, ErrClosed, ctx's.
 func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
 	if parts(f) > 1 && f.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
 		return c.applyLarge(ctx, f)
@@ -32,11 +32,11 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 	return resp.GetRevision(), err
 }
 
-// ApplyUnconfirmed applies a fragment, as Apply does, and has the aggregator take that back
-// after a time from 1s to 24h unless Confirm comes before. It returns when that is.
+// ApplyUnconfirmed is Apply, but the aggregator reverts the fragment after a time from 1s to 24h
+// unless Confirm is called first. It returns the time of the revert.
 //
-// Possible errors: those of Apply, errors.ErrUnsupported (an older aggregator, or one
-// without a state directory).
+// Possible errors: the errors of Apply, errors.ErrUnsupported (an older aggregator, or one without
+// a state directory).
 func (c *Client) ApplyUnconfirmed(ctx context.Context, f *weftv1.Fragment, after time.Duration) (revision uint64, at time.Time, err error) {
 	req := &weftv1.ApplyRequest{Fragment: f, Confirm: durationpb.New(after)}
 	if err := checkSize(proto.Size(req)); err != nil {
@@ -49,10 +49,10 @@ func (c *Client) ApplyUnconfirmed(ctx context.Context, f *weftv1.Fragment, after
 	return resp.GetRevision(), resp.GetRevertTime().AsTime(), err
 }
 
-// Confirm keeps a fragment that waits for a confirmation, or with revert takes it back now. An
+// Confirm keeps a fragment that waits for a confirmation, or reverts it now if revert is true. An
 // empty publisher means the caller. It returns the last revision.
 //
-// Possible errors: ErrNotFound (it does not wait), *RejectedError (it is being taken back),
+// Possible errors: ErrNotFound (it does not wait), *RejectedError (it is being reverted),
 // ErrUnavailable (the state directory cannot be written), ErrPermission, ErrClosed,
 // errors.ErrUnsupported, ctx's.
 func (c *Client) Confirm(ctx context.Context, publisher, fragment string, revert bool) (revision uint64, err error) {
@@ -91,11 +91,11 @@ func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (revision u
 	return resp.GetCommitted().GetRevision(), err
 }
 
-// Delete withdraws a fragment and returns the revision that does. An empty
-// publisher means the caller's own.
+// Delete withdraws a fragment and returns the revision of the removal. An empty publisher means the
+// caller's own.
 //
-// Possible errors: *RejectedError (something still refers to it), ErrNotFound,
-// ErrPermission, ErrLimit, ErrInvalid, ErrUnavailable, ErrClosed, ctx's.
+// Possible errors: *RejectedError (the fragment is still referred to), ErrNotFound, ErrPermission,
+// ErrLimit, ErrInvalid, ErrUnavailable, ErrClosed, ctx's.
 func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revision uint64, err error) {
 	req := &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}}
 	resp, err := call(ctx, c, "delete "+fragment, fragment, c.publisher.Delete, req)
@@ -119,11 +119,11 @@ func (c *Client) List(ctx context.Context) (*weftv1.ListFragmentsResponse, error
 	return read(ctx, c, "list fragments", "", c.inspect.ListFragments, &weftv1.ListFragmentsRequest{}, merge)
 }
 
-// Watch calls f with each event from now on. It returns nil if ctx ends after the stream
-// was opened, the error of f if f returns one, and an error if the connection is lost.
+// Watch calls f with each event from now on. It returns nil if ctx ends after the stream was
+// opened, f's error, or an error if the connection is lost.
 //
-// Possible errors: f's, ErrPermission, ErrUnavailable, ErrClosed, ErrLimit (the
-// caller is too slow and was dropped, or has too many streams).
+// Possible errors: f's, ErrPermission, ErrUnavailable, ErrClosed, ErrLimit (the caller is too slow
+// and was dropped, or has too many streams).
 func (c *Client) Watch(ctx context.Context, f func(*weftv1.WatchResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,12 +14,12 @@ func (c *Client) ListRevisions(ctx context.Context, req *weftv1.ListRevisionsReq
 	return read(ctx, c, "list revisions", "", c.history.ListRevisions, req, merge)
 }
 
-// CompareRevisions returns the fragments that changed after one revision, up to another one,
-// with their content at both. If to is 0, it is the last revision.
+// CompareRevisions returns the fragments changed after one revision, up to another, with their
+// content at both. If to is 0, it is the last revision.
 //
 // Possible errors: ErrNotFound (a revision is forgotten or does not exist yet), ErrPermission,
-// ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (no history is recorded, or an
-// older aggregator), ctx's.
+// ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (no history is recorded, or an older
+// aggregator), ctx's.
 func (c *Client) CompareRevisions(ctx context.Context, from, to uint64) (*weftv1.CompareRevisionsResponse, error) {
 	return read(ctx, c, "compare revisions", "", c.history.CompareRevisions, &weftv1.CompareRevisionsRequest{From: from, To: to}, (*weftv1.CompareRevisionsResponse).Join)
 }

@@ -12,12 +12,11 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Plan returns what a commit of the request's fragments would change, and what
-// of it would be refused; it changes nothing. A request larger than one message
-// is refused with ErrTooLarge.
+// Plan returns the changes and rejections that a commit of the request's fragments would bring,
+// without changing anything. A request larger than one message is refused with ErrTooLarge.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid,
-// ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrUnavailable, ErrClosed,
+// errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
 	if err := checkSize(proto.Size(req)); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -25,20 +24,18 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 	return read(ctx, c, "plan", "", c.publisher.Plan, req, merge)
 }
 
-// ListTables returns the tables that weft has in the kernel, and the last
-// revision.
+// ListTables returns weft's tables in the kernel and the last revision.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (an
+// older aggregator), ctx's.
 func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
 	return read(ctx, c, "list tables", "", c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge)
 }
 
-// GetTable returns the merged content of one table: of all fragments together. An empty
-// family means ip.
+// GetTable returns the content of one table, merged from all fragments. An empty family means ip.
 //
-// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
-// ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
+// errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	return read(ctx, c, "get table "+req.GetFamily()+" "+req.GetName(), "", c.inspect.GetTable, req, (*weftv1.GetTableResponse).Join)
 }
@@ -51,11 +48,11 @@ func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResp
 	return read(ctx, c, "list publishers", "", c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge)
 }
 
-// Owner returns the fragments that an object of the kernel comes from: a rule,
-// an element, or a table, chain or set.
+// Owner returns the source fragments of a kernel object: a rule, an element, or a table, chain or
+// set.
 //
-// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
-// ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
+// errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	return call(ctx, c, "find the owner of "+req.GetObject().Text(), "", c.inspect.Owner, req)
 }
@@ -91,7 +88,7 @@ func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return nil, c.failed(what, fragment, err)
 }
 
-// merge joins parts of an answer whose repeated fields are lists.
+// merge joins parts of an answer by their lists.
 func merge[T any, M interface {
 	*T
 	proto.Message

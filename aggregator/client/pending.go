@@ -2,22 +2,21 @@ package client
 
 import "context"
 
-// Pending is an update that has not been answered yet.
+// Pending is an unanswered update.
 type Pending struct {
 	done     chan struct{}
 	revision uint64
 	err      error
 }
 
-// Wait returns the outcome of the update. It may be called more than once, by several
-// goroutines. If ctx ends first, the update may still
-// be committed.
+// Wait returns the outcome of the update. It may be called several times and concurrently. If ctx
+// ends first, the update may still be committed.
 func (p *Pending) Wait(ctx context.Context) (revision uint64, err error) {
 	select {
 	case <-p.done:
 		return p.revision, p.err
 	case <-ctx.Done():
-		// If there is an answer as well, it counts.
+		// An answer that is already there counts.
 		select {
 		case <-p.done:
 			return p.revision, p.err

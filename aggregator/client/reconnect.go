@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-// pace is how fast what failed is tried again.
+// pace is the timing of retries.
 type pace struct {
-	// backoff and maxBackoff bound the wait between two attempts to open a
-	// stream. The first attempt is at once, and each wait is twice as long as
-	// the one before. An aggregator that is not there is back within moments (an
-	// upgrade), so the longest wait stays short.
+	// backoff and maxBackoff bound the wait between attempts to open a stream. The first attempt is
+	// at once, and each wait is twice the last. The longest wait stays short, because an aggregator
+	// returns within moments (an upgrade).
 	backoff, maxBackoff time.Duration
-	// maxRefused bounds it where the aggregator refuses the stream.
+	// replaces maxBackoff if the aggregator refuses the stream
 	maxRefused time.Duration
-	// stable is how long a stream has to last for the next attempt to be at
-	// once again.
+	// minimum duration of a stream after which the next attempt is at once
 	stable time.Duration
-	// retry and maxRetry bound the time until a refused resync is tried again.
+	// bounds of the wait before the retry of a refused resync
 	retry, maxRetry time.Duration
 }
 
@@ -30,8 +28,8 @@ func defaultPace() pace {
 	}
 }
 
-// jitter returns a random time from four fifths of d to d: publishers that lost
-// the same aggregator should not come back at the same instant.
+// jitter returns a random time from four fifths of d to d, so that publishers of the same
+// aggregator do not reconnect at the same instant.
 func jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/5+1) //nolint:gosec // no secret
 }
@@ -59,8 +57,7 @@ func (s *Session) run(ctx context.Context) {
 		}
 		limit := pace.maxBackoff
 		if !errors.Is(err, ErrUnavailable) {
-			// Trying again may help later (a limit, a permission), but those
-			// who wait must know.
+			// A retry may help later (a limit, a permission), but waiting callers must know.
 			limit = pace.maxRefused
 			s.fail(err)
 		}
@@ -69,7 +66,7 @@ func (s *Session) run(ctx context.Context) {
 			delay = 0
 		}
 		if err.Error() != logged {
-			// Once for each reason: it can be the same for hours.
+			// Log each reason once: it can be the same for hours.
 			logged = err.Error()
 			log.Warn("no stream to the aggregator: trying again", "error", err)
 		}
@@ -91,7 +88,7 @@ func (s *Session) tell(err error) {
 	}
 }
 
-// due returns when the next resync is due, zero for never.
+// due returns the time of the next resync, zero for never.
 func (s *Session) due() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,46 +10,41 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// SessionConfig is optional: without it, a session keeps the fragments that Put
-// is given, and sends what is different from the last one.
+// SessionConfig is optional. Without it, a session keeps the fragments passed to Put, and sends the
+// difference from the last one.
 //
-// The session calls these functions on its own goroutines, and holds none of its
-// locks while it does. They must not wait for the outcome of an update, nor for a
-// lock whose holder waits for one (in Put, Patch, Withdraw or Wait). The Start
-// methods do not wait for them.
+// The session calls these functions on its own goroutines, without its locks. They must not wait
+// for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
+// wait. The Start methods do not wait for them.
 type SessionConfig struct {
-	// Snapshot is for a publisher that has the content of its fragments at hand,
-	// and patches them itself: the session keeps no copy then. It returns the
-	// fragment with all changes that the publisher has passed to Put or Patch;
-	// the session calls it if the aggregator needs the whole content, and does
-	// not change the result. A nil result means that the content is unknown.
+	// Snapshot is for a publisher that keeps the content of its fragments and patches them; the
+	// session then keeps no copy. It returns the fragment with all changes passed to Put or Patch,
+	// or nil if the content is unknown. The session calls it if the aggregator needs the whole
+	// content, and does not change the result.
 	Snapshot func(name string) *weftv1.Fragment
-	// OnSync is called with the outcome of every resync: after a lost
-	// connection, after the aggregator asked for a snapshot, and each time that
-	// a rejected one is tried again. It returns before those who wait for the
-	// same outcome go on. The error is one of those of Put, or ErrNoSnapshot. If
-	// the reason for a rejection can go away by itself (the violation lies with
-	// another fragment, the kernel, a permission or a limit), the session tries
-	// again after 250 ms at first, and every 30 s in the end.
+	// OnSync is called with the outcome of every resync: after a lost connection, after the
+	// aggregator asked for a snapshot, and after each retry. It returns before callers waiting for
+	// the same outcome continue. The error is an error of Put, or ErrNoSnapshot. If the reason for
+	// a rejection can go away by itself (a violation of another fragment, the kernel, a permission
+	// or a limit), the session retries after 250 ms at first, and finally every 30 s.
 	OnSync func(name string, revision uint64, err error)
-	// OnStream is called with nil when the aggregator has accepted the stream,
-	// and with the reason when it could not be opened, or ended. The session
-	// tries again whatever the reason is. OnStream is not called at Close.
+	// OnStream is called with nil after the aggregator has accepted the stream, and with the reason
+	// if the stream could not be opened or has ended. The session always retries. OnStream is not
+	// called at Close.
 	OnStream func(err error)
 }
 
-// Session holds a publisher's fragments at the aggregator. It connects in the
-// background, and after a lost connection it sends each fragment again.
+// Session holds a publisher's fragments at the aggregator. It connects in the background, and sends
+// each fragment again after a lost connection.
 //
-// Updates of one fragment take effect in the order in which they were started.
-// Several may be in flight.
+// Updates of one fragment take effect in the order of their start. Several may be in flight.
 //
-// An update that is answered with a *RejectedError has not happened: the fragment
-// is what was committed last. (With SessionConfig.Snapshot, the publisher's
-// content decides what is sent next: the next patch is sent as a snapshot.)
+// An update answered with a *RejectedError has no effect: the fragment keeps its last committed
+// content. (With SessionConfig.Snapshot, the publisher's content decides the next message: the next
+// patch is sent as a snapshot.)
 //
-// Any other error says nothing about the outcome: the session continues to try to
-// bring about what was asked for last.
+// After any other error the outcome is unknown. The session continues to work toward the last
+// requested content.
 type Session struct {
 	client *Client
 	cfg    SessionConfig
@@ -57,21 +52,19 @@ type Session struct {
 	done   chan struct{}
 	wake   chan struct{}
 
-	// sending is held while somebody writes to the stream; it is locked before mu.
+	// held while writing to the stream; locked before mu
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// stream is the one to write to; nil if there is none, or if a resync must be
-	// written first.
-	stream publishStream
-	// online is true while there is a stream.
+	// the stream to write to; nil without one, or if a resync must be written first
+	stream    publishStream
 	online    bool
 	fragments map[string]*fragment
-	// behind are the fragments of which the stream needs a snapshot.
+	// fragments of which the stream needs a snapshot
 	behind []*fragment
-	// queue has the updates that this stream does not have, in order.
+	// updates not sent on this stream, in order
 	queue []*update
-	// inflight has what this stream was sent and has not acknowledged, by number.
+	// messages sent on this stream and not acknowledged, by number
 	inflight map[uint64]*message
 	started  uint64
 	lastID   uint64
@@ -91,38 +84,36 @@ func (c *Client) Session(cfg SessionConfig) *Session {
 	return s
 }
 
-// Put replaces the fragment by f, and returns the revision that carries it. It sends only
-// what is different from the last Put. If nothing is, it sends nothing and returns the
-// revision of the last commit of the fragment. A time to live begins at each Put: to keep
-// the fragment longer, put it again before it expires. The session keeps f (unless there is
-// SessionConfig.Snapshot): it must not be changed afterwards.
+// Put replaces the fragment with f, and returns the revision that carries it. It sends only the
+// difference from the last Put. Without a difference it sends no message and returns the revision
+// of the fragment's last commit. A time to live begins at each Put: to keep the fragment longer,
+// put it again before it expires. The session keeps f (unless there is SessionConfig.Snapshot): f
+// must not be changed afterwards.
 //
-// Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge,
-// ErrInvalid, ErrClosed, ctx's. A lost connection is not an error: Put waits for
-// the next one.
+// Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrClosed,
+// ctx's. A lost connection is not an error: Put waits for the next one.
 func (s *Session) Put(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
 	return s.StartPut(f).Wait(ctx)
 }
 
-// Patch sends a change of a fragment that was put before, and returns the
-// revision that carries it. It requires SessionConfig.Snapshot or
-// StartPutContent.
+// Patch changes a fragment put before, and returns the revision that carries the change. It
+// requires SessionConfig.Snapshot or StartPutContent.
 //
-// Possible errors: those of Put, and ErrNoSnapshot.
+// Possible errors: the errors of Put, and ErrNoSnapshot.
 func (s *Session) Patch(ctx context.Context, p *weftv1.Patch) (revision uint64, err error) {
 	return s.StartPatch(p).Wait(ctx)
 }
 
-// Withdraw removes a fragment, and returns the revision that does. It is rejected
-// while another fragment refers to it.
+// Withdraw removes a fragment and returns the revision of the removal. It is rejected while another
+// fragment refers to the fragment.
 //
-// Possible errors: those of Put.
+// Possible errors: the errors of Put.
 func (s *Session) Withdraw(ctx context.Context, name string) (revision uint64, err error) {
 	return s.StartWithdraw(name).Wait(ctx)
 }
 
-// StartPut is Put without the wait for the outcome. The Start methods may wait for
-// the aggregator to read what was sent before.
+// StartPut is Put without the wait for the outcome. The Start methods may wait for the aggregator
+// to read earlier messages.
 func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	if f == nil {
 		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))
@@ -131,10 +122,9 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	return s.start(&update{name: f.GetName(), content: contentFunc(func() *weftv1.Fragment { return f })})
 }
 
-// StartPutContent is StartPut for a fragment that is changed by patches; a nil Content
-// withdraws it. Each of
-// its updates is judged by itself, also if several are sent again as one after a
-// lost connection: one that is rejected has no effect on the others.
+// StartPutContent is StartPut for a fragment changed by patches; a nil Content withdraws it. Each
+// update is judged by itself, even if several are sent again as one after a lost connection. A
+// rejected update has no effect on the others.
 func (s *Session) StartPutContent(name string, c Content) *Pending {
 	return s.start(&update{name: name, content: c})
 }
@@ -152,12 +142,11 @@ func (s *Session) StartWithdraw(name string) *Pending {
 	return s.start(&update{name: name})
 }
 
-// errNothing is the error of an update without content.
+// errNothing rejects an update without content.
 var errNothing = fmt.Errorf("%w: there is no fragment", ErrInvalid)
 
-// start accepts an update. It sends a patch on the caller's goroutine if nothing
-// else is to be sent: a patch is mostly the only thing on its way, and need not
-// wait for the session's goroutine then.
+// start accepts an update. If no other message is waiting, it sends a patch on the caller's
+// goroutine, which saves the wait for the session's goroutine.
 func (s *Session) start(u *update) *Pending {
 	p := newPending()
 	u.waiters = []*Pending{p}
@@ -166,15 +155,15 @@ func (s *Session) start(u *update) *Pending {
 		defer s.sending.Unlock()
 	}
 	if stream, m := s.enqueue(u, p, direct); stream != nil {
-		// An error of the stream also reaches its receiver: the update is in
-		// flight, and answered after the next resync.
+		// The receiver gets an error of the stream too: the update is in flight, and answered after
+		// the next resync.
 		_ = s.send(stream, m)
 	}
 	return p
 }
 
-// enqueue queues an update. If direct is true and nothing comes before it, it is
-// registered as in flight instead, and the caller has to send the message.
+// enqueue queues an update. If direct is true and no update comes before it, enqueue registers it
+// as in flight instead, and the caller must send the message.
 func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +187,7 @@ func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *m
 		return s.stream, s.register(f, &message{updates: []*update{u}, patch: u.patch})
 	}
 	if last := s.queued(u.name); last != nil && !s.online && f.mode != patched {
-		// One update per fragment is enough while nothing is sent.
+		// Without a stream, one update per fragment is enough.
 		last.absorb(u, f.wanted)
 		if u.patch == nil {
 			f.latest = last
@@ -211,7 +200,7 @@ func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *m
 	return nil, nil
 }
 
-// queued returns the last update of a fragment in the queue, or nil.
+// queued returns the last queued update of a fragment, or nil.
 func (s *Session) queued(name string) *update {
 	for _, u := range slices.Backward(s.queue) {
 		if u.name == name {
@@ -229,9 +218,9 @@ func (s *Session) nudge() {
 	}
 }
 
-// Close ends the session's stream, and with it the fragments whose lifetime is
-// LIFETIME_SESSION. Updates without an answer get ErrClosed. Close waits for the session's
-// goroutines, so the functions of SessionConfig must not call it.
+// Close ends the session's stream, and with it the fragments of LIFETIME_SESSION. Unanswered
+// updates get ErrClosed. Close waits for the session's goroutines, so the functions of
+// SessionConfig must not call it.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -241,7 +230,7 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// finish answers everything that still waits.
+// finish answers all waiting updates.
 func (s *Session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// partWeight is how much one request of a snapshot carries, in elements:
-	// large enough that the cost of a message vanishes, small enough that the
-	// aggregator decodes and packs one part while the next is on its way.
+	// partWeight is the size of one request of a snapshot, in elements. It is large enough to make
+	// the cost of a message negligible, and small enough that the aggregator can decode and pack
+	// one part while the next arrives.
 	partWeight = 4000
-	// ruleWeight is what a rule counts: its compilation costs about as much as
-	// that many elements.
+	// ruleWeight is the weight of a rule: its compilation costs about as much as that many
+	// elements.
 	ruleWeight = 16
 )
 
@@ -31,7 +31,7 @@ func weigh(f *weftv1.Fragment) int {
 	return n
 }
 
-// parts returns about how many requests carry a fragment.
+// parts returns the approximate number of requests for a fragment.
 func parts(f *weftv1.Fragment) int {
 	if f.GetNft() != "" {
 		return 1
@@ -39,9 +39,8 @@ func parts(f *weftv1.Fragment) int {
 	return 1 + weigh(f)/partWeight
 }
 
-// split returns the requests that carry a snapshot, in order; all but the last
-// have More set. The messages share the fragment's objects and must not be
-// changed.
+// split returns the requests for a snapshot, in order; all but the last have More set. The messages
+// share the fragment's objects and must not be changed.
 func split(f *weftv1.Fragment, id uint64) []*weftv1.PublishRequest {
 	s := splitter{whole: f, id: id}
 	if parts(f) == 1 {
@@ -61,13 +60,12 @@ type splitter struct {
 	id    uint64
 	parts []*weftv1.PublishRequest
 
-	// part is the last of the parts, and table the last table in it.
+	// the last part and its last table
 	part  *weftv1.Fragment
 	table *weftv1.Table
 	room  int
 }
 
-// addPart adds a request, which becomes the last.
 func (s *splitter) addPart(f *weftv1.Fragment) {
 	if n := len(s.parts); n > 0 {
 		s.parts[n-1].More = true
@@ -76,8 +74,7 @@ func (s *splitter) addPart(f *weftv1.Fragment) {
 	s.parts = append(s.parts, &weftv1.PublishRequest{Id: s.id, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
 }
 
-// begin starts a part, which repeats what the fragment says of itself, within a table if
-// there is one.
+// begin starts a part with the fragment's declaration, within a table if t is not nil.
 func (s *splitter) begin(t *weftv1.Table) {
 	s.addPart(Declaration(s.whole))
 	s.room = partWeight
@@ -86,13 +83,12 @@ func (s *splitter) begin(t *weftv1.Table) {
 	}
 }
 
-// enter adds a table to the part.
 func (s *splitter) enter(t *weftv1.Table) {
 	s.table = t
 	s.part.Tables = append(s.part.Tables, t)
 }
 
-// with returns the table of the part that takes something of a weight.
+// with returns the table of a part with room for the weight.
 func (s *splitter) with(t *weftv1.Table, weight int) *weftv1.Table {
 	if s.room <= 0 {
 		s.begin(t)
@@ -133,5 +129,5 @@ func (s *splitter) addTable(t *weftv1.Table) {
 	}
 }
 
-// setLists returns the lists of the sets and of the maps of a table.
+// setLists returns a table's lists of sets and maps.
 func setLists(t *weftv1.Table) [2]*[]*weftv1.Set { return [2]*[]*weftv1.Set{&t.Sets, &t.Maps} }

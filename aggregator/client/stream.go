@@ -19,14 +19,14 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// publishStream is one connection of a session.
+// publishStream is one stream of a session.
 type publishStream = grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// errEnded is a stream that the aggregator ended without an error.
+// errEnded means that the aggregator ended the stream without an error.
 var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 
-// serve opens a stream and sends on it whatever is queued, until the stream ends. It
-// calls opened when the aggregator has accepted the stream.
+// serve opens a stream and sends queued messages until the stream ends. It calls opened when the
+// aggregator has accepted the stream.
 func (s *Session) serve(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := s.client.streams.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
@@ -40,8 +40,8 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		defer close(broken)
 		receiveErr = s.receive(stream, opened)
 	}()
-	// receive has returned before the next stream starts, so an answer can
-	// never be taken for one of another stream.
+	// receive returns before the next stream starts, so answers of different streams cannot be
+	// confused.
 	defer func() {
 		s.use(nil, false)
 		cancel()
@@ -52,8 +52,8 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	defer timer.Stop()
 	for {
 		if err := s.flush(stream); err != nil {
-			// An update that cannot be sent is answered, but its first parts
-			// are sent: begin anew. Else the reason is to be received.
+			// An update that cannot be sent is answered, but its first parts are sent: begin anew.
+			// Otherwise the reason is still to be received.
 			if isUnsendable(err) {
 				return fmt.Errorf("%w: half of %w", ErrUnavailable, err)
 			}
@@ -72,7 +72,7 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	}
 }
 
-// flush sends all that is queued, and then lets others send.
+// flush sends the queue, and then lets others send.
 func (s *Session) flush(stream publishStream) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -85,18 +85,18 @@ func (s *Session) flush(stream publishStream) error {
 	return nil
 }
 
-// use sets the stream that others may send on, and whether there is one at all.
+// use sets the stream for other senders, and whether there is one at all.
 func (s *Session) use(stream publishStream, online bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream, s.online = stream, online
 }
 
-// streamError is the reason why a stream ended.
+// streamError returns the reason why a stream ended.
 func (s *Session) streamError(err error) error {
 	switch {
 	case s.client.conn.GetState() == connectivity.Shutdown:
-		// The connection was closed under the stream: Client.Close.
+		// Client.Close closed the connection under the stream.
 		return ErrClosed
 	case errors.Is(err, io.EOF):
 		return errEnded
@@ -107,9 +107,8 @@ func (s *Session) streamError(err error) error {
 	}
 }
 
-// send writes a message. An error means that the stream is broken, or that it has
-// half of an update that cannot be sent. A message of which nothing can be sent is
-// answered instead.
+// send writes a message. An error means that the stream is broken, or has half of an update that
+// cannot be sent. A message of which no part can be sent is answered instead.
 func (s *Session) send(stream publishStream, m *message) error {
 	var requests []*weftv1.PublishRequest
 	switch f, err := s.snapshot(m); {
@@ -141,8 +140,7 @@ func (s *Session) send(stream publishStream, m *message) error {
 	return nil
 }
 
-// snapshot returns the fragment that a message consists of, or nil if the message is a
-// patch or a withdrawal.
+// snapshot returns the fragment in a message, or nil for a patch or a withdrawal.
 func (s *Session) snapshot(m *message) (*weftv1.Fragment, error) {
 	if !m.whole() || m.content == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -157,8 +155,8 @@ func (s *Session) snapshot(m *message) (*weftv1.Fragment, error) {
 	return f, nil
 }
 
-// leaves makes a message a withdrawal if the publisher has no content any more and
-// wanted the fragment gone.
+// leaves turns a message into a withdrawal if the publisher has no content any more and wanted the
+// fragment gone.
 func (s *Session) leaves(m *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +167,7 @@ func (s *Session) leaves(m *message) bool {
 	return leaving
 }
 
-// sendDifference sends a Put as what it changes. It reports false if that must be
-// a snapshot.
+// sendDifference sends a Put as a difference. It reports false if a snapshot is required.
 func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fragment) (sent bool, err error) {
 	if m.before == nil {
 		return false, nil
@@ -193,7 +190,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	}
 	err = s.transmit(stream, &weftv1.PublishRequest{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: p}})
 	if isUnsendable(err) {
-		// The snapshot goes in parts, or says what is wrong.
+		// The snapshot goes in parts, or reports the error.
 		s.mu.Lock()
 		m.patch = nil
 		s.mu.Unlock()
@@ -202,8 +199,8 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	return true, err
 }
 
-// unsendableError is a message that cannot be encoded, or is too large. It
-// never reached the stream, which goes on.
+// unsendableError is a message that cannot be encoded or is too large. It never reached the stream,
+// which goes on.
 type unsendableError struct{ err error }
 
 func (e *unsendableError) Error() string { return e.err.Error() }
@@ -214,8 +211,8 @@ func isUnsendable(err error) bool {
 	return errors.As(err, &unsendable)
 }
 
-// transmit sends one message. It encodes it first: where gRPC finds out while
-// sending that it cannot, it ends the stream.
+// transmit sends one message. It encodes first, because gRPC ends the stream if encoding fails
+// while sending.
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
 func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {
@@ -229,7 +226,7 @@ func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) err
 	return stream.SendMsg(mem.BufferSlice{mem.SliceBuffer(m)})
 }
 
-// encodedCodec passes on what is encoded, and encodes the rest as gRPC does.
+// encodedCodec passes encoded messages on, and encodes others as gRPC does.
 type encodedCodec struct{ encoding.CodecV2 }
 
 // Marshal implements encoding.CodecV2.
@@ -240,8 +237,8 @@ func (c encodedCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// receive hands out acknowledgements until the stream ends. It calls opened when the
-// aggregator has accepted the stream.
+// receive handles acknowledgements until the stream ends. It calls opened when the aggregator has
+// accepted the stream.
 func (s *Session) receive(stream publishStream, opened func()) error {
 	// Without a header there is a status to receive.
 	if header, err := stream.Header(); err == nil && header != nil {

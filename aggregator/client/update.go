@@ -10,16 +10,15 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// update is a Put, Patch or Withdraw that has no answer yet.
+// update is an unanswered Put, Patch or Withdraw.
 type update struct {
-	// number orders updates as they were started.
+	// in the order of start
 	number uint64
 	name   string
-	// content is that of a Put, patch that of a Patch; a Withdraw has neither.
+	// content belongs to a Put, patch to a Patch; a Withdraw has neither.
 	content Content
 	patch   *weftv1.Patch
-	// seen is true if an earlier stream had the update: it may have been
-	// committed.
+	// true if an earlier stream had the update, which may have been committed
 	seen    bool
 	waiters []*Pending
 }
@@ -31,8 +30,8 @@ func (u *update) answer(revision uint64, err error) {
 	u.waiters = nil
 }
 
-// absorb gives an update that was not sent the effect of the next one as well.
-// The live content has the change of a patch already.
+// absorb adds the effect of the next update to an unsent one. The live content already has the
+// change of a patch.
 func (u *update) absorb(next *update, live Content) {
 	u.waiters = append(u.waiters, next.waiters...)
 	switch {
@@ -43,28 +42,26 @@ func (u *update) absorb(next *update, live Content) {
 	}
 }
 
-// message is what is sent at once: an update, or a snapshot that stands for
-// several, or for none.
+// message is the unit of sending: an update, or a snapshot for any number of updates.
 type message struct {
 	id   uint64
 	name string
-	// updates are those that the message stands for, in order.
+	// the updates in the message, in order
 	updates []*update
-	// patch is set if the message is a patch.
+	// set if the message is a patch
 	patch *weftv1.Patch
-	// content is what the fragment holds once the message is committed, unless
-	// patch says so; nil if it is gone.
+	// the fragment's content after the commit, unless patch is set; nil if the fragment is gone
 	content Content
-	// before is what the fragment held before a Put, if the stream has that.
+	// the content before a Put, if the stream has it
 	before Content
-	// resync is true if OnSync is told the outcome.
+	// true if OnSync gets the outcome
 	resync bool
 }
 
-// whole reports whether the message says all that the fragment holds.
+// whole reports whether the message has the fragment's whole content.
 func (m *message) whole() bool { return m.patch == nil || m.content != nil }
 
-// register numbers a message and notes it as in flight.
+// register numbers a message and records it as in flight.
 func (s *Session) register(f *fragment, m *message) *message {
 	s.lastID++
 	m.id, m.name = s.lastID, f.name
@@ -74,7 +71,7 @@ func (s *Session) register(f *fragment, m *message) *message {
 	return m
 }
 
-// need notes that the stream needs a snapshot of a fragment.
+// need records that the stream needs a snapshot of a fragment.
 func (s *Session) need(f *fragment) {
 	f.known = false
 	if !f.behind {
@@ -84,7 +81,7 @@ func (s *Session) need(f *fragment) {
 	s.nudge()
 }
 
-// next returns what to send next, or nil.
+// next returns the next message to send, or nil.
 func (s *Session) next(now time.Time) *message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +95,8 @@ func (s *Session) next(now time.Time) *message {
 			}
 		}
 	}
-	// An update that has to wait for an answer holds back all others: updates of
-	// different fragments may need each other.
+	// An update that must wait for an answer blocks all others: updates of different fragments may
+	// need each other.
 	for len(s.queue) > 0 {
 		u := s.queue[0]
 		f := s.fragments[u.name]
@@ -116,7 +113,7 @@ func (s *Session) next(now time.Time) *message {
 	return nil
 }
 
-// unfit returns why an update cannot be sent at all, or nil.
+// unfit returns why an update can never be sent, or nil.
 func (f *fragment) unfit(u *update) error {
 	switch {
 	case u.patch == nil || u.seen || f.latest != nil || f.resyncing:
@@ -133,8 +130,7 @@ func (f *fragment) unfit(u *update) error {
 	}
 }
 
-// message takes the first update of a fragment from the queue and returns what
-// sends it, or nil if it has to wait.
+// message dequeues the first update of a fragment and returns its message, or nil if it must wait.
 func (s *Session) message(f *fragment, u *update) *message {
 	switch {
 	case f.resyncing:
@@ -157,8 +153,7 @@ func (s *Session) message(f *fragment, u *update) *message {
 	return m
 }
 
-// resync returns the snapshot that brings a new stream up to date, or nil if there
-// is nothing to send.
+// resync returns the snapshot that brings a new stream up to date, or nil if none is needed.
 func (s *Session) resync(f *fragment) *message {
 	f.behind, f.retry = false, time.Time{}
 	m := &message{}
@@ -174,8 +169,8 @@ func (s *Session) resync(f *fragment) *message {
 	return m
 }
 
-// joined takes all updates of a fragment from the queue and returns the message
-// for them: the last Put or Withdraw says all, or the live content does.
+// joined dequeues all updates of a fragment and returns one message for them, with the last Put or
+// Withdraw, or the live content.
 func (s *Session) joined(f *fragment) *message {
 	m := &message{updates: s.takeAll(func(u *update) bool { return u.name == f.name }), content: f.base()}
 	for _, u := range m.updates {
@@ -186,10 +181,9 @@ func (s *Session) joined(f *fragment) *message {
 	return m
 }
 
-// seen takes the updates that an earlier stream had from the queue, and returns
-// the content that the fragment has with them: without them, the snapshot could
-// undo for a moment what was committed. There are none if the last of them would
-// hide what the aggregator makes of the others.
+// seen dequeues the updates that an earlier stream had, and returns the fragment's content with
+// them. Without them, the snapshot could briefly undo committed updates. It returns no updates if
+// the last would hide the aggregator's answer to the others.
 func (s *Session) seen(f *fragment) ([]*update, Content) {
 	updates, content := s.takeAll(func(u *update) bool { return u.name == f.name && u.seen }), f.committed
 	for i, u := range updates {
@@ -213,7 +207,7 @@ func (s *Session) seen(f *fragment) ([]*update, Content) {
 	return updates, content
 }
 
-// separate puts updates back into the queue, each to be judged by itself.
+// separate requeues updates to be judged individually.
 func (s *Session) separate(updates []*update) {
 	for _, u := range updates {
 		u.seen = false
@@ -221,16 +215,14 @@ func (s *Session) separate(updates []*update) {
 	s.requeue(updates)
 }
 
-// requeue puts updates back into the queue.
 func (s *Session) requeue(updates []*update) {
 	s.queue = append(s.queue, updates...)
 	slices.SortFunc(s.queue, func(a, b *update) int { return cmp.Compare(a.number, b.number) })
 }
 
-// take removes an update from the queue.
 func (s *Session) take(u *update) { s.takeAll(func(v *update) bool { return u == v }) }
 
-// takeAll removes the updates for which the function returns true from the queue.
+// takeAll dequeues the updates for which match returns true.
 func (s *Session) takeAll(match func(*update) bool) []*update {
 	var taken []*update
 	s.queue = slices.DeleteFunc(s.queue, func(u *update) bool {
@@ -243,8 +235,7 @@ func (s *Session) takeAll(match func(*update) bool) []*update {
 	return taken
 }
 
-// recall puts everything that is in flight back into the queue: a new stream has
-// nothing.
+// recall requeues everything in flight, because a new stream has no updates.
 func (s *Session) recall() {
 	for _, id := range slices.Sorted(maps.Keys(s.inflight)) {
 		m := s.inflight[id]
@@ -270,8 +261,8 @@ func (s *Session) restart() {
 	}
 }
 
-// fail answers all updates with an error that says nothing about them. They are
-// still wanted, except for those that are judged one by one.
+// fail answers all updates with an error that leaves their outcome open. They are still wanted,
+// except for updates judged individually.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,7 +278,7 @@ func (s *Session) fail(err error) {
 	}
 }
 
-// resolve answers an update that is not in the queue any more.
+// resolve answers an update that has left the queue.
 func (s *Session) resolve(u *update, revision uint64, err error) {
 	f := s.fragments[u.name]
 	f.unanswered--
@@ -298,7 +289,7 @@ func (s *Session) resolve(u *update, revision uint64, err error) {
 	s.forget(f)
 }
 
-// forget drops a fragment of which there is nothing to remember.
+// forget drops a fragment without remaining state.
 func (s *Session) forget(f *fragment) {
 	if f.idle() && s.fragments[f.name] == f {
 		f.behind = false

@@ -12,8 +12,8 @@ type callTurns struct {
 	administrators bool
 }
 
-// newCallTurns returns the turns of the calls that have turns. Administrators plan and read the history
-// without: several of their tools may do so at once.
+// newCallTurns returns turns for each call that needs them. Administrators plan and read the
+// history without turns, because several of their tools may do so at once.
 func newCallTurns() map[string]callTurns {
 	return map[string]callTurns{
 		weftv1.Flows_ListFlows_FullMethodName:          {turns.New("lists flows"), true},

@@ -13,9 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// netAdmin reports whether a peer of uid 0 holds CAP_NET_ADMIN in the user namespace of the
-// daemon, or is the daemon. dir is the process's directory in /proc. Of a peer of another uid it
-// reads nothing.
+// netAdmin reports whether a peer of uid 0 holds CAP_NET_ADMIN in the daemon's user namespace, or
+// is the daemon. dir is the process's directory in /proc. For other uids it reads no file.
 func netAdmin(p *access.Peer, dir string) (bool, error) {
 	if p.UID != 0 || int(p.PID) == os.Getpid() {
 		return p.UID == 0, nil
@@ -24,7 +23,7 @@ func netAdmin(p *access.Peer, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// What is permitted can be made effective at any time.
+	// A process can make permitted capabilities effective at any time.
 	_, rest, _ := strings.Cut(string(status), "\nCapPrm:\t")
 	set, _, _ := strings.Cut(rest, "\n")
 	held, err := strconv.ParseUint(set, 16, 64)
@@ -37,12 +36,12 @@ func netAdmin(p *access.Peer, dir string) (bool, error) {
 	return sameUserNamespace(dir)
 }
 
-// sameUserNamespace reports whether a process is in the user namespace of this one: in one of its own
-// it has all capabilities, and they hold for nothing else.
+// sameUserNamespace reports whether a process is in the daemon's user namespace. In its own
+// namespace a process has all capabilities, but only there.
 //
-// The kernel does not show the namespace of a process with more capabilities than the daemon has,
-// such as a shell of root. Everybody may read uid_map. A namespace of a process without CAP_SETFCAP cannot map
-// root (Linux 5.12), so its map is another one.
+// The kernel hides the namespace of a process with more capabilities than the daemon, such as a
+// shell of root. Everybody may read uid_map. A process without CAP_SETFCAP cannot create a
+// namespace that maps root (Linux 5.12), so its map differs.
 func sameUserNamespace(dir string) (bool, error) {
 	ours, err := os.Stat("/proc/self/ns/user")
 	if err != nil {

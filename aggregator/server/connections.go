@@ -16,36 +16,32 @@ import (
 )
 
 const (
-	// DefaultMaxConnections is the number of connections at a time, and
-	// DefaultMaxConnectionsPerUser that of one uid. An idle one costs some 100
-	// KiB.
+	// DefaultMaxConnections is for all users, DefaultMaxConnectionsPerUser for one uid. An idle connection costs
+	// some 100 KiB.
 	DefaultMaxConnections        = 4096
 	DefaultMaxConnectionsPerUser = 2048
 	// maxHeaders is the size of a call's metadata in bytes.
 	maxHeaders = 16 << 10
-	// readBuffer is what every connection has, idle ones too.
+	// readBuffer is the buffer of every connection, idle or not.
 	readBuffer = 32 << 10
-	// DefaultHandshakeTimeout is how long a connection may wait before it sends the
-	// HTTP/2 preface.
+	// DefaultHandshakeTimeout is the time until a connection must send the HTTP/2 preface.
 	DefaultHandshakeTimeout = 10 * time.Second
-	// reservedShare is the part of all connections, one in so many, that only root,
-	// the daemon's own user, administrators and publishers with system: true may use.
+	// reservedShare is the share of connections (one in reservedShare) reserved for root, the
+	// daemon's own user, administrators and publishers with system: true.
 	reservedShare = 4
-	// maxUnidentified is how many connections at a time may be accepted whose peer is
-	// not known yet. Further ones wait in the socket's queue, so that a burst of
-	// strangers takes nothing of what is reserved.
+	// maxUnidentified is the number of accepted connections with a peer not yet known. Others wait
+	// in the socket's queue, so that a burst of strangers cannot use reserved connections.
 	maxUnidentified = 16
-	// maxRefused is how many connections beyond the limits are kept for
-	// refusedGrace, so that their calls can fail with the reason. Further ones are
-	// closed at once.
+	// maxRefused is the number of connections beyond the limits that stay open for refusedGrace, so
+	// that their calls can fail with the reason. Others are closed at once.
 	maxRefused   = 64
 	refusedGrace = 5 * time.Second
 )
 
-// errLimit is a refusal of a caller that has too much open.
+// errLimit refuses a caller with too much open.
 var errLimit = errors.New("limit exceeded")
 
-// counts has a number for each key, and forgets a key whose number is 0.
+// counts holds a number for each key and drops a key at 0.
 type counts[K comparable] map[K]int
 
 func (c counts[K]) add(key K, n int) {
@@ -54,25 +50,24 @@ func (c counts[K]) add(key K, n int) {
 	}
 }
 
-// connections limits how many connections are open: no user can open all of them, all
-// users together leave some for the system, and all leave descriptors for the daemon
-// itself.
+// connections limits open connections: for each user, for all users together (some are reserved for
+// the system), and for descriptors that the daemon needs itself.
 type connections struct {
 	log            *slog.Logger
 	total, perUser int
-	// unidentified has an entry for each accepted connection whose peer is not known.
+	// one entry for each accepted connection with an unknown peer
 	unidentified chan struct{}
-	// refusals limits the log lines about refused connections.
+	// limits log lines about refused connections
 	refusals rate.Sometimes
 
 	mu sync.Mutex
-	// open counts admitted connections.
+	// admitted connections
 	open    int
 	refused int
 	byUser  counts[uint32]
 }
 
-// newConnections returns the limits, 0 for the defaults.
+// newConnections returns the limits; 0 means the defaults.
 func newConnections(total, perUser int, log *slog.Logger) *connections {
 	if total == 0 {
 		total = DefaultMaxConnections
@@ -90,8 +85,7 @@ func newConnections(total, perUser int, log *slog.Logger) *connections {
 	}
 }
 
-// admit counts a connection of a known peer. A caller of the system may use what is
-// reserved.
+// admit counts a connection of a known peer. A system caller may use reserved connections.
 //
 // Possible errors: errLimit.
 func (c *connections) admit(conn *limitedConn, system bool) error {
@@ -114,8 +108,8 @@ func (c *connections) admit(conn *limitedConn, system bool) error {
 	return nil
 }
 
-// refuse notes that a connection's calls are refused. It returns false if there are too
-// many such connections: the connection must be closed.
+// refuse records that a connection's calls are refused. If keep is false, there are too many such
+// connections and the caller must close this one.
 func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	peer := conn.peer
 	c.refusals.Do(func() {
@@ -132,7 +126,7 @@ func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	return true
 }
 
-// end takes back what is counted of a connection. The lock is held.
+// end undoes the counting of a connection. The lock is held.
 func (c *connections) end(conn *limitedConn) {
 	if conn.counted == nil {
 		return
@@ -144,20 +138,20 @@ func (c *connections) end(conn *limitedConn) {
 	conn.counted = nil
 }
 
-// limitedListener accepts connections for peerCredentials, which admits or refuses them.
+// limitedListener accepts connections. peerCredentials admits or refuses them.
 type limitedListener struct {
 	net.Listener
 	connections *connections
 }
 
-// temporaryError is a failure to accept that is assumed to pass, such as a lack of
-// descriptors or memory. gRPC would stop the server for some of them.
+// temporaryError is a failure to accept that is assumed to pass, such as a lack of descriptors or
+// memory. gRPC would stop the server for some of them.
 type temporaryError struct{ error }
 
-// Temporary makes gRPC try again after a while.
+// Temporary makes gRPC retry.
 func (temporaryError) Temporary() bool { return true }
 
-// Accept returns the next connection. It waits until few enough are unidentified.
+// Accept returns the next connection. It blocks while too many are unidentified.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	limits := l.connections
 	limits.unidentified <- struct{}{}
@@ -190,16 +184,15 @@ type socketConn interface {
 	syscall.Conn
 }
 
-// limitedConn is a connection that connections counts.
+// limitedConn is a connection counted by connections.
 type limitedConn struct {
 	socketConn
 	limits *connections
-	// peer has the credentials of the process that connected.
+	// credentials of the process that connected
 	peer access.Peer
-	// identified says that the peer is known, or never will be.
+	// called when the peer is known, or never will be
 	identified func()
-	// counted is the number that the connection is part of, or nil. The lock of
-	// limits guards it.
+	// the number that includes this connection, or nil; guarded by the lock of limits
 	counted *int
 }
 

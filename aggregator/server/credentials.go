@@ -17,17 +17,17 @@ import (
 	"github.com/weft-proxy/weft/aggregator/turns"
 )
 
-// PublisherKey is the metadata in which a caller names the publisher, with one value.
-// Without it, package access chooses the publisher.
+// PublisherKey is the metadata key for the publisher's name, with one value. Without it, package
+// access chooses the publisher.
 const PublisherKey = "weft-publisher"
 
-// errAnonymous is a connection without credentials.
+// errAnonymous refuses a connection without credentials.
 var errAnonymous = errors.New("peer has no credentials")
 
-// peerCredentials are transport credentials that know the peer from the
-// kernel. Nothing is encrypted: a Unix socket does not leave the machine.
+// peerCredentials are transport credentials that identify the peer by the kernel. The connection is
+// not encrypted, because a Unix socket does not leave the machine.
 type peerCredentials struct {
-	// TransportCredentials has the methods for clients, which are not called.
+	// for the methods of clients, which are not called
 	credentials.TransportCredentials
 	access    *access.Control
 	receiving *receiving
@@ -38,16 +38,15 @@ type AuthInfo struct {
 	credentials.CommonAuthInfo
 	access.Peer
 	conn net.Conn
-	// refusal is the error of all calls, if they are refused.
+	// the error of all calls, if they are refused
 	refusal error
 }
 
 // AuthType implements credentials.AuthInfo.
 func (AuthInfo) AuthType() string { return "peercred" }
 
-// ServerHandshake implements credentials.TransportCredentials. It refuses peers that
-// are not publishers, before they have sent anything. The connection must come from a
-// limitedListener.
+// ServerHandshake implements credentials.TransportCredentials. It refuses a peer without a
+// publisher before the peer sends data. The connection must come from a limitedListener.
 func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, ok := c.(*limitedConn)
 	if !ok {
@@ -76,28 +75,28 @@ func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.Auth
 // Clone implements credentials.TransportCredentials.
 func (p peerCredentials) Clone() credentials.TransportCredentials { return p }
 
-// caller is who makes a call.
+// caller identifies who makes a call.
 type caller struct {
 	access.Peer
 	publisher string
 	conn      net.Conn
-	// admin allows to act on the fragments of others.
+	// may act on fragments of other publishers
 	admin bool
-	// read allows to read the content of others.
+	// may read content of other publishers
 	read bool
-	// flows allows to list and delete conntrack entries.
+	// may list and delete conntrack entries
 	flows bool
-	// access counts what the caller is refused.
+	// counts refusals
 	access *access.Control
-	// system allows to use what is reserved.
+	// may use reserved resources
 	system  bool
 	request *request
-	// turn is that of the call, if it has one.
+	// the turn of the call, or nil
 	turn *turns.Turn
 }
 
-// authorize identifies the caller from the connection and the metadata. On an
-// error the caller has what is known of it.
+// authorize identifies the caller by the connection and the metadata. On an error the caller holds
+// the known part.
 func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -141,12 +140,10 @@ func callerFrom(ctx context.Context) caller {
 
 // connected reports whether the caller's end of the connection is open.
 //
-// A call's context does not report this: gRPC cancels calls in the order of the frames,
-// so a stream that was reset is known to be gone before the next one of the same
-// connection begins, but the end of the connection is seen only when all that was
-// written before is read. The kernel closes a process's sockets before its parent can
-// learn of its death, so a process that is started in its place connects after this has
-// become false.
+// The call's context does not report this. gRPC cancels calls in the order of frames: it notices a
+// reset stream before the next stream of the same connection begins, but notices the end of the
+// connection only after it has read all data. The kernel closes a process's sockets before its
+// parent can learn of its death. So connected is false before a replacement process connects.
 func (c caller) connected() bool {
 	_, ok := c.conn.(syscall.Conn)
 	return !ok || !closedByPeer(c.conn)

@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// smallRequest is the size in bytes up to which a request is decoded without a
-	// look at it: it takes a few MiB at most.
+	// smallRequest is the size in bytes up to which a request is decoded unmeasured. Decoded, it
+	// takes a few MiB at most.
 	smallRequest = 32 << 10
-	// maxDecoding is the memory that the requests of all callers may take that are
-	// decoded and not yet admitted, as admission.Size counts it. Callers of the
-	// system have as much for themselves. A larger request is decoded alone.
+	// maxDecoding is the memory of all requests decoded but not yet admitted, as counted by
+	// admission.Size. Callers of the system have as much for themselves. A larger request is
+	// decoded alone.
 	maxDecoding = 256 << 20
 )
 
-// decoder decodes requests. One that is too large is refused before that, and large ones
-// wait for each other: first those of one publisher, then those of all.
+// decoder decodes requests. It rejects a request that is too large before decoding. Large requests
+// wait: first for others of the same publisher, then for all others.
 type decoder struct {
 	agg         *aggregator.Aggregator
 	all, system *semaphore.Weighted
 
 	mu sync.Mutex
-	// decoding has the publishers that are decoding a large request or wait for it.
+	// publishers that decode a large request or wait for it
 	decoding map[string]*turn
 }
 
-// turn is held by the one large request of a publisher that is being decoded.
+// turn is held by the one large request of a publisher being decoded.
 type turn struct {
 	*semaphore.Weighted
 	users int
@@ -90,24 +90,24 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 	}, nil
 }
 
-// request is the request of a call that is being received or admitted. The field tooLarge
-// and size belong to the goroutine that receives; any goroutine calls the methods.
+// request is the request of a call while it is received or admitted. The fields tooLarge and size
+// belong to the goroutine that receives. Methods are safe for concurrent use.
 type request struct {
-	// late fires if the only request of a call does not arrive in time.
+	// fires if the only request of a call is late
 	late *time.Timer
-	// tooLarge is why a request of a stream has lost its content.
+	// why a request of a stream lost its content
 	tooLarge error
-	// size is how many bytes of the request were decoded.
+	// decoded bytes of the request
 	size int
 
 	mu sync.Mutex
-	// release gives back what the request has reserved; nil if that is nothing.
+	// releases the reservation; nil without one
 	release func()
-	// ended is true after the call: nothing is reserved any more.
+	// set at the end of the call; no reservation is held afterwards
 	ended bool
 }
 
-// newRequest returns the request of a call that receives it from now on if expected is true.
+// newRequest returns the request of a call. If expected is true, receiving starts now.
 func newRequest(expected bool) *request {
 	r := &request{late: time.NewTimer(receiveTimeout)}
 	if !expected {
@@ -116,13 +116,13 @@ func newRequest(expected bool) *request {
 	return r
 }
 
-// expect notes that the call begins to receive the request.
+// expect starts the receive timeout.
 func (r *request) expect() { r.late.Reset(receiveTimeout) }
 
-// arrived notes that the request is complete.
+// arrived stops the receive timeout.
 func (r *request) arrived() { r.late.Stop() }
 
-// reserved notes that release must be called once, after the request is admitted.
+// reserved stores release, which must be called once, after admission.
 func (r *request) reserved(release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *request) reserved(release func()) {
 	r.release = release
 }
 
-// admitted gives back what the request has reserved. It may be called again.
+// admitted releases the reservation. It is idempotent.
 func (r *request) admitted() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,10 +152,10 @@ func (r *request) end() {
 	r.admitted()
 }
 
-// decode receives a request, and decodes it into m unless it is too large. The tables of
-// a PublishRequest that is too large are left out; its stream goes on.
+// decode receives a request and decodes it into m unless it is too large. A PublishRequest that is
+// too large loses its tables, and its stream goes on.
 //
-// Possible errors: those of receive and of admission.Size.Check, errMalformed, ctx's.
+// Possible errors: errors of receive and of admission.Size.Check, errMalformed, ctx's.
 func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any) error) error {
 	c := callerFrom(ctx)
 	r := c.request
@@ -185,7 +185,7 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	return err
 }
 
-// measure returns what of a large request is to be decoded.
+// measure returns the bytes of a large request to decode.
 func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []byte) ([]byte, error) {
 	message := m.ProtoReflect().Descriptor()
 	size, err := admission.Measure(message, b)
@@ -209,7 +209,7 @@ func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []by
 	return b, nil
 }
 
-// malformed is the error of a request that is not an encoding of its message.
+// malformed returns the error of a request that is not an encoding of its message.
 func malformed(err error) error {
 	if err == nil {
 		return nil
@@ -217,14 +217,14 @@ func malformed(err error) error {
 	return fmt.Errorf("%w: %w", errMalformed, err)
 }
 
-// rawRequest is a request that is not decoded.
+// rawRequest is an undecoded request.
 type rawRequest struct {
-	// Buffer is nil if the request has more than most bytes.
+	// nil if the request has more than most bytes
 	mem.Buffer
 	length, most int
 }
 
-// requestCodec leaves a rawRequest as it is. Otherwise it is gRPC's own codec.
+// requestCodec is gRPC's own codec, except that it does not decode a rawRequest.
 type requestCodec struct{ encoding.CodecV2 }
 
 func newRequestCodec() requestCodec { return requestCodec{encoding.GetCodecV2("proto")} }

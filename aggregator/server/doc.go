@@ -1,41 +1,38 @@
-// Package server answers gRPC calls for an aggregator on a Unix socket. The kernel
-// identifies the peer.
+// Package server answers gRPC calls for an aggregator on a Unix socket. The kernel identifies the
+// peer.
 //
-// In come calls; out go calls of aggregator.Aggregator, and gRPC status codes. Read
+// It turns calls into calls of aggregator.Aggregator, and results into gRPC status codes. Read
 // server.go first, then intercept.go and publish.go.
 //
-// It decides who may call, turns the aggregator's errors into gRPC codes (in status.go,
-// and nowhere else), and limits what a connection, a call or a stream can make the daemon
-// hold (connections.go, streams.go, inflight.go). A panic in a handler ends one call and
-// not the daemon. A stream that does not read its answers is not read. What an update
-// means is the business of package aggregator.
+// The package decides who may call and maps errors to gRPC codes (only in status.go). It limits the
+// memory that a connection, a call or a stream can use (connections.go, streams.go, inflight.go). A
+// panic in a handler ends one call, not the daemon. A stream is not read while its client does not
+// read answers. Package aggregator interprets updates.
 //
-// Package access decides who may call and under which names, for each call, and again
-// for open streams when the configuration changes. Without a configuration a peer may
-// call if its uid is 0 or that of the daemon, and may use any publisher name; all others
-// get PERMISSION_DENIED. This package enforces a publisher's rate: its streams wait for
-// their turn, and a call that would wait long is refused. Refusals are counted, and
-// logged with the peer.
+// Package access decides who may call and under which names, for each call, and for open streams
+// when the configuration changes. Without a configuration, peers with uid 0 or the daemon's uid may
+// call under any publisher name; others get PERMISSION_DENIED. This package enforces a publisher's
+// rate: streams wait for their turn, and a call with a long wait is refused. Refusals are counted,
+// and logged with the peer.
 //
-// The service Flows (flows.go) does not pass through the aggregator: it reads and changes the
-// kernel's connection tracking table, in turns (aggregator/turns), with a connection to the kernel
-// that nothing else uses.
+// The service Flows (flows.go) bypasses the aggregator. It reads and changes the kernel's
+// connection tracking table, in turns (aggregator/turns), over its own connection to the kernel.
 //
-// Other packages can offer services of their own on the socket, for reading
-// (Config.Register). The same credentials and limits apply to them.
+// Other packages can register read-only services on the socket (Config.Register). The same
+// credentials and limits apply.
 //
 // # A new call
 //
 // A new call touches these files, in this order:
 //
 //  1. aggregator/api/v1/weft.proto: the call and its messages; then "make generate".
-//  2. aggregator/api/v1/PROTOCOL.md: what it means. A test fails if a name is missing.
-//  3. A file of package aggregator: what it does. It reads the state of the writer with
+//  2. aggregator/api/v1/PROTOCOL.md: its meaning. A test fails if a name is missing.
+//  3. A file of package aggregator: the implementation. It reads the writer's state with
 //     Aggregator.ask, and returns large answers in parts.
 //  4. A file of this package: inspect.go for a call that reads, methods.go for one that
 //     changes. Interceptors have authorized the caller; callerFrom returns it. A call
 //     that counts as an update also goes into the table updates in policy.go.
-//  5. A file of aggregator/client, with the errors that it can return.
+//  5. A file of aggregator/client, with the possible errors.
 //  6. The list of calls in fuzz_test.go. A test fails if a call is missing.
 //  7. A verb in cmd/weft, if people need the call.
 //
@@ -43,12 +40,11 @@
 //
 // # Concurrency
 //
-// Server is safe for concurrent use. Every call runs on its own goroutine; a
-// Publish stream has two more, one that receives and one that sends
-// acknowledgements.
+// Server is safe for concurrent use. Every call runs on its own goroutine; a Publish stream has two
+// more, for receiving and for acknowledgements.
 //
 // # Errors
 //
-// Listen's errors name the socket's path and what to do. Possible sentinels:
-// ErrInUse, ErrNotSocket, ErrForeignSocket.
+// Errors of Listen name the socket's path and the remedy. Possible sentinels: ErrInUse,
+// ErrNotSocket, ErrForeignSocket.
 package server

@@ -12,36 +12,35 @@ import (
 )
 
 const (
-	// flowsOfPart is the number of entries in one part of a listing, which has at most
-	// 128 KiB then.
+	// flowsOfPart is the number of entries in one part of a listing, at most 128 KiB.
 	flowsOfPart = 1024
-	// maxFlowParts is the number of parts that wait to be sent.
+	// maxFlowParts is the number of parts waiting to be sent.
 	maxFlowParts = 4
-	// addressBlock is the number of bytes for addresses that are allocated at a time.
+	// addressBlock is the allocation unit for addresses, in bytes.
 	addressBlock = 4096
-	// readerPatience is how long a listing waits altogether for a caller who does not read,
-	// while it has the kernel's dump open.
+	// readerPatience is the total time that a listing waits for a slow caller while it holds the
+	// kernel's dump open.
 	readerPatience = 5 * time.Second
 )
 
-// errSlowReader is a caller who does not read a listing.
+// errSlowReader refuses a caller that does not read a listing.
 var errSlowReader = fmt.Errorf("%w: the listing was not read for %v: read it faster, or name fewer addresses", errLimit, readerPatience)
 
-// flowParts sends entries in parts, from a goroutine of its own, so that a slow reader does not
-// hold the dump for longer than readerPatience. One goroutine calls its methods.
+// flowParts sends entries in parts from its own goroutine, so that a slow reader cannot hold the
+// dump longer than readerPatience. Its methods must be called from one goroutine.
 type flowParts struct {
 	ctx context.Context //nolint:containedctx // it is that of the call
-	// part is not full yet.
+	// the part being filled
 	part *flowPart
-	// parts are sent by the goroutine, which sends its outcome to sent at the end.
+	// parts goes to the goroutine, which finally reports its outcome on sent.
 	parts chan *weftv1.ListFlowsResponse
 	sent  chan error
-	// waited is how long add and finish have waited for the reader.
+	// total wait of add and finish for the reader
 	waited time.Duration
 }
 
-// flowPart is a part with the memory of its entries and addresses, which are too many to be
-// allocated one by one.
+// flowPart is a part with the memory of its entries and addresses, which are too many for single
+// allocations.
 type flowPart struct {
 	flows [flowsOfPart]weftv1.Flow
 	bytes []weftv1.FlowBytes
@@ -49,7 +48,7 @@ type flowPart struct {
 	resp  *weftv1.ListFlowsResponse
 }
 
-// sendFlows starts the goroutine, which ends when ctx does, or after finish.
+// sendFlows starts the goroutine. It ends with ctx, or after finish.
 func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) *flowParts {
 	p := &flowParts{ctx: ctx, parts: make(chan *weftv1.ListFlowsResponse, maxFlowParts), sent: make(chan error, 1)}
 	go func() {
@@ -72,7 +71,7 @@ func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) 
 
 // add adds an entry.
 //
-// Possible errors: errSlowReader, that of sending, ctx's.
+// Possible errors: errSlowReader, the error of sending, ctx's.
 func (p *flowParts) add(e *conntrack.Entry) error {
 	if p.part == nil {
 		p.part = &flowPart{resp: &weftv1.ListFlowsResponse{Flows: make([]*weftv1.Flow, 0, flowsOfPart)}}
@@ -107,8 +106,8 @@ func (p *flowParts) flush() error {
 	})
 }
 
-// await calls f with a channel that delivers when the reader's time is up, and counts how long
-// it takes.
+// await calls f with a channel that fires at the end of the reader's time, and counts the time
+// spent in f.
 func (p *flowParts) await(f func(timeout <-chan time.Time) error) error {
 	began := time.Now()
 	timer := time.NewTimer(readerPatience - p.waited)
@@ -118,9 +117,9 @@ func (p *flowParts) await(f func(timeout <-chan time.Time) error) error {
 	return err
 }
 
-// finish sends the last part, and waits until all are sent. If err is not nil, it returns that.
+// finish sends the last part and waits until all are sent. If err is not nil, it returns err.
 //
-// Possible errors: those of add.
+// Possible errors: the errors of add.
 func (p *flowParts) finish(err error) error {
 	if err == nil && p.part != nil {
 		err = p.flush()
@@ -139,7 +138,7 @@ func (p *flowParts) finish(err error) error {
 	})
 }
 
-// add adds an entry to a part that has room for it.
+// add adds an entry. The part must have room.
 func (p *flowPart) add(e *conntrack.Entry) {
 	f := &p.flows[len(p.resp.GetFlows())]
 	p.resp.Flows = append(p.resp.Flows, f)
@@ -155,7 +154,6 @@ func (p *flowPart) add(e *conntrack.Entry) {
 	}
 }
 
-// counted returns the bytes of an entry.
 func (p *flowPart) counted(e *conntrack.Entry) *weftv1.FlowBytes {
 	if p.bytes == nil {
 		p.bytes = make([]weftv1.FlowBytes, flowsOfPart)
@@ -165,7 +163,6 @@ func (p *flowPart) counted(e *conntrack.Entry) *weftv1.FlowBytes {
 	return b
 }
 
-// address returns the bytes of an address.
 func (p *flowPart) address(a netip.Addr) []byte {
 	if cap(p.addrs)-len(p.addrs) < net.IPv6len {
 		p.addrs = make([]byte, 0, addressBlock)

@@ -20,13 +20,13 @@ const (
 	maxFlowAddresses = 16_384
 	// maxDeletedFlows is the number of entries that one call deletes.
 	maxDeletedFlows = 4096
-	// maxFlowRequest is the size of a request in bytes: the largest with so many addresses or
-	// entries has less than half of it.
+	// maxFlowRequest is the size of a request in bytes. The largest valid request has less than
+	// half.
 	maxFlowRequest = 1 << 20
 )
 
-// FlowTable is the part of package conntrack that the service Flows needs. List may hold
-// the table's socket until f returns, so it is not the Conn that removes flows after commits.
+// FlowTable is the part of package conntrack that the service Flows needs. List may hold the
+// table's socket until f returns, so it must not use the Conn that removes flows after commits.
 type FlowTable interface {
 	// List calls f with the selected entries.
 	List(ctx context.Context, s *conntrack.Selection, f func(*conntrack.Entry) error) error
@@ -34,7 +34,7 @@ type FlowTable interface {
 	Delete(ctx context.Context, entries []conntrack.Entry) (deleted int, err error)
 }
 
-// errNoFlowTable is a call of the service Flows to a daemon without a FlowTable.
+// errNoFlowTable refuses calls of the service Flows in a daemon without a FlowTable.
 var errNoFlowTable = errors.New("this aggregator does not list or delete conntrack entries")
 
 // flowCalls are the calls that need the right to conntrack entries.
@@ -43,8 +43,8 @@ var flowCalls = map[string]bool{
 	weftv1.Flows_DeleteFlows_FullMethodName: true,
 }
 
-// mayCall returns the refusal of a call that needs a right of its own, and nil if the caller
-// has it. It is asked before anything of a request is received.
+// mayCall returns the refusal of a call that needs a right, or nil if the caller has the right. It
+// is called before the request is received.
 func (c caller) mayCall(method string) error {
 	if !flowCalls[method] || c.flows {
 		return nil
@@ -66,7 +66,7 @@ func (c caller) await(ctx context.Context) error {
 	return err
 }
 
-// longest is the size of the largest encoding of a request like m, in bytes.
+// longest returns the size in bytes of the largest encoding of a request like m.
 func longest(m proto.Message) int {
 	switch m.(type) {
 	case *weftv1.ListFlowsRequest, *weftv1.DeleteFlowsRequest:
@@ -76,8 +76,8 @@ func longest(m proto.Message) int {
 	}
 }
 
-// countList counts the list of an encoded request of the service Flows, which is field 1,
-// before the request is decoded. It accepts all other requests.
+// countList counts the list (field 1) of an encoded request of the service Flows before decoding.
+// It accepts all other requests.
 //
 // Possible errors: errLimit, errMalformed.
 func countList(m proto.Message, b []byte) error {
@@ -138,7 +138,7 @@ func flowError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", aggregator.ErrKernel, err)
 }
 
-// selectionOf returns what a request selects.
+// selectionOf returns the selection of a request.
 //
 // Possible errors: errMalformed.
 func selectionOf(req *weftv1.ListFlowsRequest) (*conntrack.Selection, error) {
@@ -185,7 +185,7 @@ func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsReques
 	return &weftv1.DeleteFlowsResponse{Deleted: uint32(deleted)}, nil //nolint:gosec // at most maxDeletedFlows
 }
 
-// entryOf returns the entry that a flow identifies.
+// entryOf returns the entry identified by a flow.
 func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
 	src, err := endpointOf("source", f.GetSource(), f.GetSourcePort())
 	if err != nil {
@@ -205,7 +205,7 @@ func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
 	return conntrack.Entry{Protocol: uint8(f.GetProtocol()), Source: src, Destination: dst, Zone: uint16(f.GetZone()), ID: f.GetId()}, nil //nolint:gosec // checked
 }
 
-// endpointOf returns one end of a flow. What is its name in errors.
+// endpointOf returns one end of a flow. The first parameter is its name in errors.
 func endpointOf(what string, addr []byte, port uint32) (netip.AddrPort, error) {
 	a, ok := netip.AddrFromSlice(addr)
 	switch {

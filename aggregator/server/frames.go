@@ -9,22 +9,21 @@ import (
 // frameHeaderLen is the length of a frame's header in bytes (RFC 9113, section 4.1).
 const frameHeaderLen = 9
 
-// frames finds the frames in one direction of an HTTP/2 connection. It keeps no
-// payload. What is not HTTP/2 gives meaningless frames and no error: the transport
-// closes such a connection.
+// frames finds the frames in one direction of an HTTP/2 connection. It keeps no payload. Data other
+// than HTTP/2 gives meaningless frames and no error; the transport closes such a connection.
 type frames struct {
-	// preface is what is left of the client's preface, in bytes.
+	// bytes missing from the client's preface
 	preface int
 	header  [frameHeaderLen]byte
-	// have is the number of bytes of the header that have arrived.
+	// bytes of the header that have arrived
 	have int
-	// frame is the current frame, and left what is left of its payload.
+	// the current frame, and the bytes missing from its payload
 	frame http2.FrameHeader
 	left  int
 }
 
-// feed takes the next bytes. It calls begin for every header and payload for every
-// piece of a payload.
+// feed takes the next bytes. It calls begin for every header and payload for every piece of a
+// payload.
 func (f *frames) feed(b []byte, begin func(http2.FrameHeader), payload func(http2.FrameHeader, []byte)) {
 	n := min(f.preface, len(b))
 	f.preface -= n
@@ -56,5 +55,5 @@ func (f *frames) feed(b []byte, begin func(http2.FrameHeader), payload func(http
 	}
 }
 
-// between reports whether all frames that have begun are complete.
+// between reports whether all begun frames are complete.
 func (f *frames) between() bool { return f.left == 0 && f.have == 0 }

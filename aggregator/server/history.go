@@ -28,8 +28,8 @@ func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.Se
 	})
 }
 
-// inTurn calls f in the turn of a caller that has turns: the next publisher may begin while this
-// one reads the answer.
+// inTurn calls f in the caller's turn, if it has turns. The next publisher may begin while this one
+// reads the answer.
 //
 // Possible errors: f's, ctx's.
 func (c caller) inTurn(ctx context.Context, f func() error) error {

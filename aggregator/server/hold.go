@@ -21,9 +21,9 @@ import (
 )
 
 // A holder keeps the netlink socket that owns weft's tables while no weft runs. It listens on a
-// Unix socket, and a weft holds a lease as long as it is connected. The holder begins with one byte:
-// holderHas with the socket as SCM_RIGHTS, holderHasNone, or holderBusy with the number of the
-// process that has the lease. A weft that has a socket of its own sends leaseKeeps with it.
+// Unix socket; a weft holds a lease while it is connected. The holder first sends one byte:
+// holderHas with the socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of
+// the lease's owner. A weft with its own socket sends leaseKeeps with it.
 const (
 	holderHas     = 'h'
 	holderHasNone = 'n'
@@ -32,11 +32,12 @@ const (
 )
 
 const (
-	// holdTimeout bounds the first words of both.
+	// holdTimeout bounds the first messages of both sides.
 	holdTimeout = 5 * time.Second
 	// holdInterval is the time between attempts to reach a holder.
 	holdInterval = time.Second
-	// leaseAttempts and leaseInterval bound the wait for the lease of a process that has just ended.
+	// leaseAttempts and leaseInterval bound the wait for the lease of a process that has just
+	// ended.
 	leaseAttempts = 20
 	leaseInterval = 50 * time.Millisecond
 )
@@ -44,9 +45,10 @@ const (
 // HoldSocket returns the path of the holder's socket beside that of an aggregator.
 func HoldSocket(socket string) string { return filepath.Join(filepath.Dir(socket), "hold.sock") }
 
-// Hold keeps what a weft hands it, until ctx ends. A weft that is there then gives it to the next holder.
+// Hold keeps the socket that a weft hands over, until ctx ends. A weft running then gives it to the
+// next holder.
 //
-// Possible errors: those of Listen that are about the socket.
+// Possible errors: Listen's errors about the socket.
 func Hold(ctx context.Context, socket string, log *slog.Logger) error {
 	l, err := listen(socket)
 	if err != nil {
@@ -75,17 +77,17 @@ func Hold(ctx context.Context, socket string, log *slog.Logger) error {
 	}
 }
 
-// holder has the socket of the latest weft.
+// holder holds the socket of the latest weft.
 type holder struct {
 	log *slog.Logger
 
 	mu sync.Mutex
-	// file is the socket, nil before the first weft; process has the lease, 0 for none.
+	// file is the socket, nil before the first weft. process has the lease; 0 if no process has it.
 	file    *os.File
 	process int32
 }
 
-// serve leases the socket to one process, until that ends or closes the connection.
+// serve leases the socket to one process until the process ends or closes the connection.
 func (h *holder) serve(c *net.UnixConn) error {
 	peer, err := credentialsOf(c)
 	if err != nil {
@@ -130,7 +132,7 @@ func (h *holder) serve(c *net.UnixConn) error {
 	}
 }
 
-// lease gives the lease to a process, or returns the one that has it.
+// lease gives the lease to a process, or returns the process that has it.
 func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +143,7 @@ func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	return h.file, 0
 }
 
-// keep replaces the socket. The kernel ends the ownership of a socket that is in no process.
+// keep replaces the socket. The kernel ends the ownership of a socket that no process holds.
 func (h *holder) keep(file *os.File) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +153,7 @@ func (h *holder) keep(file *os.File) {
 	h.file = file
 }
 
-// sendFile sends a file, or that there is none.
+// sendFile sends a file, or the fact that there is none.
 func sendFile(c *net.UnixConn, file *os.File) error {
 	what, rights := []byte{holderHasNone}, []byte(nil)
 	if file != nil {
@@ -161,7 +163,7 @@ func sendFile(c *net.UnixConn, file *os.File) error {
 	return err
 }
 
-// receiveFile receives bytes, and the file that comes with them, if there is one.
+// receiveFile receives bytes and an optional file.
 func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
 	b, rights := make([]byte, 32), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := c.ReadMsgUnix(b, rights)
@@ -185,22 +187,22 @@ func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
 	return b[:n], os.NewFile(uintptr(fds[0]), "nftables"), nil
 }
 
-// Lease is the side of a weft. Without a holder nothing is kept, and nothing is an error.
+// Lease is the weft's side. Without a holder, no socket is kept, and methods do not fail.
 type Lease struct {
 	socket string
 	log    *slog.Logger
 
-	// asked is closed when Inherit has had its answer: before that, the holder may have a socket
-	// that is needed.
+	// asked is closed after Inherit has its answer. Before that, the holder may have a socket that
+	// is needed.
 	asked func()
 	ready chan struct{}
 
 	mu sync.Mutex
-	// conn is the connection to the holder that has the socket.
+	// the connection to the holder that has the socket
 	conn *net.UnixConn
 }
 
-// NewLease returns a lease of the holder that listens on a socket.
+// NewLease returns a lease of the holder that listens on socket.
 func NewLease(socket string, log *slog.Logger) *Lease {
 	l := &Lease{socket: socket, log: log, ready: make(chan struct{})}
 	l.asked = sync.OnceFunc(func() { close(l.ready) })
@@ -224,7 +226,7 @@ func (l *Lease) Inherit() (file *os.File, err error) {
 	return file, nil
 }
 
-// noHolder reports whether an error says that no holder listens.
+// noHolder reports whether an error means that no holder listens.
 func noHolder(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
@@ -264,7 +266,7 @@ func (l *Lease) connect() (*os.File, error) {
 	return file, nil
 }
 
-// Keep hands a connection's socket to the holder, and to each later one, from the first Inherit on
+// Keep hands a connection's socket to the holder, and to each later holder, from the first Inherit
 // until ctx ends.
 func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	select {
@@ -282,10 +284,10 @@ func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	}
 }
 
-// keep hands the socket over, and returns when the holder has ended.
+// keep hands the socket over and returns when the holder has ended.
 func (l *Lease) keep(ctx context.Context, conn *kernel.Conn) error {
 	l.mu.Lock()
-	// What another holder has is of an earlier weft.
+	// A socket in another holder is from an earlier weft.
 	old, err := l.connect()
 	c := l.conn
 	l.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// maxInFlightBytes is the encoded size of the updates of a stream that may wait
-	// for their acknowledgement. While it is reached, the stream is not read.
+	// maxInFlightBytes is the encoded size of a stream's updates waiting for acknowledgement. At
+	// this size the stream is not read.
 	maxInFlightBytes = 64 << 20
-	// maxPartialBytes is the encoded size of all parts of snapshots whose last part
-	// has not arrived. If others have used it up, a publisher still gets its share:
-	// as much as if all that are sending parts had the same.
+	// maxPartialBytes is the encoded size of the parts of all incomplete snapshots. If others have
+	// used it up, a publisher still gets an equal share among the publishers that are sending
+	// parts.
 	maxPartialBytes = 2 * admission.MaxBytes
 )
 
-// partialSnapshots limits the size of snapshots that are not complete.
+// partialSnapshots limits the size of incomplete snapshots.
 type partialSnapshots struct {
 	access *access.Control
 
@@ -47,7 +47,7 @@ func (s *partialSnapshots) add(publisher string, n int) error {
 	return nil
 }
 
-// remove takes back what add counted.
+// remove undoes add.
 func (s *partialSnapshots) remove(publisher string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,18 +55,17 @@ func (s *partialSnapshots) remove(publisher string, n int) {
 	s.byPublisher.add(publisher, -n)
 }
 
-// inFlight limits the memory that the updates of a stream use. The goroutine that
-// receives calls receive, complete and close, any goroutine calls acknowledged.
+// inFlight limits the memory of a stream's updates. The goroutine that receives calls receive,
+// complete and close; any goroutine may call acknowledged.
 type inFlight struct {
 	publisher string
 	partial   *partialSnapshots
-	// parts is the size of the parts of a snapshot that is not complete, last that of
-	// the last message.
+	// the sizes of an incomplete snapshot's parts and of the last message
 	parts, last int
 
 	mu    sync.Mutex
 	bytes int
-	// room is signalled when an update was acknowledged.
+	// signalled after an acknowledgement
 	room chan struct{}
 }
 
@@ -74,7 +73,7 @@ func newInFlight(publisher string, partial *partialSnapshots) *inFlight {
 	return &inFlight{publisher: publisher, partial: partial, room: make(chan struct{}, 1)}
 }
 
-// receive counts a message of n bytes, which is a part of a snapshot if there is more. It waits while
+// receive counts a message of n bytes; more means that it is a part of a snapshot. It blocks while
 // too much is in flight.
 //
 // Possible errors: errLimit, ctx's.
@@ -111,7 +110,7 @@ func (f *inFlight) wait(ctx context.Context) error {
 	}
 }
 
-// complete notes that an update is in flight, and returns its size for acknowledged.
+// complete marks an update as in flight, and returns its size for acknowledged.
 func (f *inFlight) complete() int {
 	n := f.parts + f.last
 	f.close()
@@ -121,7 +120,7 @@ func (f *inFlight) complete() int {
 	return n
 }
 
-// acknowledged notes that an update of n bytes has its outcome.
+// acknowledged records that an update of n bytes has its outcome.
 func (f *inFlight) acknowledged(n int) {
 	f.mu.Lock()
 	f.bytes -= n
@@ -132,7 +131,7 @@ func (f *inFlight) acknowledged(n int) {
 	}
 }
 
-// close forgets the parts of a snapshot that is not complete.
+// close drops the parts of an incomplete snapshot.
 func (f *inFlight) close() {
 	f.partial.remove(f.publisher, f.parts)
 	f.parts, f.last = 0, 0

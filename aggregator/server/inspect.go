@@ -13,16 +13,15 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// A caller sees its publisher's own content, and with the right to read, or as an
-// administrator, that of all publishers. What a caller does not see is left out of lists, and
-// a request for it is refused.
+// A caller sees its publisher's own content. An administrator or a publisher with the right to read
+// sees all content. Lists omit hidden content, and requests for it are refused.
 
-// reader returns whose content a caller sees.
+// reader returns the caller as a reader of content.
 func (c caller) reader() aggregator.Reader {
 	return aggregator.Reader{Publisher: c.publisher, All: c.read}
 }
 
-// unreadable returns the refusal of a request for what belongs to others.
+// unreadable returns the refusal of a request for other publishers' content.
 func (c caller) unreadable(what string) error {
 	if pub := c.access.Publisher(c.publisher); pub != nil {
 		return pub.Reads(what)
@@ -121,8 +120,7 @@ func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.
 	return resp, err
 }
 
-// Watch implements weftv1.InspectServer. The header is sent when events are being
-// collected.
+// Watch implements weftv1.InspectServer. It sends the header once events are being collected.
 func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.WatchResponse]) error {
 	c := callerFrom(stream.Context())
 	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, func(e *weftv1.WatchResponse) error {
@@ -140,8 +138,7 @@ func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServe
 	})
 }
 
-// eventFor returns what a reader who does not see all sees of an event; nil if that is
-// nothing.
+// eventFor returns the part of an event that a reader may see, or nil.
 func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchResponse, error) {
 	sees := func(n *weftv1.FragmentName) bool { return reader.Sees(n.GetPublisher()) }
 	var seen bool
@@ -155,14 +152,14 @@ func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchR
 			}
 		}
 		if seen = len(own) > 0; seen && len(own) < len(all) {
-			// The numbers of changes are those of all fragments together.
+			// The numbers of changes cover all fragments together.
 			c := &weftv1.Commit{Revision: ev.Commit.GetRevision(), Fragments: own, Wait: ev.Commit.GetWait(), Build: ev.Commit.GetBuild(), Kernel: ev.Commit.GetKernel()}
 			return &weftv1.WatchResponse{Time: e.GetTime(), Event: &weftv1.WatchResponse_Commit{Commit: c}}, nil
 		}
 	case *weftv1.WatchResponse_Rejection:
 		seen = sees(ev.Rejection.GetFragment())
 	case *weftv1.WatchResponse_Drift:
-		// It names tables of others.
+		// It names tables of other publishers.
 	case *weftv1.WatchResponse_Presence:
 		seen = reader.Sees(ev.Presence.GetPublisher())
 	case *weftv1.WatchResponse_Expired:

@@ -15,31 +15,30 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// errMalformed is a request that cannot be decoded.
+// errMalformed rejects a request that cannot be decoded.
 var errMalformed = errors.New("the request cannot be decoded")
 
-// errPanic is a handler that panicked.
+// errPanic is the error of a handler that panicked.
 var errPanic = errors.New("internal error: the handler panicked, see the aggregator's log")
 
-// receiveTimeout is how long the request of a call may take to arrive, if the call has
-// only one.
+// receiveTimeout is the time for a call's only request to arrive.
 const receiveTimeout = 30 * time.Second
 
-// interceptor checks every call, also of reflection and health.
+// interceptor checks every call, including reflection and health.
 type interceptor struct {
 	access  *access.Control
 	pacer   *pacer
 	streams *streams
 	decoder *decoder
-	// turns are those of the calls that have turns.
+	// for the calls that need turns
 	turns map[string]callTurns
 	log   *slog.Logger
 }
 
-// errSlow is a request that did not arrive in time.
+// errSlow rejects a request that did not arrive in time.
 var errSlow = fmt.Errorf("%w: the request did not arrive within %v", context.DeadlineExceeded, receiveTimeout)
 
-// rescue turns a panic into an error: one bad call must not end the daemon.
+// rescue turns a panic into an error, so that one bad call does not end the daemon.
 func rescue(log *slog.Logger, method string, err *error) {
 	p := recover()
 	if p == nil {
@@ -49,16 +48,15 @@ func rescue(log *slog.Logger, method string, err *error) {
 	*err = errPanic
 }
 
-// finish reports the outcome of a call, and turns its error into a status.
+// finish reports the outcome of a call and turns its error into a status.
 func (c caller) finish(method string, err *error) {
 	c.report(method, *err)
 	*err = toStatus(*err)
 }
 
-// call authorizes a call before any message of it is received, and handles it. Calls with one
-// request and one response come here too: see registrar. A refusal in a tap.ServerInHandle
-// would be earlier, but gRPC 1.85 then keeps the timer of the call's deadline, which the
-// caller chooses.
+// call authorizes a call before any message is received, and handles it. Unary calls come here too:
+// see registrar. A tap.ServerInHandle could refuse earlier, but gRPC 1.85 then keeps the timer of
+// the call's deadline, which the caller chooses.
 func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	method := info.FullMethod
 	c, err := i.authorize(ss.Context())
@@ -100,8 +98,8 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		}
 		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
-	// If the handler has not ended, it ends by itself after this returns: its context does, and
-	// gRPC ends the stream.
+	// A handler that has not ended ends after this returns, because its context does and gRPC ends
+	// the stream.
 	select {
 	case err = <-done:
 		return err
@@ -112,8 +110,8 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	}
 }
 
-// calledStream is a stream whose context ends with its call. A stream's context is
-// the one that gRPC allows to be replaced in this way alone.
+// calledStream is a stream with a context that ends with its call. gRPC allows replacing a stream's
+// context only in this way.
 type calledStream struct {
 	grpc.ServerStream
 	ctx     context.Context //nolint:containedctx // see above

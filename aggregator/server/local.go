@@ -18,10 +18,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Local is a connection to the Server whose Config has it, for publishers in the same
-// process. Its streams are checked as those of the socket are, with the credentials of
-// the process. It has the call Publisher.Publish only, and takes requests in encoded
-// form, as a mem.BufferSlice. It is not to be used before Listen returns.
+// Local is a connection to the Server with this Local in its Config, for publishers in the same
+// process. Its streams get the same checks as the socket's, with the credentials of the process. It
+// has only the call Publisher.Publish, and takes encoded requests, as a mem.BufferSlice. It must
+// not be used before Listen returns.
 type Local struct {
 	in   *interceptor
 	impl *service
@@ -62,7 +62,7 @@ type localStream struct {
 	err             error
 }
 
-// localServer is the end of the handler.
+// localServer is the handler's end.
 type localServer struct {
 	grpc.ServerStream
 	*localStream
@@ -93,7 +93,7 @@ func (s localServer) SendMsg(m any) error {
 	}
 }
 
-// localClient is the end of the caller.
+// localClient is the caller's end.
 type localClient struct {
 	grpc.ClientStream
 	*localStream

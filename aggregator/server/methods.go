@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// service implements all services. Errors become statuses in the
-// interceptors.
+// service implements all services. Interceptors turn its errors into statuses.
 type service struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
@@ -26,7 +25,7 @@ type service struct {
 	reads *reads
 	flows FlowTable
 	log   *slog.Logger
-	// partial limits the snapshots of all streams that are not complete.
+	// limits incomplete snapshots of all streams
 	partial *partialSnapshots
 }
 
@@ -98,8 +97,7 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 	})
 }
 
-// keyOf returns the fragment that a request names, of the caller's publisher if it
-// names none.
+// keyOf returns the fragment named in a request. The default publisher is the caller's.
 //
 // Possible errors: a *access.Refusal.
 func keyOf(ctx context.Context, n *weftv1.FragmentName) (desired.Key, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// credentialsOf reads SO_PEERCRED: the process at the other end of a connection, as the
-// kernel knew it when it connected.
+// credentialsOf reads SO_PEERCRED: the process at the other end, as of connect(2).
 func credentialsOf(c net.Conn) (access.Peer, error) {
 	var cred *unix.Ucred
 	err := control(c, func(fd int) (err error) {
@@ -29,8 +28,8 @@ func credentialsOf(c net.Conn) (access.Peer, error) {
 	return access.Peer{PID: cred.Pid, UID: cred.Uid, GID: cred.Gid}, nil
 }
 
-// identify adds to a peer's credentials what else the kernel knows of the process. What
-// cannot be read is not an error here, because it may not be needed.
+// identify completes a peer's credentials. A failure to read is not an error here, because the data
+// may not be needed.
 func identify(c net.Conn, p access.Peer) access.Peer {
 	groupsErr := control(c, func(fd int) (err error) {
 		p.Groups, err = peerGroups(fd)
@@ -47,8 +46,8 @@ func identify(c net.Conn, p access.Peer) access.Peer {
 	return p
 }
 
-// closedByPeer asks the kernel whether the other end of a connection is closed, even if
-// there is still something to read. A connection that is closed on this side counts too.
+// closedByPeer asks the kernel whether the other end of a connection is closed, even with unread
+// data. A connection closed on this side counts too.
 func closedByPeer(c net.Conn) bool {
 	var events int16
 	err := control(c, func(fd int) error {
@@ -80,8 +79,7 @@ func control(c net.Conn, f func(fd int) error) error {
 // maxGroups is more than the kernel's NGROUPS_MAX.
 const maxGroups = 1 << 17
 
-// peerGroups reads SO_PEERGROUPS: the supplementary groups at the time of
-// connect(2).
+// peerGroups reads SO_PEERGROUPS: the supplementary groups as of connect(2).
 func peerGroups(fd int) ([]uint32, error) {
 	groups := make([]uint32, 64)
 	for {
@@ -100,14 +98,12 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid
-// names another process once its own is gone, so the process has to be there still
-// when everything is read.
+// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid can be reused after
+// its process has ended, so the process must still exist after all reads.
 //
-// Linux 6.5 has SO_PEERPIDFD, which is of the process that connected. Before
-// that a pid is all there is; should it have been reused between connect and
-// accept, by a process of the same user, that is taken for the peer, also if
-// it has capabilities that the peer had not.
+// Linux 6.5 has SO_PEERPIDFD, which refers to the process that connected. Before that, only the pid
+// is known. If a process of the same user reuses it between connect and accept, that process is
+// taken for the peer, even if it has capabilities that the peer had not.
 func inspect(c net.Conn, p *access.Peer) error {
 	if p.PID <= 0 {
 		return errors.New("the process is in another PID namespace (run the aggregator in that of the node, hostPID in Kubernetes)")
@@ -157,8 +153,7 @@ func openProcess(p *access.Peer) (int, error) {
 		_ = unix.Close(pidfd)
 		return -1, err
 	}
-	// The directory, other than the files in it, always belongs to the user of
-	// the process.
+	// The directory, unlike the files in it, always belongs to the user of the process.
 	if st.Uid != p.UID {
 		_ = unix.Close(pidfd)
 		return -1, errors.New("its pid is another user's by now")
@@ -166,7 +161,7 @@ func openProcess(p *access.Peer) (int, error) {
 	return pidfd, nil
 }
 
-// cgroups returns the paths in /proc/PID/cgroup, that of version 2 first.
+// cgroups returns the paths in /proc/PID/cgroup, version 2 first.
 func cgroups(text string) []string {
 	var paths []string
 	for line := range strings.Lines(text) {

@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	// patience is how long a unary call waits for its turn under a publisher's
-	// rate. One that would wait longer is refused: the caller knows better what to
-	// do with the time.
+	// patience is how long a unary call waits for its turn under a publisher's rate. A longer wait
+	// is refused, because the caller can use the time better.
 	patience = time.Second
-	// forever is the patience of a stream. Nothing of it is read while it waits, and the
-	// publisher's own writing stops.
+	// forever is the patience of a stream. While it waits, the stream is not read, and the
+	// publisher's writing blocks.
 	forever = -1
 )
 
@@ -31,7 +30,7 @@ var updates = map[string]bool{
 	weftv1.Publisher_Delete_FullMethodName: true,
 }
 
-// pacer holds publishers to their updates per second.
+// pacer enforces publishers' updates per second.
 type pacer struct {
 	access *access.Control
 
@@ -43,7 +42,7 @@ func newPacer(c *access.Control) *pacer {
 	return &pacer{access: c, limiters: make(map[string]*rate.Limiter)}
 }
 
-// unary has an update wait for its turn. It implements grpc.UnaryServerInterceptor.
+// unary makes an update wait for its turn. It implements grpc.UnaryServerInterceptor.
 func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if updates[info.FullMethod] {
 		if err := p.wait(ctx, callerFrom(ctx).publisher, patience); err != nil {
@@ -53,8 +52,7 @@ func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return handler(ctx, req)
 }
 
-// limiter returns that of a publisher as it is configured now, or nil where
-// there is no rate.
+// limiter returns a publisher's limiter under the current configuration, or nil without a rate.
 func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,9 +71,9 @@ func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	return l
 }
 
-// wait waits for the turn of a publisher's next update. If that takes longer than patience,
-// it returns a *retryError at once; a negative patience has no end. Another rate counts from
-// when it is configured.
+// wait waits for the turn of a publisher's next update. If the wait would exceed patience, it
+// returns a *retryError at once; a negative patience has no end. A changed rate counts from its
+// configuration.
 //
 // Possible errors: a *retryError with a *access.Refusal, ctx's.
 func (p *pacer) wait(ctx context.Context, publisher string, patience time.Duration) error {
@@ -115,7 +113,7 @@ type retryError struct {
 // Unwrap returns the error without the delay.
 func (e *retryError) Unwrap() error { return e.error }
 
-// report counts and logs what an outcome refuses by a right or limit.
+// report counts and logs the refusals of an outcome.
 func (c caller) report(method string, err error) {
 	if err == nil || c.access == nil {
 		return
@@ -132,7 +130,7 @@ func (c caller) report(method string, err error) {
 	}
 }
 
-// foreign decides on a call about another publisher's fragments.
+// foreign returns a refusal if the caller may not act on another publisher's fragments.
 func (c caller) foreign(publisher string) error {
 	if publisher == c.publisher {
 		return nil
@@ -140,7 +138,7 @@ func (c caller) foreign(publisher string) error {
 	return c.administrator("touch fragments of " + publisher)
 }
 
-// administrator decides on what only administrators may do.
+// administrator returns a refusal unless the caller is an administrator.
 func (c caller) administrator(what string) error {
 	if c.admin {
 		return nil

@@ -12,21 +12,21 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxInFlight is the number of updates of a stream that may wait for their
-// acknowledgement; further ones are not read until there is room.
+// maxInFlight is the number of a stream's updates waiting for acknowledgement. Further updates are
+// not read until there is room.
 const maxInFlight = 256
 
 type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// Publish serves one stream. One goroutine receives and admits, and one sends
-// acknowledgements; this one waits for either to end, or the aggregator.
+// Publish serves one stream. One goroutine receives and admits, and one sends acknowledgements.
+// This one waits for either to end, or the aggregator.
 func (s *service) Publish(stream publishStream) error {
 	c := callerFrom(stream.Context())
 	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
 	if err != nil {
 		return err
 	}
-	// The client knows from the header that the stream is accepted.
+	// The header tells the client that the stream is accepted.
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		session.Close()
 		return err
@@ -38,7 +38,7 @@ func (s *service) Publish(stream publishStream) error {
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// The session is this goroutine's: it ends here.
+		// This goroutine owns the session, and ends it here.
 		defer f.close()
 		defer session.Close()
 		err := s.admit(ctx, stream, session, acks, f)
@@ -55,12 +55,10 @@ func (s *service) Publish(stream publishStream) error {
 			return err
 		}
 	case err := <-sent:
-		// It ends first only if something is wrong. gRPC ends the receiving
-		// when this returns.
+		// It ends first only on an error. gRPC ends receiving after this returns.
 		return err
 	case <-s.agg.Stopped():
-		// All updates have been answered. What is received from now on is
-		// refused.
+		// All updates are answered. Later ones are refused.
 		err = aggregator.ErrStopped
 		finish(ctx, acks)
 	}
@@ -70,7 +68,7 @@ func (s *service) Publish(stream publishStream) error {
 	return err
 }
 
-// finish has sendAcks return once it has sent all before.
+// finish makes sendAcks return after it has sent all earlier outcomes.
 func finish(ctx context.Context, acks chan<- ack) {
 	select {
 	case acks <- ack{}:
@@ -78,16 +76,15 @@ func finish(ctx context.Context, acks chan<- ack) {
 	}
 }
 
-// ack is an update whose outcome is to be sent; without a result it is the last.
+// ack is an update with an outcome to send. Without a result it is the last.
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result
-	// size is that of the update, for inFlight.acknowledged.
+	// size of the update, for inFlight.acknowledged
 	size int
 }
 
-// admit takes messages until the client has sent its last (nil), or the stream
-// ends with an error.
+// admit takes messages until the client has sent its last (nil), or the stream ends with an error.
 func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, f *inFlight) (err error) {
 	defer rescue(s.log, "Publish", &err)
 	for begins := true; ; {

@@ -10,37 +10,35 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Limits of reading. They hold for each publisher, over all its connections, and not for
-// administrators.
+// Limits of reading, for each publisher over all its connections. Administrators have none.
 const (
-	// maxReads is the number of calls that read at a time. Each holds some parts of its
-	// answer (see maxPart), and sorts the numbers of a set's elements.
+	// maxReads is the number of concurrent calls that read. Each holds some parts of its answer
+	// (see maxPart), and sorts the numbers of a set's elements.
 	maxReads = 8
-	// readRate is the size of answers in bytes a second, in the long run: about 80,000
-	// elements a second, whose conversion takes about a tenth of a processor.
+	// readRate is the long-run size of answers in bytes a second: about 80,000 elements a second.
+	// Their conversion takes about a tenth of a processor.
 	readRate = 2 << 20
-	// readBurst is the size of answers at once after a quiet time: a table of more than
-	// 100,000 elements.
+	// readBurst is the size of answers at once after a quiet time: a table of more than 100,000
+	// elements.
 	readBurst = 4 << 20
-	// readCost is what a call counts in addition to its answer.
+	// readCost is added for each call.
 	readCost = 64 << 10
 )
 
-// maxPart is about how much one message of a list holds.
+// maxPart is the approximate size of one message of a list.
 const maxPart = 128 << 10
 
-// reads holds publishers to their share of the daemon's time and memory for reading. All
-// callers together make one part of an answer at a time, so that reading leaves a
-// processor to commits.
+// reads limits publishers' use of the daemon's time and memory for reading. All callers together
+// make one part at a time, so that reading leaves a processor to commits.
 type reads struct {
 	making chan struct{}
 
 	mu sync.Mutex
-	// byPublisher has the publishers that the configuration had at some time.
+	// all publishers ever configured
 	byPublisher map[string]*readShare
 }
 
-// readShare is what one publisher reads.
+// readShare is the reading of one publisher.
 type readShare struct {
 	limiter *rate.Limiter
 	calls   int
@@ -50,9 +48,9 @@ type readShare struct {
 type read struct {
 	*reads
 	ctx context.Context //nolint:containedctx // it is that of the call
-	// share is nil for an administrator.
+	// nil for an administrator
 	share *readShare
-	// holds is true while the call makes a part.
+	// true while the call makes a part
 	holds bool
 }
 
@@ -90,7 +88,6 @@ func (r *read) begin(publisher string) error {
 	return r.wait(readCost)
 }
 
-// end ends the call.
 func (r *read) end() {
 	r.made()
 	if r.share != nil {
@@ -100,7 +97,7 @@ func (r *read) end() {
 	}
 }
 
-// wait waits until the publisher may read n bytes more.
+// wait waits until the publisher may read n more bytes.
 func (r *read) wait(n int) error {
 	if r.share == nil {
 		return r.ctx.Err()
@@ -108,7 +105,7 @@ func (r *read) wait(n int) error {
 	return r.share.limiter.WaitN(r.ctx, min(n, readBurst))
 }
 
-// make waits until the call may make a part; made ends that.
+// make waits until the call may make a part. made ends the part.
 func (r *read) make() error {
 	select {
 	case r.making <- struct{}{}:

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// maxReceiving is the size of the messages of all callers that have arrived in
-	// part, in bytes: eight of the largest. Only root, the daemon's own user and
-	// administrators may use the last reservedReceiving bytes of it.
+	// maxReceiving is the size in bytes of all callers' partly received messages: eight of the
+	// largest. The last reservedReceiving bytes are for root, the daemon's own user and
+	// administrators.
 	maxReceiving      = 8 * MaxMessage
 	reservedReceiving = 2 * MaxMessage
-	// maxReceivingPerPublisher is that of one publisher: two of the largest, so that
-	// a publisher can send a large snapshot while a call of it is under way.
+	// maxReceivingPerPublisher is the size for one publisher: two of the largest, so that it can
+	// make a call while it sends a large snapshot.
 	maxReceivingPerPublisher = 2 * MaxMessage
-	// messagePrefixLen is the length of what precedes a message: a flag and the length.
+	// messagePrefixLen is the length of a message's prefix: a flag and the length.
 	messagePrefixLen = 5
 )
 
-// receiving limits the memory of messages that are not complete. gRPC keeps what has
-// arrived of them, and calls no interceptor before their end.
+// receiving limits the memory of incomplete messages. gRPC buffers them, and calls interceptors
+// only after the last byte.
 type receiving struct {
 	mu          sync.Mutex
 	total       int
 	byPublisher counts[string]
 }
 
-// add counts n bytes more of a publisher, or less if n is negative.
+// add counts n more bytes of a publisher, or fewer if n is negative.
 //
 // Possible errors: errLimit.
 func (r *receiving) add(publisher string, reserved bool, n int) error {
@@ -54,27 +54,24 @@ func (r *receiving) add(publisher string, reserved bool, n int) error {
 	return nil
 }
 
-// partialMessage is what has arrived of a stream and may not have been read by its
-// handler.
+// partialMessage is the data of a stream that has arrived and that the handler may not have read.
 type partialMessage struct {
 	prefix [messagePrefixLen]byte
-	// bytes is what has arrived of the message and its prefix, and left what is
-	// missing after the prefix.
+	// bytes counts the message and its prefix as arrived; left is missing after the prefix.
 	bytes, left int
-	// arrived is what has arrived of the stream, with padding, and granted the room that gRPC has
-	// granted again (WINDOW_UPDATE) for what the handler has read.
+	// arrived counts the stream with padding. granted is the room that gRPC has granted again
+	// (WINDOW_UPDATE) for data read by the handler.
 	arrived, granted int
 }
 
-// ungranted is less than what gRPC does not grant again although the handler has read it.
+// ungranted is a lower bound on the read data for which gRPC grants no room again.
 const ungranted = window / 4
 
-// size is what has arrived of the message and of complete messages that the handler has not read.
+// size is the size of the partial message and of complete messages not read by the handler.
 func (m *partialMessage) size() int {
 	return m.bytes + min(window, max(0, m.arrived-m.granted-m.bytes-ungranted))
 }
 
-// feed takes the next bytes of the stream.
 func (m *partialMessage) feed(b []byte) {
 	for len(b) > 0 {
 		var n int
@@ -95,27 +92,26 @@ func (m *partialMessage) feed(b []byte) {
 	}
 }
 
-// countedConn is a connection whose incomplete messages are counted.
+// countedConn is a connection with counted incomplete messages.
 type countedConn struct {
 	*limitedConn
 	budget    *receiving
 	publisher string
-	// reserved is true if the caller may use what is reserved.
+	// the caller may use the reserved part
 	reserved bool
 
 	mu       sync.Mutex
 	in, out  frames
 	messages map[uint32]*partialMessage
-	// last is the last stream that the client began.
+	// the last stream begun by the client
 	last uint32
-	// padding is what is left of the padding of a frame; -1 means that its length
-	// is the next byte.
+	// bytes missing from a frame's padding; -1 if the next byte is its length
 	padding int
-	// data is what is left of the frame's data.
+	// bytes missing from the frame's data
 	data int
-	// grant has the payload of a WINDOW_UPDATE of the server, as far as it is written.
+	// the written part of the payload of the server's WINDOW_UPDATE
 	grant []byte
-	// held is the size of all messages, and counted what the budget has of it.
+	// held is the size of all messages, counted the part reported to the budget.
 	held, counted int
 	closed        bool
 }
@@ -127,8 +123,7 @@ func newCountedConn(c *limitedConn, budget *receiving, publisher string, reserve
 	}
 }
 
-// Read implements net.Conn. The connection ends if it receives more than the
-// limits allow.
+// Read implements net.Conn. The connection ends if it exceeds the limits.
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.limitedConn.Read(b)
 	if n == 0 {
@@ -166,7 +161,7 @@ func (c *countedConn) Close() error {
 	return c.limitedConn.Close()
 }
 
-// received counts what the client sent.
+// received counts data from the client.
 //
 // Possible errors: errLimit.
 func (c *countedConn) received(b []byte) error {
@@ -235,7 +230,7 @@ func (c *countedConn) granted(f http2.FrameHeader, b []byte) {
 	}
 }
 
-// drop forgets a stream that has ended. The lock is held.
+// drop removes a stream that has ended. The lock is held.
 func (c *countedConn) drop(stream uint32) {
 	if m := c.messages[stream]; m != nil {
 		c.held -= m.size()
@@ -243,7 +238,7 @@ func (c *countedConn) drop(stream uint32) {
 	}
 }
 
-// count tells the budget what has changed. The lock is held.
+// count reports changes to the budget. The lock is held.
 //
 // Possible errors: errLimit.
 func (c *countedConn) count() error {

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// registrar registers services whose calls go through interceptor.call. Those with one request
-// and one response are served as streams, which are the same on the wire: gRPC receives their
-// requests before its own interceptors are called.
+// registrar registers services with calls through interceptor.call. It serves unary calls as
+// streams, which are the same on the wire, because gRPC receives unary requests before it calls its
+// own interceptors.
 type registrar struct {
 	*grpc.Server
 	interceptor *interceptor

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// rivalRecent is for how long Rival reports a server that was refused: longer than the pause
-// of systemd or of a kubelet that has just begun to start it again and again.
+// rivalRecent is how long Rival reports a refused server. It is longer than the pause of systemd or
+// a kubelet between early restarts.
 const rivalRecent = 90 * time.Second
 
-// claim notes in the lock of a socket that this process was refused, for the Rival of the
-// server that has it. Without the note only this process reports that there are two.
+// claim records in the lock of a socket that this process was refused, for the Rival of the server
+// that has the lock. Otherwise only this process would report the conflict.
 func claim(socket string) {
-	// O_TRUNC changes the time of the file also if the text is the same.
+	// O_TRUNC changes the file's time even if the text is the same.
 	_ = os.WriteFile(socket+lockSuffix, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600)
 }
 
-// rival watches for the notes of claim. It is safe for concurrent use.
+// rival watches for claims. It is safe for concurrent use.
 type rival struct {
 	lock *os.File
 	now  func() time.Time
 
 	mu sync.Mutex
-	// noted is the time of the file when it was looked at last, seen when that was new.
+	// noted is the file's time at the last look; seen is when a change was noticed.
 	noted, seen time.Time
 }
 
-// newRival returns the watch of a lock that is held. What was noted before does not count.
+// newRival returns the watch of a held lock. Earlier claims do not count.
 func newRival(lock *os.File, now func() time.Time) *rival {
 	r := &rival{lock: lock, now: now}
 	if info, err := lock.Stat(); err == nil {
@@ -38,7 +38,7 @@ func newRival(lock *os.File, now func() time.Time) *rival {
 	return r
 }
 
-// recent returns an error if a note was made less than rivalRecent ago.
+// recent returns an error if there was a claim less than rivalRecent ago.
 func (r *rival) recent() error {
 	info, err := r.lock.Stat()
 	if err != nil {
@@ -58,5 +58,5 @@ func (r *rival) recent() error {
 		strings.TrimSpace(string(pid[:n])), strings.TrimSuffix(r.lock.Name(), lockSuffix))
 }
 
-// Rival returns an error if another server wanted the socket a short time ago, and was refused.
+// Rival returns an error if another server was recently refused the socket.
 func (s *Server) Rival() error { return s.rival.recent() }

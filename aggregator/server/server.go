@@ -22,63 +22,57 @@ import (
 )
 
 const (
-	// DefaultSocket is where the aggregator listens unless told otherwise.
+	// DefaultSocket is the default path of the socket.
 	DefaultSocket = "/run/weft/weft.sock"
-	// MaxMessage is the greatest message that is received, in bytes. Larger
-	// ones fail with RESOURCE_EXHAUSTED; large snapshots come in parts.
+	// MaxMessage is the largest received message, in bytes. Larger messages fail with
+	// RESOURCE_EXHAUSTED; large snapshots come in parts.
 	MaxMessage = 16 << 20
-	// maxStreams is the number of calls at a time on one connection.
+	// maxStreams is the number of concurrent calls on one connection.
 	maxStreams = 256
-	// window is the flow control window of a stream: what the daemon holds of a
-	// caller that sends faster than it is read from, beside the message that is
-	// being read. connWindow is that of a connection.
+	// window is the flow control window of a stream: the unread data of a fast sender, beside the
+	// message being read. connWindow is the window of a connection.
 	window     = 64 << 10
 	connWindow = 1 << 20
 	// DefaultKeepaliveTime is how long a connection may be silent before it is pinged.
 	DefaultKeepaliveTime = 30 * time.Second
-	// DefaultKeepaliveTimeout is how long the peer may take to answer a ping.
+	// DefaultKeepaliveTimeout is the time for the answer to a ping.
 	DefaultKeepaliveTimeout = 20 * time.Second
-	// minKeepalive is the shortest of either that gRPC accepts.
+	// minKeepalive is gRPC's minimum for both.
 	minKeepalive = time.Second
-	// stopGrace is how long calls may take to end at shutdown.
+	// stopGrace is the time for calls to end at shutdown.
 	stopGrace = 2 * time.Second
 )
 
 // Config describes a Server.
 type Config struct {
-	// Socket is the path; empty means DefaultSocket.
+	// path; empty means DefaultSocket
 	Socket string
-	// Aggregator is required; its Run is somebody else's to call.
+	// required; the caller calls its Run
 	Aggregator *aggregator.Aggregator
-	// Local, where it is set, becomes the connection of publishers in the same process.
+	// optional; becomes the connection of publishers in the same process
 	Local *Local
-	// Flows lists and deletes conntrack entries; nil means that the service Flows fails with
-	// UNIMPLEMENTED.
+	// lists and deletes conntrack entries; if nil, the service Flows fails with UNIMPLEMENTED
 	Flows FlowTable
-	// Access decides who may call. nil means root and the daemon's own user, other
-	// than in aggregator.Config. Serve follows its changes.
+	// decides who may call; nil means root and the daemon's own user, unlike in aggregator.Config.
+	// Serve follows its changes.
 	Access *access.Control
-	// A connection that was silent for KeepaliveTime is pinged, and closed if there
-	// is no answer within KeepaliveTimeout. At least a second each; 0 means
-	// DefaultKeepaliveTime and DefaultKeepaliveTimeout.
+	// A connection silent for KeepaliveTime is pinged, and closed without an answer within
+	// KeepaliveTimeout. At least a second each; 0 means DefaultKeepaliveTime and
+	// DefaultKeepaliveTimeout.
 	KeepaliveTime, KeepaliveTimeout time.Duration
-	// Logger gets refused callers and panics; nil discards.
+	// for refused callers and panics; nil discards
 	Logger *slog.Logger
-	// MaxConnections is the number of connections at a time; 0 means
-	// DefaultMaxConnections, or three quarters of the descriptors that the
-	// process may have if that is less. MaxConnectionsPerUser is that of one
-	// uid; 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
-	// Calls on a connection beyond that are refused with RESOURCE_EXHAUSTED.
+	// Limits of concurrent connections, in total and for one uid. For MaxConnections, 0 means
+	// DefaultMaxConnections, or three quarters of the process's descriptor limit if less. For
+	// MaxConnectionsPerUser, 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
+	// Beyond the limits, calls are refused with RESOURCE_EXHAUSTED.
 	MaxConnections, MaxConnectionsPerUser int
-	// Register, where it is set, registers further services on the same socket. It
-	// is called once, when the server is made, and its services are listed by
-	// reflection. They are for reading only: every caller who may call at all may call
-	// them, with the same credentials, under the same limits of connections and
-	// streams, but without the rights and rates that publishers have. A panic in one
-	// of their handlers ends that call alone.
+	// Register, if set, is called once, when the server is made, to register further services on
+	// the socket. Reflection lists them. They must only read: every permitted caller may call them,
+	// with the same credentials and the same limits of connections and streams, but without
+	// publishers' rights and rates. A panic in a handler ends only that call.
 	Register func(grpc.ServiceRegistrar)
-	// HandshakeTimeout is how long a connection may take until it speaks
-	// HTTP/2; 0 means DefaultHandshakeTimeout.
+	// time until a connection must speak HTTP/2; 0 means DefaultHandshakeTimeout
 	HandshakeTimeout time.Duration
 }
 
@@ -110,23 +104,21 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	streams  *streams
-	// changed is closed by a change of the configuration since it was last
-	// followed.
+	// closed by the next change of the configuration
 	changed <-chan struct{}
-	// given is true once the socket has been another group's.
+	// the socket has belonged to another group
 	given bool
 }
 
-// Listen makes the socket (mode 0660, in a directory of mode 0750 if it has to
-// make one) and the server on it. Callers can connect from now on; they are
-// served by Serve.
+// Listen makes the socket (mode 0660) and its server; a missing directory is made with mode 0750.
+// Callers can connect now; Serve serves them.
 //
-// A lock file beside the socket keeps other servers away; it stays after Close. Where it does,
-// the server that has it learns of that: see Rival.
+// A lock file beside the socket excludes other servers, and stays after Close. The server that has
+// the lock learns of refused ones: see Rival.
 //
-// Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and
-// trusted.ErrLink (another user could change the directory or the lock), those of an invalid Config,
-// of access.Open and of the file system.
+// Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and trusted.ErrLink
+// (another user could change the directory or the lock), errors of an invalid Config, of
+// access.Open and of the file system.
 func Listen(cfg Config) (*Server, error) {
 	s, err := open(cfg)
 	if errors.Is(err, ErrInUse) {
@@ -135,7 +127,7 @@ func Listen(cfg Config) (*Server, error) {
 	return s, err
 }
 
-// open is Listen, but the server that has the socket does not learn of it.
+// open is Listen without telling the server that has the socket.
 func open(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -197,10 +189,9 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 	}
 }
 
-// Serve answers calls until ctx ends, and returns nil then. Aggregator.Run must be called
-// with the same ctx: Serve waits for its end, so that updates that are committed while
-// the aggregator stops are acknowledged. The health service reports SERVING when the
-// aggregator commits updates.
+// Serve answers calls until ctx ends, and then returns nil. Aggregator.Run must be called with the
+// same ctx: Serve waits for its end, so that updates committed while the aggregator stops are
+// acknowledged. The health service reports SERVING while the aggregator commits updates.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
 	limits := newConnections(s.cfg.MaxConnections, s.cfg.MaxConnectionsPerUser, s.cfg.Logger)
@@ -223,7 +214,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 }
 
-// stop ends all calls, those that wait for a commit after it.
+// stop ends all calls; calls that wait for a commit end after it.
 func (s *Server) stop() {
 	s.health.Shutdown()
 	select {
@@ -235,7 +226,7 @@ func (s *Server) stop() {
 	s.grpc.GracefulStop()
 }
 
-// Close ends everything at once. It is for a Server that is not served.
+// Close ends everything at once. It is for a Server without Serve.
 func (s *Server) Close() error {
 	s.grpc.Stop()
 	return s.listener.Close()

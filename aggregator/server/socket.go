@@ -17,16 +17,16 @@ import (
 const (
 	socketMode    = 0o660
 	directoryMode = 0o750
-	// maxPath is what fits into sockaddr_un.sun_path with its final zero.
+	// maxPath is the capacity of sockaddr_un.sun_path without its final zero.
 	maxPath = 107
 )
 
 var (
 	// ErrInUse means that another server listens on the socket.
 	ErrInUse = errors.New("socket is in use")
-	// ErrNotSocket means that something else is at the socket's path.
+	// ErrNotSocket means that another kind of file is at the socket's path.
 	ErrNotSocket = errors.New("path is not a socket")
-	// ErrForeignSocket means that the socket at that path is another user's.
+	// ErrForeignSocket means that the socket at the path belongs to another user.
 	ErrForeignSocket = errors.New("socket belongs to another user")
 )
 
@@ -36,10 +36,10 @@ type listener struct {
 	lock *os.File
 }
 
-// Close removes the socket, and lets others have its path.
+// Close removes the socket and releases its path.
 func (l *listener) Close() error { return errors.Join(l.UnixListener.Close(), l.lock.Close()) }
 
-// listen makes the socket. A stale one, on which no process listens, is replaced.
+// listen makes the socket. It replaces a stale socket, on which no process listens.
 func listen(path string) (_ *listener, err error) {
 	defer func() {
 		if err != nil {
@@ -87,7 +87,7 @@ func bind(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// checkPath rejects a path at which there is anything but a socket of the daemon's user.
+// checkPath rejects a path with any file but a socket of the daemon's user.
 func checkPath(path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +105,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// removeStale removes a stale socket of the daemon's user, and nothing else. The lock is
-// held.
+// removeStale removes only a stale socket of the daemon's user. The lock is held.
 func removeStale(path string) error {
 	if err := checkPath(path); err != nil {
 		return err
@@ -114,7 +113,7 @@ func removeStale(path string) error {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case err == nil:
-		// One that keeps no lock.
+		// This server keeps no lock.
 		return errors.Join(inUse(path), c.Close())
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -129,7 +128,6 @@ func removeStale(path string) error {
 	}
 }
 
-// fileKind names a kind of file.
 func fileKind(m fs.FileMode) string {
 	switch m.Type() {
 	case 0:

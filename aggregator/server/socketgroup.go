@@ -17,8 +17,8 @@ func (s *Server) reloaded() {
 	s.streams.review()
 }
 
-// giveSocket gives the socket to the group that is configured; without one it
-// goes back to the daemon's own, where it was another's before.
+// giveSocket gives the socket to the configured group. Without one, it restores the daemon's own
+// group if it was changed.
 func (s *Server) giveSocket() error {
 	gid := os.Getegid()
 	if g := s.cfg.Access.Policy().SocketGroup; g != nil {
@@ -43,7 +43,7 @@ func (s *Server) giveSocket() error {
 	return nil
 }
 
-// chgrp gives a file to a group, unless it is that group's.
+// chgrp gives a file to a group unless it has that group.
 func chgrp(path string, gid int) error {
 	st, err := os.Lstat(path)
 	if err != nil {
@@ -59,9 +59,8 @@ func chgrp(path string, gid int) error {
 	return err
 }
 
-// ownDirectory reports whether the socket's directory is the daemon's and there
-// for the socket and its lock alone: one that has anything else in it is left as
-// it is.
+// ownDirectory reports whether the daemon owns the socket's directory and only the socket and its
+// lock are in it. Other directories are left as they are.
 func ownDirectory(socket string) bool {
 	dir, name := filepath.Split(socket)
 	st, err := os.Stat(dir)

@@ -19,10 +19,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// toStatus gives an error its gRPC code. It is the one place that does. A
-// rejection carries its violations as a weft.v1.Rejected in the details, an error that
-// goes away by itself a google.rpc.RetryInfo. A status, as other services of the server
-// return, stays as it is.
+// toStatus gives an error its gRPC code; no other function does. A rejection carries its violations
+// as a weft.v1.Rejected in the details, a temporary error a google.rpc.RetryInfo. A status, as from
+// other services of the server, is unchanged.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -40,7 +39,7 @@ func toStatus(err error) error {
 	case errors.As(err, &rejected):
 		return withDetail(status.New(rejectionCode(rejected), rejected.Error()), &weftv1.Rejected{Violations: rejected.Violations})
 	case errors.As(err, &refusal) && refusal.Limit == access.LimitUpdates:
-		// It is about an update, as are the limits that are found out later.
+		// It is about an update, like the limits that are found later.
 		limit := &weftv1.Violation{Message: refusal.Text, Reason: weftv1.Violation_REASON_LIMIT}
 		return withDetail(status.New(codeOf(err), err.Error()), &weftv1.Rejected{Violations: []*weftv1.Violation{limit}})
 	}
@@ -55,8 +54,7 @@ func withDetail(st *status.Status, detail protoadapt.MessageV1) error {
 	return st.Err()
 }
 
-// statusCodes has the code of each error that is not a rejection. The first that matches
-// counts.
+// statusCodes maps errors other than rejections to codes. The first match counts.
 var statusCodes = []struct {
 	err  error
 	code codes.Code
@@ -92,7 +90,7 @@ var statusCodes = []struct {
 	{context.DeadlineExceeded, codes.DeadlineExceeded},
 }
 
-// codeOf returns the code of an error that is not a rejection.
+// codeOf returns the code of an error other than a rejection.
 func codeOf(err error) codes.Code {
 	for _, c := range statusCodes {
 		if errors.Is(err, c.err) {
@@ -106,7 +104,7 @@ func codeOf(err error) codes.Code {
 	return codes.Internal
 }
 
-// rejectionCode returns the code of a rejection, by its first violation.
+// rejectionCode returns the code of a rejection's first violation.
 func rejectionCode(r *aggregator.RejectedError) codes.Code {
 	if len(r.Violations) == 0 {
 		return codes.InvalidArgument

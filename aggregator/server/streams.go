@@ -8,27 +8,26 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxStreamsPerUser is the number of Publish and Watch calls at a time of one uid, over
-// all its connections.
+// maxStreamsPerUser is the number of concurrent Publish and Watch calls of one uid, over all its
+// connections.
 const maxStreamsPerUser = 4096
 
-// streams are the open streams. They outlive the configuration under which they were
-// opened.
+// streams are the open streams. They outlive the configuration under which they were opened.
 type streams struct {
 	access *access.Control
 
 	mu     sync.Mutex
 	open   map[*openStream]struct{}
 	byUser counts[uint32]
-	// byPublisher counts Publish streams only.
+	// Publish streams only
 	byPublisher counts[string]
 }
 
-// openStream is a stream whose caller may lose its publisher.
+// openStream is a stream with a caller that may lose its publisher.
 type openStream struct {
 	caller caller
 	method string
-	// lost gets the one error that ends the stream; it has room for it.
+	// for the one error that ends the stream; has room for it
 	lost chan error
 }
 
@@ -71,7 +70,7 @@ func (s *streams) remove(o *openStream) {
 	}
 }
 
-// review ends the streams whose callers may no longer act as their publishers.
+// review ends the streams of callers that may no longer act as their publishers.
 func (s *streams) review() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,8 @@ func (s *streams) review() {
 	}
 }
 
-// check ends a stream whose caller has lost its publisher, or the right to the call. The lock is held.
+// check ends a stream if its caller has lost its publisher or the right to the call. The lock is
+// held.
 func (s *streams) check(o *openStream) {
 	id, err := s.access.Resolve(&o.caller.Peer, o.caller.publisher)
 	if err == nil {

@@ -78,7 +78,6 @@ fragment would be refused, 2 the command line is wrong.`,
 	return cmd
 }
 
-// accessCheck is one run of "weft access check".
 type accessCheck struct {
 	config, as, file string
 	priority         int32
@@ -115,7 +114,6 @@ func (c *accessCheck) run(stdin io.Reader, stdout io.Writer) error {
 	return c.admit(control, name, bundle, stdout)
 }
 
-// resolve returns the publisher of --as.
 func (c *accessCheck) resolve(policy *access.Policy, stdout io.Writer) (string, error) {
 	if !strings.Contains(c.as, ":") {
 		if policy.Publisher(c.as) == nil {
@@ -148,7 +146,6 @@ func (c *accessCheck) resolve(policy *access.Policy, stdout io.Writer) (string, 
 	return id.Publisher, nil
 }
 
-// parsePeer reads what --as says of a process.
 func parsePeer(text string) (*access.Peer, error) {
 	peer, given := &access.Peer{}, map[string]bool{}
 	for _, part := range strings.Split(text, ",") {
@@ -180,7 +177,7 @@ func parsePeer(text string) (*access.Peer, error) {
 	return peer, nil
 }
 
-// printRights prints what a publisher may do; p is nil for one without limits.
+// p is nil for a publisher without limits.
 func printRights(w io.Writer, name string, p *access.Publisher) error {
 	if p == nil {
 		_, err := fmt.Fprintf(w, "publisher %s is not in the configuration: it has all rights and no limits\n", name)
@@ -194,7 +191,6 @@ func printRights(w io.Writer, name string, p *access.Publisher) error {
 	return tw.Flush()
 }
 
-// admit checks whether a fragment would be admitted.
 func (c *accessCheck) admit(control *access.Control, publisher string, bundle *ruleset.Bundle, stdout io.Writer) error {
 	key := desired.Key{Publisher: publisher, Name: cmp.Or(nftfile.FragmentName("", c.file), "stdin")}
 	state := desired.New()
@@ -207,10 +203,10 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 		if !p.Admin {
 			shared = ungrantedParts(control.Policy(), p, update)
 		}
-		// The state has no other publishers, so that no grant can be missing in it.
+		// The state has no other publishers, and so cannot lack grants.
 		err = state.ApplyWithin(update, admission.OverLimit(p, key), nil)
 		if r := (*desired.Rejection)(nil); errors.As(err, &r) {
-			// What is missing can be that of another publisher.
+			// Another publisher may declare the missing object.
 			err, note = nil, fmt.Sprintf(", if other fragments declare what it refers to (%v); limits were not checked", r)
 		}
 	}
@@ -233,21 +229,19 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	return fmt.Errorf("access check: %s does not admit fragment %s", c.config, key)
 }
 
-// ungranted is what a fragment shares with other publishers in one table, if they declared
-// it first, without a grant for it.
+// ungranted has parts of a table: they need a grant if another publisher declared them first.
 type ungranted struct {
 	table nft.TableID
-	// parts are in nft's words, such as "chain input".
+	// in nft's words, such as "chain input"
 	parts []string
-	// publishers may use the table too.
+	// other publishers with access to the table
 	publishers []string
-	// where is the line that decides.
+	// the deciding line
 	where string
 }
 
-// ungrantedParts returns the parts of an update for which a publisher would need a grant, in
-// the tables that other publishers of the configuration may use. Without a daemon it is not
-// known who declared them first.
+// ungrantedParts returns the parts of an update that may need a grant, in tables of other publishers
+// too. Only a daemon knows the order of declarations.
 func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.Update) []ungranted {
 	var all []ungranted
 	for i := range update.Tables {
@@ -274,7 +268,6 @@ func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.
 	return all
 }
 
-// othersOf returns the other publishers of the configuration that may use a table.
 func othersOf(policy *access.Policy, p *access.Publisher, table nft.TableID) []string {
 	var names []string
 	for _, other := range policy.Publishers {
@@ -285,8 +278,6 @@ func othersOf(policy *access.Policy, p *access.Publisher, table nft.TableID) []s
 	return names
 }
 
-// printUngranted prints what a fragment is admitted without only as long as no other
-// publisher declared it first.
 func printUngranted(w io.Writer, all []ungranted) {
 	if len(all) == 0 {
 		return

@@ -17,16 +17,14 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// flagConfirm is the flag of an apply that is to be confirmed.
 const flagConfirm = "confirm"
 
-// application is one run of weft apply.
 type application struct {
 	conn     cli.Connection
 	files    nftfile.Selection
 	lifetime string
 	life     weftv1.Lifetime
-	// confirm is the time until it is taken back, if confirmed is true.
+	// time until the revert, if confirmed is true
 	confirm   time.Duration
 	confirmed bool
 	stage     bool
@@ -74,8 +72,7 @@ fragment NAME-staged, with tables of such names.`,
 	return cmd
 }
 
-// run publishes the files one after the other, and prints the outcome of each. Of several
-// files it reports all errors.
+// run publishes the files in sequence, and reports all errors.
 func (a *application) run(ctx context.Context) error {
 	a.life = weftv1.Lifetime(weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(a.lifetime)])
 	if a.life != weftv1.Lifetime_LIFETIME_STICKY && a.life != weftv1.Lifetime_LIFETIME_DURABLE {
@@ -89,7 +86,7 @@ func (a *application) run(ctx context.Context) error {
 		return err
 	}
 	if len(sources) == 1 {
-		// A file that cannot be read is an error even if no daemon runs.
+		// An unreadable file is an error even if no daemon runs.
 		f, bundle, err := a.read(sources[0])
 		if err != nil {
 			return err
@@ -108,8 +105,7 @@ func (a *application) run(ctx context.Context) error {
 	})
 }
 
-// read returns the fragment that a file becomes. The bundle is nil if places in the
-// fragment's text are not those of files.
+// read returns the fragment of a file. The bundle is nil for text without places in files.
 func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
 	f, bundle, err := a.files.Fragment(a.stdin, from)
 	if err != nil {
@@ -124,7 +120,6 @@ func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bund
 	return f, nil, err
 }
 
-// apply publishes a fragment and prints the outcome.
 func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fragment, bundle *ruleset.Bundle) error {
 	done := cli.Progress(a.stderr, fmt.Sprintf("apply %s: %.1f MB", f.GetName(), float64(len(f.GetNft()))/1e6))
 	defer done()
@@ -148,7 +143,7 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	after, err := content(ctx, c, f.GetName())
 	what := outcome(before, after)
 	if err != nil {
-		// Without the content it is not known what has changed.
+		// Without the content the change is unknown.
 		what = "applied"
 	}
 	done()
@@ -156,7 +151,6 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	return nil
 }
 
-// stagedText returns the text of the copy of a file that counts.
 func stagedText(file string, b *ruleset.Bundle) (string, error) {
 	tables, err := ruleset.Parse(file, b.Text)
 	if err == nil {

@@ -74,7 +74,6 @@ and --strict is set, 2 the command line is wrong.`,
 	return cmd
 }
 
-// readFiles reads the files to check, and the files of --with.
 func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]check.File, error) {
 	var files []check.File
 	inputs := 0
@@ -99,7 +98,6 @@ func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]
 	return files, nil
 }
 
-// runCheck checks files and prints the result.
 func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool, needs []lint.Need) error {
 	r := check.Run(files)
 	if len(r.Problems) > 0 {

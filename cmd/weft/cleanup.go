@@ -74,8 +74,8 @@ then run this. It refuses to run while weft's own rules are missing.`,
 	return cmd
 }
 
-// checkNetwork returns an error if a weft listens on a socket that is not in the network namespace of
-// this process: a path leads to the weft of the host from all of them.
+// checkNetwork returns an error if the weft on a socket is in another network namespace: the path may
+// lead to the host's weft.
 func checkNetwork(socket string) error {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -98,7 +98,6 @@ func checkNetwork(socket string) error {
 	return nil
 }
 
-// sameNetwork returns an error unless a process is in the network namespace of this one.
 func sameNetwork(pid int32) error {
 	own, err := os.Readlink("/proc/thread-self/ns/net")
 	if err != nil {
@@ -113,11 +112,11 @@ func sameNetwork(pid int32) error {
 	return nil
 }
 
-// cleanUp makes a running weft remove its tables, and removes them itself if none runs.
-// daemon reports whether one ran.
+// cleanUp makes a running weft remove its tables, or removes them itself. daemon reports whether a
+// weft ran.
 func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, err error) {
 	tables, err = cli.Ask(ctx, client.Config{Socket: socket, DialTimeout: -1}, func(c *client.Client) ([]string, error) { return c.Cleanup(ctx) })
-	// No weft listens, or one that stands by.
+	// No weft listens, or it stands by.
 	if !errors.Is(err, client.ErrUnavailable) {
 		return tables, true, err
 	}
@@ -125,7 +124,7 @@ func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, 
 	return tables, false, err
 }
 
-// cleanKernel removes the tables of weft if no process owns them, or "weft hold" does.
+// cleanKernel removes the tables of weft unless a process other than "weft hold" owns them.
 func cleanKernel(socket string) ([]string, error) {
 	lease := server.NewLease(server.HoldSocket(socket), slog.New(slog.DiscardHandler))
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
@@ -165,7 +164,7 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 	}
 }
 
-// printTakeover prints what was removed, even if an error ended the removal.
+// printTakeover prints the removed rules, even after an error.
 func printTakeover(w io.Writer, report takeover.Report, err error) {
 	for _, what := range report.Removed {
 		fmt.Fprintf(w, "removed %s\n", what)

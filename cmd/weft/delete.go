@@ -14,11 +14,9 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/nftfile"
 )
 
-// deletion is one run of weft delete.
 type deletion struct {
-	conn  cli.Connection
-	files nftfile.Selection
-	// missing allows names of fragments that do not exist.
+	conn    cli.Connection
+	files   nftfile.Selection
 	missing bool
 	out     io.Writer
 }
@@ -47,7 +45,7 @@ that is refused, names all that were not withdrawn at the end, and fails then.`,
 	return cmd
 }
 
-// run withdraws fragments one after the other. Of several it reports all errors.
+// run withdraws fragments in sequence, and reports all errors.
 func (d *deletion) run(ctx context.Context, stderr io.Writer, args []string) error {
 	if len(args)+len(d.files.Files) == 0 {
 		return cli.Usagef("weft delete: name fragments, or files with -f (see weft delete --help)")
@@ -66,7 +64,6 @@ func (d *deletion) run(ctx context.Context, stderr io.Writer, args []string) err
 	})
 }
 
-// delete withdraws a fragment and prints that.
 func (d *deletion) delete(ctx context.Context, c *client.Client, arg string) error {
 	publisher, name := cli.SplitName(arg)
 	_, err := c.Delete(ctx, publisher, name)

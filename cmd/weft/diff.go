@@ -52,7 +52,7 @@ weft history lists the revisions.
 	return cmd
 }
 
-// revisions returns the two revisions to compare; the second one is 0 for now.
+// revisions returns the revisions to compare; to is 0 for now.
 func revisions(ctx context.Context, c *client.Client, args []string, commit string) (from, to uint64, err error) {
 	if commit != "" {
 		to, err = cli.FindRevision(ctx, c, commit)
@@ -64,7 +64,6 @@ func revisions(ctx context.Context, c *client.Client, args []string, commit stri
 	return from, to, err
 }
 
-// printComparison prints the difference of each fragment.
 func printComparison(w io.Writer, c *weftv1.CompareRevisionsResponse) error {
 	for _, f := range c.GetFragments() {
 		text, err := comparisonText(f)
@@ -78,7 +77,6 @@ func printComparison(w io.Writer, c *weftv1.CompareRevisionsResponse) error {
 	return nil
 }
 
-// comparisonText returns how a fragment changed.
 func comparisonText(f *weftv1.FragmentComparison) (string, error) {
 	const known, absent = weftv1.ContentState_CONTENT_STATE_KNOWN, weftv1.ContentState_CONTENT_STATE_ABSENT
 	from, to := f.GetFromState(), f.GetToState()
@@ -111,13 +109,12 @@ func comparisonText(f *weftv1.FragmentComparison) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The names of files, in the first three lines, say nothing here.
+	// Drop the first three lines with the names of files.
 	parts := strings.SplitN(string(diff.Diff("before", []byte(before), "after", []byte(after))), "\n", 4)
 	return b.String() + parts[len(parts)-1], nil
 }
 
-// contentText returns a fragment as a .nft file, with a line of comment for what such a file
-// does not have.
+// contentText returns a .nft file with the fragment's other fields in a comment.
 func contentText(f *weftv1.Fragment) (string, error) {
 	if f == nil {
 		return "", nil

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// newHelpCmd returns the verb help. cobra's own one exits with 0 if there is no such
-// command.
+// newHelpCmd replaces cobra's help, which exits with 0 for an unknown command.
 func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]...",
@@ -33,8 +32,7 @@ func newHelpCmd() *cobra.Command {
 	}
 }
 
-// adaptCompletion makes cobra's own verb completion refuse the name of an unknown shell, and
-// gives it examples.
+// adaptCompletion makes cobra's verb completion reject an unknown shell, and adds examples.
 func adaptCompletion(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Example = "  weft completion bash >weft.bash"
@@ -49,7 +47,6 @@ func adaptCompletion(cmd *cobra.Command) {
 	}
 }
 
-// subcommand returns the command of a name, or nil.
 func subcommand(cmd *cobra.Command, name string) *cobra.Command {
 	i := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
 	if i < 0 {
@@ -58,7 +55,6 @@ func subcommand(cmd *cobra.Command, name string) *cobra.Command {
 	return cmd.Commands()[i]
 }
 
-// available names the commands of a command.
 func available(cmd *cobra.Command) string {
 	names := commandNames(cmd)
 	if len(names) == 0 {
@@ -67,7 +63,6 @@ func available(cmd *cobra.Command) string {
 	return cmd.CommandPath() + " has " + strings.Join(names, ", ")
 }
 
-// commandNames returns the names of the commands that the help lists.
 func commandNames(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() || c.Name() == "help" {
@@ -77,7 +72,6 @@ func commandNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// completeCommands completes the names of commands.
 func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	at := cmd.Root()
 	for _, word := range args {

@@ -53,7 +53,7 @@ weft diff shows the content of what changed.
 	return cmd
 }
 
-// printHistory prints a row for each entry. The first entry of newest has the last revision.
+// The first entry of newest has the last revision.
 func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error {
 	var last uint64
 	for _, r := range newest.GetRevisions() {
@@ -72,7 +72,6 @@ func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error
 	return t.Write(w)
 }
 
-// changeSign returns the sign before the name of a fragment.
 func changeSign(kind weftv1.FragmentChange_Kind) string {
 	switch kind {
 	case weftv1.FragmentChange_KIND_ADDED:

@@ -1,8 +1,7 @@
-// Command weft is a node agent for Kubernetes that owns nftables: an
-// aggregator that merges fragments of ruleset from many publishers and is the
-// only writer to the kernel, the Service frontend that replaces kube-proxy, and
-// the NetworkPolicy frontend. Each verb is in a file of its own; daemons are in package daemon,
-// and "weft get" is in package get.
+// Command weft is a node agent for Kubernetes that owns nftables: an aggregator that merges fragments
+// of ruleset from many publishers and is the only writer to the kernel, the Service frontend that
+// replaces kube-proxy, and the NetworkPolicy frontend. Each verb has a file; packages daemon and get
+// have the daemons and "weft get".
 package main
 
 import (
@@ -30,14 +29,14 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes one command line and returns its exit code: 0 success, 1 failure,
-// 2 a wrong command line, 3 a plan with changes ("weft plan").
+// run executes a command line and returns its exit code: 0 success, 1 failure, 2 a wrong command line,
+// 3 a plan with changes ("weft plan").
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	// What others have published must not control the terminal.
+	// Other publishers' text must not control the terminal.
 	out, errs := printable.NewWriter(stdout), printable.NewWriter(stderr)
 	defer func() { _ = errors.Join(out.Flush(), errs.Flush()) }()
 	stderr = errs
@@ -60,7 +59,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// unknownCommand suggests commands like the word.
 func unknownCommand(root *cobra.Command, word string) error {
 	if like := root.SuggestionsFor(word); len(like) > 0 {
 		return cli.Usagef("unknown command %q: did you mean %s?", word, strings.Join(like, " or "))

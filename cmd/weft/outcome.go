@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// content returns the committed content of a fragment of the caller, or nil if there is none.
+// content returns the committed content of the caller's fragment, or nil.
 func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragment, error) {
 	got, err := c.Get(ctx, "", name)
 	if errors.Is(err, client.ErrNotFound) {
@@ -25,9 +25,8 @@ func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragme
 	return got.GetFragment(), nil
 }
 
-// outcome returns, in the words of kubectl, how a fragment has changed between its content
-// before an update and after it. The aggregator prints both, so that equal content is equal
-// whatever the file looks like.
+// outcome names a fragment's change as kubectl does. The aggregator prints both contents, so that
+// equal content is equal in any notation.
 func outcome(before, after *weftv1.Fragment) string {
 	switch {
 	case proto.Equal(before, after) && (before == nil) == (after == nil):
@@ -42,9 +41,8 @@ func outcome(before, after *weftv1.Fragment) string {
 	}
 }
 
-// each calls do for each of several files or fragments, by their names. It goes on after an
-// error, reports each on stderr, and says at the end which were done and which were not. It
-// ends early if the aggregator is gone.
+// each calls do for each name. It reports errors on stderr and continues, unless the aggregator is
+// gone. Its error counts the successes and names the failures.
 func each(ctx context.Context, stderr io.Writer, done string, names []string, do func(i int) error) error {
 	var failed []string
 	for i, name := range names {

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// planChanges is the exit code of a plan with changes.
 const planChanges cli.ExitCode = 3
 
 func newPlanCmd() *cobra.Command {
@@ -84,28 +83,25 @@ refused, there are findings and --strict is set, or there is no answer, 2 the co
 	return cmd
 }
 
-// refusedPlan returns the error that names the fragments that would be refused.
 func refusedPlan(rejections []*weftv1.Rejection) error {
 	names := cli.Map(rejections, func(r *weftv1.Rejection) string { return r.GetFragment().Text() })
 	return fmt.Errorf("plan: would be refused: %s", cli.Some(names))
 }
 
-// planRequest are the flags that say what to plan.
 type planRequest struct {
 	files   nftfile.Selection
 	deletes []string
-	// bundles are the files, by the names of their fragments.
+	// by the names of their fragments
 	bundles map[string]*ruleset.Bundle
 }
 
-// locate translates the places of violations into places of the included files.
+// locate translates places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
 		nftfile.Locate(p.bundles[r.GetFragment().GetName()], r.GetViolations())
 	}
 }
 
-// message reads the files and returns the request.
 func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	if len(p.files.Files)+len(p.deletes) == 0 {
 		return nil, cli.Usagef("weft plan: name files with -f, or fragments with --delete (see weft plan --help)")
@@ -131,8 +127,7 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	return req, nil
 }
 
-// printPlan prints a line for each change, then the hidden elements, the rejections
-// and a summary.
+// printPlan prints the changes, the hidden elements, the rejections and a summary.
 func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	var b strings.Builder
 	several := slices.ContainsFunc(p.GetChanges(), func(c *weftv1.Change) bool { return c.GetFragment().Text() != p.GetChanges()[0].GetFragment().Text() })
@@ -161,7 +156,6 @@ func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	return err
 }
 
-// costLine returns how long a packet takes in a base chain.
 func costLine(c *weftv1.PathCost) string {
 	line := fmt.Sprintf("cost: a packet takes at most %v in %s", time.Duration(c.GetNanoseconds()), c.GetChain().Text()) //nolint:gosec // at most 2^40
 	if path := c.GetPath(); len(path) > 1 {
@@ -170,8 +164,7 @@ func costLine(c *weftv1.PathCost) string {
 	return line + "\n"
 }
 
-// changeLine returns a change as a line of a diff. If several is set it names the
-// fragment.
+// changeLine returns a line of a diff, with the fragment's name if several is set.
 func changeLine(c *weftv1.Change, several bool) string {
 	sign := "?"
 	switch c.GetOperation() {

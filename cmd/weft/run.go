@@ -6,7 +6,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/daemon"
 )
 
-// daemonCmds returns the commands of the daemons.
 func daemonCmds() (all []*cobra.Command) {
 	for verb, cmd := range map[daemon.Verb]*cobra.Command{
 		daemon.VerbRun: {

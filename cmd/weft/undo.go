@@ -53,7 +53,6 @@ weft would refuse it. --force disregards the first two.
 	return cmd
 }
 
-// undo is one run of weft undo.
 type undo struct {
 	conn     cli.Connection
 	revision uint64
@@ -82,7 +81,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
-	// The fragments come by publisher.
+	// The fragments are sorted by publisher.
 	publishers := slices.Compact(cli.Map(fragments, func(f *weftv1.FragmentComparison) string { return f.GetFragment().GetPublisher() }))
 	for _, step := range []func(context.Context, *client.Client, []*weftv1.FragmentComparison) error{u.plan, u.apply} {
 		for _, p := range publishers {
@@ -97,7 +96,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// known checks that there is something to go back to.
+// known returns an error if the earlier content is not recorded or has expired.
 func (u *undo) known(fragments []*weftv1.FragmentComparison) error {
 	now := time.Now()
 	for _, f := range fragments {
@@ -114,7 +113,7 @@ func (u *undo) known(fragments []*weftv1.FragmentComparison) error {
 	return nil
 }
 
-// changedSince refuses fragments that were changed again.
+// changedSince rejects fragments with a later change.
 func (u *undo) changedSince(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	list, err := c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{})
 	if err != nil {
@@ -134,7 +133,7 @@ func (u *undo) changedSince(ctx context.Context, c *client.Client, fragments []*
 	return nil
 }
 
-// connected refuses fragments of publishers that hold a stream.
+// connected rejects fragments of publishers with a stream.
 func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	list, err := c.ListPublishers(ctx)
 	if err != nil {
@@ -151,7 +150,7 @@ func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*wef
 	return nil
 }
 
-// plan checks that the earlier content would be accepted now.
+// plan returns an error if the earlier content would be refused now.
 func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	req := &weftv1.PlanRequest{}
 	for _, f := range fragments {
@@ -177,7 +176,6 @@ func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.F
 	return nil
 }
 
-// apply changes the fragments of one publisher.
 func (u *undo) apply(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	for _, f := range fragments {
 		name := f.GetFragment()

@@ -40,7 +40,7 @@ func newWatchCmd() *cobra.Command {
 	return cmd
 }
 
-// writeEvent prints an event as a line of text or JSON, or as a YAML document.
+// writeEvent prints a line of text or JSON, or a YAML document.
 func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	if format == "table" {
 		cli.Escape(ev)
@@ -61,7 +61,7 @@ func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	return err
 }
 
-// printEvent prints one line, and one for each violation of a rejection.
+// printEvent prints one line, and another for each violation.
 func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	// The default is for events of an aggregator newer than this command.
 	text := ev.String()
@@ -91,7 +91,6 @@ func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	return err
 }
 
-// spent returns the phases of a commit and their durations.
 func spent(c *weftv1.Commit) string {
 	round := func(d *durationpb.Duration) time.Duration { return d.AsDuration().Round(10 * time.Microsecond) }
 	return fmt.Sprintf("wait %v build %v kernel %v", round(c.GetWait()), round(c.GetBuild()), round(c.GetKernel()))

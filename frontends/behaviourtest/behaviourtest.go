@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// Table is a table of behaviours in the directory of the test that checks it.
+// Table is a table of behaviours in the directory of its test.
 type Table struct {
-	// File is the name of the file, such as "BEHAVIOUR.md".
+	// File is the file name, such as "BEHAVIOUR.md".
 	File string
-	// Tag is the word that begins a tag of a behaviour of this table, such as "Behaviour".
+	// Tag begins a behaviour's tag, such as "Behaviour".
 	Tag string
 	// Last is the highest number.
 	Last int
 	// Untested are the numbers that need not have a test yet.
 	Untested []int
-	// Root is the path of the directory with all tests.
+	// Root is the directory of all tests.
 	Root string
 	// Update writes the last column instead of checking it.
 	Update bool
@@ -34,9 +34,8 @@ var (
 	row      = regexp.MustCompile(`^\| (\d+) \| (.*) \| (.*) \|$`)
 )
 
-// Check compares a table with the tests: every number has a row, and every row names exactly
-// the tests that are tagged with its number, of which there is at least one unless its text
-// says that it is not weft's.
+// Check compares a table with the tests. Every number has a row naming exactly the tests tagged with it,
+// at least one unless its text says "not weft's".
 func (b Table) Check(t *testing.T) {
 	t.Helper()
 	problems, text, err := b.compare()
@@ -53,7 +52,7 @@ func (b Table) Check(t *testing.T) {
 	}
 }
 
-// compare returns what is wrong with a table, and the table as it should be.
+// compare returns the table's problems and its corrected text.
 func (b Table) compare() (problems []string, text string, err error) {
 	shown, err := b.tags()
 	if err != nil {
@@ -102,10 +101,9 @@ func (b Table) compare() (problems []string, text string, err error) {
 	return problems, strings.Join(lines, "\n"), nil
 }
 
-// tags returns, for each number, the tests that are tagged with it, as "TestName in path",
-// sorted.
+// tags returns each number's tests, as "TestName in path", sorted.
 func (b Table) tags() (map[int][]string, error) {
-	// A tag ends the doc comment of a test, or stands in a story.
+	// A tag ends a test's doc comment, or is a line of a story.
 	tag := regexp.MustCompile(`^(?://|#) ` + b.Tag + `: ([0-9, -]+)\.$`)
 	out := make(map[int][]string)
 	err := filepath.WalkDir(b.Root, func(path string, d fs.DirEntry, err error) error {
@@ -134,7 +132,6 @@ func (b Table) tags() (map[int][]string, error) {
 	return out, err
 }
 
-// tagsOf adds the tags of one file to out.
 func tagsOf(tag *regexp.Regexp, path string, lines []string, out map[int][]string) error {
 	for i, line := range lines {
 		m := tag.FindStringSubmatch(line)

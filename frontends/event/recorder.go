@@ -28,8 +28,7 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// The reasons of kube-proxy's events, which dashboards look for. The last one is about a
-// Service, the others are about the Node.
+// kube-proxy's reasons, expected by dashboards. The last one is for Services, the others for the Node.
 const (
 	Starting                        = "Starting"
 	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
@@ -38,49 +37,46 @@ const (
 )
 
 const (
-	// controller is the reporting controller.
+	// reporting controller
 	controller = "weft"
-	// maxQueue is the number of events that wait for the API server.
+	// maximum of waiting events
 	maxQueue = 100
-	// burst events are sent at once, and then one every interval: each node of a cluster
-	// may have the same event at the same time.
+	// A burst, then one per interval: all nodes of a cluster may have the same event at once.
 	burst    = 25
 	interval = 5 * time.Second
-	// maxMessage is the limit of the API in bytes.
+	// the API's limit in bytes
 	maxMessage = 1024
-	// lookup bounds the request for the UID of an object.
+	// timeout for an object's UID
 	lookup = 3 * time.Second
 )
 
-// Config describes where events are sent.
+// Config configures a Recorder.
 type Config struct {
-	// Client writes the events; nil means that there is no API server.
+	// Client writes the events; nil means no API server.
 	Client kubernetes.Interface
 	// NodeName is the node of this process. Required.
 	NodeName string
-	// Logger receives what could not be reported; nil discards.
+	// Logger receives failed reports; nil discards.
 	Logger *slog.Logger
 }
 
-// Recorder reports events. A nil Recorder does nothing.
+// Recorder reports events. A nil Recorder discards them.
 type Recorder struct {
-	client  kubernetes.Interface
-	node    string
-	log     *slog.Logger
-	queue   chan report
-	limiter *rate.Limiter
-	// dropping limits the log if there are many events.
+	client   kubernetes.Interface
+	node     string
+	log      *slog.Logger
+	queue    chan report
+	limiter  *rate.Limiter
 	dropping rate.Sometimes
 }
 
-// report is one event before it is sent.
 type report struct {
 	regarding             corev1.ObjectReference
 	kind, reason, message string
 	action                string
 }
 
-// New returns a recorder. It does no I/O.
+// New returns a recorder without doing I/O.
 func New(cfg Config) (*Recorder, error) {
 	if cfg.NodeName == "" {
 		return nil, errors.New("configure events: no node name")
@@ -93,14 +89,14 @@ func New(cfg Config) (*Recorder, error) {
 	}, nil
 }
 
-// Node reports an event about the proxy of this node, as Service does.
+// Node reports an event about this node's proxy, as Service does.
 func (r *Recorder) Node(kind, reason, message string) {
 	r.onNode(kind, reason, "StartKubeProxy", message)
 }
 
 // Condition reports an event about a condition of this node, as Service does. The condition is the
-// action of the event: events of one action and reason within minutes are one series, which has
-// the message of the first.
+// event's action: events with the same action and reason within minutes form one series with the first
+// message.
 func (r *Recorder) Condition(kind, reason, condition, message string) {
 	r.onNode(kind, reason, condition, message)
 }
@@ -109,14 +105,13 @@ func (r *Recorder) onNode(kind, reason, action, message string) {
 	if r == nil {
 		return
 	}
-	// kube-proxy uses the name as the UID, and kubectl searches for that.
+	// kubectl searches for the UID that kube-proxy uses, the name.
 	ref := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: r.node, UID: types.UID(r.node)}
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
-// Service reports an event about a Service. kind is Normal or Warning, reason is one word,
-// and message is cut to the API's limit. Service does not block: events wait in a queue,
-// and are dropped if it is full.
+// Service reports an event about a Service without blocking. kind is Normal or Warning, reason is one
+// word, and message is cut to the API's limit. Events are queued, and dropped if the queue is full.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {
@@ -126,8 +121,7 @@ func (r *Recorder) Service(name types.NamespacedName, kind, reason, message stri
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
-// Object reports an event about any object, as Service does. ref names the object; its UID
-// may be empty.
+// Object reports an event about any object, as Service does. The UID of ref may be empty.
 func (r *Recorder) Object(ref corev1.ObjectReference, kind, reason, message string) {
 	if ref.UID == "" {
 		ref.UID = types.UID(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())
@@ -138,7 +132,6 @@ func (r *Recorder) Object(ref corev1.ObjectReference, kind, reason, message stri
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "Program"})
 }
 
-// put queues a report, or drops it.
 func (r *Recorder) put(e report) {
 	if r == nil || r.client == nil {
 		return
@@ -153,8 +146,8 @@ func (r *Recorder) put(e report) {
 	}
 }
 
-// Run sends events until ctx ends, and returns nil then. Without an API server it returns
-// at once. Events that are queued at the end are dropped.
+// Run sends events until ctx ends, then drops queued events and returns nil. Without an API server it
+// returns at once.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r == nil || r.client == nil {
 		return nil
@@ -181,8 +174,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// identify sets the UID of a Service or a NetworkPolicy, by which "kubectl describe" finds
-// the event. Without it the event is found only by name.
+// identify sets the UID of a Service or NetworkPolicy, by which "kubectl describe" finds the event.
+// Otherwise only its name finds it.
 func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
@@ -201,7 +194,7 @@ func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	}
 }
 
-// shorten cuts a message to the limit of the API.
+// shorten cuts a message to the API's limit.
 func shorten(s string) string {
 	const more = "..."
 	if len(s) <= maxMessage {

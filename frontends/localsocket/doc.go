@@ -1,22 +1,18 @@
-// Package localsocket serves gRPC on a Unix socket of a frontend whose aggregator is
-// another process. With an aggregator in the process, the aggregator's socket serves the
-// same.
+// Package localsocket serves gRPC on a frontend's Unix socket if the aggregator is another process. An
+// in-process aggregator's socket serves the same.
 //
-// In comes a function that registers services, such as the local state of a frontend; out
-// goes a socket with the mode 0660. Read server.go first; socket.go makes the socket.
+// It takes a function that registers services, such as local state, and opens a socket with mode 0660.
+// Read server.go first; socket.go makes the socket.
 //
-// The services are for reading, and their readers share the process with the frontend: the
-// number of connections, and what each may hold, is limited, and readers that do not answer
-// are disconnected.
+// Readers share the process with the frontend. Connections and their resources are limited, and silent
+// readers are disconnected.
 //
 // # Concurrency
 //
-// Serve runs on the goroutine of the caller until its context ends. Calls run on goroutines
-// of gRPC.
+// Serve runs on the caller's goroutine until its context ends. Calls run on gRPC's goroutines.
 //
 // # Errors
 //
-// Serve refuses a path on which another process answers, or that is not a socket. It
-// replaces a socket that a killed process left. A panic in a call ends that call alone, and
-// is logged.
+// Serve refuses a path of a non-socket or of an answering process. It replaces a stale
+// socket. A panic ends only its call, and is logged.
 package localsocket

@@ -16,40 +16,37 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The limits on readers.
+// Limits on readers.
 const (
-	// maxConnections is the number of connections at a time: further ones wait. maxStreams
-	// is the number of calls at a time on each.
+	// concurrent connections, further ones wait; concurrent calls per connection
 	maxConnections = 64
 	maxStreams     = 16
-	// maxRequest and maxHeaders are the bytes of a request and of its headers.
+	// bytes of a request and its headers
 	maxRequest = 1 << 20
 	maxHeaders = 16 << 10
-	// minPing is how often a reader may ask whether the server is there.
+	// minimum interval of readers' pings
 	minPing = 5 * time.Second
-	// DefaultPatience is how long a connection may take to begin, may be silent before it
-	// is asked for an answer, and may take to give it.
+	// DefaultPatience bounds the start of a connection, its silence before a ping, and the answer.
 	DefaultPatience = 10 * time.Second
-	// drain is how long a reader has to end when the process ends.
+	// time for readers to end on shutdown
 	drain = 100 * time.Millisecond
 )
 
-// Config describes what Serve does.
+// Config configures Serve.
 type Config struct {
-	// Path is that of the socket. Required.
+	// Path is the socket's path. Required.
 	Path string
 	// Register registers the services. Required.
 	Register func(grpc.ServiceRegistrar)
-	// Patience bounds the wait for readers; 0 means DefaultPatience, and less than a second
-	// means a second for those that are silent.
+	// Patience bounds the wait for readers; 0 means DefaultPatience. For silent readers it is at least a
+	// second.
 	Patience time.Duration
 	// Logger receives panics; nil discards.
 	Logger *slog.Logger
 }
 
-// Serve serves on a Unix socket until ctx ends, and returns nil then. Only the owner's user
-// and group may connect (mode 0660). A socket of an earlier process is replaced; if a process
-// answers on it, Serve returns an error.
+// Serve serves on a Unix socket until ctx ends, then returns nil. Only the owner and group may connect
+// (mode 0660). It replaces a stale socket, and fails if a process answers on it.
 func Serve(ctx context.Context, cfg Config) error {
 	cfg.Patience = cmp.Or(cfg.Patience, DefaultPatience)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -88,7 +85,6 @@ func Serve(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// recovered makes the error of a call from its panic.
 func recovered(log *slog.Logger, method string, err *error) {
 	if r := recover(); r != nil {
 		log.Error("a call on the local socket panicked", "method", method, "panic", r, "stack", string(debug.Stack()))

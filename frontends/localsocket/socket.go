@@ -11,18 +11,17 @@ import (
 	"syscall"
 )
 
-// Modes of the socket, and of the directory that is made for it.
+// Modes of the socket and its created directory.
 const (
 	socketMode    = 0o660
 	directoryMode = 0o750
-	// maxPath is what fits into sockaddr_un.sun_path with its final zero.
+	// sockaddr_un.sun_path without its final zero
 	maxPath = 107
 )
 
-// errInUse means that another process answers on the socket.
 var errInUse = errors.New("another process answers there: run only one frontend, or give it another socket")
 
-// listen makes the socket. One process at a time does so in a directory.
+// listen makes the socket. A lock of the directory serializes processes.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("the path has %d bytes: that of a Unix socket has at most %d", len(path), maxPath)
@@ -41,8 +40,8 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := removeStale(ctx, path); err != nil {
 		return nil, err
 	}
-	// The kernel gives a socket the mode of its descriptor, so that it has no other at any
-	// time; bits that the umask clears come afterwards.
+	// The kernel gives the socket its descriptor's mode, so it never has another one; bits cleared by the
+	// umask are added later.
 	cfg := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), socketMode) }), err)
@@ -57,7 +56,7 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// removeStale removes a socket that a killed process left, and nothing else.
+// removeStale removes only a socket that a killed process left.
 func removeStale(ctx context.Context, path string) error {
 	st, err := os.Lstat(path)
 	switch {

@@ -11,20 +11,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 )
 
-// bridgeSettings make the packets between two ports of a bridge pass nftables, one for each
-// family, IPv4 first.
+// bridgeSettings pass packets between two ports of a bridge to nftables, for IPv4 and IPv6.
 var bridgeSettings = [2]string{"bridge-nf-call-iptables", "bridge-nf-call-ip6tables"}
 
-// host has the mount points of sysfs and procfs, and the networks of an interface's addresses.
 type host struct {
 	sys, proc string
 	networks  func(name string) []netip.Prefix
 }
 
-// thisHost is the one that weft runs on.
 func thisHost() host { return host{"/sys", "/proc", networks} }
 
-// networks returns the networks of an interface's addresses, none if it has gone.
 func networks(name string) (out []netip.Prefix) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
@@ -39,12 +35,11 @@ func networks(name string) (out []netip.Prefix) {
 	return out
 }
 
-// unfilteredBridges returns the bridges that connect pods of this node and whose packets
-// from port to port do not pass nftables (rule 41), and the settings that would change it.
-// pods returns addresses of pods. It is called only if there are bridges and a setting is
-// wrong.
+// unfilteredBridges returns the bridges that connect local pods and bypass nftables from port to
+// port (rule 41), and the settings to change. It calls pods, for addresses of pods, only if bridges
+// exist and a setting is wrong.
 func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges, settings []string) {
-	// The pattern is valid, which is the only error.
+	// The only error is an invalid pattern.
 	found, _ := filepath.Glob(h.sys + "/class/net/*/bridge")
 	if len(found) == 0 {
 		return nil, nil
@@ -71,8 +66,8 @@ func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges
 	return slices.Compact(bridges), settings
 }
 
-// podAddresses returns the addresses of the pods of this node that may be on a bridge, and one for each prefix of
-// its pods: a bridge may exist before its first pod.
+// podAddresses returns the addresses of possibly bridged local pods, and one for each prefix of
+// pods: a bridge may exist before its first pod.
 func podAddresses(s localstate.State) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range s.Pods {
@@ -86,8 +81,8 @@ func podAddresses(s localstate.State) []netip.Addr {
 	return out
 }
 
-// warnBridges logs a warning if a bridge connects pods past the rules, unless the warning
-// is the one of before. It returns the text of the present one.
+// warnBridges logs a warning if a bridge connects pods past the rules, unless it equals the warning
+// before. It returns the present warning.
 func (f *Frontend) warnBridges(h host, before string) string {
 	bridges, settings := h.unfilteredBridges(f.have, func() []netip.Addr { return podAddresses(f.state.State(nil, false)) })
 	now := strings.Join(bridges, ",") + " " + strings.Join(settings, ",")

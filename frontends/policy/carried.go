@@ -6,15 +6,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// carried has the outcomes of objects that are not items of the publisher, such as pods: each
-// commit carries all their changes so far. It needs the lock of the state.
+// carried has the outcomes of objects beside the publisher's items, such as pods: each commit
+// carries all their changes. The lock of the state guards it.
 type carried[K comparable] struct {
 	outcomes map[K]publish.Outcome
-	// wanted are the objects that changed, and that no commit has.
-	wanted map[K]struct{}
+	wanted   map[K]struct{} // changed, without a commit
 }
 
-// want notes that an object changed, or that it is gone.
+// want notes that an object changed or was removed.
 func (c *carried[K]) want(key K, exists bool) {
 	if !exists {
 		delete(c.outcomes, key)
@@ -32,7 +31,6 @@ func (c *carried[K]) want(key K, exists bool) {
 	c.outcomes[key], c.wanted[key] = o, struct{}{}
 }
 
-// commit notes that all objects are in force, and returns those that were not.
 func (c *carried[K]) commit(revision uint64, since time.Time) (keys []K) {
 	for key := range c.wanted {
 		c.outcomes[key] = publish.Outcome{State: publish.InForce, Revision: revision, Since: since}
@@ -42,7 +40,7 @@ func (c *carried[K]) commit(revision uint64, since time.Time) (keys []K) {
 	return keys
 }
 
-// outcome returns the outcome of an object. degraded is why commits fail, nil if they do not.
+// outcome returns the outcome of an object. degraded is the reason of failing commits, or nil.
 func (c *carried[K]) outcome(key K, degraded error) publish.Outcome {
 	o := c.outcomes[key]
 	if o.State == publish.Wanted {

@@ -1,15 +1,12 @@
 package policy
 
-// commits counts changes, and wakes those who wait until a commit has them. It needs the
-// lock of the state.
+// commits counts changes and wakes the waiters for their commit. The lock of the state guards it.
 type commits struct {
-	// arrived is the number of changes, taken those that a refresh found, answered those
-	// that a commit has.
+	// The changes that arrived, that a refresh found, and that a commit has.
 	arrived, taken, answered uint64
 	waiters                  []waiter
 }
 
-// waiter waits until a number of changes is answered.
 type waiter struct {
 	arrived uint64
 	done    chan struct{}
@@ -18,10 +15,9 @@ type waiter struct {
 // arrive counts a change, which the backlog must count too.
 func (c *commits) arrive() { c.arrived++ }
 
-// take notes that a refresh found all changes.
 func (c *commits) take() { c.taken = c.arrived }
 
-// answer notes that a commit has what the last refresh found.
+// answer notes that a commit has the changes of the last refresh.
 func (c *commits) answer() {
 	c.answered = c.taken
 	rest := c.waiters[:0]

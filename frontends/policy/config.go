@@ -19,12 +19,12 @@ const (
 	Publisher = "policy"
 	// DefaultMinInterval is the least time between two updates.
 	DefaultMinInterval = 10 * time.Millisecond
-	// DefaultMaxRetry bounds the wait after a failed update.
+	// DefaultMaxRetry limits the wait after a failed update.
 	DefaultMaxRetry = 30 * time.Second
 )
 
-// Events receives events about objects of the cluster: kind is "Normal" or "Warning", reason
-// is one word. It must not block.
+// Events receives events about objects of the cluster: kind is "Normal" or "Warning", reason is one
+// word. It must not block.
 type Events interface {
 	Object(ref corev1.ObjectReference, kind, reason, message string)
 }
@@ -33,41 +33,38 @@ type Events interface {
 type Config struct {
 	// Source has the objects. Required. The caller runs it.
 	Source source.Source
-	// NodeName is this node's name in Kubernetes, which selects the pods that are isolated
-	// here. Required.
+	// NodeName is this node's name in Kubernetes. Its pods are isolated here. Required.
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
-	// Local carries the updates in place of the socket, to an aggregator in the same process.
+	// Local carries the updates to an aggregator in the same process, instead of the socket.
 	Local grpc.ClientConnInterface
-	// RuntimeSocket is the path of the NRI socket of this node's container runtime, which
-	// reports pods before the API does; empty means that the API reports all pods.
+	// RuntimeSocket is the path of the NRI socket of the container runtime, which reports pods
+	// before the API does. If empty, only the API reports pods.
 	RuntimeSocket string
-	// Start says what happens to pods of this node that are not known yet.
+	// Start says what happens to unknown pods of this node.
 	Start render.Start
-	// DropLog is the number of dropped packets a second that are logged for each set of
-	// policies and direction; 0 means none.
+	// DropLog is the number of dropped packets per second that are logged for each set of policies
+	// and direction; 0 disables the log.
 	DropLog int
-	// RecheckFor is for how long connections are judged again after a policy was narrowed,
-	// if the aggregator does not let this publisher list them; 0 means
-	// render.DefaultRecheckFor.
+	// RecheckFor is how long connections are judged again after a policy was narrowed, if this
+	// publisher may not list connections; 0 means render.DefaultRecheckFor.
 	RecheckFor time.Duration
-	// MinInterval is the least time from the end of one update to the start of the next. 0
-	// means DefaultMinInterval, negative none.
+	// MinInterval is the least time from the end of one update to the start of the next. 0 means
+	// DefaultMinInterval; negative disables it.
 	MinInterval time.Duration
-	// MaxRetry bounds the wait after a failed update. A change that waits twice as long for
-	// its commit makes the frontend unhealthy. 0 means DefaultMaxRetry.
+	// MaxRetry limits the wait after a failed update. The frontend is unhealthy if a change waits
+	// twice as long. 0 means DefaultMaxRetry.
 	MaxRetry time.Duration
 	// Events receives warnings about policies and pods; nil discards.
 	Events Events
-	// StatusClient writes the conditions of ClusterNetworkPolicies; nil means that they are
-	// not written.
+	// StatusClient writes the conditions of ClusterNetworkPolicies; nil disables this.
 	StatusClient kubernetes.Interface
 	// Now is the clock of latencies; nil means time.Now.
 	Now func() time.Time
 	// Logger; nil discards.
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil means none.
+	// Registerer receives the metrics; nil disables them.
 	Registerer prometheus.Registerer
 }
 
@@ -81,7 +78,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// noEvents discards events.
 type noEvents struct{}
 
 // Object implements Events.

@@ -9,21 +9,20 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// change is the change of a policy.
 type change = publish.Change[model.PolicyID, model.Policy]
 
-// content is the fragment of all policies: it implements publish.Renderer, Cleaner and
-// Staged. Its own methods are called by the publishing goroutine.
+// content is the fragment of all policies. It implements publish.Renderer, Cleaner and Staged. The
+// publishing goroutine calls its own methods.
 //
-// Policies are the items: one that is rejected is left out. Everything else that changes,
-// such as pods and the members of sets, goes with the next Render.
+// Policies are the items: a rejected policy is left out. Other changes, such as pods and members,
+// go with the next Render.
 type content struct {
 	*render.Renderer
 	state *state
-	// adopt receives the ports of bridges that addresses of pods had.
+	// adopt receives the earlier bridge ports of pod addresses.
 	adopt func(map[netip.Addr]string)
-	// others are changes that the next Render includes, without their policies, in the
-	// order of the Refreshes.
+	// others are changes for the next Render, without their policies, in the order of the
+	// Refreshes.
 	others []model.Changes
 }
 
@@ -47,7 +46,6 @@ func (c *content) Refresh() (items []change, other bool) {
 	return items, len(c.others) > 0
 }
 
-// changeOf returns the change of a policy that exists, or that existed before.
 func changeOf(p model.PolicyChange) change {
 	if p.New == nil {
 		return change{Key: p.Old.ID, Old: p.Old}
@@ -58,8 +56,8 @@ func changeOf(p model.PolicyChange) change {
 // Value implements publish.Renderer.
 func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy(id) }
 
-// Render implements publish.Renderer. If several Refreshes come before it, a snapshot follows: they
-// are not joined, because a set may have gone and come back meanwhile.
+// Render implements publish.Renderer. Several Refreshes lead to a snapshot: their changes cannot be
+// joined, because a set may have gone and come back.
 func (c *content) Render(items []change, patch bool) publish.Update {
 	var last model.Changes
 	several := len(c.others) > 1
@@ -74,7 +72,7 @@ func (c *content) Render(items []change, patch bool) publish.Update {
 	for i, item := range items {
 		last.Policies[i] = model.PolicyChange{Old: item.Old, New: item.New}
 		if item.New == nil && item.Old == nil {
-			// One that is left out.
+			// A policy that is left out.
 			last.Policies[i].Old = &model.Policy{ID: item.Key}
 		}
 	}

@@ -17,33 +17,26 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// metricDropped counts dropped packets.
 const metricDropped = "weft_policy_dropped_packets_total"
 
 const (
-	// scrapeTimeout is how long a scrape waits for the aggregator.
 	scrapeTimeout = 2 * time.Second
-	// maxDropSeries is the number of series. Further ones are counted as others.
-	maxDropSeries = 1000
-	// others is the label of what is beyond maxDropSeries.
-	others = "others"
+	maxDropSeries = 1000 // further ones are counted as others
+	others        = "others"
 )
 
-// drop says what packets were dropped by.
 type drop struct {
-	// policies are those that isolate the pods, or the one whose rule drops, as the comment
-	// of the counter names them.
+	// The isolating policies, or the policy of the dropping rule, as in the comment of the counter.
 	policies, direction string
 }
 
-// drops reads at each scrape what the kernel has counted. It implements
-// prometheus.Collector.
+// drops reads the kernel's counters at each scrape. It implements prometheus.Collector.
 type drops struct {
 	socket string
 	desc   *prometheus.Desc
 
 	mu sync.Mutex
-	// client is nil until the first scrape that reaches an aggregator.
+	// nil until the first scrape that reaches an aggregator.
 	client *client.Client
 }
 
@@ -56,8 +49,8 @@ func newDrops(socket string) *drops {
 // Describe implements prometheus.Collector.
 func (d *drops) Describe(out chan<- *prometheus.Desc) { out <- d.desc }
 
-// Collect implements prometheus.Collector. While the aggregator does not answer, there are
-// no values.
+// Collect implements prometheus.Collector. It reports no values while the aggregator does not
+// answer.
 func (d *drops) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
@@ -70,7 +63,6 @@ func (d *drops) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// read returns the dropped packets of both families.
 func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +87,6 @@ func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 	return bounded(out), nil
 }
 
-// close ends the connection.
 func (d *drops) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +96,6 @@ func (d *drops) close() {
 	}
 }
 
-// addDrops adds what the counters of drops of a table have counted.
 func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	for _, o := range t.GetObjects() {
 		if strings.HasPrefix(o.GetObject().GetName(), render.DropCounter+"-") {
@@ -114,8 +104,6 @@ func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
 	}
 }
 
-// dropOf returns what the comment of a counter says, such as "shop/db ingress" or
-// "base egress[2]".
 func dropOf(comment string) drop {
 	for d := range model.NumDirections {
 		if i := strings.LastIndex(comment, " "+d.String()); i >= 0 {
@@ -125,7 +113,6 @@ func dropOf(comment string) drop {
 	return drop{policies: comment}
 }
 
-// bounded joins all but the first maxDropSeries, in the order of their names.
 func bounded(in map[drop]uint64) map[drop]uint64 {
 	if len(in) <= maxDropSeries {
 		return in

@@ -17,30 +17,27 @@ import (
 )
 
 const (
-	// commitAge is how long after a commit the connections of an address are listed: a
-	// packet that the rules before have accepted is in conntrack by then.
+	// commitAge is the wait after a commit before connections are listed. By then, packets accepted
+	// by the old rules are in conntrack.
 	commitAge = time.Second
-	// answerTime is how long after the commit a denied connection that has no end of its
-	// own, as one of UDP, is deleted. Until then its packets are dropped one by one. A pod that
-	// answers an earlier packet after the deletion would open a connection in the other
-	// direction, of which the denied packets are the replies. The kernel keeps a connection of UDP
-	// as long for an answer (nf_conntrack_udp_timeout).
+	// answerTime is the wait after the commit before a denied connection without an end, such as
+	// UDP, is deleted. Until then its packets are dropped one by one. If a pod answered an earlier
+	// packet after the deletion, it would open a connection in the other direction, with the denied
+	// packets as replies. The kernel keeps a UDP connection for the same time
+	// (nf_conntrack_udp_timeout).
 	answerTime = 30 * time.Second
-	// maxDelay bounds the time between two listings of the same address. It is twice
-	// commitAge at first, and doubles each time.
-	maxDelay = time.Minute
-	// maxDeleted is how many connections are deleted after one listing.
+	// maxDelay limits the time between two listings of an address. It starts at twice commitAge and
+	// doubles each time.
+	maxDelay   = time.Minute
 	maxDeleted = 65_536
 )
 
-// flowTable is the connection tracking table: a client.Client.
 type flowTable interface {
 	ListFlows(ctx context.Context, addrs []netip.Addr, f func([]client.Flow) error) error
 	ListAllFlows(ctx context.Context, f func([]client.Flow) error) error
 	DeleteFlows(ctx context.Context, flows []client.Flow) (int, error)
 }
 
-// rechecked is the Renderer as flows need it.
 type rechecked interface {
 	Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict
 	Rechecked() []render.Rechecked
@@ -48,52 +45,42 @@ type rechecked interface {
 	LimitRecheck(limited bool)
 }
 
-// flows cuts the connections that policies do not allow any more. While an address is
-// rechecked, the kernel drops their packets one by one. flows lists the connections of such
-// an address, deletes those that are denied once no answer to an earlier packet can come,
-// and ends the recheck when none is left.
+// flows cuts connections that policies no longer allow. While an address is rechecked, the kernel
+// drops their packets one by one. flows lists its connections, deletes denied ones once answers to
+// earlier packets can no longer come, and then ends the recheck.
 //
-// A denied connection of TCP or SCTP that has not ended is not deleted, because conntrack
-// would take its next packet for the first one of a connection, perhaps in the other
-// direction, which may be allowed. Its addresses are rechecked until conntrack has
-// forgotten it.
+// It does not delete an open TCP or SCTP connection: conntrack would take the next packet as the
+// first of a connection, perhaps in the other, allowed direction. Its addresses are rechecked until
+// conntrack has forgotten it.
 type flows struct {
-	renderer rechecked
-	// connect returns the table. It must not wait for an aggregator. disconnect is called in
-	// the end.
-	connect    func(context.Context) (flowTable, error)
-	disconnect func()
-	// addresses returns the node's own addresses.
-	addresses func() ([]netip.Addr, error)
-	// changed is called when the renderer has something to send.
-	changed func()
-	// answerTime is the constant, less in tests.
+	renderer   rechecked
+	connect    func(context.Context) (flowTable, error) // must not wait for an aggregator
+	disconnect func()                                   // called in the end
+	addresses  func() ([]netip.Addr, error)             // the node's own
+	changed    func()                                   // called when the renderer has something to send
+	// The constant, less in tests.
 	answerTime time.Duration
 	now        func() time.Time
 	metrics    *flowMetrics
 	log        *slog.Logger
 
-	// committed has a value if an update was committed.
-	committed chan struct{}
+	committed chan struct{} // has a value after a commit
 
-	// All that follows belongs to run. attempts has when to list the connections of each
-	// address again.
+	// The fields below belong to run. attempts has the next listing of each address.
 	attempts map[netip.Addr]attempt
-	// earliest is when the next listing may begin, failed the time until then after a
-	// listing that failed, 0 after one that did not.
+	// earliest is the time of the next possible listing; failed is the wait after a failed listing,
+	// 0 after a success.
 	earliest time.Time
 	failed   time.Duration
-	// limited is true once it has been logged that the table cannot be listed.
-	limited bool
+	limited  bool // the missing right to list the table has been logged
 }
 
-// attempt is the next listing of an address that is rechecked since a commit.
+// attempt is the next listing of an address rechecked since a commit.
 type attempt struct {
 	committed, next time.Time
 	delay           time.Duration
 }
 
-// notify notes that an update was committed.
 func (f *flows) notify() {
 	select {
 	case f.committed <- struct{}{}:
@@ -101,7 +88,6 @@ func (f *flows) notify() {
 	}
 }
 
-// run works until ctx ends.
 func (f *flows) run(ctx context.Context) {
 	defer f.disconnect()
 	timer := time.NewTimer(0)
@@ -112,7 +98,7 @@ func (f *flows) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-f.committed:
-			// What the commit narrows is due then.
+			// Addresses narrowed by the commit are due then.
 			at := f.now().Add(commitAge)
 			if !next.IsZero() && !at.Before(next) {
 				continue
@@ -127,8 +113,8 @@ func (f *flows) run(ctx context.Context) {
 	}
 }
 
-// step lists the connections of the addresses that are due, and returns when it is to be
-// called again, zero for after the next commit.
+// step lists the connections of due addresses. It returns the time of the next call, zero for after
+// the next commit.
 func (f *flows) step(ctx context.Context) time.Time {
 	began := f.now()
 	due, next := f.due(began)
@@ -153,7 +139,7 @@ func (f *flows) step(ctx context.Context) time.Time {
 	return later(next, f.earliest)
 }
 
-// later returns the later time, or zero if the first one is.
+// later returns the later time, or zero if the first one is zero.
 func later(a, b time.Time) time.Time {
 	if a.IsZero() || a.After(b) {
 		return a
@@ -161,8 +147,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// due returns the addresses whose connections are to be listed now, and when the next one
-// is to be, zero if none is.
+// due returns the addresses to list now, and the time of the next listing, or zero.
 func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	attempts := make(map[netip.Addr]attempt)
 	for _, r := range f.renderer.Rechecked() {
@@ -185,8 +170,8 @@ func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	return due[:min(len(due), client.MaxFlowAddresses)], next
 }
 
-// report logs why the table cannot be listed, and returns how long to wait because of it.
-// Without the right to list it, the recheck of an address has a time limit.
+// report logs why the table cannot be listed, and returns the wait. Without the right to list it, a
+// recheck has a time limit.
 func (f *flows) report(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -210,8 +195,8 @@ func (f *flows) report(err error) time.Duration {
 	}
 }
 
-// look lists the connections of addresses, judges them, deletes those that are denied
-// and have no answers on their way, and ends the recheck of the addresses that have none.
+// look lists and judges the connections of addresses. It deletes denied connections without
+// outstanding answers, and ends the recheck of addresses without denied connections.
 func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	table, err := f.connect(ctx)
 	if err != nil {
@@ -248,13 +233,12 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	return err
 }
 
-// aggregatorTable is a connection to the aggregator, made at the first listing.
+// aggregatorTable connects to the aggregator at the first listing.
 type aggregatorTable struct {
 	socket string
 	client *client.Client
 }
 
-// connect returns the table.
 func (t *aggregatorTable) connect(ctx context.Context) (flowTable, error) {
 	if t.client == nil {
 		c, err := client.Dial(ctx, client.Config{Socket: t.socket, Publisher: Publisher, DialTimeout: -1})
@@ -266,14 +250,12 @@ func (t *aggregatorTable) connect(ctx context.Context) (flowTable, error) {
 	return t.client, nil
 }
 
-// close ends the connection.
 func (t *aggregatorTable) close() {
 	if t.client != nil {
 		_ = t.client.Close()
 	}
 }
 
-// newFlows returns the flows of a frontend.
 func newFlows(f *Frontend) (*flows, error) {
 	table := &aggregatorTable{socket: f.cfg.Socket}
 	m, err := newFlowMetrics(f.cfg.Registerer, f.content.Renderer)
@@ -283,7 +265,6 @@ func newFlows(f *Frontend) (*flows, error) {
 	}, err
 }
 
-// interfaceAddresses returns the addresses of the interfaces of this network namespace.
 func interfaceAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

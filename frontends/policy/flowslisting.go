@@ -11,20 +11,17 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// listing is what one listing finds.
 type listing struct {
-	// addresses are those that are looked at, own those of the node. The value says whether
-	// the end of a denied connection there may still send an answer.
+	// addresses are under recheck, own are the node's. The value says whether a denied connection
+	// there may still be answered.
 	addresses map[netip.Addr]bool
 	own       map[netip.Addr]struct{}
-	// denied are addresses of connections that are denied, deleted the connections to
-	// delete.
-	denied  map[netip.Addr]struct{}
-	deleted []client.Flow
+	denied    map[netip.Addr]struct{} // addresses of denied connections
+	deleted   []client.Flow           // connections to delete
 }
 
-// newListing returns a listing of the addresses due. What was committed before the time
-// answered has no answers on their way any more.
+// newListing returns a listing of the addresses due. Connections narrowed before the time answered
+// have no outstanding answers.
 func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *listing {
 	l := &listing{addresses: make(map[netip.Addr]bool, len(due)), own: make(map[netip.Addr]struct{}, len(own)), denied: make(map[netip.Addr]struct{})}
 	for _, r := range due {
@@ -36,13 +33,11 @@ func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *l
 	return l
 }
 
-// allOf reports whether all connections of an address's family are looked at.
 func (l *listing) allOf(a netip.Addr) bool {
 	_, ok := l.addresses[unspecified(a)]
 	return ok
 }
 
-// unspecified returns the unspecified address of an address's family, which stands for all.
 func unspecified(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		return netip.IPv6Unspecified()
@@ -50,7 +45,6 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv4Unspecified()
 }
 
-// local reports whether an address is the node's.
 func (l *listing) local(a netip.Addr) bool {
 	_, ok := l.own[a]
 	return ok
@@ -81,9 +75,9 @@ func (l *listing) judge(r rechecked, f *client.Flow) {
 	}
 }
 
-// deletable reports whether the entry of a denied connection can be deleted: whether nothing
-// that an end still sends would be taken for the first packet of a connection. An end of TCP
-// or SCTP sends until it is closed, others only answers to what they got.
+// deletable reports whether a denied connection can be deleted. It cannot if conntrack would take a
+// later packet as the first of a connection. An end of TCP or SCTP sends until it is closed, other
+// ends only answer.
 func deletable(f *client.Flow, answers bool) bool {
 	switch model.Protocol(f.Protocol) {
 	case model.TCP:

@@ -14,7 +14,6 @@ const (
 	metricFlowsDeleted = "weft_policy_flows_deleted_total"
 )
 
-// flowMetrics count the connections that are judged.
 type flowMetrics struct{ judged, deleted prometheus.Counter }
 
 // newFlowMetrics registers the metrics, unless reg is nil.

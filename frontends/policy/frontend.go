@@ -24,18 +24,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// wakeInterval is how often the renderer is asked for what depends on time, such as
-// addresses whose connections need not be judged again any more.
 const wakeInterval = time.Minute
 
-// portion is the size of the policies of one update: the kernel takes less than 100 ms for as many
-// rules.
+// The kernel takes less than 100 ms for this many rules.
 const portion = 4096
 
 // errUnanswered means that an update was sent, or is about to be.
 var errUnanswered = errors.New("the aggregator has not answered")
 
-// Frontend follows network policies and publishes the rules for them.
+// Frontend follows network policies and publishes their rules.
 type Frontend struct {
 	cfg       Config
 	state     *state
@@ -44,35 +41,29 @@ type Frontend struct {
 	local     *localstate.Server
 	metrics   *metrics
 	drops     *drops
-	// flows cuts connections that are not allowed any more.
-	flows *flows
-	start *start
-	// links follows the interfaces of the pods.
-	links *links.Tracker
-	// runtime reports the pods of the container runtime, if there is one.
-	runtime *containerRuntime
-	// status writes the conditions of ClusterNetworkPolicies, if that is configured.
-	status *status.Writer
-	// have are the IP families of the node.
-	have [2]bool
-	// unlinked are the pods with policies whose interface is not known. The lock of state guards it.
+	flows     *flows
+	start     *start
+	links     *links.Tracker
+	runtime   *containerRuntime // nil without Config.RuntimeSocket
+	status    *status.Writer    // nil without Config.StatusClient
+	have      [2]bool           // IP families of the node
+	// Pods with policies and an unknown interface. The lock of state guards it.
 	unlinked map[types.UID]unlinked
 }
 
 // Status is the progress of a Frontend.
 type Status struct {
-	// Synced is true once the source has delivered everything that exists.
+	// Synced is true once the source has delivered all existing objects.
 	Synced bool
 	publish.Status
-	// Pending is since when the oldest event waits for the commit that carries it; zero if
-	// none does.
+	// Pending is the time since which the oldest event waits for its commit, or zero.
 	Pending time.Time
-	// Rejected are the policies that the aggregator rejects, or that cannot be rendered.
+	// Rejected are the policies rejected by the aggregator, or impossible to render.
 	Rejected []model.PolicyID
 }
 
-// New returns a frontend, and subscribes it to its source, which must not run yet. It does
-// no I/O except to look for IPv6.
+// New returns a frontend and subscribes it to its source, which must not run yet. It does no I/O
+// except to look for IPv6.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -126,7 +117,6 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	})
 }
 
-// subscribeStatus makes the writer of conditions, unless it is not configured.
 func (f *Frontend) subscribeStatus() error {
 	if f.cfg.StatusClient == nil {
 		return nil
@@ -138,8 +128,8 @@ func (f *Frontend) subscribeStatus() error {
 	return f.cfg.Source.Subscribe(f.status.Subscription())
 }
 
-// Run works until ctx ends, and returns nil then. It leaves all rules in place. The source
-// runs on its own, because other frontends may follow it too.
+// Run works until ctx ends, and then returns nil. It leaves all rules in place. It does not run the
+// source, which may have other subscribers.
 func (f *Frontend) Run(ctx context.Context) error {
 	defer f.drops.close()
 	g, ctx := errgroup.WithContext(ctx)
@@ -156,7 +146,6 @@ func (f *Frontend) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// tick waits for the start, and then does what depends on time.
 func (f *Frontend) tick(ctx context.Context) {
 	f.awaitStart(ctx)
 	tick := time.NewTicker(wakeInterval)
@@ -179,12 +168,12 @@ func (f *Frontend) Status() Status {
 	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.publisher.Refused()}
 }
 
-// Name returns what the frontend enforces, in one word.
+// Name returns the subject of the frontend in one word.
 func (f *Frontend) Name() string { return "network-policies" }
 
-// Ready returns nil once this process has committed its rules, and before, the reason why it
-// has not. It also returns an error while a manifest has not been valid since the start, and
-// if Config.Start cannot be enforced.
+// Ready returns nil once this process has committed its rules, and before that the reason of the
+// delay. It also returns an error while a manifest has been invalid since the start, and if
+// Config.Start cannot be enforced.
 func (f *Frontend) Ready() error {
 	status := f.publisher.Status()
 	thing, unknown := f.unknown()
@@ -202,8 +191,8 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Healthy returns nil if rules of this process or of an earlier one are in force, and no
-// change waits for longer than twice Config.MaxRetry.
+// Healthy returns nil if rules of this process or of an earlier one are in force, and no change
+// waits longer than twice Config.MaxRetry.
 func (f *Frontend) Healthy() error {
 	status := f.publisher.Status()
 	if !status.Restored || errors.Is(status.Err, client.ErrPermission) {
@@ -220,9 +209,8 @@ func (f *Frontend) Healthy() error {
 	return nil
 }
 
-// Degraded returns what is not as it should be although rules are in force: the aggregator
-// is away or does not commit, a change waits for long, policies are refused, or the frontend does
-// not know everything.
+// Degraded returns a problem beside rules in force: the aggregator is away or does not commit, a
+// change waits for long, policies are refused, or objects are unknown.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -239,23 +227,19 @@ func (f *Frontend) Degraded() error {
 	return err
 }
 
-// publishing returns why changes are not committed, nil if they are.
 func (f *Frontend) publishing() error {
 	status := f.publisher.Status()
 	return status.Degraded()
 }
 
-// want notes that policies changed.
 func (f *Frontend) want(ids ...model.PolicyID) { f.publisher.Want(ids...) }
 
-// outcome says whether a policy is in force.
 func (f *Frontend) outcome(id model.PolicyID) publish.Outcome { return f.publisher.Outcome(id) }
 
-// RegisterLocalState registers the service that serves what this node enforces to readers
-// with a gRPC server.
+// RegisterLocalState registers the LocalState service, which serves this node's policies to
+// readers, with a gRPC server.
 func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
 
-// deliver applies a batch of events to the model.
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty := f.state.apply(events)
 	for resource, n := range counts {
@@ -266,7 +250,6 @@ func (f *Frontend) deliver(events []source.Event) {
 	}
 }
 
-// setLinks receives the interfaces of addresses that differ.
 func (f *Frontend) setLinks(changes map[netip.Addr]model.Link) {
 	_, dirty := f.state.change("links", func(m *model.Model) {
 		for a, l := range changes {
@@ -278,7 +261,6 @@ func (f *Frontend) setLinks(changes map[netip.Addr]model.Link) {
 	}
 }
 
-// kindOf returns the kind of a resource, as the label of a metric.
 func kindOf(resource string) string {
 	if kind, ok := strings.CutSuffix(resource, "ies"); ok {
 		return kind + "y"
@@ -286,7 +268,6 @@ func kindOf(resource string) string {
 	return strings.TrimSuffix(resource, "s")
 }
 
-// setSynced notes that the source has delivered everything that exists.
 func (f *Frontend) setSynced() {
 	f.state.backlog.Restart()
 	close(f.start.synced)
@@ -301,7 +282,7 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
-// refreshed receives what changed in the model, under its lock.
+// refreshed is called under the lock of the model.
 func (f *Frontend) refreshed(c *model.Changes) {
 	f.local.Changed(c)
 	f.noteLinks(c.Pods)

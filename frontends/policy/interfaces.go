@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// interfaceGrace is how long the interface of a pod may be unknown: pods start before it is there.
+	// interfaceGrace is the time for which the interface of a pod may be unknown: pods start before
+	// it exists.
 	interfaceGrace = 30 * time.Second
-	// maxInterfaces is how many pods the error of Interfaces names.
-	maxInterfaces = 5
+	maxInterfaces  = 5
 )
 
-// unlinked is a pod with policies whose interface is not known.
 type unlinked struct {
 	name  string
 	since time.Time
 }
 
-// noteLinks notes since when the interfaces of pods with policies are not known. The lock of the
+// noteLinks notes since when the interfaces of pods with policies are unknown. The lock of the
 // state is held.
 func (f *Frontend) noteLinks(pods []model.PodChange) {
 	for _, c := range pods {
@@ -36,8 +35,8 @@ func (f *Frontend) noteLinks(pods []model.PodChange) {
 	}
 }
 
-// Interfaces returns an error that names the pods of this node to which policies apply and whose
-// interface has been unknown for longer than a grace. Their policies hold for their addresses.
+// Interfaces returns an error about local pods with policies and an interface unknown for longer
+// than a grace period. Their policies hold for their addresses.
 func (f *Frontend) Interfaces() error {
 	var names []string
 	f.state.mu.Lock()

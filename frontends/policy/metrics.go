@@ -6,10 +6,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// metricPrefix begins the names of the metrics.
 const metricPrefix = "weft_policy_"
 
-// Names of the metrics beside those of package publish.
+// Names of the metrics beside package publish.
 const (
 	metricChanges  = metricPrefix + "changes_total"
 	metricPods     = metricPrefix + "pods"
@@ -19,13 +18,12 @@ const (
 	metricRejected = metricPrefix + "rejected"
 )
 
-// metrics are those of one frontend.
 type metrics struct {
 	*publish.Metrics
 	changes *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics of a frontend, unless reg is nil.
+// newMetrics registers the metrics, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 	m := &metrics{
 		Metrics: f.publisher.NewMetrics(metricPrefix, "Policies that apply to a pod of this node, by what became of them: wanted, in force, refused, left out."),

@@ -12,17 +12,13 @@ import (
 )
 
 const (
-	// warning is the kind of the events of this package.
-	warning = "Warning"
-	// reasonRejected is the reason of the event about a policy that is left out.
-	reasonRejected = "PolicyRejected"
-	// reasonTooLarge is the reason of the event about a policy that cannot be rendered.
-	reasonTooLarge = "PolicyTooLarge"
-	// clusterPolicyVersion is the version of the API of ClusterNetworkPolicies.
+	warning              = "Warning"
+	reasonRejected       = "PolicyRejected"
+	reasonTooLarge       = "PolicyTooLarge"
 	clusterPolicyVersion = "policy.networking.k8s.io/v1alpha2"
 )
 
-// observer tells metrics, readers and users what is in force: it implements
+// observer tells metrics, readers and users about the rules in force. It implements
 // publish.Observer.
 type observer struct{ *Frontend }
 
@@ -67,7 +63,6 @@ func (o *observer) Refused(ids []model.PolicyID) {
 	}
 }
 
-// refusedClusterPolicies returns why ClusterNetworkPolicies are not in force, by their names.
 func (f *Frontend) refusedClusterPolicies() map[string]string {
 	out := make(map[string]string)
 	for _, id := range f.publisher.Refused() {
@@ -78,7 +73,6 @@ func (f *Frontend) refusedClusterPolicies() map[string]string {
 	return out
 }
 
-// leftOut says what happens to packets if a policy is left out.
 func leftOut(id model.PolicyID) string {
 	if id.Tier == model.TierNetworkPolicy {
 		return "it accepts nothing, and the pods that it selects stay isolated"
@@ -94,7 +88,6 @@ func (o *observer) Answered(since, committed time.Time) {
 	}
 }
 
-// reference names a policy in an event.
 func reference(id model.PolicyID) corev1.ObjectReference {
 	ref := corev1.ObjectReference{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: id.Kind(), Namespace: id.Namespace, Name: id.Name}
 	if id.Tier != model.TierNetworkPolicy {
@@ -103,10 +96,9 @@ func reference(id model.PolicyID) corev1.ObjectReference {
 	return ref
 }
 
-// notices passes the notices of the model on as events.
 type notices struct{ events Events }
 
-// notify receives a notice under the lock of the model.
+// notify is called under the lock of the model.
 func (n *notices) notify(notice model.Notice) {
 	if !notice.Reporter {
 		return

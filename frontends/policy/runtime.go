@@ -9,22 +9,20 @@ import (
 )
 
 const (
-	// runtimeTimeout bounds how long the first update waits for the container runtime. The
-	// rules of the process before are in force meanwhile.
+	// runtimeTimeout limits the wait of the first update for the container runtime. The earlier
+	// rules are in force meanwhile.
 	runtimeTimeout = 5 * time.Second
-	// sandboxEvents is the kind of the events of the container runtime.
-	sandboxEvents = "sandboxes"
+	sandboxEvents  = "sandboxes"
 )
 
-// containerRuntime follows the container runtime of this node, which knows pods earlier than
-// the API does.
+// containerRuntime follows the container runtime, which knows pods before the API does.
 type containerRuntime struct {
 	frontend *Frontend
 	plugin   *nri.Plugin
 	metrics  *runtimeMetrics
 }
 
-// newContainerRuntime returns nil if the frontend has no container runtime.
+// newContainerRuntime returns nil without Config.RuntimeSocket.
 func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	if f.cfg.RuntimeSocket == "" {
 		return nil, nil
@@ -36,8 +34,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	return r, err
 }
 
-// awaitPods waits until the runtime has reported its pods, or too long. A first update
-// without the pods that only the runtime knows would end their isolation after a restart.
+// awaitPods waits for the runtime's report, up to runtimeTimeout. A first update without it would
+// end the isolation of pods unknown to the API after a restart.
 func (r *containerRuntime) awaitPods(ctx context.Context) {
 	if r == nil {
 		return
@@ -53,8 +51,7 @@ func (r *containerRuntime) awaitPods(ctx context.Context) {
 	}
 }
 
-// deliver applies a change of sandboxes to the model. The channel is closed once a commit has
-// it.
+// deliver applies a change of sandboxes to the model. The channel is closed once a commit has it.
 func (r *containerRuntime) deliver(change func(*model.Model)) <-chan struct{} {
 	f := r.frontend
 	f.metrics.Events.WithLabelValues("sandbox").Inc()

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/nri"
 )
 
-// Names of the metrics of the container runtime.
 const (
 	metricRuntimeConnected = "weft_policy_runtime_connected"
 	metricRuntimeSandboxes = "weft_policy_runtime_sandboxes"
@@ -17,8 +16,7 @@ const (
 	metricRuntimeIsolation = "weft_policy_runtime_isolation_seconds"
 )
 
-// runtimeMetrics are those of the connection to the container runtime. They exist only with
-// Config.RuntimeSocket.
+// runtimeMetrics exist only with Config.RuntimeSocket.
 type runtimeMetrics struct {
 	numbers   []prometheus.Collector
 	isolation prometheus.Histogram
@@ -47,8 +45,6 @@ func newRuntimeMetrics(stats func() nri.Stats) *runtimeMetrics {
 	return m
 }
 
-// isolated observes how long a new pod waited.
 func (m *runtimeMetrics) isolated(wait time.Duration) { m.isolation.Observe(wait.Seconds()) }
 
-// collectors returns all metrics.
 func (m *runtimeMetrics) collectors() []prometheus.Collector { return append(m.numbers, m.isolation) }

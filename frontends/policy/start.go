@@ -12,30 +12,27 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// startInterval is how often a start that waits looks again.
 const startInterval = 200 * time.Millisecond
 
-// start is what the first update waits for.
+// start is the condition of the first update.
 type start struct {
-	// synced is closed when the source has delivered everything that exists.
+	// Closed when the source has delivered all existing objects.
 	synced chan struct{}
-	// ready is closed when the first update may be sent.
-	ready chan struct{}
+	ready  chan struct{} // closed when the first update may be sent
 
 	mu sync.Mutex
-	// unread are manifests that have not been valid since the start, or the resource of
-	// ClusterNetworkPolicies if the API server does not list them.
+	// unread are manifests that have been invalid since the start, or the resource of
+	// ClusterNetworkPolicies if the API server lacks it.
 	unread []string
 }
 
-// setUnread receives what could not be read since the start.
 func (s *start) setUnread(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unread = slices.Clone(names)
 }
 
-// unknownThing is what the frontend does not know, and cannot do without.
+// unknownThing is a required but unknown object.
 type unknownThing int
 
 const (
@@ -44,7 +41,7 @@ const (
 	unknownNode
 )
 
-// unknown returns what the frontend does not know, 0 and nil if it knows everything.
+// unknown returns a required but unknown object, or 0 and nil.
 func (f *Frontend) unknown() (unknownThing, error) {
 	f.start.mu.Lock()
 	unread := strings.Join(f.start.unread, ", ")
@@ -62,8 +59,8 @@ func (f *Frontend) unknown() (unknownThing, error) {
 	return 0, nil
 }
 
-// startDenies returns why --policy-start=deny does not isolate all pods that are not known yet, nil
-// if it does or need not.
+// startDenies returns why --policy-start=deny does not isolate all unknown pods, nil if it does or
+// need not.
 func (f *Frontend) startDenies() error {
 	if f.cfg.Start != render.StartDeny || !f.isSynced() {
 		return nil
@@ -74,7 +71,6 @@ func (f *Frontend) startDenies() error {
 	return nil
 }
 
-// awaitStart closes ready once everything that exists is known.
 func (f *Frontend) awaitStart(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -82,7 +78,7 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	case <-f.start.synced:
 	}
 	f.awaitKnown(ctx)
-	// The first update would end what the process before enforced by interface.
+	// The first update would end the isolation by interface of the earlier process.
 	select {
 	case <-ctx.Done():
 		return
@@ -96,9 +92,9 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	close(f.start.ready)
 }
 
-// awaitKnown waits until everything is known that may isolate. An update without it would end what the
-// rules of the process before isolate: they stay in force meanwhile. If there are none, the
-// policies that are known are better than nothing.
+// awaitKnown waits until all isolating objects are known. An earlier update would end the isolation
+// by the earlier process. The earlier rules stay in force meanwhile. If they do not exist, it does
+// not wait, because the known policies are better than no policies.
 func (f *Frontend) awaitKnown(ctx context.Context) {
 	tick := time.NewTicker(startInterval)
 	defer tick.Stop()

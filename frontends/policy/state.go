@@ -14,33 +14,31 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// maxFound bounds the changes that readers find while no update is answered. Later ones are not shown.
+// maxFound limits the changes that readers find while no update is answered. Later ones are not
+// shown.
 const maxFound = 100
 
-// state is the model, and the events that it has and no commit does. It implements
-// localstate.Source.
+// state is the model, and its uncommitted events. It implements localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// outcome says whether a policy is in force, degraded why commits fail. They are called
-	// under the lock.
+	// outcome says whether a policy is in force, degraded why commits fail. Both are called under
+	// the lock.
 	outcome  func(model.PolicyID) publish.Outcome
 	want     func(...model.PolicyID)
 	degraded func() error
 
-	// mu is held for a batch of events, or for a refresh.
-	mu      sync.Mutex
+	mu      sync.Mutex // held for a batch of events, or for a refresh
 	model   *model.Model
 	commits commits
-	// found are changes that a reader has found, and that the publisher does not know.
-	found []model.Changes
-	// refreshed receives changes under the lock.
-	refreshed func(*model.Changes)
+	// Changes found by a reader, unknown to the publisher.
+	found     []model.Changes
+	refreshed func(*model.Changes) // called under the lock
 	pods      carried[types.UID]
 	sets      carried[model.SetID]
 }
 
-// apply applies a batch of events under one lock, so that no refresh sees half of it. It
-// counts them by resource, and reports whether anything may have changed.
+// apply applies a batch of events under one lock, so that a refresh never sees half of a batch. It
+// counts them by resource, and reports whether the model may have changed.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -56,8 +54,8 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool)
 	return counts, dirty
 }
 
-// change applies a change that no source reports. It returns a channel that is closed once a
-// commit has everything known now, and reports whether anything may have changed.
+// change applies a change without a source. It returns a channel that is closed once a commit has
+// the present state, and reports whether the model may have changed.
 func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan struct{}, dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,28 +67,25 @@ func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan 
 	return s.commits.wait(), dirty
 }
 
-// located is model.Model.Located.
 func (s *state) located() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Located()
 }
 
-// outside is model.Model.Outside.
 func (s *state) outside() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Outside()
 }
 
-// answered notes that a commit has everything that the last refresh found.
 func (s *state) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commits.answer()
 }
 
-// refresh returns what changed, which the backlog then counts as taken.
+// refresh returns the changes, which the backlog then counts as taken.
 func (s *state) refresh() []model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,14 +94,13 @@ func (s *state) refresh() []model.Changes {
 	s.commits.take()
 	out := s.found
 	s.found = nil
-	// A commit of older values may have come since a reader found these.
+	// Since a reader found these, a commit of older values may have come.
 	for i := range out {
 		s.note(&out[i])
 	}
 	return out
 }
 
-// note notes that objects changed.
 func (s *state) note(c *model.Changes) {
 	for _, p := range c.Policies {
 		s.want(changeOf(p).Key)
@@ -119,7 +113,7 @@ func (s *state) note(c *model.Changes) {
 	}
 }
 
-// ahead returns the objects of a state that a reader has found, and that no update has.
+// ahead returns the objects found by a reader, without an update.
 func (s *state) ahead() *localstate.Names {
 	out := &localstate.Names{}
 	for i := range s.found {
@@ -136,7 +130,7 @@ func (s *state) ahead() *localstate.Names {
 	return out
 }
 
-// unless returns the outcome of an object: it is not in force if a reader has found a newer value.
+// unless returns the outcome of an object. It is not in force if a reader has found a newer value.
 func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	if ahead && o.State == publish.InForce {
 		o.State = publish.Wanted
@@ -144,7 +138,7 @@ func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	return o
 }
 
-// find adds what changed to what was found. The lock is held.
+// The lock is held.
 func (s *state) find() {
 	c := s.model.Refresh()
 	s.note(&c)
@@ -154,15 +148,14 @@ func (s *state) find() {
 	}
 }
 
-// committed notes that everything that the refreshes found is in force, and returns the objects
-// that were not.
+// committed notes that the changes of all refreshes are in force, and returns the new objects.
 func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &localstate.Names{Pods: s.pods.commit(revision, since), Sets: s.sets.commit(revision, since)}
 }
 
-// policy returns a policy as the publisher knows it, nil if it applies to no pod of this node.
+// policy returns a policy as the publisher knows it, nil if it applies to no local pod.
 func (s *state) policy(id model.PolicyID) *model.Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +169,6 @@ func (s *state) policy(id model.PolicyID) *model.Policy {
 	return s.model.Policy(id)
 }
 
-// stats returns the counters of the model.
 func (s *state) stats() model.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +219,6 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 	return out
 }
 
-// selection says which objects of a snapshot a reader wants.
 type selection struct {
 	pod    func(types.UID) bool
 	policy func(model.PolicyID) bool
@@ -246,7 +237,6 @@ func only(n *localstate.Names) selection {
 	return selection{pod: in(n.Pods), policy: in(n.Policies), set: in(n.Sets)}
 }
 
-// in returns a function that reports whether a name is in a list.
 func in[T comparable](names []T) func(T) bool {
 	set := make(map[T]struct{}, len(names))
 	for _, n := range names {
@@ -258,7 +248,6 @@ func in[T comparable](names []T) func(T) bool {
 	}
 }
 
-// countPolicies counts a pod for each policy that applies to it.
 func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
 	for _, id := range p.Policies[model.Ingress] {
 		uses[id]++
@@ -270,7 +259,6 @@ func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
 	}
 }
 
-// compareDecision orders policies as they decide.
 func compareDecision(a, b *model.Policy) int {
 	if a.ID.Tier == b.ID.Tier && a.Priority != b.Priority {
 		return int(a.Priority) - int(b.Priority)

@@ -6,30 +6,28 @@ import (
 	"time"
 )
 
-// Backlog has the events that arrived and are not committed, and when the oldest arrived:
-// the health of a node is judged by it. It is safe for concurrent use.
+// Backlog counts uncommitted events and records the oldest arrival, for the node's health. It is safe for
+// concurrent use.
 type Backlog struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// arrived came in since the last Refresh, taken is what the Refreshes before found
-	// and no commit has.
+	// arrived came since the last Refresh. taken was refreshed but not committed.
 	arrived, taken batch
-	// frozen is since when a part of the fragment is frozen, zero if none is.
+	// start of the freeze of a part, or zero
 	frozen time.Time
 }
 
-// behind is how long a Refresh takes to come, usually.
+// behind is the longest usual wait for a Refresh.
 const behind = 500 * time.Millisecond
 
-// batch are events that wait.
 type batch struct {
-	// since is when the oldest arrived, zero if there is none.
+	// oldest arrival, or zero
 	since  time.Time
 	counts map[string]int
 }
 
-// NewBacklog returns an empty backlog; nil means time.Now.
+// NewBacklog returns an empty backlog. A nil now means time.Now.
 func NewBacklog(now func() time.Time) *Backlog {
 	if now == nil {
 		now = time.Now
@@ -37,15 +35,14 @@ func NewBacklog(now func() time.Time) *Backlog {
 	return &Backlog{now: now}
 }
 
-// Add adds events that may change something, counted by kind. Call Add and Take under the
-// lock of the model, so that the events that Take counts are those that Refresh sees.
+// Add adds events that may cause a change, counted by kind. Call Add and Take under the model's lock, so
+// that Take counts the events of its Refresh.
 func (b *Backlog) Add(counts map[string]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.arrived.add(batch{since: b.now(), counts: counts})
 }
 
-// add joins batches.
 func (b *batch) add(o batch) {
 	b.since = cmp.Or(b.since, o.since)
 	for kind, n := range o.counts {
@@ -56,8 +53,8 @@ func (b *batch) add(o batch) {
 	}
 }
 
-// Restart makes the events that arrived wait from now on. Call it before Config.Ready is
-// closed: nothing is published earlier.
+// Restart sets the arrival of all waiting events to now. Call it before Config.Ready is closed, because
+// no update is sent earlier.
 func (b *Backlog) Restart() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +63,7 @@ func (b *Backlog) Restart() {
 	}
 }
 
-// Take moves the events that arrived to the next update. A Renderer calls it in Refresh.
+// Take moves arrived events to the next update. Renderer.Refresh calls it.
 func (b *Backlog) Take() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,15 +71,15 @@ func (b *Backlog) Take() {
 	b.arrived = batch{}
 }
 
-// fail notes that an update failed: something waits, even without an event.
+// fail records a failed update, which waits even without an event.
 func (b *Backlog) fail() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken.add(batch{since: b.now()})
 }
 
-// setFrozen notes whether a part with items is frozen: what it lacks waits until it is not,
-// however many commits there are of the rest.
+// setFrozen records whether a part with items is frozen. Its changes wait until it thaws, even if other
+// parts are committed.
 func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,8 +90,7 @@ func (b *Backlog) setFrozen(frozen bool) {
 	b.frozen = cmp.Or(b.frozen, b.taken.since, b.now())
 }
 
-// commit notes that what was taken is committed or needed no commit, and returns since
-// when it waited, zero if there was nothing.
+// commit clears the taken events and returns the oldest arrival, or zero.
 func (b *Backlog) commit() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +99,7 @@ func (b *Backlog) commit() time.Time {
 	return since
 }
 
-// Oldest returns since when the oldest event waits, zero if none does.
+// Oldest returns the arrival of the oldest waiting event, or zero.
 func (b *Backlog) Oldest() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,15 +110,15 @@ func (b *Backlog) Oldest() time.Time {
 	return since
 }
 
-// Behind reports whether events have waited for a Refresh for more than a moment: the update before
-// them has no answer.
+// Behind reports whether events wait unusually long for a Refresh, because the previous update has no
+// answer.
 func (b *Backlog) Behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.arrived.since.IsZero() && b.now().Sub(b.arrived.since) > behind
 }
 
-// Length returns how many events of a kind wait.
+// Length returns the number of waiting events of a kind.
 func (b *Backlog) Length(kind string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,22 +10,20 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// bisection finds the items at fault in a rejected update whose rejection names none. Together
-// with all that was accepted, suspects are rejected; later are not tried yet, nor are those that
-// arrived meanwhile.
+// bisection finds the items at fault if a rejection names no item. The suspects are rejected together
+// with all accepted items. The items in later and arrived are untested.
 type bisection[K comparable, V any] struct {
 	*loop[K, V]
 	suspects, later, arrived []Change[K, V]
-	// dry is true if attempts are only planned. Nothing of this process is in force then, and
-	// an attempt without most items would withdraw what an earlier process left.
+	// dry means attempts are only planned. Before the first commit of this process, a partial update
+	// would withdraw rules of an earlier process.
 	dry bool
-	// passed is true after an attempt was accepted: the rest of the fragment is not at fault.
+	// an attempt was accepted, so the rest of the fragment is not at fault
 	passed bool
 }
 
-// bisect finds the rejected items among those that are not in force, starting from the
-// values that are. An item takes log2 of their number in attempts, and what is accepted is
-// committed at once, as are the changes that arrive meanwhile. why is the rejection of all.
+// bisect finds the rejected items among the uncommitted ones. One bad item among n costs log2(n)
+// attempts. Accepted items and new changes are committed at once. why is the rejection of the whole.
 func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) error {
 	status := l.Status()
 	b := &bisection[K, V]{loop: l, dry: status.Restored && !status.Published}
@@ -37,29 +35,26 @@ func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) erro
 	}
 	defer b.setWhole(nil)
 	if err := b.run(ctx, why); err != nil {
-		// No item is at fault, or the aggregator is away: render the wanted values, for
-		// the next snapshot.
+		// No item is at fault, or the aggregator is away: render the wanted values for the next snapshot.
 		l.rerender(slices.Concat(b.suspects, b.later, b.arrived))
 		return l.fail(ctx, err)
 	}
-	// If one item took something over from another, both halves may have had it for a
-	// moment. A snapshot makes sure.
+	// After a takeover between items, both halves may briefly have had the object. A snapshot makes sure.
 	l.snapshot, l.retry = true, time.Time{}
 	return nil
 }
 
-// run returns the error that ends the bisection before its time, which is a rejection if no item
-// is at fault.
+// run returns the error that ends the bisection early: a rejection if no item is at fault.
 func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) error {
 	if len(b.suspects) == 0 {
 		return why
 	}
 	if b.dry {
-		// If the plan is accepted, although the update is not, there is nothing to find.
+		// If the plan of the rejected update is accepted, bisection cannot find a cause.
 		if err := b.try(ctx, nil); rejection(err) == nil {
 			return errors.Join(why, err)
 		}
-		// The session repeats what was rejected on its own. It must not send a part of it.
+		// The session resends rejected content on its own; it must not send a part.
 		b.setWhole(b.cfg.Renderer.Snapshot())
 	}
 	b.revert(b.suspects)
@@ -113,10 +108,9 @@ func (b *bisection[K, V]) setWhole(f *weftv1.Fragment) {
 	b.whole = f
 }
 
-// condemn excludes the last suspect, and tries those that are left.
 func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError) error {
 	if !b.passed {
-		// Everything was rejected so far: perhaps no item is at fault.
+		// Every attempt was rejected: perhaps no item is at fault.
 		if err := b.try(ctx, nil); err != nil {
 			return err
 		}
@@ -124,7 +118,7 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	}
 	guilty := b.suspects
 	if limited(why) {
-		// The later ones are not smaller: they do not fit either.
+		// Later items are at least as large and do not fit either.
 		guilty, b.later = slices.Concat(guilty, b.later), nil
 	}
 	keys := make([]K, len(guilty))
@@ -133,7 +127,7 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	}
 	drop := b.exclude(keys, why)
 	if b.cfg.Keep && limited(why) {
-		// What is in force of them is accepted.
+		// Their values in force are accepted.
 		for _, c := range guilty {
 			b.quarantine[c.Key].kept = c.Old
 		}
@@ -144,14 +138,12 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	return b.rest(ctx)
 }
 
-// untested moves the suspects that are not excluded to later: without the item that left, they
-// may be accepted.
+// untested moves the remaining suspects to later. They may be accepted without the excluded item.
 func (b *bisection[K, V]) untested() {
 	left := slices.DeleteFunc(b.suspects, func(c Change[K, V]) bool { return b.excluded(c.Key) })
 	b.suspects, b.later = nil, slices.Concat(left, b.later)
 }
 
-// rest tries everything that is left.
 func (b *bisection[K, V]) rest(ctx context.Context) error {
 	all := slices.Concat(b.later, b.arrived)
 	b.later, b.arrived = nil, nil
@@ -164,7 +156,7 @@ func (b *bisection[K, V]) rest(ctx context.Context) error {
 	return err
 }
 
-// attempt tries items beside all that is accepted, and takes them back if they are rejected.
+// attempt tries items with all accepted ones, and reverts them if rejected.
 func (b *bisection[K, V]) attempt(ctx context.Context, items []Change[K, V]) (rejected *client.RejectedError, err error) {
 	err = b.try(ctx, items)
 	if rejected = rejection(err); rejected == nil {
@@ -175,8 +167,7 @@ func (b *bisection[K, V]) attempt(ctx context.Context, items []Change[K, V]) (re
 	return rejected, nil
 }
 
-// meanwhile publishes what changed during the bisection, except suspects. What is rejected is
-// tried again at the end.
+// meanwhile publishes new changes, except suspects. Rejected changes are tried again at the end.
 func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	if b.dry {
 		return nil
@@ -209,8 +200,8 @@ func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	return nil
 }
 
-// try renders items beside all that is accepted, and sends or plans the result. It has no stages:
-// what is rejected is then in the items, and not in those that an earlier stage left.
+// try renders items with all accepted ones, and sends or plans the result in one stage, so that a
+// rejection concerns only these items.
 func (b *bisection[K, V]) try(ctx context.Context, items []Change[K, V]) error {
 	b.rerender(items)
 	if !b.dry {
@@ -226,7 +217,6 @@ func (b *bisection[K, V]) try(ctx context.Context, items []Change[K, V]) error {
 	return nil
 }
 
-// revert renders items as they are in force.
 func (b *bisection[K, V]) revert(items []Change[K, V]) {
 	back := make([]Change[K, V], len(items))
 	for i, c := range items {
@@ -251,11 +241,10 @@ func (l *loop[K, V]) rerender(items []Change[K, V]) {
 	}
 }
 
-// excluded reports whether an item is left out because it was rejected.
 func (l *loop[K, V]) excluded(key K) bool {
 	q := l.quarantine[key]
 	return q != nil && !q.trying
 }
 
-// limited reports whether a rejection is about a limit, which a smaller update may be within.
+// limited reports whether a rejection is about a limit. A smaller update may pass.
 func limited(r *client.RejectedError) bool { return r.Has(weftv1.Violation_REASON_LIMIT) }

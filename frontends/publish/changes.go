@@ -2,11 +2,10 @@ package publish
 
 import "slices"
 
-// keepRoom is the number of changes for which a set keeps its memory.
+// keepRoom is the largest set whose memory is reused.
 const keepRoom = 256
 
-// changeSet joins the changes of items: of an item the first Old and the last New stay.
-// The zero value is empty.
+// changeSet joins changes per item: the first Old and the last New. The zero value is empty.
 type changeSet[K comparable, V any] struct {
 	items map[K]Change[K, V]
 }
@@ -23,7 +22,6 @@ func (s *changeSet[K, V]) add(changes []Change[K, V]) {
 	}
 }
 
-// list returns the changes in order.
 func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	out := make([]Change[K, V], 0, len(s.items))
 	for _, c := range s.items {
@@ -33,7 +31,7 @@ func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	return out
 }
 
-// takeSome takes some changes, at least one, and keeps the others. Both are in order.
+// takeSome takes at least one change and keeps the rest. divide receives changes in order.
 func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Change[K, V]) (now, later []Change[K, V])) []Change[K, V] {
 	now, later := divide(s.take(compare))
 	s.add(later)
@@ -41,7 +39,7 @@ func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Chang
 	return now
 }
 
-// smallest returns the smallest changes, at least one, up to a total size, and the others.
+// smallest returns the smallest changes up to a total size, at least one, and the rest.
 func smallest[K comparable, V any](all []Change[K, V], most int, size func(*Change[K, V]) int) (now, later []Change[K, V]) {
 	slices.SortStableFunc(all, func(a, b Change[K, V]) int { return size(&a) - size(&b) })
 	n := 0
@@ -53,10 +51,9 @@ func smallest[K comparable, V any](all []Change[K, V], most int, size func(*Chan
 	return all[:n], all[n:]
 }
 
-// take returns the changes in order, and empties the set.
 func (s *changeSet[K, V]) take(compare func(a, b K) int) []Change[K, V] {
 	out := s.list(compare)
-	// To clear a map, or to range over it, costs as much as it once held.
+	// Clearing or ranging over a map costs its past maximum size.
 	if len(out) > keepRoom {
 		s.items = nil
 	} else {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Families returns the IP families of the network namespace, IPv4 first, for which a frontend
-// publishes rules. There is no IPv6 if the kernel is built without it, or if it is disabled.
-// proc is the mount point of procfs.
+// Families reports for which IP families, IPv4 first, the network namespace needs rules. IPv6 may be
+// absent from the kernel or disabled. proc is the procfs mount point.
 func Families(proc string) [2]bool {
 	out := [2]bool{true, true}
 	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {

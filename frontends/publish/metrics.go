@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Names of metrics, after the prefix of a frontend.
+// Metric names, without a frontend's prefix.
 const (
 	MetricEvents    = "events_total"
 	MetricPublishes = "publishes_total"
@@ -16,12 +16,12 @@ const (
 	MetricOutcomes  = "outcomes"
 )
 
-// Metrics are those that each frontend has.
+// Metrics are the metrics common to all frontends.
 type Metrics struct {
-	// Events counts the events of the source by kind.
+	// Events counts source events by kind.
 	Events *prometheus.CounterVec
-	// Latency observes each committed update, from the arrival of the oldest event in it to its
-	// acknowledgement. Events from before the first sync count from the sync.
+	// Latency observes the time from an update's oldest event to its acknowledgement. Events before the
+	// first sync count from the sync.
 	Latency prometheus.Observer
 
 	duration                    prometheus.Histogram
@@ -29,14 +29,13 @@ type Metrics struct {
 	all                         []prometheus.Collector
 }
 
-// latencyBuckets are the bounds of Latency in seconds: 100 us to 50 s. The 5 and 10 ms that
-// frontends are held to are among them.
+// latencyBuckets are in seconds, 100 us to 50 s. They include the frontends' targets of 5 and 10 ms.
 var latencyBuckets = []float64{
 	1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1, .2, .5, 1, 2, 5, 10, 20, 50,
 }
 
-// NewMetrics returns metrics whose names begin with a prefix such as "weft_policy_". The gauges that
-// count items by State have the help outcomes.
+// NewMetrics returns metrics with a prefix such as "weft_policy_". outcomes is the help of the gauges by
+// State.
 func (p *Publisher[K, V]) NewMetrics(prefix, outcomes string) *Metrics {
 	publishes := prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + MetricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -79,7 +78,7 @@ func (m *Metrics) Sent(s *Sent) {
 	}
 }
 
-// Register registers the metrics, and others of the frontend, unless reg is nil.
+// Register registers these and other metrics, unless reg is nil.
 func (m *Metrics) Register(reg prometheus.Registerer, others ...prometheus.Collector) error {
 	return Register(reg, append(others, m.all...)...)
 }
@@ -97,7 +96,6 @@ func Register(reg prometheus.Registerer, all ...prometheus.Collector) error {
 	return nil
 }
 
-// count returns the number of items in a state.
 func (p *Publisher[K, V]) count(state State) (n int) {
 	p.outcomes.mu.Lock()
 	defer p.outcomes.mu.Unlock()

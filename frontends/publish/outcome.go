@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// State is how far the wanted value of an item has come.
+// State is the progress of an item's wanted value.
 type State uint8
 
 // The values of State.
 const (
-	// Wanted means that no commit of this process has the value yet.
+	// Wanted means this process has not committed the value.
 	Wanted State = iota
-	// InForce means that the value is committed.
+	// InForce means the value is committed.
 	InForce
-	// Refused means that the aggregator rejects the value.
+	// Refused means the aggregator rejects the value.
 	Refused
-	// LeftOut means that the frontend cannot render the value.
+	// LeftOut means the frontend cannot render the value.
 	LeftOut
 )
 
@@ -26,29 +26,26 @@ func (s State) String() string {
 	return [...]string{Wanted: "wanted", InForce: "in force", Refused: "refused", LeftOut: "left out"}[s]
 }
 
-// Outcome says whether an item is in force, and why not. The zero value is that of an item that
-// is not committed.
+// Outcome says whether an item is in force, and why not. The zero value means not committed.
 type Outcome struct {
 	State State
-	// Revision is the first commit with the value in force, and Since its time. Unless State is
-	// InForce, that is an older value. It is 0 if no commit of this process left one in force.
+	// Revision and Since are the first commit of the value in force, and its time. Unless State is
+	// InForce, they describe an older value. Both are zero if no commit of this process is in force.
 	Revision uint64
 	Since    time.Time
-	// Reason is why the wanted value is not in force. For Wanted it is nil unless the publisher
-	// as a whole is degraded.
+	// Reason is why the wanted value is not in force. For Wanted it is nil unless the publisher is
+	// degraded.
 	Reason error
-	// Retry is when a refused value is tried again, if nothing changes before; zero for never.
+	// Retry is the next attempt for an unchanged refused value; zero for never.
 	Retry time.Time
 }
 
-// bad reports whether the item needs somebody to act.
+// bad reports whether the item needs operator action.
 func (o *Outcome) bad() bool { return o.State == Refused || o.State == LeftOut }
 
-// outcomes has the Outcome of each item. It is safe for concurrent use.
 type outcomes[K comparable] struct {
-	mu    sync.Mutex
-	items map[K]Outcome
-	// refused are the items whose Outcome is bad.
+	mu      sync.Mutex
+	items   map[K]Outcome
 	refused map[K]struct{}
 }
 
@@ -56,8 +53,8 @@ func newOutcomes[K comparable]() outcomes[K] {
 	return outcomes[K]{items: make(map[K]Outcome), refused: make(map[K]struct{})}
 }
 
-// update changes the Outcome of an item, and reports whether its reason changed. f returns false
-// if the item is gone.
+// update changes an item's Outcome and reports whether its reason changed. f returns false if the item is
+// gone.
 func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,10 +74,8 @@ func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	return before.bad() != now.bad() || now.bad() && (before.State != now.State || before.Reason.Error() != now.Reason.Error())
 }
 
-// Want notes that items have another wanted value, which is not in force yet. Renderer.Refresh
-// calls it under the lock of the model, so that a reader who holds that lock cannot see a new
-// value with the Outcome of the one before. An item that is refused stays refused until it is
-// tried again.
+// Want records new wanted values. Call it in Renderer.Refresh under the model's lock, so that readers
+// under that lock never see a new value with an old Outcome. A refused item stays refused until retried.
 func (p *Publisher[K, V]) Want(keys ...K) {
 	for _, key := range keys {
 		p.outcomes.update(key, func(o *Outcome) bool {
@@ -92,8 +87,8 @@ func (p *Publisher[K, V]) Want(keys ...K) {
 	}
 }
 
-// Outcome returns what became of an item that the Renderer has. It is safe for concurrent use.
-// The caller may hold the lock of the model.
+// Outcome returns the outcome of a Renderer's item. It is safe for concurrent use, also under the model's
+// lock.
 func (p *Publisher[K, V]) Outcome(key K) Outcome {
 	p.outcomes.mu.Lock()
 	o := p.outcomes.items[key]
@@ -105,15 +100,14 @@ func (p *Publisher[K, V]) Outcome(key K) Outcome {
 	return o
 }
 
-// Refused returns the items that are refused or left out, in order. It is safe for concurrent
-// use.
+// Refused returns the refused and left-out items, in order. It is safe for concurrent use.
 func (p *Publisher[K, V]) Refused() []K {
 	p.outcomes.mu.Lock()
 	defer p.outcomes.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(p.outcomes.refused), p.cfg.Compare)
 }
 
-// render renders items, and notes those that cannot be rendered.
+// render renders items and records the left-out ones.
 func (l *loop[K, V]) render(items []Change[K, V], patch bool) Update {
 	u := l.cfg.Renderer.Render(items, patch)
 	now := l.cfg.Renderer.LeftOut()
@@ -133,7 +127,6 @@ func (l *loop[K, V]) render(items []Change[K, V], patch bool) Update {
 	return u
 }
 
-// reportRefused reports items whose Outcome became or was bad.
 func (l *loop[K, V]) reportRefused(keys []K) {
 	if len(keys) > 0 {
 		slices.SortFunc(keys, l.cfg.Compare)
@@ -141,7 +134,7 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// setCommitted notes that everything rendered is in force, except what another update of it follows for.
+// setCommitted marks all rendered items in force, except items awaiting another stage.
 func (l *loop[K, V]) setCommitted() {
 	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {
@@ -183,7 +176,6 @@ func (l *loop[K, V]) setCommitted() {
 	l.reportRefused(changed)
 }
 
-// refuse notes why an item is refused, and when it is tried again.
 func (l *loop[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
 	return l.outcomes.update(key, func(o *Outcome) bool {
 		o.State, o.Reason, o.Retry = Refused, why, retry
@@ -191,7 +183,6 @@ func (l *loop[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
 	})
 }
 
-// forget notes that a refused item does not exist any more.
 func (l *loop[K, V]) forget(key K) {
 	delete(l.quarantine, key)
 	delete(l.held, key)

@@ -18,7 +18,6 @@ func (o *Outcome) Proto() *outcomepb.Outcome {
 	return out
 }
 
-// timestamp returns the message of a time, nil for the zero time.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

@@ -11,12 +11,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// firstFreeze is the time until a frozen part is tried again for the first time.
 const firstFreeze = 5 * time.Second
 
-// partOf returns the part in which everything that a rejection names lies, if something
-// of it belongs to no item: a kernel without IPv6 NAT must not stop IPv4. There is none
-// while a part is frozen.
+// partOf returns the part that contains all violations of a rejection, if any violation has no owning
+// item: a kernel without IPv6 NAT must not stop IPv4. It returns no part while one is frozen.
 func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok bool) {
 	if l.parts == nil || len(l.frozen) > 0 {
 		return "", false
@@ -29,7 +27,7 @@ func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok boo
 		}
 		part = p
 		if !shared {
-			// One is enough, and looking for an owner takes time.
+			// One is enough, and finding owners is slow.
 			_, owned := l.cfg.Renderer.Owner(v.GetObject())
 			shared = !owned
 		}
@@ -37,8 +35,8 @@ func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok boo
 	return part, shared
 }
 
-// freeze continues without changes of a part: what is in force of it stays. Its items
-// count as not committed until it is accepted again.
+// freeze keeps a part as committed and continues with the rest. The part's items count as uncommitted
+// until it is accepted.
 func (l *loop[K, V]) freeze(ctx context.Context, part string, why *client.RejectedError) {
 	l.freezeDelay = min(max(firstFreeze, 2*l.freezeDelay), maxQuarantine)
 	l.frozen[part] = time.Now().Add(l.freezeDelay)
@@ -56,7 +54,6 @@ func (l *loop[K, V]) freeze(ctx context.Context, part string, why *client.Reject
 	l.snapshot = true
 }
 
-// thaw tries the frozen parts again that are due.
 func (l *loop[K, V]) thaw(ctx context.Context) error {
 	for _, part := range slices.Sorted(maps.Keys(l.frozen)) {
 		if l.waiting() || l.frozen[part].After(time.Now()) {
@@ -78,7 +75,6 @@ func (l *loop[K, V]) thaw(ctx context.Context) error {
 	return nil
 }
 
-// uses reports whether a value has something in a part that is frozen.
 func (l *loop[K, V]) uses(value *V) bool {
 	for part := range l.frozen {
 		if l.parts.Uses(part, value) {
@@ -88,7 +84,7 @@ func (l *loop[K, V]) uses(value *V) bool {
 	return false
 }
 
-// completed notes that the items are in force of which a part was missing.
+// completed marks items in force after their missing part was committed.
 func (l *loop[K, V]) completed() {
 	status := l.Status()
 	for key := range l.partial {

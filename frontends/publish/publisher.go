@@ -17,44 +17,41 @@ import (
 )
 
 const (
-	// minRetry is the first wait after a failed update.
-	minRetry = time.Second
-	// cleanupDelay is how long nothing must have been published before Cleanup.
+	minRetry     = time.Second
 	cleanupDelay = time.Second
 )
 
-// Config is what a Publisher needs.
+// Config configures a Publisher.
 type Config[K comparable, V any] struct {
-	// Socket is the path of the aggregator's socket; empty means the default.
+	// Socket is the aggregator's socket path; empty means the default.
 	Socket string
-	// Local carries the updates in place of the socket, to an aggregator in the same process.
+	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
-	// Publisher and Fragment are the names to publish under. Required.
+	// Publisher and Fragment are the published names. Required.
 	Publisher, Fragment string
-	// Renderer has the content, and may be a Cleaner, Parts, Staged and Divisible. Required.
+	// Renderer may also be a Cleaner, Parts, Staged or Divisible. Required.
 	Renderer Renderer[K, V]
-	// Observer is told what happens. Required.
+	// Observer receives results. Required.
 	Observer Observer[K, V]
 	// Compare orders keys. Required.
 	Compare func(a, b K) int
-	// Ready is closed when everything that existed at the start is known. Required.
+	// Ready is closed once all initial items are known. Required.
 	Ready <-chan struct{}
-	// Backlog has the events that wait for a commit. Required.
+	// Backlog has the uncommitted events. Required.
 	Backlog *Backlog
-	// Portion is the Renderer.Size of the items of an update at most, the smallest first, so that
-	// large items do not delay small ones; 0 means no bound. Items that take anything over from
-	// each other require a Renderer that is Divisible.
+	// Portion bounds the total Renderer.Size of an update; 0 means unbounded. Smallest items go first, so
+	// that large ones do not delay them. Takeovers between items require a Divisible Renderer.
 	Portion int
-	// Keep is true if an item that a limit keeps out stays as it is in force. Otherwise nothing
-	// of a refused item stays.
+	// Keep leaves the committed value of an item in force if a limit refuses its new value. Otherwise
+	// refused items are removed.
 	Keep bool
-	// MinInterval is the least time between two updates; 0 means no wait.
+	// MinInterval is the minimum time between updates; 0 means no wait.
 	MinInterval time.Duration
-	// MaxRetry bounds the wait after failed updates. Less than a second means a second.
+	// MaxRetry bounds the wait after failed updates; at least 1 s.
 	MaxRetry time.Duration
-	// Now is the clock of the backlog; nil means time.Now.
+	// Now is the backlog's clock; nil means time.Now.
 	Now func() time.Time
-	// Logger receives a line for each update; nil discards.
+	// Logger logs each update; nil discards.
 	Logger *slog.Logger
 }
 
@@ -73,19 +70,18 @@ func (c *Config[K, V]) validate() error {
 type Publisher[K comparable, V any] struct {
 	cfg Config[K, V]
 	log *slog.Logger
-	// nudge has room for one: there may be something to publish.
+	// buffered, capacity one
 	nudge    chan struct{}
 	outcomes outcomes[K]
 
 	mu     sync.Mutex
 	status Status
-	// whole is what the session sends on its own while plans are rendered, else nil.
-	whole *weftv1.Fragment
-	// resync is the error of a resync that the session made on its own.
+	// content for session resyncs during plans; else nil
+	whole  *weftv1.Fragment
 	resync error
 }
 
-// New returns a publisher. It does no I/O. An error means that a required field is missing.
+// New returns a publisher without doing I/O. It fails if a required field is missing.
 func New[K comparable, V any](cfg Config[K, V]) (*Publisher[K, V], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -101,9 +97,9 @@ func (p *Publisher[K, V]) Wake() {
 	}
 }
 
-// Run publishes until ctx ends, and returns nil then. It leaves the fragment in place. It
-// waits for an aggregator and then for Config.Ready, so that Status tells early what is in
-// force. Its only error is that another process publishes the fragment. Call it once.
+// Run publishes until ctx ends, then returns nil and leaves the fragment in place. It connects before it
+// waits for Config.Ready, so that Status is known early. It fails only if another process publishes the
+// fragment. Call it once.
 func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	c := p.connect(ctx)
 	if c == nil {
@@ -133,7 +129,7 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	}
 }
 
-// snapshot returns what the session sends on its own.
+// snapshot is the content of a session's own resync.
 func (p *Publisher[K, V]) snapshot() *weftv1.Fragment {
 	p.mu.Lock()
 	whole := p.whole
@@ -144,43 +140,35 @@ func (p *Publisher[K, V]) snapshot() *weftv1.Fragment {
 	return p.cfg.Renderer.Snapshot()
 }
 
-// loop is the state of the goroutine of Run.
 type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
 	session *client.Session
-	// parts, cleaner, staged and divisible are the Renderer, or nil if it is not one.
+	// the Renderer, or nil if not implemented
 	parts     Parts[V]
 	cleaner   Cleaner
 	staged    Staged[K]
 	divisible Divisible[K, V]
-	// snapshot is true if the next update must be a snapshot: the first one, and the
-	// one after an update whose outcome is not known.
+	// snapshot forces a snapshot: at first, and after an unknown outcome.
 	snapshot bool
-	// retry is when that snapshot may be sent; retryDelay grows with each failure.
+	// earliest time of that snapshot; retryDelay grows with failures
 	retry      time.Time
 	retryDelay time.Duration
-	// last is when the last update was answered, committed when one was committed in
-	// the present step.
+	// time of the last answer, and of this step's commit
 	last, committed time.Time
-	// rejections are those of the present step.
+	// rejections of this step
 	rejections []*client.RejectedError
-	// pending are changes that are not rendered, uncommitted those that are rendered
-	// and not in force.
+	// pending is not rendered; uncommitted is rendered but not in force.
 	pending, uncommitted changeSet[K, V]
 	quarantine           map[K]*quarantined[V]
-	// held are the items that are rendered as they are in force, although another value is
-	// wanted.
-	held map[K]struct{}
-	// leftOut are the items that the Renderer left out.
+	// items rendered as committed although another value is wanted
+	held    map[K]struct{}
 	leftOut map[K]error
-	// total is the size of the values in force.
-	total int
-	// frozen are the parts that are rejected as a whole, and when each is tried again.
-	// freezeDelay grows with each rejection.
+	total   int
+	// retry times of frozen parts; freezeDelay grows with rejections
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
-	// partial are items that were committed while a part that they use was frozen.
+	// items committed without a frozen part they use
 	partial map[K]struct{}
 }
 
@@ -193,7 +181,6 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	return l
 }
 
-// step publishes what there is. An error ends Run.
 func (l *loop[K, V]) step(ctx context.Context) error {
 	if err := l.checkResync(); err != nil {
 		return err
@@ -222,16 +209,13 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 	return l.cleanup(ctx)
 }
 
-// waiting reports whether a failed update waits for its next attempt.
 func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.retry) }
 
-// moreStages reports whether the content that is rendered needs another update.
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
 
-// more reports whether another update follows at once: the next stage, or the next portion.
+// more reports whether another stage or portion follows at once.
 func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
 
-// portion returns the changes of the next update.
 func (l *loop[K, V]) portion() []Change[K, V] {
 	most := l.cfg.Portion
 	if l.snapshot || most == 0 {
@@ -245,7 +229,7 @@ func (l *loop[K, V]) portion() []Change[K, V] {
 	})
 }
 
-// checkAnswered reports that everything known is in force, if that is so.
+// checkAnswered reports when all known changes are in force.
 func (l *loop[K, V]) checkAnswered() {
 	if l.snapshot {
 		return
@@ -258,8 +242,7 @@ func (l *loop[K, V]) checkAnswered() {
 	}
 }
 
-// checkResync handles the error of a resync that the session made on its own, unless it
-// was also the answer to an update.
+// checkResync handles the error of a session's own resync, unless an update already returned it.
 func (l *loop[K, V]) checkResync() error {
 	l.mu.Lock()
 	err := l.resync
@@ -280,7 +263,7 @@ func (l *loop[K, V]) checkResync() error {
 	return nil
 }
 
-// cleanup removes what has no use, if nothing was published for a while.
+// cleanup removes unused objects after an idle time.
 func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	if l.cleaner == nil || l.snapshot || time.Since(l.last) < cleanupDelay {
 		return nil
@@ -296,9 +279,9 @@ func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	return nil
 }
 
-// send renders changes and sends them.
+// send renders and sends changes.
 //
-// Possible errors: those of client.Session.Put.
+// Possible errors: the errors of client.Session.Put.
 func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
 	l.uncommitted.add(changes)
@@ -325,7 +308,6 @@ func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	return nil
 }
 
-// answer waits for the answer to an update.
 func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *Sent, items int, u *Update) error {
 	began := time.Now()
 	sent.Revision, sent.Err = pending.Wait(ctx)
@@ -347,8 +329,8 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	return sent.Err
 }
 
-// fail schedules a snapshot after an update that failed through no fault of an item. It
-// returns an error if that is useless.
+// fail schedules a snapshot after a failure that no item caused. It returns an error if a retry is
+// useless.
 func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -363,7 +345,7 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	return nil
 }
 
-// wait returns true if there may be something to publish, and false when ctx ends.
+// wait returns true for possible work, and false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
 	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
@@ -383,10 +365,10 @@ func (l *loop[K, V]) wait(ctx context.Context) bool {
 	return pause(ctx, time.Until(l.last.Add(l.cfg.MinInterval)))
 }
 
-// due returns when there is something to publish without an event, zero if never.
+// due returns the time of the next work without an event, or zero.
 func (l *loop[K, V]) due() time.Time {
 	if l.snapshot {
-		// A zero retry means now, and the zero time means never.
+		// A zero retry means now; the zero time means never.
 		if l.retry.After(l.last) {
 			return l.retry
 		}
@@ -405,7 +387,7 @@ func (l *loop[K, V]) due() time.Time {
 	return due
 }
 
-// soonest returns the earlier of two times, of which a is zero for never.
+// soonest returns the earlier time. A zero a means never.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

@@ -11,28 +11,24 @@ import (
 )
 
 const (
-	// firstQuarantine and maxQuarantine bound the time until a rejected item is tried
-	// again.
 	firstQuarantine = 10 * time.Second
 	maxQuarantine   = 5 * time.Minute
 )
 
-// quarantined is an item that the aggregator rejected.
 type quarantined[V any] struct {
-	// until is when it is tried again, tried when it was rejected last.
+	// next attempt and last rejection
 	until, tried time.Time
 	delay        time.Duration
 	why          *client.RejectedError
-	// total is how much was in force when it was rejected because of a limit.
+	// total size in force at a rejection because of a limit
 	total int
-	// kept is the value that stays in force, nil for none.
+	// value kept in force, or nil
 	kept *V
-	// trying is true while it is rendered, to be tried.
+	// trying is true while the item is rendered for a retry.
 	trying bool
 }
 
-// collect adds changes to those that are pending. A quarantined item that is deleted is
-// released; one that changes is tried again soon.
+// collect adds changes to pending. A deleted quarantined item is released; a changed one is retried soon.
 func (l *loop[K, V]) collect(changes []Change[K, V]) {
 	if len(l.quarantine) == 0 {
 		l.pending.add(changes)
@@ -57,8 +53,7 @@ func (l *loop[K, V]) collect(changes []Change[K, V]) {
 	l.pending.add(rest)
 }
 
-// reconsider tries the items again soon that a limit keeps out, if less is in force than when
-// they were rejected.
+// reconsider soon retries items refused by a limit if less is in force than at their rejection.
 func (l *loop[K, V]) reconsider(committed []Change[K, V]) {
 	for _, c := range committed {
 		l.total += l.size(c.New) - l.size(c.Old)
@@ -71,7 +66,6 @@ func (l *loop[K, V]) reconsider(committed []Change[K, V]) {
 	}
 }
 
-// size returns how much a value adds to the fragment.
 func (l *loop[K, V]) size(v *V) int {
 	if v == nil {
 		return 0
@@ -79,7 +73,6 @@ func (l *loop[K, V]) size(v *V) int {
 	return l.cfg.Renderer.Size(v)
 }
 
-// readmit tries the quarantined items again that are due.
 func (l *loop[K, V]) readmit(ctx context.Context) error {
 	var due []Change[K, V]
 	for key, q := range l.quarantine {
@@ -105,14 +98,14 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	return nil
 }
 
-// maxRounds is how often an update is sent again without items that its rejection named. An
-// answer names few of many; a bisection commits the good ones in between.
+// maxRounds bounds the resends without named items. An answer names few of many; a bisection commits the
+// good items in between.
 const maxRounds = 4
 
-// publish sends changes. If they are rejected, it finds the items or the part at fault,
-// and publishes the rest. An error ends Run.
+// publish sends changes. After a rejection it finds the items or part at fault and publishes the rest. An
+// error ends Run.
 func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error {
-	// repeated is true after the fragment was sent as a whole because nothing was named.
+	// the whole fragment was sent again
 	repeated := false
 	err := l.send(ctx, changes)
 	for rounds := 0; err != nil; rounds++ {
@@ -123,7 +116,7 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 		part, wide := l.partOf(rejected)
 		if !wide && rounds < maxRounds {
 			if out := l.exclude(l.owners(rejected), rejected); len(out) > 0 {
-				// This ends: each round excludes an item that was not excluded before.
+				// Terminates: each round excludes a new item.
 				repeated = false
 				err = l.send(ctx, out)
 				continue
@@ -131,7 +124,7 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 		}
 		switch {
 		case !repeated && !limited(rejected):
-			// The cause may be a passing condition of the kernel.
+			// The cause may be a passing kernel condition.
 			repeated, l.snapshot = true, true
 			if err = l.send(ctx, nil); err == nil {
 				l.log.Warn("an update was rejected, and accepted when it was repeated", "detail", rejected.Detail())
@@ -147,8 +140,8 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 	return nil
 }
 
-// exclude quarantines items, and returns the changes that remove those which are
-// rendered: what is in force of an item is not what it should be.
+// exclude quarantines items and returns the changes that remove rendered ones: an outdated value must not
+// stay in force.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
 	var out []Change[K, V]
 	var names, changed []K
@@ -180,7 +173,6 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 	return out
 }
 
-// owners returns the items that violations name, in order.
 func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 	var out []K
 	for _, v := range rejected.Violations {
@@ -192,8 +184,8 @@ func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 	return slices.Compact(out)
 }
 
-// rejection returns the rejection that an error is, nil if it is not one or is not
-// about the content of single items.
+// rejection returns the rejection in err. It returns nil for other errors and for rejections unrelated to
+// single items.
 func rejection(err error) *client.RejectedError {
 	rejected, ok := errors.AsType[*client.RejectedError](err)
 	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) || rejected.Has(weftv1.Violation_REASON_PERMISSION) {

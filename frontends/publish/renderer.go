@@ -8,126 +8,114 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Change is the change of one item. Old is the value in force, New the wanted one; nil
-// means that the item does not exist.
+// Change is the change of an item from its value in force to the wanted one. A nil value means that the
+// item does not exist.
 type Change[K comparable, V any] struct {
 	Key      K
 	Old, New *V
 }
 
-// Update is what the Renderer has for the aggregator.
+// Update is a rendered change.
 type Update struct {
-	// Patch leads from the content before to the present one. It is nil if nothing
-	// changed, or if Snapshot is true.
+	// Patch is nil if Snapshot is true or the content did not change.
 	Patch *weftv1.Patch
-	// Snapshot is true if no patch can carry the change.
+	// Snapshot is true if a patch cannot carry the change.
 	Snapshot bool
 	// Added and Removed count elements, for the log.
 	Added, Removed int
 }
 
-// Empty reports whether there is nothing to send.
+// Empty reports whether the update has no content.
 func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
 
-// Renderer is the content of a frontend's fragment.
+// Renderer provides the content of a frontend's fragment.
 type Renderer[K comparable, V any] interface {
-	// Refresh returns the items whose wanted value changed since the last call, and
-	// whether anything else did, which the next Render includes. It calls Publisher.Want with
-	// the items. A value must not be modified afterwards.
+	// Refresh returns the items whose wanted value changed since the last call. other reports further
+	// changes for the next Render. It must call Publisher.Want with the items. Values must not be
+	// modified afterwards.
 	Refresh() (items []Change[K, V], other bool)
-	// Value returns the wanted value of an item at the last Refresh, nil if it does not
-	// exist.
+	// Value returns an item's wanted value at the last Refresh, or nil.
 	Value(key K) *V
-	// Render makes items what their New is, whatever they were rendered as. If patch
-	// is false, a snapshot follows, and the result is not used.
+	// Render updates the rendered state of each item to its New value. If patch is false, a snapshot
+	// follows and the result is unused.
 	Render(items []Change[K, V], patch bool) Update
-	// LeftOut returns the items that the last Render left out because they cannot be rendered,
-	// and why. The caller does not modify it.
+	// LeftOut returns the items that the last Render could not render, and why. The caller must not
+	// modify it.
 	LeftOut() map[K]error
-	// Size returns about how much a value adds to the content: more for a larger one.
+	// Size estimates how much a value adds to the content.
 	Size(value *V) int
 	// Snapshot returns the whole content. It is safe for concurrent use.
 	Snapshot() *weftv1.Fragment
-	// Owner returns the item that an object of a violation belongs to, such as
-	// "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }".
+	// Owner returns the item of an object in a violation, such as "element ip weft endpoints { 10.96.0.1
+	// . tcp . 80 . 3 }".
 	Owner(object *weftv1.ObjectName) (key K, ok bool)
-	// Restore adopts the fragment that an earlier process left, before the first
-	// Refresh.
+	// Restore adopts an earlier process's fragment, before the first Refresh.
 	Restore(f *weftv1.Fragment)
 }
 
-// Cleaner is implemented by a Renderer that leaves objects without a use in place for a
-// while.
+// Cleaner is a Renderer that keeps unused objects for a while.
 type Cleaner interface {
-	// Idle reports whether there are objects without a use.
+	// Idle reports whether unused objects exist.
 	Idle() bool
-	// Cleanup returns the patch that removes them, or some if there are very many, nil if there
-	// are none.
+	// Cleanup returns the patch that removes unused objects, possibly only some, or nil.
 	Cleanup() *weftv1.Patch
 }
 
-// Staged is implemented by a Renderer whose content needs several updates, one after the
-// other, because the kernel puts the parts of one update in force in an order of its own:
-// for example first a set with its elements, and then the rules that name it.
+// Staged is a Renderer that may need several updates in sequence, because the kernel applies the parts of
+// an update in its own order. An example is a set with elements before the rules that use it.
 type Staged[K comparable] interface {
-	// Pending reports whether Render without items has something to send, once the update
-	// before is committed. That update follows at once, together with what changed
-	// meanwhile, and Config.MinInterval does not apply.
+	// Pending reports whether a Render without items has more to send after a commit. It is sent at once
+	// with new changes, regardless of Config.MinInterval.
 	Pending() bool
-	// Waits reports whether an item that is rendered needs another update to be in force.
+	// Waits reports whether a rendered item needs another update to be in force.
 	Waits(key K) bool
 }
 
-// Parts is implemented by a Renderer whose fragment consists of parts that can be left as
-// they are.
+// Parts is a Renderer whose fragment has parts that can be frozen.
 type Parts[V any] interface {
-	// Part returns the part that an object of a violation is, or is in.
+	// Part returns the part of an object in a violation.
 	Part(object *weftv1.ObjectName) (name string, ok bool)
-	// Freeze leaves a part as it is in the committed fragment, which is nil if there is
-	// none. It reports whether the Renderer has items in the part: if it has none, the
-	// frozen part does not count as waiting.
+	// Freeze keeps a part as in the committed fragment, which may be nil. It reports whether the part has
+	// items; otherwise it does not count as waiting.
 	Freeze(part string, committed *weftv1.Fragment) bool
-	// Uses reports whether a value has something in a part.
+	// Uses reports whether a value has content in a part.
 	Uses(part string, value *V) bool
 	// Thaw ends Freeze. A snapshot follows.
 	Thaw(part string)
 }
 
-// Divisible is implemented by a Renderer of items that take things over from each other, such as
-// an address, or that can be so large that one item needs several updates.
+// Divisible is a Renderer whose items take objects, such as addresses, from each other, or need several
+// updates because of their size.
 type Divisible[K comparable, V any] interface {
-	// Divide returns the changes that the next update has, at least one, up to about a size, and
-	// those that follow it. An item may be in both: its New in now and Old in later is then a value
-	// between. What an item takes over from another changes in one update.
+	// Divide returns the changes of the next update, at least one, up to about a size, and the changes
+	// after it. An item may be in both, with an intermediate value as New in now and Old in later. A
+	// takeover between items is one update.
 	Divide(all []Change[K, V], most int) (now, later []Change[K, V])
 }
 
-// Observer is told what happens. It is called by the goroutine of Run, and must not
-// block.
+// Observer receives results on Run's goroutine and must not block.
 type Observer[K comparable, V any] interface {
-	// Sent is called after each update was answered, or failed.
+	// Sent is called after each update is answered or fails.
 	Sent(s Sent)
-	// Committed receives the items whose present value is in force now. New is nil for one
-	// that is left out.
+	// Committed receives items now in force. New is nil for a left-out item.
 	Committed(items []Change[K, V])
-	// Refused receives items that are refused or left out now, or for another reason than
-	// before, or not any more: see Publisher.Outcome.
+	// Refused receives items that became refused or left out, changed their reason, or recovered; see
+	// Publisher.Outcome.
 	Refused(keys []K)
-	// Answered is called when everything known is in force. since is when the oldest
-	// event arrived. committed is the time of the last commit, zero if none was needed.
+	// Answered is called when all known changes are in force. since is the oldest event's arrival;
+	// committed is the last commit, or zero.
 	Answered(since, committed time.Time)
 }
 
-// Sent is an update that was answered, or that failed.
+// Sent is an update that was answered or failed.
 type Sent struct {
 	Snapshot bool
-	// Cleanup is true for a patch of Cleaner.
+	// Cleanup marks a patch of Cleaner.
 	Cleanup bool
-	// Revision is that of the commit. Err is nil if there was one.
+	// Revision is the commit's revision if Err is nil.
 	Revision uint64
 	Err      error
-	// Wait is the time from sending the update to its answer, Total the time from the start
-	// of rendering.
+	// Wait is the time from sending to the answer; Total includes rendering.
 	Wait, Total time.Duration
 }
 

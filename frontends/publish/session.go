@@ -11,15 +11,13 @@ import (
 )
 
 const (
-	// dialRetry is the time between two attempts to reach an aggregator.
 	dialRetry = 500 * time.Millisecond
-	// logRepeat is how often the reason is logged while it stays the same: an operator who
-	// looks at the end of the log must find it.
+	// An unchanged reason is logged this often, so that it is near the end of the log.
 	logRepeat = time.Minute
 )
 
-// connect waits for an aggregator, and restores the fragment of an earlier process. It
-// returns nil when ctx ends.
+// connect waits for an aggregator and restores an earlier process's fragment. It returns nil when ctx
+// ends.
 func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 	logged, at := "", time.Time{}
 	for {
@@ -47,8 +45,8 @@ func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 	}
 }
 
-// restore has the renderer adopt the fragment of an earlier process, so that the first
-// update changes nothing that is right. An error means that the aggregator is away again.
+// restore lets the renderer adopt an earlier process's fragment, so that the first update keeps correct
+// content. It fails if the aggregator is away again.
 func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
 	resp, err := c.Get(ctx, "", p.cfg.Fragment)
 	switch {
@@ -66,7 +64,7 @@ func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// onSync is called with the outcome of each resync after a lost connection.
+// onSync receives the outcome of each resync after a reconnect.
 func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	if err == nil {
 		p.acknowledge(revision, false)
@@ -78,7 +76,6 @@ func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	p.Wake()
 }
 
-// takenOver returns an error if another process publishes the fragment.
 func takenOver(err error) error {
 	rejected, ok := errors.AsType[*client.RejectedError](err)
 	if !ok || !rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) {

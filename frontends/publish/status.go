@@ -9,25 +9,24 @@ import (
 type Status struct {
 	// Published is true after the first commit.
 	Published bool
-	// Connected is true once an aggregator answered, and Restored is known.
+	// Connected is true once an aggregator answered and Restored is known.
 	Connected bool
-	// Restored is true if the aggregator had the fragment of an earlier process when this one
-	// connected: its content is in force until the first commit.
+	// Restored is true if an earlier process's fragment existed on connect. It is in force until the
+	// first commit.
 	Restored bool
-	// Err is why the aggregator could not be reached, or why it did not commit the last
-	// update; nil after a commit.
+	// Err is the reason for a failed connection or update; nil after a commit.
 	Err error
-	// Away is why there is no stream to the aggregator, although there was one; nil while there is.
+	// Away is why the stream was lost; nil while it exists.
 	Away error
-	// Frozen is why a part with items stays as it is, nil if none does.
+	// Frozen is why a part with items is frozen, or nil.
 	Frozen error
-	// Revision is that of the last commit, Acknowledged its time.
+	// Revision and Acknowledged describe the last commit.
 	Revision     uint64
 	Acknowledged time.Time
 }
 
-// Degraded returns why rules in force are not what the frontend wants, as far as the publisher
-// knows: the aggregator is away, does not commit, or rejects a part.
+// Degraded returns why the rules in force differ from the wanted ones: the aggregator is away, does not
+// commit, or rejects a part.
 func (s *Status) Degraded() error {
 	switch {
 	case s.Away != nil:
@@ -45,7 +44,7 @@ func (p *Publisher[K, V]) Status() Status {
 	return p.status
 }
 
-// acknowledge notes a commit; update is false for a resync of the session's own.
+// acknowledge records a commit. update is false for a session's own resync.
 func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,22 +52,19 @@ func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
 	p.status.Revision, p.status.Acknowledged, p.status.Err = revision, time.Now(), nil
 }
 
-// failed notes the error of the last attempt, nil if it succeeded.
 func (p *Publisher[K, V]) failed(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status.Err = err
 }
 
-// onStream is called when the stream to the aggregator begins and ends. While there is none,
-// updates wait, and are sent when it is back.
+// onStream is called when the stream begins and ends. Updates wait while it is down.
 func (p *Publisher[K, V]) onStream(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status.Away = err
 }
 
-// setFrozen notes why a part with items is frozen, nil if none is.
 func (l *loop[K, V]) setFrozen(why error) {
 	l.cfg.Backlog.setFrozen(why != nil)
 	l.mu.Lock()

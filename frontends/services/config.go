@@ -17,66 +17,59 @@ import (
 )
 
 const (
-	// Publisher is the name under which the frontend publishes.
+	// Publisher is the frontend's publisher name.
 	Publisher = "services"
-	// DefaultMasqueradeBit is the bit of the packet mark that requests masquerading, as
-	// in kube-proxy.
+	// DefaultMasqueradeBit is the packet mark bit for masquerading, as in kube-proxy.
 	DefaultMasqueradeBit = render.DefaultMasqueradeBit
-	// DefaultSyncPeriod is 30 s, as in kube-proxy, which uses it for full syncs; weft has none.
+	// DefaultSyncPeriod is 30 s as in kube-proxy, where it is the full sync period; weft has no full
+	// sync.
 	DefaultSyncPeriod = 30 * time.Second
-	// DefaultMinSyncPeriod is the minimum time between two updates.
+	// DefaultMinSyncPeriod is the minimum time between updates.
 	DefaultMinSyncPeriod = 100 * time.Millisecond
 )
 
 // Config describes a Frontend.
 type Config struct {
-	// Source has the objects. Required. The caller runs it.
+	// Source has the objects and is run by the caller. Required.
 	Source source.Source
-	// NodeName is this node's name in Kubernetes, which selects the Node object and the
-	// local endpoints. Required.
+	// NodeName is this node's Kubernetes name. It selects the Node and the local endpoints. Required.
 	NodeName string
-	// Socket is the path of the aggregator's socket; empty means the default.
+	// Socket is the aggregator's socket path; empty means the default.
 	Socket string
-	// Local carries the updates in place of the socket, to an aggregator in the same process.
+	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
-	// Detect is how flows from pods are recognized. The zero value recognizes none.
+	// Detect recognizes flows from pods. The zero value matches no flow.
 	Detect render.Detect
-	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
-	// bindAddress).
+	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
 	NodeAddresses [model.NumFamilies]netip.Addr
-	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs
-	// off).
+	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off).
 	IgnoreExternalIPs bool
-	// NodePortAddresses are the prefixes of the local addresses that accept NodePorts. A
-	// family that is not in the list has no NodePorts. Empty means the addresses of the
-	// Node object ("primary").
+	// NodePortAddresses are the local prefixes that accept NodePorts. A family without prefixes has no
+	// NodePorts. Empty means the Node object's addresses ("primary").
 	NodePortAddresses []netip.Prefix
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
-	// MasqueradeBit is a bit of the packet mark, 0 to 31; nil means
-	// DefaultMasqueradeBit.
+	// MasqueradeBit is a packet mark bit, 0 to 31; nil means DefaultMasqueradeBit.
 	MasqueradeBit *int
-	// Counters is what the rules count, as metrics.
+	// Counters selects the counters for metrics.
 	Counters render.Counters
-	// ActiveConnections exports the entries of conntrack as metrics too, which lists the
-	// whole table again and again.
+	// ActiveConnections exports conntrack entries as metrics. It lists the whole table repeatedly.
 	ActiveConnections bool
-	// SyncPeriod bounds the wait after a failed update. A change that waits twice as long
-	// for its commit makes the node unhealthy. 0 means DefaultSyncPeriod.
+	// SyncPeriod bounds the wait after a failed update. A change uncommitted for twice as long makes the
+	// node unhealthy. 0 means DefaultSyncPeriod.
 	SyncPeriod time.Duration
-	// MinSyncPeriod is the minimum time from the end of one update to the start of the
-	// next. 0 means DefaultMinSyncPeriod, negative none.
+	// MinSyncPeriod is the minimum time from the end of an update to the next start. 0 means
+	// DefaultMinSyncPeriod; negative means no wait.
 	MinSyncPeriod time.Duration
-	// Events receives warnings about Services, and must not block; nil discards.
+	// Events receives warnings about Services and must not block; nil discards.
 	Events health.Events
-	// Network is where the health checks of Services listen; nil means the
-	// network namespace of the process.
+	// Network is where health checks listen; nil means the process's network namespace.
 	Network health.Network
 	// Now is the clock of health and latencies; nil means time.Now.
 	Now func() time.Time
-	// Logger; nil discards.
+	// Logger may be nil.
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil means none.
+	// Registerer receives the metrics; it may be nil.
 	Registerer prometheus.Registerer
 }
 
@@ -91,7 +84,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// warn logs the effects of the configuration that may surprise.
 func (c *Config) warn(have [model.NumFamilies]bool) {
 	if !have[model.IPv6] {
 		c.Logger.Info("this node does not have IPv6: only IPv4 works")

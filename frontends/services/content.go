@@ -6,25 +6,24 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// portion is the size of the Services of one update: the kernel takes about 100 ms for it.
+// portion is the maximum size of an update; the kernel needs about 100 ms for it.
 const portion = 4096
 
-// maxTriggers bounds the triggers that wait for a commit, which may not come for long.
+// maxTriggers bounds the triggers that wait for a commit.
 const maxTriggers = 1000
 
-// change is the change of a Service.
 type change = publish.Change[model.Key, model.Service]
 
-// content is the fragment of all Services: it implements publish.Renderer, Cleaner and
-// Parts. Its own methods are called by the publishing goroutine.
+// content is the fragment of all Services. It implements publish.Renderer, Cleaner and Parts, and belongs
+// to the publishing goroutine.
 type content struct {
 	*render.Renderer
 	state *state
-	// node and serviceCIDRs are changes that the next Render includes.
+	// changes for the next Render
 	node         *model.Node
 	serviceCIDRs *model.Prefixes
-	// committing is the Node that is rendered and not in force, triggers are those that
-	// no commit carries: the oldest, which wait longest.
+	// committing is rendered but not in force. triggers are uncommitted; if there are too many, the
+	// oldest stay.
 	committing *model.Node
 	triggers   []model.Trigger
 }

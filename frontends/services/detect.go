@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// check rejects a configuration for only an IP family that the node does not have,
-// because it would have no effect (rule 100).
+// check rejects a configuration only for an IP family that the node lacks, because it would have no
+// effect (rule 100).
 func (c *Config) check(have [model.NumFamilies]bool) error {
 	for f, a := range c.NodeAddresses {
 		if a.IsValid() && !have[f] && !c.NodeAddresses[1-f].IsValid() {
@@ -29,16 +29,15 @@ func (c *Config) check(have [model.NumFamilies]bool) error {
 	return fmt.Errorf("the addresses of pods are %s, but this node does not have their IP family", c.Detect.CIDRs)
 }
 
-// unknownPods is the effect if no flow is recognized as coming from a pod.
+// effect of flows not recognized as from pods
 const unknownPods = "flows to ClusterIPs are not masqueraded, and pods reach only the local endpoints of Services with externalTrafficPolicy Local"
 
-// warnDetect logs when flows from pods are not recognized.
 func (c *Config) warnDetect() {
 	switch c.Detect.Mode {
 	case render.DetectNode:
 		c.Logger.Info("flows from pods are recognized by the podCIDRs of the Node object, which may appear and change at any time")
 	case render.DetectCIDRs:
-		// A cluster with one family has CIDRs of one, which is not a mistake.
+		// CIDRs of one family are correct in a single-family cluster.
 		if len(c.Detect.CIDRs) == 0 {
 			c.Logger.Warn("no addresses of pods are configured: " + unknownPods)
 		}
@@ -49,8 +48,7 @@ func (c *Config) warnDetect() {
 	}
 }
 
-// checkNode returns what the Node object lacks, and what this node cannot use of it; nil if
-// it has all that is needed, or is not known.
+// checkNode returns the problems of the Node object, or nil if it is complete or unknown.
 func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	if n == nil || !n.Known {
 		return nil
@@ -79,7 +77,6 @@ func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	return nil
 }
 
-// noteNode keeps the result of checkNode for Degraded, and logs it.
 func (f *Frontend) noteNode(n *model.Node) {
 	if n == nil {
 		return

@@ -22,45 +22,39 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// Frontend follows Services and publishes the rules for them.
+// Frontend follows Services and publishes their rules.
 type Frontend struct {
 	cfg       Config
 	state     *state
 	content   *content
 	publisher *publish.Publisher[model.Key, model.Service]
-	// local serves the model to readers, servers the health checks of Services.
-	local   *localstate.Server
-	health  *health.Proxy
-	servers *health.Servers
-	metrics *metrics
-	// traffic is nil if it has nothing to read.
+	local     *localstate.Server
+	health    *health.Proxy
+	servers   *health.Servers
+	metrics   *metrics
+	// nil without metrics to read
 	traffic *traffic.Collector
-	// synced is closed when the source has delivered everything that exists.
+	// closed once the source has delivered all existing objects
 	synced chan struct{}
-	// have are the IP families of the node.
-	have [model.NumFamilies]bool
+	have   [model.NumFamilies]bool
 
-	mu sync.Mutex
-	// node is what is wrong with the Node object, nil if nothing is.
+	mu   sync.Mutex
 	node error
 }
 
 // Status is the progress of a Frontend.
 type Status struct {
-	// Synced is true once the source has delivered everything that exists.
+	// Synced is true once the source has delivered all existing objects.
 	Synced bool
 	publish.Status
-	// Pending is since when the oldest event waits for the commit that carries it; zero
-	// if none does.
+	// Pending is the arrival of the oldest uncommitted event, or zero.
 	Pending time.Time
-	// Quarantined are the Services that the aggregator rejects, or that cannot be rendered, as
-	// "namespace/name".
+	// Quarantined are the rejected or unrenderable Services, as "namespace/name".
 	Quarantined []string
 }
 
-// New returns a frontend, and subscribes it to its source, which must not run yet. It does
-// no I/O except to look for IPv6. An error means that the configuration is not valid, or
-// that the node does not have the IP family that it needs.
+// New returns a frontend subscribed to its source, which must not run yet. It does no I/O except to
+// detect IPv6. It fails if the configuration is invalid or its only IP family is missing.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -128,8 +122,8 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	})
 }
 
-// Run works until ctx ends, and returns nil then. It leaves all rules in place. The
-// source runs on its own, because other frontends may follow it too.
+// Run works until ctx ends, then returns nil and leaves all rules in place. It does not run the source,
+// which other frontends may share.
 func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
@@ -140,8 +134,7 @@ func (f *Frontend) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// ReleasePorts closes the health check ports of Services for good, so that another proxy of
-// this node can have them.
+// ReleasePorts permanently closes the health check ports for another proxy.
 func (f *Frontend) ReleasePorts() { f.servers.Release() }
 
 // Status returns the progress.
@@ -153,11 +146,10 @@ func (f *Frontend) Status() Status {
 	return out
 }
 
-// Name returns the name of the frontend, under which it also publishes.
+// Name returns the frontend's publisher name.
 func (f *Frontend) Name() string { return Publisher }
 
-// Ready returns nil once this process has committed its rules, and before, the reason why it
-// has not.
+// Ready returns nil once this process has committed its rules, else the reason.
 func (f *Frontend) Ready() error {
 	status := f.publisher.Status()
 	switch {
@@ -172,9 +164,8 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Degraded returns what is not as it should be although rules are in force: the aggregator
-// is away or does not commit, it rejects an IP family as a whole, a change waits for twice
-// Config.SyncPeriod, or Services are refused.
+// Degraded returns the problem while rules are in force: the aggregator is away, does not commit or
+// rejects an IP family, a change waits for twice Config.SyncPeriod, or Services are refused.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -189,11 +180,10 @@ func (f *Frontend) Degraded() error {
 	return nil
 }
 
-// maxNamed is how many Services a message names.
 const maxNamed = 5
 
-// Node returns why the Node object does not fit this node or the configuration, so that some
-// Services do not work or pods are not recognized; nil if it does.
+// Node returns why the Node object does not fit this node or the configuration, or nil. Then some
+// Services may fail or pods are not recognized.
 func (f *Frontend) Node() error {
 	f.mu.Lock()
 	err := f.node
@@ -204,7 +194,7 @@ func (f *Frontend) Node() error {
 	return err
 }
 
-// inForce returns nil if rules of this process or of an earlier one are in force.
+// inForce returns nil if rules of this or an earlier process are in force.
 func (f *Frontend) inForce() error {
 	if status := f.publisher.Status(); status.Restored && !errors.Is(status.Err, client.ErrPermission) {
 		return nil
@@ -218,24 +208,20 @@ func (f *Frontend) Health() *health.Proxy { return f.health }
 // Model returns the local model as of its last Refresh.
 func (f *Frontend) Model() model.Snapshot { return f.state.State(nil).Snapshot }
 
-// outcome says whether a Service is in force.
 func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }
 
-// want notes that Services changed.
 func (f *Frontend) want(keys ...model.Key) { f.publisher.Want(keys...) }
 
-// RegisterLocalState registers the service that serves the model to readers with a gRPC
-// server.
+// RegisterLocalState registers the local state service with a gRPC server.
 func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
 
-// deliver applies a batch of events to the model.
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty, eligible := f.state.apply(events)
 	for resource, n := range counts {
 		f.metrics.events(kindOf(resource)).Add(float64(n))
 	}
 	f.metrics.proxy.events(counts[serviceEvents], counts[sliceEvents], dirty, f.cfg.Now())
-	// While the frontend starts, a missing Node does not matter.
+	// During startup a missing Node does not matter.
 	if f.isSynced() {
 		f.health.SetEligible(eligible)
 	}
@@ -244,7 +230,6 @@ func (f *Frontend) deliver(events []source.Event) {
 	}
 }
 
-// setSynced notes that the source has delivered everything that exists.
 func (f *Frontend) setSynced() {
 	f.state.backlog.Restart()
 	_, _, eligible := f.state.apply(nil)
@@ -261,7 +246,7 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
-// refreshed receives what changed in the model, under its lock.
+// refreshed receives model changes under the model's lock.
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
 	f.local.Changed(c)
 	f.noteNode(c.Node)

@@ -6,10 +6,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// metricPrefix begins the names of the metrics.
 const metricPrefix = "weft_services_"
 
-// Names of the metrics beside those of package publish.
+// Metric names in addition to package publish.
 const (
 	metricChanges     = metricPrefix + "changes_total"
 	metricServices    = metricPrefix + "services"
@@ -18,17 +17,15 @@ const (
 	metricModel       = metricPrefix + "model_revision"
 )
 
-// metrics are those of one frontend.
 type metrics struct {
 	*publish.Metrics
 	events  func(kind string) prometheus.Counter
 	changes prometheus.Counter
 	model   prometheus.Gauge
-	// proxy has the metrics of kube-proxy.
+	// proxy has kube-proxy's metrics.
 	proxy *proxyMetrics
 }
 
-// newMetrics registers the metrics of a frontend, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*metrics, error) {
 	m := &metrics{
 		Metrics: f.publisher.NewMetrics(metricPrefix, "Services by what became of them: wanted, in force, refused, left out."),
@@ -48,7 +45,6 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 	return m, m.Register(reg, others...)
 }
 
-// collect appends a metric to those to register, and returns it.
 func collect[C prometheus.Collector](all *[]prometheus.Collector, c C) C {
 	*all = append(*all, c)
 	return c

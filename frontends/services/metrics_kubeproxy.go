@@ -10,48 +10,40 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Names of metrics of kube-proxy, which dashboards and alerts expect. A sync is an
-// update. One commit carries both families, so most metrics that kube-proxy has for each
-// family have the same value for both.
+// kube-proxy's metric names, expected by dashboards and alerts. A sync is an update. One commit has both
+// families, so most per-family metrics are equal.
 const (
-	// An update, from the start of rendering to the answer. Full updates are snapshots,
-	// partial ones patches.
+	// From rendering to the answer. Full updates are snapshots, partial ones patches.
 	metricSync        = "kubeproxy_sync_proxy_rules_duration_seconds"
 	metricSyncFull    = "kubeproxy_sync_full_proxy_rules_duration_seconds"
 	metricSyncPartial = "kubeproxy_sync_partial_proxy_rules_duration_seconds"
-	// The last committed update, and the last event that may need one.
+	// Last committed update, and last event that may need one.
 	metricSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 	metricQueued = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
-	// From the change in the cluster (annotation
-	// endpoints.kubernetes.io/last-change-trigger-time) to the acknowledged commit.
+	// From the cluster's change (annotation endpoints.kubernetes.io/last-change-trigger-time) to the
+	// acknowledged commit.
 	metricProgramming = "kubeproxy_network_programming_duration_seconds"
-	// All events, and those that wait. An event is pending until its commit; kube-proxy
-	// counts it until the attempt.
+	// All and waiting events. An event is pending until its commit; in kube-proxy until the attempt.
 	metricEndpointTotal   = "kubeproxy_sync_proxy_rules_endpoint_changes_total"
 	metricEndpointPending = "kubeproxy_sync_proxy_rules_endpoint_changes_pending"
 	metricServiceTotal    = "kubeproxy_sync_proxy_rules_service_changes_total"
 	metricServicePending  = "kubeproxy_sync_proxy_rules_service_changes_pending"
-	// Updates that were rejected or not answered, and removals of unused chains that
-	// were.
+	// Rejected or unanswered updates and cleanups.
 	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
 	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
 	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
-	// The feature gates that change the frontend.
-	metricFeature = "kubernetes_feature_enabled"
+	metricFeature         = "kubernetes_feature_enabled"
 )
 
-// allowExternalIPs is the feature gate that the frontend knows.
 const allowExternalIPs = "AllowServiceExternalIPs"
 
-// proxyMetrics are the metrics of kube-proxy. The other metrics of kube-proxy belong to
-// the iptables and ipvs modes, or to conntrack, which is the aggregator's.
+// proxyMetrics are kube-proxy's metrics, except iptables, ipvs and conntrack metrics; conntrack belongs
+// to the aggregator.
 type proxyMetrics struct {
-	// all are to be registered.
 	all []prometheus.Collector
-	// families are the values of the label ip_family, empty for a family that the node
-	// does not have.
+	// values of ip_family; empty for a missing family
 	families [model.NumFamilies]string
-	// Those of each update are remembered by family.
+	// Cached per family.
 	sync, full, partial func(family string) prometheus.Observer
 	synced, queued      func(family string) prometheus.Gauge
 	programming         *prometheus.HistogramVec
@@ -60,12 +52,11 @@ type proxyMetrics struct {
 	syncFailures        *prometheus.CounterVec
 	cleanupFailures     *prometheus.CounterVec
 	noLocalTotal        *prometheus.GaugeVec
-	// shown is what noLocalTotal has.
-	shown missing
+	shown               missing
 }
 
-// programmingBuckets returns the buckets of kube-proxy: 0, 0.25 s, 0.5 s, 1 to 59 s, 60
-// to 115 s by 5, 120 to 300 s by 30.
+// programmingBuckets returns kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to
+// 300 s by 30.
 func programmingBuckets() []float64 {
 	out := append([]float64{0}, prometheus.LinearBuckets(0.25, 0.25, 2)...)
 	out = append(out, prometheus.LinearBuckets(1, 1, 59)...)
@@ -73,8 +64,7 @@ func programmingBuckets() []float64 {
 	return append(out, prometheus.LinearBuckets(120, 30, 7)...)
 }
 
-// newProxyMetrics returns the metrics of a node with these families. b has the events that
-// wait.
+// newProxyMetrics returns the metrics for these families. b has the waiting events.
 func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExternalIPs bool) *proxyMetrics {
 	const family = "ip_family"
 	var all []prometheus.Collector
@@ -112,7 +102,7 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 		}
 		name := model.Family(f).String()
 		m.families[f] = name
-		// A rate needs the zero before the first one.
+		// A rate needs an initial zero.
 		m.partial(name)
 		m.syncFailures.WithLabelValues(name)
 		m.cleanupFailures.WithLabelValues(name)
@@ -129,7 +119,7 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	return m
 }
 
-// remembered returns with, which looks up the metric of a label once.
+// remembered caches the metric of each label.
 func remembered[M any](with func(...string) M) func(label string) M {
 	var known sync.Map
 	return func(label string) M {
@@ -141,7 +131,7 @@ func remembered[M any](with func(...string) M) func(label string) M {
 	}
 }
 
-// each calls f with the label of each family that the node has.
+// each calls f with the label of each family of the node.
 func (m *proxyMetrics) each(f func(family string)) {
 	for _, name := range m.families {
 		if name != "" {
@@ -150,7 +140,7 @@ func (m *proxyMetrics) each(f func(family string)) {
 	}
 }
 
-// events counts events; queued means that they may change something.
+// events counts events; queued means they may cause a change.
 func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Time) {
 	m.services.Add(float64(services))
 	m.endpoints.Add(float64(endpoints))
@@ -159,7 +149,6 @@ func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Tim
 	}
 }
 
-// updated counts an answered update.
 func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, err error) {
 	kind := m.partial
 	if whole {
@@ -176,12 +165,11 @@ func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, er
 	})
 }
 
-// cleanupFailed counts a failed removal of unused chains.
 func (m *proxyMetrics) cleanupFailed() {
 	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
 }
 
-// programmed observes the changes in the cluster that a commit carries.
+// programmed observes the cluster's changes in a commit.
 func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time) {
 	for _, t := range triggers {
 		if name := m.families[t.Family]; name != "" {
@@ -190,7 +178,6 @@ func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time)
 	}
 }
 
-// noLocal sets the numbers of ports without local endpoints.
 func (m *proxyMetrics) noLocal(sum *missing) {
 	m.shown = *sum
 	for f, name := range m.families {
@@ -201,5 +188,4 @@ func (m *proxyMetrics) noLocal(sum *missing) {
 	}
 }
 
-// seconds returns a time in the unit of Prometheus.
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -2,20 +2,16 @@ package services
 
 import "github.com/weft-proxy/weft/frontends/services/model"
 
-// The traffic policies for which kube-proxy counts ports without local endpoints, as an
-// index.
 const (
 	internal = iota
 	external
 	policyCount
 )
 
-// missing is the number of ports with the policy Local that have endpoints on other nodes
-// but none on this one, by policy and family.
+// missing counts ports with the policy Local and endpoints only on other nodes, by policy and family.
 type missing [policyCount][model.NumFamilies]int
 
-// missingOf counts the ports of one Service. As for kube-proxy, a family counts if the
-// Service has a ClusterIP in it.
+// missingOf counts one Service's ports. As in kube-proxy, a family needs a ClusterIP.
 func missingOf(s *model.Service) (out missing) {
 	if s == nil || !s.InternalLocal && !s.ExternalLocal {
 		return out
@@ -37,9 +33,7 @@ func missingOf(s *model.Service) (out missing) {
 	return out
 }
 
-// noLocalEndpoints is the sum of missing over all committed Services.
 type noLocalEndpoints struct {
-	// of has the Services whose value is not zero.
 	of  map[model.Key]missing
 	sum missing
 }

@@ -8,17 +8,15 @@ import (
 )
 
 const (
-	// warning is the kind of the events of this package.
 	warning = "Warning"
-	// reasonRefused is the reason of the event about a Service that is left out.
+	// reason of events for rejected Services
 	reasonRefused = "ServiceRefused"
-	// reasonTooLarge is the reason of the event about a Service that cannot be rendered.
+	// reason of events for unrenderable Services
 	reasonTooLarge = "ServiceTooLarge"
 )
 
-// observer tells metrics and health checks what is in force: it implements
-// publish.Observer. What answers for the state of the kernel learns of a change with its
-// commit.
+// observer passes commits to metrics and health checks. It implements publish.Observer. Reports about
+// kernel state change only with a commit.
 type observer struct {
 	*Frontend
 	noLocal *noLocalEndpoints
@@ -50,7 +48,6 @@ func (o *observer) Committed(items []change) {
 	o.outcomesChanged(items)
 }
 
-// outcomesChanged tells readers that Services have other outcomes.
 func (o *observer) outcomesChanged(items []change) {
 	keys := make([]model.Key, len(items))
 	for i := range items {

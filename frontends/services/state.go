@@ -12,37 +12,33 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// The resources whose events are counted as kube-proxy does.
+// Resources whose events are counted as in kube-proxy.
 const (
 	serviceEvents = "services"
 	sliceEvents   = "endpointslices"
 )
 
-// kindOf returns the kind of a resource, as the label of a metric.
 func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
-// state is the model, and the events that it has and no commit does. It implements
-// localstate.Source.
+// state is the model with its uncommitted events. It implements localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// outcome says whether a Service is in force. It is called under the lock.
+	// returns a Service's outcome; called under the lock
 	outcome func(model.Key) publish.Outcome
-	// want notes that a Service changed. It is called under the lock.
-	want func(...model.Key)
-	// mu is held for a batch of events, or for a refresh.
+	// records a Service's change; called under the lock
+	want  func(...model.Key)
 	mu    sync.Mutex
 	model *model.Model
-	// found are changes that a reader has found, and that the publisher does not know. There is
-	// one of a Service, at its index in foundAt.
+	// found are changes found by a reader and unknown to the publisher, one per Service, indexed by
+	// foundAt.
 	found   model.Changes
 	foundAt map[model.Key]int
-	// refreshed receives changes, and the revision of the model, under the lock.
+	// receives changes and the model's revision under the lock
 	refreshed func(*model.Changes, uint64)
 }
 
-// apply applies a batch of events under one lock, so that no refresh sees half of it.
-// It counts them by resource, and reports whether anything may have changed, and whether
-// load balancers may send new traffic to the node.
+// apply applies a batch under one lock, so that a refresh sees all of it. It returns event counts by
+// resource, whether the model is dirty, and whether load balancers may use the node.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty, eligible bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -57,14 +53,12 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty, elig
 	return counts, dirty, s.model.NodeEligible()
 }
 
-// located is model.Model.Located.
 func (s *state) located() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Located()
 }
 
-// refresh returns what changed, which the backlog then counts as taken.
 func (s *state) refresh() model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +69,7 @@ func (s *state) refresh() model.Changes {
 	}
 	s.join(&c)
 	c, s.found, s.foundAt = s.found, model.Changes{}, nil
-	// A commit of older values may have come since a reader found these.
+	// Older values may have been committed since a reader found these.
 	s.wantAll(&c)
 	return c
 }
@@ -94,7 +88,6 @@ func (s *state) wantAll(c *model.Changes) {
 	}
 }
 
-// join adds changes to those that were found.
 func (s *state) join(c *model.Changes) {
 	if s.foundAt == nil {
 		s.foundAt = make(map[model.Key]int)
@@ -112,7 +105,7 @@ func (s *state) join(c *model.Changes) {
 	all.Node, all.ServiceCIDRs = cmp.Or(c.Node, all.Node), cmp.Or(c.ServiceCIDRs, all.ServiceCIDRs)
 }
 
-// service returns a Service as the publisher knows it, nil if there is none.
+// service returns a Service as the publisher knows it, or nil.
 func (s *state) service(key model.Key) *model.Service {
 	s.mu.Lock()
 	defer s.mu.Unlock()

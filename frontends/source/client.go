@@ -27,27 +27,24 @@ const (
 	protobufContent = "application/vnd.kubernetes.protobuf"
 	jsonContent     = "application/json"
 
-	// The default limits of kube-proxy. Watches do not count.
+	// kube-proxy's default limits. Watches do not count.
 	defaultQPS   = 5
 	defaultBurst = 10
 
-	// serviceAccountDir is where the kubelet puts a pod's credentials.
+	// the kubelet's directory of a pod's credentials
 	serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 )
 
-// client makes requests of one API server.
 type client struct {
-	config *rest.Config
-	http   *http.Client
-	typed  kubernetes.Interface
-	server string
-	reach  *reach
-	// groups has a client for each API group in use.
+	config   *rest.Config
+	http     *http.Client
+	typed    kubernetes.Interface
+	server   string
+	reach    *reach
 	groups   map[groupKey]rest.Interface
 	messages messages
 }
 
-// groupKey is an API group, and the scheme that has its types.
 type groupKey struct {
 	version schema.GroupVersion
 	scheme  *runtime.Scheme
@@ -83,7 +80,6 @@ func newClient(cfg KubeConfig) (*client, error) {
 	return c, nil
 }
 
-// listWatch returns the list and watch requests for a kind.
 func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
 	group, err := c.group(groupKey{k.resource.GroupVersion(), k.scheme})
 	if err != nil {
@@ -94,7 +90,6 @@ func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
 	}), nil
 }
 
-// group returns the client for an API group.
 func (c *client) group(key groupKey) (rest.Interface, error) {
 	if g := c.groups[key]; g != nil {
 		return g, nil
@@ -117,8 +112,7 @@ func (c *client) group(key groupKey) (rest.Interface, error) {
 	return g, nil
 }
 
-// restConfig returns the address and the credentials from a kubeconfig, or from the
-// service account of the pod that the process runs in.
+// restConfig returns the address and credentials of a kubeconfig or of the pod's service account.
 func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 	if cfg.Kubeconfig != "" {
 		rc, err := clientcmd.BuildConfigFromFlags(cfg.Server, cfg.Kubeconfig)
@@ -139,10 +133,9 @@ func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 
 var errNoCluster = errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
 
-// serviceAccount is rest.InClusterConfig with a server that overrides the address
-// that the kubelet gives to pods: that is a ClusterIP, which is not reachable before
-// a kube-proxy runs (rule 151). With such a server a missing account is not an
-// error, because the server may not require one.
+// serviceAccount is rest.InClusterConfig with an overriding server. The kubelet's address is a ClusterIP,
+// unreachable before a kube-proxy runs (rule 151). With a server the account may be missing, because the
+// server may not require it.
 func serviceAccount(dir, server string) (*rest.Config, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	rc := &rest.Config{Host: server}
@@ -156,7 +149,7 @@ func serviceAccount(dir, server string) (*rest.Config, error) {
 	token, err := os.ReadFile(path) //nolint:gosec // the kubelet's file
 	switch {
 	case err == nil:
-		// The kubelet renews the file, and client-go rereads it.
+		// The kubelet renews the file and client-go rereads it.
 		rc.BearerToken, rc.BearerTokenFile = strings.TrimSpace(string(token)), path
 	case server == "" || !errors.Is(err, os.ErrNotExist):
 		return nil, err

@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxManifest is the size of the largest manifest file that is read into memory.
+// maxManifest bounds the bytes of a manifest file.
 const maxManifest = 64 << 20
 
-// FileError is an error in a manifest, which Manifests logs.
+// FileError is an error in a manifest, logged by Manifests.
 type FileError struct {
 	File string
 	// Line counts from 1; 0 means the whole file.
@@ -46,7 +46,6 @@ func (e *FileError) Error() string {
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// identity names an object among all kinds.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -59,24 +58,21 @@ func (id identity) String() string {
 	return id.kind.Kind + " " + id.namespace + "/" + id.name
 }
 
-// object is one decoded object of a file.
 type object struct {
 	id   identity
 	gvk  schema.GroupVersionKind
 	line int
-	// text is the canonical JSON of the file: equal text means equal objects.
+	// canonical JSON; equal text means equal objects
 	text string
-	// object is complete, and is not modified any more.
+	// complete and not modified any more
 	object Object
 }
 
-// skipped is an object of a kind that no user follows.
 type skipped struct {
 	line int
 	kind string
 }
 
-// decoder decodes one file.
 type decoder struct {
 	file    string
 	kinds   map[schema.GroupVersionKind][]*kind
@@ -85,10 +81,9 @@ type decoder struct {
 	seen    map[identity]int
 }
 
-// decode returns the objects of a manifest file, which may contain several documents
-// and lists, and which of them no kind describes. An error in one document rejects
-// the file: a part of what its author meant may be worse than its previous state. All
-// errors are *FileError, several joined.
+// decode returns a manifest's objects, from several documents and lists, and its objects of unused kinds.
+// An error in one document rejects the whole file, because a partial file may be worse than its previous
+// state. All errors are *FileError, several joined.
 func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*kind) ([]object, []skipped, error) {
 	d := &decoder{file: file, kinds: kinds, seen: make(map[identity]int)}
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -106,7 +101,7 @@ func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*ki
 	return d.objects, d.skipped, nil
 }
 
-// documents yields each document with the number of lines before it.
+// documents yields each document and the number of lines before it.
 func documents(content []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		start, before, at, n := 0, 0, 0, 0
@@ -115,7 +110,6 @@ func documents(content []byte) iter.Seq2[int, []byte] {
 				if !yield(before, content[start:at]) {
 					return
 				}
-				// The rest of the marker's line belongs to the document.
 				start, before = at+3, n
 			}
 			at += len(line)
@@ -125,7 +119,6 @@ func documents(content []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// document decodes one document; before is the number of lines before it.
 func (d *decoder) document(before int, doc []byte) error {
 	var root yamlv3.Node
 	if err := yamlv3.NewDecoder(bytes.NewReader(doc)).Decode(&root); err != nil {
@@ -144,7 +137,6 @@ func (d *decoder) document(before int, doc []byte) error {
 	return d.value(before, root.Content[0], text)
 }
 
-// value decodes one object, or the items of a list.
 func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	var meta struct {
 		APIVersion string `json:"apiVersion"`
@@ -177,7 +169,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, types, types, json.SerializerOptions{Strict: true})
 	decoded, _, err := strict.Decode(text, nil, nil)
 	if s, ok := runtime.AsStrictDecodingError(err); ok && decoded != nil && !slices.ContainsFunc(s.Errors(), func(e error) bool { return e.Error() != `unknown field "status"` }) {
-		// Older servers have printed one for kinds that have none now.
+		// Older servers printed a status for kinds without one.
 		err = nil
 	}
 	if err != nil {
@@ -190,8 +182,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	return d.add(object{gvk: gvk, line: line, text: string(text), object: o})
 }
 
-// unknown reports whether a kind does not exist, although kinds of its group are
-// followed: its name is misspelled.
+// unknown reports a misspelled kind: it does not exist in a used group.
 func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	inGroup := false
 	for known, kinds := range d.kinds {
@@ -203,8 +194,7 @@ func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	return inGroup && !scheme.Scheme.Recognizes(gvk)
 }
 
-// removed reports whether a kind is an earlier version of one that is followed, and returns the group
-// and version of that.
+// removed returns the followed version of an earlier version of a kind.
 func (d *decoder) removed(gvk schema.GroupVersionKind) (now string, ok bool) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return "", false
@@ -217,7 +207,6 @@ func (d *decoder) removed(gvk schema.GroupVersionKind) (now string, ok bool) {
 	return "", false
 }
 
-// list decodes the items of a list.
 func (d *decoder) list(before int, node *yamlv3.Node) error {
 	_, items := field(node, "items")
 	if items == nil || items.Kind != yamlv3.SequenceNode {
@@ -239,7 +228,6 @@ func (d *decoder) list(before int, node *yamlv3.Node) error {
 	return errors.Join(errs...)
 }
 
-// add completes an object, and keeps it if it is valid.
 func (d *decoder) add(o object) error {
 	missing := ""
 	for _, k := range d.kinds[o.gvk] {
@@ -278,14 +266,11 @@ func (d *decoder) add(o object) error {
 }
 
 var (
-	// errorField finds the field in an error of the strict decoder, or of encoding/json
-	// about a wrong type.
-	errorField = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
-	// yamlPosition finds the line in an error of the YAML parsers.
+	// field in an error of the strict decoder, or of encoding/json about a wrong type
+	errorField   = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
 
-// decodeErrors adds the line to each error of the strict decoder.
 func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	all := []error{err}
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
@@ -302,7 +287,7 @@ func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	return errors.Join(out...)
 }
 
-// syntax returns the error of a YAML parser, whose line counts from 1 in the document.
+// syntax returns a YAML parser's error. Its line counts from 1 in the document.
 func (d *decoder) syntax(before int, err error) error {
 	line := 1
 	if m := yamlPosition.FindStringSubmatch(err.Error()); m != nil {
@@ -312,9 +297,8 @@ func (d *decoder) syntax(before int, err error) error {
 	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
-// lineOf returns the line of the field at a path such as "spec.ports[0].port",
-// or of the innermost part of it that exists. If a list has no index, as in the type
-// errors of encoding/json, it is that of the first element.
+// lineOf returns the line of a path such as "spec.ports[0].port", or of its innermost existing part.
+// Without an index, as in encoding/json's type errors, it is the first element's line.
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {
@@ -341,7 +325,6 @@ func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	return before + line
 }
 
-// field returns the key and the value of a field of a mapping.
 func field(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	if node.Kind == yamlv3.AliasNode {
 		node = node.Alias

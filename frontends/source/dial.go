@@ -9,22 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The limits after which a connection without answers is closed, such as after a power
-// failure or behind a firewall that restarts. Without them an idle watch waits for
-// minutes, or for the ping of HTTP/2 for 45 s.
+// Limits for silent connections, such as after a power failure or behind a firewall that restarts.
+// Otherwise an idle watch waits minutes, or 45 s for the HTTP/2 ping.
 const (
-	// dialTimeout is short because a new attempt sends a SYN at once, while a lost SYN is
-	// repeated at intervals that double.
+	// dialTimeout is short: a new attempt sends a SYN at once, but a lost SYN is repeated at doubling
+	// intervals.
 	dialTimeout = 3 * time.Second
-	// An idle connection is probed after keepIdle, and then every keepInterval.
+	// probes of an idle connection
 	keepIdle     = 5 * time.Second
 	keepInterval = 2 * time.Second
 	keepCount    = 3
-	// unanswered is how long sent data may stay unacknowledged.
+	// unanswered bounds the time of unacknowledged data.
 	unanswered = 10 * time.Second
 )
 
-// newDial returns the Dial of a KubeConfig that has none.
 func newDial() func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{
 		Timeout:         dialTimeout,

@@ -1,49 +1,41 @@
-// Package source delivers objects of Kubernetes to the frontends of a process, from
-// the Kubernetes API (Kube) or from a directory of manifests (Manifests).
+// Package source delivers Kubernetes objects to a process's frontends, from the API (Kube) or a directory
+// of manifests (Manifests).
 //
-// In come descriptions of kinds, one Kind for each resource that a user follows: the
-// resource, its selectors, and the functions that decode an object to what the user
-// keeps of it. Out go batches of events to each user. Read source.go and kind.go
-// first; store.go decides what is new.
+// It takes a Kind per resource, with selectors and decoding functions, and delivers batches of events to
+// each user. A user is a subscriber in this process, such as the Service frontend. Read source.go and
+// kind.go first; store.go decides which objects are new.
 //
-// Users that select the same objects of a resource share one watch. Each gets its own
-// copy of the objects, and learns by itself when it knows everything (Synced). The
-// package caches no objects: it remembers only the version of each object in the API.
-// It does not judge what an object means. A user is a part of this process that
-// subscribes, such as the Service frontend.
+// Users of the same objects share one watch, and get separate copies and Synced calls. The package caches
+// only object versions and does not interpret objects.
 //
 // # The API
 //
-// Lists are streamed if the server can do so (client-go's feature WatchListClient,
-// Kubernetes 1.34), and paged otherwise. An object is deleted only if a watch or a
-// complete list says so, however lists and watches end. Each watch waits between two
-// attempts as in client-go, up to a minute, so that the nodes of a cluster do not ask a
-// server that comes back all at once. While the server does not answer, the watches of the
-// process try in turn, one at a time, with the same waits. Once it answers one of them, the
-// others try again, each at a random time within as long as the outage took (1 s at least, a minute at most). If
-// the server has started anew it knows no resource version of before: the first watch finds
-// that out, and the others list at once. A restarted process whose rules are in force begins at
-// a random moment within StartSpread. There is no periodic resync.
+// Lists are streamed if the server supports it (client-go's WatchListClient, Kubernetes 1.34), else
+// paged. An object is deleted only if a watch or complete list says so. Watches wait between attempts as
+// in client-go, up to a minute, so that nodes do not return all at once. During an outage the process's
+// watches try in turn with the same waits. Afterwards they return at random within the outage's length,
+// at least 1 s and at most a minute. A restarted server knows no earlier resource version: the first
+// watch detects this, and the others list at once. A restarted process with rules in force begins at
+// random within StartSpread. There is no periodic resync.
 //
-// A user of a kind with many fields that it does not read can read the encoded object itself
-// (Kind.Unmarshal): see message.go.
+// A user that reads few fields can read the encoded object itself (Kind.Unmarshal); see message.go.
 //
-// A resource that is not Required may be unknown to the server, or forbidden. Its users
-// are synced without it, and get its objects when it appears.
+// A resource that is not Required may be unknown or forbidden. Its users are synced without it, and get
+// its objects once it appears.
 //
 // # Manifests
 //
-// A directory applies the selectors of a kind, as the API server does. A file that is
-// not valid keeps its last valid state in force, and the log names the line.
+// A directory applies a kind's selectors like the API server. An invalid file keeps its last valid state,
+// and the log names the line.
 //
 // # Concurrency
 //
-// Subscribe to a Source first, then call Run once. Run returns when its context ends or
-// the source cannot work at all, and leaves no goroutine running. The functions of one
-// user are called one at a time; a user that blocks delays the users of the same watch.
+// Subscribe to a Source first, then call Run once. Run returns when its context ends or the source cannot
+// work at all, after its goroutines have ended. Calls to one user are sequential; a blocking user delays
+// other users of the same watch.
 //
 // # Errors
 //
-// An error in one object or file is logged, and its last valid state stays. Run's error
-// means that there is nothing to watch, such as a directory that does not exist.
+// An error in an object or file is logged, and its last valid state stays. Run fails only if it cannot
+// watch at all, such as for a missing directory.
 package source

@@ -15,69 +15,63 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Object is an object of the Kubernetes API, such as *corev1.Pod.
+// Object is a Kubernetes API object, such as *corev1.Pod.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Kind describes the objects of one resource that a user follows: O is their Go
-// type, V is what the user keeps of them.
+// Kind describes a user's objects of one resource. O is their Go type, V the kept value.
 type Kind[O Object, V any] struct {
 	// Resource is the resource in the API. Required.
 	Resource schema.GroupVersionResource
-	// Object is an empty object of a type that Scheme has, such as &corev1.Pod{}.
-	// Required.
+	// Object is an empty object of a type in Scheme, such as &corev1.Pod{}. Required.
 	Object O
-	// Scheme has the type of Object, and is not changed any more; nil means that of
-	// client-go. Objects of another scheme are transferred as JSON, because custom
-	// resources have no other encoding.
+	// Scheme has Object's type and is not changed any more; nil means client-go's. Other schemes use
+	// JSON, the only encoding of custom resources.
 	Scheme *runtime.Scheme
 	// Namespaced is true if the objects have a namespace.
 	Namespaced bool
-	// LabelSelector and FieldSelector restrict the objects, as those of a list
-	// request. Empty means all.
+	// LabelSelector and FieldSelector are as in a list request. Empty means all.
 	LabelSelector, FieldSelector string
-	// Fields returns the fields of an object that FieldSelector reads. It is required if
-	// these are others than metadata.name and metadata.namespace.
+	// Fields returns an object's fields for FieldSelector. Required for fields other than metadata.name
+	// and metadata.namespace.
 	Fields func(O) fields.Set
-	// Presence says what happens if the API server does not have the resource.
+	// Presence is the behaviour if the API server lacks the resource.
 	Presence Presence
-	// Decode returns what the user keeps of an object. It owns the object, and may
-	// modify or return it. It is called as soon as an object arrives, so memory
-	// holds no more than V even while a long list arrives. Required.
+	// Decode returns the value to keep. It owns the object and may modify or return it. It is called on
+	// arrival, so memory holds only V even during a long list. Required.
 	Decode func(O) V
-	// Unmarshal returns the same as Decode for an object in protobuf, of which it keeps no
-	// part. If it is not nil and the process has one user of the objects, then objects of the
-	// API are not made: most of a Pod need not be decoded. It does not apply to objects of
-	// another Scheme.
+	// Unmarshal is Decode for a protobuf object; it must not keep the message. If the process has one
+	// user of the objects, it avoids decoding unread fields, most of a Pod. It does not apply to other
+	// Schemes. Optional.
 	Unmarshal func(message []byte) (V, error)
-	// Set receives the new form of an object, when Event.Apply is called. Required.
+	// Set receives an object's new form in Event.Apply. Required.
 	Set func(name types.NamespacedName, value V)
-	// Delete receives the name of an object that no longer exists. Required.
+	// Delete receives a deleted object's name. Required.
 	Delete func(name types.NamespacedName)
-	// Default sets the defaults of the API server in an object from a manifest. It
-	// returns the name of a required field that is not set, or an empty string.
+	// Default sets the API server's defaults in a manifest's object. It returns a missing required
+	// field's name, or "".
 	Default func(O) (missing string)
-	// Validate returns what the API server would refuse in an object from a manifest: a line for
-	// each field. nil means that it is not known.
+	// Validate returns the API server's objections to a manifest's object, one line per field. It may be
+	// nil.
 	Validate func(O) []string
-	// Owner returns the object without which this one has no effect, which need not be
-	// an owner reference. A directory of manifests warns if no file has it.
+	// Owner returns the object required for an effect, which need not be an owner reference. Manifests
+	// warns if no file has it.
 	Owner func(O) Owner
 }
 
-// Presence says what happens if the API server does not have a resource.
+// Presence is the behaviour if the API server lacks a resource.
 type Presence int
 
 const (
-	// Required resources exist in each cluster: a user is not synced without them.
+	// Required resources exist in each cluster. A user is not synced without them.
 	Required Presence = iota
-	// Optional resources may be unknown to the API server, or forbidden: the user is
-	// synced without them. What was delivered stays if the resource disappears.
+	// Optional resources may be unknown or forbidden. The user is synced without them and keeps delivered
+	// objects if they disappear.
 	Optional
-	// Custom resources are like Optional ones, but their objects are deleted with the
-	// resource, as by the deletion of a CustomResourceDefinition.
+	// Custom is like Optional, but objects are deleted with the resource, such as with a
+	// CustomResourceDefinition.
 	Custom
 )
 
@@ -85,18 +79,16 @@ const (
 type Owner struct {
 	schema.GroupKind
 	Name types.NamespacedName
-	// Missing is the reason why the object does not name an owner, such as "no label
-	// app"; empty if it does.
+	// Missing is why the object names no owner, such as "no label app"; empty if it does.
 	Missing string
 }
 
 // AnyKind is a Kind with any type arguments.
 type AnyKind interface {
-	// compile returns the kind without its types. It sets resource even if it fails.
+	// compile returns the untyped kind. It sets resource even on failure.
 	compile() (*kind, error)
 }
 
-// kind is a Kind without its types.
 type kind struct {
 	resource   schema.GroupVersionResource
 	gvk        schema.GroupVersionKind
@@ -106,9 +98,9 @@ type kind struct {
 	labels     labels.Selector
 	fields     fields.Selector
 	presence   Presence
-	// unmarshal returns what the user keeps of an object, nil if objects are made.
+	// nil if objects are decoded
 	unmarshal func(message []byte) (any, error)
-	// decode returns the function that passes an object on to the user.
+	// returns the function that passes an object to the user
 	decode     func(Object) (apply func())
 	delete     func(types.NamespacedName)
 	fieldsOf   func(Object) fields.Set
@@ -159,8 +151,7 @@ func (k Kind[O, V]) compile() (*kind, error) {
 	return out, nil
 }
 
-// untyped returns a function of one type of objects for any object, nil for nil. It
-// panics on an object of another type.
+// untyped converts a function for any object. The result panics on an object of another type.
 func untyped[O Object, R any](f func(O) R) func(Object) R {
 	if f == nil {
 		return nil
@@ -168,7 +159,7 @@ func untyped[O Object, R any](f func(O) R) func(Object) R {
 	return func(o Object) R { return f(o.(O)) } //nolint:forcetypeassert // kind.accepts is asked before
 }
 
-// accepts returns an object if it has the kind's Go type, or is what unmarshal made.
+// accepts returns an object with the kind's Go type, or made by unmarshal.
 func (k *kind) accepts(obj any) (Object, error) {
 	if p, ok := obj.(*partial); ok && k.unmarshal != nil {
 		return p, nil
@@ -179,13 +170,11 @@ func (k *kind) accepts(obj any) (Object, error) {
 	return obj.(Object), nil //nolint:forcetypeassert // O is an Object
 }
 
-// sameType reports whether two kinds decode to the same Go type.
 func (k *kind) sameType(o *kind) bool { return o.isOfGoType(k.object) }
 
-// set returns the event of an object that exists. It may modify the object.
+// set returns the event of an existing object. It may modify the object.
 func (k *kind) set(o Object) Event { return Event{kind: k, apply: k.decode(o)} }
 
-// deleted returns the event of an object that does not exist any more.
 func (k *kind) deleted(name types.NamespacedName) Event {
 	return Event{kind: k, apply: func() { k.delete(name) }}
 }
@@ -195,7 +184,6 @@ func (k *kind) selects(o Object) bool {
 	return o != nil && k.labels.Matches(labels.Set(o.GetLabels())) && (k.fields.Empty() || k.fields.Matches(k.fieldSet(o)))
 }
 
-// fieldSet returns the fields of an object that a selector can read.
 func (k *kind) fieldSet(o Object) fields.Set {
 	out := fields.Set{metav1.ObjectNameField: o.GetName(), "metadata.namespace": o.GetNamespace()}
 	if k.fieldsOf != nil {

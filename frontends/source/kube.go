@@ -17,52 +17,48 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// optionalGrace is how long Synced waits for resources that are not Required, after
-// the first lists of all others.
+// optionalGrace bounds Synced's wait for resources that are not Required, after the first lists of the
+// others.
 const optionalGrace = 5 * time.Second
 
-// KubeConfig says which API server to follow.
+// KubeConfig selects an API server.
 type KubeConfig struct {
-	// Kubeconfig is the path of a kubeconfig file. Empty means the service account of
-	// the pod that the process runs in.
+	// Kubeconfig is a file path; empty means the pod's service account.
 	Kubeconfig string
-	// Server is the address of the API server, such as https://192.0.2.1:6443. It
-	// overrides the address in the kubeconfig and in the pod's environment.
+	// Server is the API server's address, such as https://192.0.2.1:6443. It overrides the kubeconfig and
+	// the pod's environment.
 	Server string
-	// QPS and Burst limit requests per second; watches do not count. 0 means 5 and
-	// 10, a negative QPS means no limit.
+	// QPS and Burst limit requests per second, except watches. 0 means 5 and 10; negative QPS means
+	// unlimited.
 	QPS   float32
 	Burst int
-	// ContentType is the encoding of requests, AcceptContentTypes that of responses.
-	// Empty means protobuf, or JSON for what has no protobuf encoding.
+	// ContentType and AcceptContentTypes are the encodings of requests and responses. Empty means
+	// protobuf, or JSON for types without protobuf.
 	ContentType        string
 	AcceptContentTypes string
-	// UserAgent names the client in the API server's logs; empty means "weft".
+	// UserAgent is the client's name in server logs; empty means "weft".
 	UserAgent string
-	// Dial opens a connection to the API server, as DialContext of net.Dialer; nil means over
-	// TCP, and connections that do not answer are closed within seconds.
+	// Dial connects to the API server, like net.Dialer.DialContext. nil means TCP with silent connections
+	// closed within seconds.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Restarted reports whether the rules of an earlier process are in force, so that the node
-	// can wait for its lists; nil means they are not. See StartSpread.
+	// Restarted reports whether an earlier process's rules are in force, so that lists may wait; nil
+	// means false. See StartSpread.
 	Restarted func(ctx context.Context) bool
-	// Logger also receives the log of client-go, except what that writes to klog's
-	// global logger; nil discards.
+	// Logger also receives client-go's log, except messages to klog's global logger; nil discards.
 	Logger *slog.Logger
 }
 
 // Kube is the Kubernetes API as a Source.
 type Kube struct {
-	client    *client
-	restarted func(ctx context.Context) bool
-	log       *slog.Logger
-	users     []*user
-	watches   []*resourceWatch
-	// retryFirst, retryAbsent and grace are the constants, and shorter in tests.
+	client                         *client
+	restarted                      func(ctx context.Context) bool
+	log                            *slog.Logger
+	users                          []*user
+	watches                        []*resourceWatch
 	retryFirst, retryAbsent, grace time.Duration
 }
 
-// NewKube returns a source. It reads the kubeconfig, or without one the service account of
-// the pod, but does not connect.
+// NewKube returns a source. It reads the kubeconfig or service account but does not connect.
 func NewKube(cfg KubeConfig) (*Kube, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Dial == nil {
@@ -75,12 +71,12 @@ func NewKube(cfg KubeConfig) (*Kube, error) {
 	return &Kube{client: c, restarted: cfg.Restarted, log: cfg.Logger, retryFirst: retryFirst, retryAbsent: retryAbsent, grace: optionalGrace}, nil
 }
 
-// Client returns a client for the same API server. It shares the limits of QPS and Burst.
+// Client returns a client of the same API server that shares QPS and Burst.
 func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
 
-// Reachable returns nil while the API server answers. Otherwise the error says why the last
-// request failed: no connection, an internal error, or credentials that the server refuses.
-// If a Required resource is not listed, the error has the server's answer.
+// Reachable returns nil while the API server answers. Otherwise it returns the last request's failure: no
+// connection, an internal error, or refused credentials. If a Required resource is not listed, it returns
+// the server's answer.
 func (k *Kube) Reachable() error {
 	if err := k.client.reach.current(); err != nil {
 		return fmt.Errorf("%s: %w", k.client.server, err)
@@ -93,8 +89,7 @@ func (k *Kube) Reachable() error {
 	return nil
 }
 
-// Subscribe implements Source. Users that ask for the same objects of a resource
-// share one watch, and get copies of the objects.
+// Subscribe implements Source. Users of the same objects share one watch and get copies.
 func (k *Kube) Subscribe(s Subscription) error {
 	u, err := newUser(s)
 	if err != nil {
@@ -112,7 +107,6 @@ func (k *Kube) Subscribe(s Subscription) error {
 	return nil
 }
 
-// watch returns the watch of a kind.
 func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 	k.client.messages.add(kind)
 	key := watchKey{kind.resource, kind.labels.String(), kind.fields.String()}
@@ -134,11 +128,10 @@ func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 	return w, nil
 }
 
-// Run implements Source. An API server that does not answer is not an error: requests
-// are repeated, and what was delivered stays.
+// Run implements Source. It retries an unresponsive API server and keeps delivered objects.
 func (k *Kube) Run(ctx context.Context) error {
-	// client-go logs to the logger in the context, except for a few messages to klog's
-	// global logger, which belongs to the program.
+	// client-go logs to the context's logger, except a few messages to klog's global logger, owned by the
+	// program.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
 	k.client.reach.first = k.retryFirst
 	if !k.awaitStart(ctx) {
@@ -167,9 +160,8 @@ func (k *Kube) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitLists waits until the first lists of a user's kinds have been delivered
-// (rule 131), and returns false if ctx ends before. After a while it does not wait
-// for resources that are not Required.
+// awaitLists waits for the delivery of the first lists of a user's kinds (rule 131). It returns false if
+// ctx ends. It waits only a grace period for resources that are not Required.
 func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 	var grace <-chan time.Time
 	for _, required := range []bool{true, false} {

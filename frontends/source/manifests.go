@@ -21,58 +21,47 @@ import (
 )
 
 const (
-	// quietTime is how long a directory must be unchanged before it is read: a file
-	// that is written in steps is read once.
-	quietTime = 50 * time.Millisecond
-	// maxQuietTime bounds the wait for a directory that keeps changing.
+	// A directory must be unchanged for quietTime before a read, so that a file written in steps is read
+	// once.
+	quietTime    = 50 * time.Millisecond
 	maxQuietTime = 500 * time.Millisecond
-	// poll is how often the directory is read without a notification: some file
-	// systems send none, and the directory itself may be replaced.
+	// interval without notifications: some file systems send none, and the directory may be replaced
 	poll = 5 * time.Second
-	// pollUnwatched is how often it is read while the kernel gives no notifications.
+	// interval while notifications are unavailable
 	pollUnwatched = time.Second
 )
 
-// Manifests is a directory of YAML or JSON files as a Source: *.yaml, *.yml and
-// *.json, except files whose name begins with a dot. Subdirectories are not read.
+// Manifests is a directory of *.yaml, *.yml and *.json files as a Source. It ignores subdirectories and
+// names beginning with a dot.
 type Manifests struct {
 	dir   string
 	log   *slog.Logger
 	users []*user
-	// kinds are what the users follow.
 	kinds map[schema.GroupVersionKind][]*kind
 
 	files map[string]*file
-	// owners are the files that contain an object, sorted: the object of the first
-	// file is in force.
-	owners map[identity][]string
-	// unread are the names of files of the start that have not been valid since, sorted.
-	unread []string
-	// started is true after the first scan.
+	// files with an object, sorted; the first one is in force
+	owners  map[identity][]string
+	unread  []string
 	started bool
-	// watcher is nil while the kernel gives no notifications.
+	// nil without notifications
 	watcher *fsnotify.Watcher
 }
 
-// file is a manifest file in its last valid state.
 type file struct {
-	// info is of the state that was read, nil if that failed.
+	// of the state that was read; nil if reading failed
 	info    os.FileInfo
 	objects map[identity]object
-	// invalid is the error of the present state, empty if it is valid.
 	invalid string
-	// unread is true for a file of the start that has not been valid since.
-	unread bool
-	// seen marks files during a scan.
-	seen bool
+	unread  bool
+	seen    bool
 }
 
-// unchanged reports whether a file is as it was when it was read.
 func unchanged(read, now os.FileInfo) bool {
 	return read != nil && read.Size() == now.Size() && read.ModTime().Equal(now.ModTime()) && os.SameFile(read, now)
 }
 
-// NewManifests returns a source. A nil logger discards. It does no I/O.
+// NewManifests returns a source without doing I/O. A nil logger discards.
 func NewManifests(dir string, log *slog.Logger) (*Manifests, error) {
 	if dir == "" {
 		return nil, errors.New("configure manifests: no directory")
@@ -95,10 +84,10 @@ func (m *Manifests) Subscribe(s Subscription) error {
 	return nil
 }
 
-// Run implements Source. It fails if the directory cannot be read at the start. If
-// it cannot be read later, what was delivered stays.
+// Run implements Source. It fails if the directory is unreadable at the start; later it keeps delivered
+// objects.
 func (m *Manifests) Run(ctx context.Context) error {
-	// The watch precedes the scan, so no change is missed between them.
+	// Watch before the scan to miss no change.
 	notified := m.notify()
 	defer m.close()
 	if err := m.scan(); err != nil {
@@ -112,7 +101,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 	return nil
 }
 
-// notify asks the kernel for notifications. For a directory that is still watched it does nothing.
+// notify requests notifications. It has no effect on a watched directory.
 func (m *Manifests) notify() error {
 	if m.watcher == nil {
 		w, err := fsnotify.NewWatcher()
@@ -128,7 +117,6 @@ func (m *Manifests) notify() error {
 	return err
 }
 
-// close ends the notifications.
 func (m *Manifests) close() {
 	if m.watcher != nil {
 		_ = m.watcher.Close()
@@ -136,8 +124,7 @@ func (m *Manifests) close() {
 	}
 }
 
-// every returns how often the directory is read, and logs whether there are notifications if that
-// has changed; err is that of notify.
+// every returns the read interval, and logs changes of notifications. err is notify's result.
 func (m *Manifests) every(was, err error) time.Duration {
 	remedy := ""
 	switch {
@@ -147,7 +134,7 @@ func (m *Manifests) every(was, err error) time.Duration {
 		m.log.Info("the manifests are watched now", "directory", m.dir)
 		return poll
 	case was != nil || errors.Is(err, fs.ErrNotExist):
-		// It was logged, or the scan says so.
+		// Already logged, or reported by the scan.
 		return pollUnwatched
 	case errors.Is(err, syscall.EMFILE):
 		remedy = "raise the sysctl fs.inotify.max_user_instances: other programs use all instances"
@@ -158,7 +145,7 @@ func (m *Manifests) every(was, err error) time.Duration {
 	return pollUnwatched
 }
 
-// watch scans the directory after each change, once it is quiet. The error is that of notify.
+// watch scans the directory after changes once it is quiet. The error is notify's result.
 func (m *Manifests) watch(ctx context.Context, notified error) {
 	tick := time.NewTicker(m.every(nil, notified))
 	defer tick.Stop()
@@ -174,7 +161,7 @@ func (m *Manifests) watch(ctx context.Context, notified error) {
 	}
 	lost := false
 	for {
-		// Nil without notifications: nothing is received.
+		// Nil channels never receive.
 		var events <-chan fsnotify.Event
 		var failures <-chan error
 		if m.watcher != nil {
@@ -194,7 +181,7 @@ func (m *Manifests) watch(ctx context.Context, notified error) {
 		case <-quiet.C:
 			first = time.Time{}
 		case <-tick.C:
-			// A directory that was replaced needs a new watch.
+			// A replaced directory needs a new watch.
 			was := notified
 			notified = m.notify()
 			tick.Reset(m.every(was, notified))
@@ -210,8 +197,7 @@ func (m *Manifests) watch(ctx context.Context, notified error) {
 	}
 }
 
-// scan reads the files that have changed, and delivers the changes. An error means
-// that the directory itself cannot be read.
+// scan reads changed files and delivers the changes. It fails if the directory is unreadable.
 func (m *Manifests) scan() error {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
@@ -245,8 +231,7 @@ func (m *Manifests) scan() error {
 	return nil
 }
 
-// reportUnread passes on which files of the start have not been valid since, if that
-// changed.
+// reportUnread reports changes of the initial files not valid since the start.
 func (m *Manifests) reportUnread() {
 	var unread []string
 	for name, f := range m.files {
@@ -264,8 +249,7 @@ func (m *Manifests) reportUnread() {
 	}
 }
 
-// visit reads one file if it has changed. The previous forms of the objects that it
-// had or has now are noted in before.
+// visit reads a changed file. It stores the previous forms of its old and new objects in before.
 func (m *Manifests) visit(name string, before map[identity]object) {
 	path := filepath.Join(m.dir, name)
 	info, err := os.Stat(path)
@@ -275,7 +259,7 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	f := m.files[name]
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, lerr := os.Lstat(path); lerr != nil {
-			// Gone since the directory was read.
+			// Deleted since the directory was read.
 			return
 		}
 		err = errors.New("the target of the symbolic link does not exist")
@@ -294,7 +278,6 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	}
 	if err != nil {
 		m.setInvalid(f, &FileError{File: name, Err: err})
-		// It may become readable without another change.
 		f.info = nil
 		return
 	}
@@ -315,8 +298,7 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	m.replace(name, f, objects, before)
 }
 
-// read returns the content of a regular file within bounds. Reading a pipe would
-// block until there is a writer.
+// read returns the content of a bounded regular file. Reading a pipe would block.
 func read(path string) ([]byte, error) {
 	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's directory
 	if err != nil {
@@ -341,8 +323,7 @@ func read(path string) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxManifest>>20)
 
-// setInvalid reports an error of a file once. The last valid state stays in force, if there
-// was one since the start.
+// setInvalid reports a file's error once. The last valid state since the start stays in force.
 func (m *Manifests) setInvalid(f *file, err error) {
 	if f.invalid == err.Error() {
 		return
@@ -353,7 +334,6 @@ func (m *Manifests) setInvalid(f *file, err error) {
 	}
 }
 
-// replace sets the objects of a file.
 func (m *Manifests) replace(name string, f *file, objects []object, before map[identity]object) {
 	now := make(map[identity]object, len(objects))
 	for _, o := range objects {
@@ -382,14 +362,12 @@ func (m *Manifests) replace(name string, f *file, objects []object, before map[i
 	f.objects = now
 }
 
-// remember notes the form of an object before this scan.
 func (m *Manifests) remember(id identity, before map[identity]object) {
 	if _, noted := before[id]; !noted {
 		before[id] = m.current(id)
 	}
 }
 
-// current returns the form of an object that is in force, the zero value if there is none.
 func (m *Manifests) current(id identity) object {
 	if all := m.owners[id]; len(all) > 0 {
 		return m.files[all[0]].objects[id]
@@ -397,7 +375,6 @@ func (m *Manifests) current(id identity) object {
 	return object{}
 }
 
-// removeOwner notes that a file does not contain an object any more.
 func (m *Manifests) removeOwner(id identity, name string) {
 	all := slices.DeleteFunc(m.owners[id], func(n string) bool { return n == name })
 	if len(all) == 0 {
@@ -408,9 +385,7 @@ func (m *Manifests) removeOwner(id identity, name string) {
 	m.log.Info("object is taken from another manifest now", "object", id.String(), "file", all[0])
 }
 
-// deliver compares the present forms of objects with those before, and delivers the
-// differences. They are sorted by kind and name: endpoints precede the Services that
-// use them.
+// deliver delivers the differences from before, sorted by kind and name: endpoints precede Services.
 func (m *Manifests) deliver(before map[identity]object) {
 	ids := slices.SortedFunc(maps.Keys(before), func(a, b identity) int { return strings.Compare(a.String(), b.String()) })
 	events := make([][]Event, len(m.users))
@@ -435,9 +410,8 @@ func (m *Manifests) deliver(before map[identity]object) {
 	}
 }
 
-// warnOrphan reports an object whose owner is in no manifest. With an API server
-// that is a passing state; in files it is most often a wrong name. The object is
-// delivered, because its owner may appear.
+// warnOrphan reports an object whose owner is in no manifest: in files usually a wrong name, with an API
+// server a passing state. The object is delivered, because its owner may appear.
 func (m *Manifests) warnOrphan(o *object) {
 	for _, k := range m.kinds[o.gvk] {
 		if k.owner == nil {

@@ -13,15 +13,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// The parts of a Pod that no user reads, such as managed fields, volumes and environments, are
-// much larger than what is read. A kind with Unmarshal reads what it keeps from the encoded
-// object, which is then never made.
+// A Pod's unread parts, such as managed fields, volumes and environments, are much larger than its read
+// parts. A kind with Unmarshal decodes only its fields.
 
-// protobufPrefix starts an encoded object.
 var protobufPrefix = []byte("k8s\x00")
 
-// The numbers of fields in generated.proto of k8s.io/apimachinery: of runtime.Unknown, which has
-// each encoded object, of its TypeMeta, of every object and its ObjectMeta, and of every list.
+// Field numbers in generated.proto of k8s.io/apimachinery: runtime.Unknown around each encoded object,
+// TypeMeta, ObjectMeta and lists.
 const (
 	unknownTypeMeta, unknownRaw, unknownEncoding = 1, 2, 3
 	typeMetaVersion, typeMetaKind                = 1, 2
@@ -33,22 +31,18 @@ const (
 	eventType, eventObject, extensionRaw = 1, 2, 1
 )
 
-// partial is an object of which only what its user keeps was read.
 type partial struct {
 	metav1.TypeMeta
-	// ObjectMeta has the name, the namespace and the version.
 	metav1.ObjectMeta
-	// value is what the user keeps.
 	value any
 }
 
-// DeepCopyObject implements runtime.Object. The value has one user, and is not copied.
+// DeepCopyObject implements runtime.Object. It does not copy the value, which has one user.
 func (p *partial) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
 }
 
-// partialList is a list of such objects.
 type partialList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
@@ -62,17 +56,15 @@ func (l *partialList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// messages has the kinds of encoded objects, by API version and kind.
+// messages has the kinds of encoded objects by API version and kind.
 type messages map[string]map[string]*messageKind
 
-// messageKind is a type of encoded objects.
 type messageKind struct {
 	*kind
-	// whole is true if objects are made of the messages.
 	whole bool
 }
 
-// add notes that a user follows a kind. Objects with several users are made.
+// add registers a kind. Objects with several users are decoded whole.
 func (m messages) add(k *kind) {
 	version := k.gvk.GroupVersion().String()
 	if m[version] == nil {
@@ -82,13 +74,12 @@ func (m messages) add(k *kind) {
 	m[version][k.gvk.Kind] = &messageKind{k, shared || k.unmarshal == nil}
 }
 
-// errWhole means that client-go must decode a message.
+// errWhole means client-go must decode a message.
 var errWhole = errors.New("no kind reads the message")
 
-// object reads an encoded object or list.
 func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind, error) {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
-	// The end of a streamed list is marked by an annotation, which is not read.
+	// An annotation, not read here, marks the end of a streamed list.
 	if !ok || bytes.Contains(data, []byte(metav1.InitialEventsAnnotationKey)) {
 		return nil, nil, errWhole
 	}
@@ -116,7 +107,7 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 	}
 	gvk := k.gvk
 	if k.whole {
-		// As client-go makes it, without the look-ups in its scheme.
+		// As client-go, without its scheme lookups.
 		o, ok := reflect.New(reflect.TypeOf(k.object).Elem()).Interface().(interface {
 			runtime.Object
 			Unmarshal([]byte) error
@@ -135,7 +126,6 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 	return o, &gvk, k.partial(o, raw)
 }
 
-// typeMeta reads a TypeMeta.
 func typeMeta(f wire.Field) (version, name []byte, err error) {
 	err = f.Message(func(f wire.Field) (err error) {
 		switch f.Number {
@@ -149,7 +139,6 @@ func typeMeta(f wire.Field) (version, name []byte, err error) {
 	return version, name, err
 }
 
-// partial reads an object.
 func (k *kind) partial(to *partial, message []byte) (err error) {
 	to.APIVersion, to.Kind = k.gvk.ToAPIVersionAndKind()
 	err = wire.Fields(message, func(f wire.Field) error {
@@ -174,7 +163,6 @@ func (k *kind) partial(to *partial, message []byte) (err error) {
 	return err
 }
 
-// partialList reads a list.
 func (k *kind) partialList(message []byte) (*partialList, error) {
 	list := &partialList{}
 	err := wire.Fields(message, func(f wire.Field) error {
@@ -193,7 +181,6 @@ func (k *kind) partialList(message []byte) (*partialList, error) {
 	return list, err
 }
 
-// messageSerializer is a NegotiatedSerializer whose decoders read messages.
 type messageSerializer struct {
 	runtime.NegotiatedSerializer
 	messages messages
@@ -217,9 +204,8 @@ func (s messageSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 	return out
 }
 
-// eventSerializer decodes the events of a watch without a copy of the object that each has:
-// client-go decodes the object before it reads the next event, and decoders keep no part of a
-// message.
+// eventSerializer decodes watch events without copying their objects. client-go decodes an object before
+// it reads the next event, and decoders keep no part of a message.
 type eventSerializer struct {
 	runtime.Serializer
 }
@@ -232,7 +218,6 @@ func (s eventSerializer) Decode(data []byte, defaults *schema.GroupVersionKind, 
 	return s.Serializer.Decode(data, defaults, into)
 }
 
-// readEvent sets an event to what a message says.
 func readEvent(event *metav1.WatchEvent, message []byte) error {
 	*event = metav1.WatchEvent{}
 	return wire.Fields(message, func(f wire.Field) error {
@@ -251,8 +236,8 @@ func readEvent(event *metav1.WatchEvent, message []byte) error {
 	})
 }
 
-// messageDecoder leaves to next the messages that no kind reads, lists of whole objects, and messages that are
-// not valid: next says why.
+// messageDecoder passes unread kinds, lists of whole objects and invalid messages to next, which returns
+// the error.
 type messageDecoder struct {
 	next     runtime.Decoder
 	messages messages

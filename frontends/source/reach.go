@@ -14,50 +14,42 @@ import (
 )
 
 const (
-	// maxTurnJitter is the largest random part of a wait for a turn.
 	maxTurnJitter = 0.1
-	// maxSpread is how long the watches of a process take to come back at most: as long as one
-	// reflector of client-go waits.
+	// maxSpread bounds the return of a process's watches; it is the longest wait of one client-go
+	// reflector.
 	maxSpread = 2 * retryMost
 )
 
-// reach notes when the API server stops answering and when it answers again. The
-// reflectors of client-go v0.36 do not: they retry a refused connection silently, each
-// after a wait of its own. While the server does not answer, the watches of the process
-// try in turn, so that a node with five watches makes a fifth of the requests.
+// reach tracks whether the API server answers. Reflectors of client-go v0.36 do not: each retries refused
+// connections silently. While the server does not answer, the watches try in turn, so a node with five
+// watches makes a fifth of the requests.
 type reach struct {
 	log    *slog.Logger
 	server string
 
-	mu sync.Mutex
-	// next is when the next turn begins.
+	mu   sync.Mutex
 	next time.Time
-	// waits has the times between turns, which grow like those of a reflector. They begin
-	// with first again if there was no turn for retryReset. (DelayWithReset of apimachinery
-	// v0.36 begins again every two minutes, even while the server does not answer.)
+	// waits grow like a reflector's, and restart at first after retryReset without a turn. DelayWithReset
+	// of apimachinery v0.36 restarts every two minutes even during an outage.
 	waits wait.Backoff
-	// first is retryFirst, and shorter in tests.
 	first time.Duration
-	// back is closed when the server answers again. It is nil while it answers.
+	// closed when the server answers again; nil while it answers
 	back chan struct{}
-	// away is when the server stopped answering, returned when it answered again last.
+	// last outage's start and end
 	away, returned time.Time
-	// spread is how long the watches of the process take to come back after the last return.
-	spread time.Duration
-	// expired is true if a watch could not continue after the last return.
+	spread         time.Duration
+	// a watch could not continue after the last return
 	expired bool
-	// last is why the server does not answer, nil while it does.
-	last error
+	last    error
 }
 
-// newReach returns a reach for a server that answers.
 func newReach(server string, log *slog.Logger) *reach {
 	return &reach{server: server, log: log, first: retryFirst}
 }
 
-// await waits for d, as a reflector does between two attempts. While the server does not
-// answer, it then waits until it is the turn of its caller. It returns within the spread of
-// the return if the server answers another request, and at once if ctx ends.
+// await waits for d like a reflector between attempts. During an outage it then waits for the caller's
+// turn. If the server answers another request, it returns within the spread. It returns at once if ctx
+// ends.
 func (r *reach) await(ctx context.Context, d time.Duration) {
 	back := r.again()
 	for ; d > 0; d = r.turn(back) {
@@ -72,9 +64,8 @@ func (r *reach) await(ctx context.Context, d time.Duration) {
 	}
 }
 
-// turn returns 0 if its caller may make a request: if the server has answered since it
-// returned back, or if the delay since the last turn is over. Otherwise it returns how long
-// to wait for the next turn, longer by a random part so that all waiting watches have turns.
+// turn returns 0 if the caller may make a request: the server has answered since it returned back, or the
+// next turn has begun. Otherwise it returns the wait, plus a random part so that every watch gets turns.
 func (r *reach) turn(back <-chan struct{}) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,17 +82,17 @@ func (r *reach) turn(back <-chan struct{}) time.Duration {
 	return 0
 }
 
-// spreading returns within which time the watches of the process come back after the last
-// return: as long as the outage took, from retryBack to maxSpread. All nodes of a cluster come back then.
+// spreading returns the time for all watches to return: the length of the outage, from retryBack to
+// maxSpread. All nodes of a cluster return then.
 func (r *reach) spreading() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(r.spread, retryBack)
 }
 
-// ended notes the end of a watch that was listed and that continued at these times. It reports
-// whether it was the first of the process that tried to continue after the server's return, and could
-// not: a server that has started anew knows no resource version of before.
+// ended records the end of a watch, with its last list and continuation. It reports whether this watch
+// was the process's first that failed to continue after the server's return. A restarted server knows no
+// earlier resource version.
 func (r *reach) ended(listed, continued time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,36 +101,33 @@ func (r *reach) ended(listed, continued time.Time) bool {
 	return first
 }
 
-// lost reports whether a watch that was listed last at a time cannot continue, because another
-// one could not.
+// lost reports whether a watch with this last list cannot continue, because another one could not.
 func (r *reach) lost(listed time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.expired && r.backSince(listed)
 }
 
-// backSince reports whether the server answers, and has returned after a time and not long ago.
+// backSince reports whether the server answers, and returned after t and recently.
 func (r *reach) backSince(t time.Time) bool {
 	return r.back == nil && t.Before(r.returned) && time.Since(r.returned) < 2*maxSpread
 }
 
-// current returns why the server does not answer, nil while it does.
 func (r *reach) current() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
 }
 
-// again returns a channel that is closed when the server answers again; nil if it has not
-// stopped.
+// again returns a channel closed when the server answers again; nil if it answers.
 func (r *reach) again() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.back
 }
 
-// note records the outcome of a request. A server that answers with an internal error
-// starts or stops, and one that does not know the credentials is of no more use.
+// note records a request's outcome. An internal error means that the server starts or stops. Refused
+// credentials count as no answer.
 func (r *reach) note(a *http.Response, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -166,7 +154,6 @@ func (r *reach) note(a *http.Response, err error) {
 	}
 }
 
-// transport makes requests that reach notes.
 type transport struct {
 	next  http.RoundTripper
 	reach *reach
@@ -179,6 +166,5 @@ func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// WrappedRoundTripper returns the wrapped transport, so that client-go can close its idle
-// connections.
+// WrappedRoundTripper lets client-go close idle connections.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }

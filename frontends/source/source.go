@@ -7,56 +7,48 @@ import (
 	"sync"
 )
 
-// Source delivers the objects of a cluster to its users: *Kube or *Manifests.
+// Source delivers a cluster's objects to its users: *Kube or *Manifests.
 type Source interface {
-	// Subscribe adds a user. It must not be called after Run, or concurrently. An error
-	// means that a required field is missing, a selector is not valid, or the scheme
-	// of a Kind does not have the type of its Object.
+	// Subscribe adds a user. Do not call it after Run or concurrently. It fails for a missing required
+	// field, an invalid selector, or a Scheme without the Object's type.
 	Subscribe(s Subscription) error
-	// Run delivers events to all users until ctx ends, and returns nil then. The
-	// first batches of a user bring what exists, then its Synced is called; from
-	// then on each batch is a change.
+	// Run delivers events until ctx ends, then returns nil. A user first receives the existing objects
+	// and Synced, then changes.
 	Run(ctx context.Context) error
 }
 
-// Subscription is one user of a Source: what it follows, and the functions that
-// receive it. Deliver, Synced and Unread are called from goroutines of the source, one call
-// at a time for each user, so they should return soon.
+// Subscription is a user of a Source. Deliver, Synced and Unread are called sequentially per user from
+// the source's goroutines, and should return soon.
 type Subscription struct {
 	// User names the user in logs. Required.
 	User string
-	// Kinds are the kinds of objects to follow, each a Kind. Required.
+	// Kinds are the kinds to follow, each a Kind. Required.
 	Kinds []AnyKind
-	// Deliver receives a batch of changes, and applies each with Event.Apply, in order
-	// and before it returns. Required.
+	// Deliver must apply each event of a batch with Event.Apply, in order, before it returns. Required.
 	Deliver func(events []Event)
-	// Synced is called once: everything that existed at the start has been
-	// delivered.
+	// Synced is called once, after all initial objects were delivered.
 	Synced func()
-	// Unread receives what could not be read since the start, so that what is in it is not known:
-	// files of a directory of manifests that existed then and have not been valid, and Custom
-	// resources that the API server has and does not list. It is called before Synced if there
-	// are such, and when they change. It may be nil.
+	// Unread receives the names of files and resources not read since the start, with unknown objects:
+	// initial manifest files never valid since, and existing Custom resources that are not listed. It is
+	// called before Synced if any exist, and on changes. It may be nil.
 	Unread func(names []string)
 }
 
-// Event is one change: an object of a kind exists in a new form, or no longer.
+// Event is a change: an object's new form or its deletion.
 type Event struct {
 	kind  *kind
 	apply func()
 }
 
-// Resource returns the resource of the object, such as "services".
+// Resource returns the object's resource, such as "services".
 func (e Event) Resource() string { return e.kind.resource.Resource }
 
-// Apply calls Set or Delete of the object's Kind. Deliver calls it, under the lock of what
-// it changes.
+// Apply calls the Kind's Set or Delete. Deliver calls it under the lock of the changed state.
 func (e Event) Apply() { e.apply() }
 
-// Changes returns a function for a Source that is not of this package. That function
-// returns the events of a change, one for each Kind that selects the object: before is nil
-// if the object did not exist, after if it does not exist any more. The subscriber keeps
-// after, and may modify it. An error means that s is not valid, as in Source.Subscribe.
+// Changes returns a function for Sources outside this package. It returns a change's events, one per Kind
+// that selects the object. before is nil for a new object, after for a deleted one. The subscriber owns
+// after. Changes fails if s is invalid, as in Source.Subscribe.
 func (s *Subscription) Changes() (func(before, after Object) []Event, error) {
 	u, err := newUser(*s)
 	if err != nil {
@@ -65,17 +57,14 @@ func (s *Subscription) Changes() (func(before, after Object) []Event, error) {
 	return u.change, nil
 }
 
-// user is a subscription that is in force.
 type user struct {
 	Subscription
-	kinds []*kind
-	// watches are those of a Kube, one for each of kinds.
+	kinds   []*kind
 	watches []*resourceWatch
-	// mu lets one goroutine at a time call the functions of the subscription.
+	// serializes calls to the subscription
 	mu sync.Mutex
 }
 
-// newUser validates a subscription.
 func newUser(s Subscription) (*user, error) {
 	if s.User == "" || len(s.Kinds) == 0 || s.Deliver == nil {
 		return nil, errors.New("subscribe: User, Kinds and Deliver are required")
@@ -91,7 +80,6 @@ func newUser(s Subscription) (*user, error) {
 	return u, nil
 }
 
-// deliver passes events on, if there are any.
 func (u *user) deliver(events []Event) {
 	if len(events) == 0 {
 		return
@@ -101,7 +89,6 @@ func (u *user) deliver(events []Event) {
 	u.Deliver(events)
 }
 
-// synced tells the user that it knows everything.
 func (u *user) synced() {
 	if u.Synced == nil {
 		return
@@ -111,7 +98,6 @@ func (u *user) synced() {
 	u.Synced()
 }
 
-// reportUnread tells the user what is not known.
 func (u *user) reportUnread(names []string) {
 	if u.Unread == nil {
 		return
@@ -121,8 +107,7 @@ func (u *user) reportUnread(names []string) {
 	u.Unread(names)
 }
 
-// change returns the events of a change, without a server that applies the selectors. The
-// events hold after.
+// change returns a change's events, applying the selectors. The events own after.
 func (u *user) change(before, after Object) []Event {
 	var out []Event
 	for _, k := range u.kinds {
@@ -136,7 +121,7 @@ func (u *user) change(before, after Object) []Event {
 	return out
 }
 
-// Check returns an error if a frontend lacks its source of objects or the name of its node.
+// Check returns an error if a frontend lacks its source or node name.
 func Check(s Source, node string) error {
 	var errs []error
 	if s == nil {

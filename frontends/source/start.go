@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// StartSpread is the time within which a restarted process begins its first lists, at a random
-// moment. When a DaemonSet is rolled, or a process on each node is restarted at once, the nodes
-// do not ask the API server at the same moment. Meanwhile the rules of the earlier process
-// forward. A node without rules begins at once.
+// StartSpread is the time within which a restarted process begins its first lists, at random. When a
+// DaemonSet rolls or all nodes restart at once, it spreads the requests. Meanwhile the earlier process's
+// rules forward. A node without rules begins at once.
 const StartSpread = 2 * time.Second
 
-// awaitStart waits until the first lists may begin. It returns false if ctx ends before.
+// awaitStart waits until the first lists may begin. It returns false if ctx ends.
 func (k *Kube) awaitStart(ctx context.Context) bool {
 	if k.restarted == nil || !k.restarted(ctx) {
 		return ctx.Err() == nil
@@ -22,7 +21,6 @@ func (k *Kube) awaitStart(ctx context.Context) bool {
 	return sleep(ctx, pause)
 }
 
-// sleep waits for a time. It returns false if ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -8,46 +8,39 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store receives the objects of one watch from a reflector of client-go, and passes
-// what is new on to all users. It remembers only the version of each object, which
-// is enough to see what is new in a list and what is missing from it.
+// store receives one watch's objects from a client-go reflector and passes new ones to all users. It
+// keeps only versions, which suffice to detect new and missing objects in a list.
 //
-// A reflector calls it from one goroutine at a time, so it needs no lock.
+// The reflector calls it from one goroutine at a time, so it needs no lock.
 //
-// Before it is known what exists, no user acts on what it has, so the objects of a streamed list
-// are delivered while the list still arrives. A later list is delivered at once, at its end:
-// users never act on half of it.
+// Before Synced users do not act, so a streamed first list is delivered while it arrives. Later lists are
+// delivered at their end, so users never act on half a list.
 type store struct {
-	users []follower
-	// versions are the resource versions that were delivered last.
+	users    []follower
 	versions map[types.NamespacedName]string
-	// ready is closed once it is known what exists.
+	// closed once the existing objects are known
 	ready    chan struct{}
 	readySet sync.Once
-	// resolved is closed once the API server has listed the objects, or has answered that it does not
-	// have the resource.
+	// closed once the API server listed the objects or answered that the resource is absent
 	resolved    chan struct{}
 	resolvedSet sync.Once
-	// arrived are the items of a first list that wait to be delivered, and delivery is done
-	// when the items before them are. At most one delivery is under way.
+	// arrived items of a first list await delivery; delivery is for earlier items. At most one delivery
+	// runs.
 	arrived  []*item
 	delivery sync.WaitGroup
 }
 
-// maxArrived is how many items of a first list are delivered together.
 const maxArrived = 256
 
-// follower is a user of one watch, and what it follows there.
 type follower struct {
 	user *user
 	kind *kind
 }
 
-// item is an object after each user has decoded it.
 type item struct {
 	name    types.NamespacedName
 	version string
-	// events has one for each user. It is empty if the version is known.
+	// one per user; empty if the version is known
 	events []Event
 }
 
@@ -57,8 +50,8 @@ func newStore() *store {
 	return &store{versions: make(map[types.NamespacedName]string), ready: make(chan struct{}), resolved: make(chan struct{})}
 }
 
-// Transformer implements cache.TransformingStore: a streamed list is decoded while
-// it arrives, so the reflector does not hold the objects until its end.
+// Transformer implements cache.TransformingStore. It decodes a streamed list on arrival, so the reflector
+// does not hold its objects.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		it, err := s.decode(obj)
@@ -74,7 +67,6 @@ func (s *store) Transformer() cache.TransformFunc {
 	}
 }
 
-// deliverArrived begins to deliver the items that arrived.
 func (s *store) deliverArrived() {
 	s.delivery.Wait()
 	items := s.arrived
@@ -82,7 +74,6 @@ func (s *store) deliverArrived() {
 	s.delivery.Go(func() { s.deliver(items) })
 }
 
-// finishArrived delivers all items that arrived.
 func (s *store) finishArrived() {
 	if len(s.arrived) > 0 {
 		s.deliverArrived()
@@ -103,8 +94,7 @@ func (s *store) set(objects ...any) error {
 	return err
 }
 
-// Delete implements cache.ReflectorStore. An object that is known to be deleted is
-// not reported again.
+// Delete implements cache.ReflectorStore. It reports a deletion once.
 func (s *store) Delete(obj any) error {
 	s.finishArrived()
 	o, err := s.users[0].kind.accepts(obj)
@@ -114,8 +104,8 @@ func (s *store) Delete(obj any) error {
 	return err
 }
 
-// Replace implements cache.ReflectorStore: these objects are all that exist. What
-// is missing was deleted while there was no watch.
+// Replace implements cache.ReflectorStore. objects are all existing objects; missing ones were deleted
+// while there was no watch.
 func (s *store) Replace(objects []any, _ string) error {
 	s.finishArrived()
 	missing := maps.Clone(s.versions)
@@ -128,7 +118,7 @@ func (s *store) Replace(objects []any, _ string) error {
 			items = s.delete(items, name)
 		}
 	}
-	// The versions before an error are noted, so they have to be delivered.
+	// Items before an error have recorded versions, so deliver them.
 	s.deliver(items)
 	if err == nil {
 		s.resolve()
@@ -137,13 +127,12 @@ func (s *store) Replace(objects []any, _ string) error {
 	return err
 }
 
-// resolve notes that the API server has said what exists.
+// resolve records the API server's answer about existing objects.
 func (s *store) resolve() { s.resolvedSet.Do(func() { close(s.resolved) }) }
 
-// Resync implements cache.ReflectorStore. It does nothing: users have all objects.
+// Resync implements cache.ReflectorStore. It has no effect, because users have all objects.
 func (s *store) Resync() error { return nil }
 
-// setReady notes that it is known what exists.
 func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
 
 func (s *store) isReady() bool {
@@ -155,7 +144,6 @@ func (s *store) isReady() bool {
 	}
 }
 
-// deleteAll reports all objects as deleted.
 func (s *store) deleteAll() {
 	s.finishArrived()
 	var items []*item
@@ -165,7 +153,6 @@ func (s *store) deleteAll() {
 	s.deliver(items)
 }
 
-// delete forgets an object, and appends its deletion if it was known.
 func (s *store) delete(items []*item, name types.NamespacedName) []*item {
 	if _, ok := s.versions[name]; !ok {
 		return items
@@ -178,10 +165,10 @@ func (s *store) delete(items []*item, name types.NamespacedName) []*item {
 	return append(items, &item{name: name, events: deleted})
 }
 
-// take calls exists for each of the objects, and returns those that are new.
+// take calls exists for each object and returns the new ones.
 func (s *store) take(objects []any, exists func(types.NamespacedName)) (items []*item, err error) {
 	for _, obj := range objects {
-		// What came in a streamed list has been decoded.
+		// Items of a streamed list are already decoded.
 		it, ok := obj.(*item)
 		if !ok {
 			if it, err = s.decode(obj); err != nil {
@@ -197,8 +184,8 @@ func (s *store) take(objects []any, exists func(types.NamespacedName)) (items []
 	return items, nil
 }
 
-// decode decodes an object for each user, unless it is known in this version: a list
-// after a lost watch repeats what has not changed.
+// decode decodes an object for each user unless its version is known: a list after a lost watch repeats
+// unchanged objects.
 func (s *store) decode(obj any) (*item, error) {
 	o, err := s.users[0].kind.accepts(obj)
 	if err != nil {
@@ -219,7 +206,6 @@ func (s *store) decode(obj any) (*item, error) {
 	return it, nil
 }
 
-// deliver passes the events of each user on.
 func (s *store) deliver(items []*item) {
 	if len(items) == 0 {
 		return

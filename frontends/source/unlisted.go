@@ -2,8 +2,7 @@ package source
 
 import "context"
 
-// unlisted returns the Custom resources of a user that the API server has not listed, with the
-// reason, although it may have them.
+// unlisted returns a user's Custom resources that may exist but are not listed, with reasons.
 func (u *user) unlisted() (names []string) {
 	for _, w := range u.watches {
 		select {
@@ -22,7 +21,7 @@ func (u *user) unlisted() (names []string) {
 	return names
 }
 
-// followUnlisted tells the user when the API server has listed more of them, until there are none.
+// followUnlisted reports newly listed resources until all are listed.
 func (u *user) followUnlisted(ctx context.Context, unread []string) {
 	for _, w := range u.watches {
 		if len(unread) == 0 || w.presence != Custom {

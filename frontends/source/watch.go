@@ -20,32 +20,26 @@ import (
 )
 
 const (
-	// retryFirst and retryMost bound how long a watch waits between two attempts, plus as
-	// much again at random. They are those of client-go: when an API server comes back,
-	// all nodes of a cluster want their lists of it at once. After retryReset without a
-	// wait the next one is the first again.
+	// Bounds of the wait between attempts, plus a random part up to the same length, as in client-go:
+	// after an outage all nodes list at once. After retryReset without a wait it restarts at retryFirst.
 	retryFirst = 800 * time.Millisecond
 	retryMost  = 30 * time.Second
 	retryReset = 2 * time.Minute
-	// retryBack is how long the other watches of the process wait at most once one was
-	// answered again after a short outage; see reach.spreading.
+	// retryBack is the maximum wait of the other watches after a short outage; see reach.spreading.
 	retryBack = time.Second
-	// retryAbsent is the time between two attempts to list a resource that the API
-	// server does not have, plus as much again at random. A Custom resource can appear at
-	// any time.
+	// retryAbsent is the retry delay for an absent resource, plus a random part up to the same length. A
+	// Custom resource can appear at any time.
 	retryAbsent = time.Minute
-	// maxAbsent is how many times retryAbsent that time becomes for an Optional resource,
-	// which appears only with a new version of the server, or with the right to list it.
+	// An Optional resource's delay grows to maxAbsent times retryAbsent, because it appears only with a
+	// new server version or a new permission.
 	maxAbsent = 60
 )
 
-// watchKey is what all users of a watch have in common.
 type watchKey struct {
 	resource       schema.GroupVersionResource
 	labels, fields string
 }
 
-// resourceWatch is one watch of the API, and the store that it feeds.
 type resourceWatch struct {
 	key      watchKey
 	presence Presence
@@ -53,22 +47,19 @@ type resourceWatch struct {
 	reach    *reach
 	store    *store
 	log      *slog.Logger
-	// failing is why the last request failed; nil while the watch works.
+	// last request's error; nil while the watch works
 	failing atomic.Pointer[error]
-	// listed is when the last list began, continued when the API server last accepted to continue
-	// from a resource version. A list may outlive the reflector's call that began it.
-	listed, continued moment
-	// retryFirst and retryAbsent are the constants, and shorter in tests.
+	// start of the last list, and the last accepted continuation from a resource version. A list may
+	// outlive the reflector call that began it.
+	listed, continued       moment
 	retryFirst, retryAbsent time.Duration
 }
 
-// moment is a time that several goroutines use, zero at first.
+// moment is a time for concurrent use, initially zero.
 type moment struct{ at atomic.Pointer[time.Time] }
 
-// now makes it the current time.
 func (m *moment) now() { m.at.Store(new(time.Now())) }
 
-// time returns it.
 func (m *moment) time() time.Time {
 	if t := m.at.Load(); t != nil {
 		return *t
@@ -76,7 +67,6 @@ func (m *moment) time() time.Time {
 	return time.Time{}
 }
 
-// run follows the resource until ctx ends.
 func (w *resourceWatch) run(ctx context.Context) {
 	defer w.store.finishArrived()
 	if w.presence == Required {
@@ -102,7 +92,6 @@ func (w *resourceWatch) run(ctx context.Context) {
 		}
 		w.store.setReady()
 		if time.Since(began) > delay {
-			// It was there.
 			delay = w.retryAbsent
 		}
 		if !sleep(ctx, wait.Jitter(delay, 1)) {
@@ -114,8 +103,8 @@ func (w *resourceWatch) run(ctx context.Context) {
 	}
 }
 
-// untilAbsent follows the resource until the API server does not have it, and returns the
-// server's answer, or until ctx ends.
+// untilAbsent follows the resource until the API server lacks it, returning the server's answer, or ctx
+// ends.
 func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -123,12 +112,11 @@ func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// reflect runs a reflector of client-go until ctx ends. The reflector never resyncs:
-// users have every object already. Between its attempts it waits as in its own Run; see
-// reach.await for an API server that does not answer.
+// reflect runs a client-go reflector until ctx ends, without resyncs, because users have every object.
+// Between attempts it waits like the reflector's own Run; see reach.await for outages.
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
 	logger, waits := klog.FromContext(ctx), waitClock{ctx: ctx, reach: w.reach}
-	// The store looks at the types of objects.
+	// The store checks object types.
 	r := cache.NewReflectorWithOptions(w.noted(requests), nil, w.store, cache.ReflectorOptions{
 		Name: w.key.resource.Resource, TypeDescription: w.key.resource.Resource, Logger: &logger, Clock: waits, Backoff: backoff(w.retryFirst),
 	})
@@ -145,8 +133,8 @@ func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) 
 	}
 }
 
-// noted returns requests that set failing. One that would continue a watch fails with the
-// server's answer, and is not sent, if the server is known to have started anew: a list follows.
+// noted returns requests that set failing. If the server is known to have restarted, a continuing watch
+// fails with the server's answer without a request, and a list follows.
 func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	note := func(err error) {
 		switch {
@@ -181,13 +169,13 @@ func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// backoff returns how long a reflector waits after each failure, at first for first.
+// backoff returns a reflector's waits after failures, starting with first.
 func backoff(first time.Duration) *wait.Backoff {
 	return &wait.Backoff{Duration: first, Cap: retryMost, Factor: 2, Jitter: 1, Steps: 40}
 }
 
-// untilAbsent returns requests that cancel the reflector at the first error that means that the API
-// server does not have a resource, or does not let us list it: a reflector would retry at its own pace.
+// untilAbsent returns requests that cancel the reflector if the resource is absent or forbidden; the
+// reflector would retry at its own pace.
 func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cache.ListWatch {
 	check := func(err error) error {
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err) {
@@ -208,9 +196,8 @@ func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cac
 	}
 }
 
-// waitClock is the real clock, except that the end of its context ends all waits, which
-// the reflector of client-go v0.36 does not look at while it waits to request a streamed
-// list again, and that a wait ends as reach.await says.
+// waitClock is the real clock, but its waits end with ctx and as in reach.await. client-go v0.36 ignores
+// its context while it waits to request a streamed list again.
 type waitClock struct {
 	clock.RealClock
 	ctx   context.Context //nolint:containedctx // its purpose

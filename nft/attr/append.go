@@ -18,11 +18,10 @@ const (
 // zeros is the longest padding, and a NUL.
 const zeros = "\x00\x00\x00\x00"
 
-// TooLongError is the value with which the functions of this package that append panic if
-// an attribute exceeds MaxLen: its length would be wrong, and the kernel would read its
-// payload as attributes.
+// TooLongError is the panic value for an attribute that exceeds MaxLen. With a wrong length, the kernel
+// would read its payload as attributes.
 type TooLongError struct {
-	// Len is the length of the attribute, header included.
+	// length including the header
 	Len int
 }
 
@@ -31,7 +30,6 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("netlink attribute has %d bytes: want at most %d", e.Len, MaxLen)
 }
 
-// appendHeader appends the header of an attribute whose payload has n bytes.
 func appendHeader(b []byte, typ uint16, n int) []byte {
 	if n > MaxLen-HeaderLen {
 		panic(&TooLongError{HeaderLen + n})
@@ -40,8 +38,8 @@ func appendHeader(b []byte, typ uint16, n int) []byte {
 	return binary.NativeEndian.AppendUint16(b, typ)
 }
 
-// pad appends the padding of an attribute of n bytes. Most attributes have none, and
-// the test costs less than a copy of nothing.
+// pad appends the padding of n bytes. Most attributes need no padding, and the test costs less than an
+// empty append.
 func pad(b []byte, n int) []byte {
 	if n&3 == 0 {
 		return b
@@ -49,55 +47,53 @@ func pad(b []byte, n int) []byte {
 	return append(b, zeros[:-n&3]...)
 }
 
-// AppendBytes appends an attribute that holds v.
+// AppendBytes appends an attribute with the payload v.
 func AppendBytes[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	return pad(append(appendHeader(b, typ, len(v)), v...), len(v))
 }
 
-// AppendString appends an attribute that holds s and a terminating NUL.
+// AppendString appends s and a terminating NUL.
 func AppendString(b []byte, typ uint16, s string) []byte {
 	b = append(appendHeader(b, typ, len(s)+1), s...)
 	return append(b, zeros[:1+-(len(s)+1)&3]...)
 }
 
-// AppendUint8 appends an attribute that holds one byte.
+// AppendUint8 appends a byte.
 func AppendUint8(b []byte, typ uint16, v uint8) []byte {
 	return append(appendHeader(b, typ, 1), v, 0, 0, 0)
 }
 
-// AppendUint16BE appends an attribute that holds a big-endian number.
+// AppendUint16BE appends a big-endian number.
 func AppendUint16BE(b []byte, typ, v uint16) []byte {
 	return append(binary.BigEndian.AppendUint16(appendHeader(b, typ, 2), v), 0, 0)
 }
 
-// AppendUint32BE appends an attribute that holds a big-endian number.
+// AppendUint32BE appends a big-endian number.
 func AppendUint32BE(b []byte, typ uint16, v uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendHeader(b, typ, 4), v)
 }
 
-// AppendUint64BE appends an attribute that holds a big-endian number.
+// AppendUint64BE appends a big-endian number.
 func AppendUint64BE(b []byte, typ uint16, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendHeader(b, typ, 8), v)
 }
 
-// AppendUint32NE appends an attribute that holds a number in the machine's byte order.
+// AppendUint32NE appends a number in the machine's byte order.
 func AppendUint32NE(b []byte, typ uint16, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(appendHeader(b, typ, 4), v)
 }
 
-// Open begins an attribute whose length is not known yet. It returns the buffer and
-// the offset at which the attribute begins, which Close requires.
+// Open begins an attribute of unknown length. It returns the offset for Close.
 func Open(b []byte, typ uint16) (out []byte, at int) {
 	return appendHeader(b, typ, 0), len(b)
 }
 
-// OpenNested is Open for an attribute that holds attributes. It sets NLA_F_NESTED.
+// OpenNested is Open with NLA_F_NESTED, for an attribute of attributes.
 func OpenNested(b []byte, typ uint16) (out []byte, at int) {
 	return Open(b, typ|unix.NLA_F_NESTED)
 }
 
-// Close ends the attribute that begins at offset at: everything appended since Open is its
-// payload. It appends the padding.
+// Close ends and pads the attribute at offset at. Its payload is everything appended since Open.
 func Close(b []byte, at int) []byte {
 	n := len(b) - at
 	if n > MaxLen {

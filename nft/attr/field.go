@@ -6,33 +6,31 @@ import (
 	"time"
 )
 
-// Field is an attribute and the variable that holds its value.
+// Field is an attribute and its variable.
 type Field struct {
 	typ  uint16
 	to   any
 	send bool
 }
 
-// Fields describe the attributes of a message in the order in which they are sent. The
-// same description encodes and decodes the message.
+// Fields describe a message in the order of sending, for encoding and decoding.
 type Fields []Field
 
-// Always returns a field that is always sent. The type of to is one of those that
-// [Append] accepts.
+// Always returns a field that is always sent. [Append] lists the types of to.
 func Always(typ uint16, to any) Field { return Field{typ, to, true} }
 
 // If returns a field that is sent if send is true.
 func If(send bool, typ uint16, to any) Field { return Field{typ, to, send} }
 
-// Value is a variable with an encoding of its own.
+// Value is a variable with its own encoding.
 type Value interface {
-	// AppendAttr appends an attribute that holds the value.
+	// AppendAttr appends the value.
 	AppendAttr(b []byte, typ uint16) ([]byte, error)
-	// ReadAttr sets the variable to the value of the reader's current attribute.
+	// ReadAttr sets the variable from the reader's current attribute.
 	ReadAttr(r *Reader) error
 }
 
-// Append appends the attributes of the fields that are sent.
+// Append appends the sent fields.
 func (f Fields) Append(b []byte) (_ []byte, err error) {
 	for i := range f {
 		if !f[i].send {
@@ -45,8 +43,7 @@ func (f Fields) Append(b []byte) (_ []byte, err error) {
 	return b, nil
 }
 
-// Read sets the variables of the fields whose attributes are in b. It ignores other
-// attributes.
+// Read sets the variables of the attributes in b. It ignores unknown attributes.
 func (f Fields) Read(b []byte) error {
 	r := NewReader(b)
 	for r.Next() {
@@ -62,9 +59,8 @@ func (f Fields) Read(b []byte) error {
 	return r.Err()
 }
 
-// Append appends an attribute that holds the value of a variable: a number in big-endian
-// byte order, a bool as the lowest of 32 bits, a string with a NUL, bytes, a time in
-// milliseconds, nested Fields, or a [Value].
+// Append appends the value of a variable: a number in big-endian byte order, a bool as the lowest of 32
+// bits, a string with a NUL, bytes, a time in milliseconds, nested Fields, or a [Value].
 func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case *uint8:
@@ -101,8 +97,7 @@ func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	}
 }
 
-// Into sets a variable to the value of the current attribute. It is the inverse of
-// [Append].
+// Into sets a variable to the current attribute. It is the inverse of [Append].
 func (r *Reader) Into(v any) error {
 	switch v := v.(type) {
 	case *uint8:
@@ -148,7 +143,7 @@ func (s *Unterminated) ReadAttr(r *Reader) error {
 	return nil
 }
 
-// Optional is a Value that holds a pointer, which is nil without the attribute.
+// Optional holds a pointer, which is nil without the attribute.
 type Optional[T any] struct{ To **T }
 
 // AppendAttr implements Value.
@@ -160,10 +155,10 @@ func (o Optional[T]) ReadAttr(r *Reader) error {
 	return r.Into(*o.To)
 }
 
-// Bits is a Value that holds the bits of a number of 32 bits, each in a variable.
+// Bits are the bits of a 32-bit number, each in a variable.
 type Bits []Bit
 
-// Bit is a variable, and the bits that are set if it is true.
+// Bit is a variable, and the bits set if it is true.
 type Bit struct {
 	To   *bool
 	Mask uint32

@@ -6,8 +6,7 @@ import (
 	"errors"
 )
 
-// ErrMalformed says that a netlink message cannot be decoded: an attribute exceeds the
-// buffer, or does not have the size that its type requires.
+// ErrMalformed means that an attribute exceeds the buffer, or has the wrong size for its type.
 var ErrMalformed = errors.New("malformed netlink message")
 
 // typeMask clears NLA_F_NESTED and NLA_F_NET_BYTEORDER.
@@ -30,8 +29,8 @@ type Reader struct {
 // NewReader returns a Reader of the attributes in b. It refers to b and does not copy it.
 func NewReader(b []byte) Reader { return Reader{rest: b} }
 
-// Find returns a Reader whose current attribute is the first of type typ in b, and whether
-// there is one. If there is none, Err of the Reader reports whether b is malformed.
+// Find returns a Reader at the first attribute of type typ in b. If ok is false, Err of the Reader reports
+// whether b is malformed.
 func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	for r = NewReader(b); r.Next(); {
 		if r.typ == typ {
@@ -41,8 +40,8 @@ func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	return r, false
 }
 
-// Next advances to the next attribute. It returns false at the end and if the next
-// attribute is malformed, see Err. A number of the wrong size does not end the iteration.
+// Next advances to the next attribute. It returns false at the end or at a malformed attribute, see Err. A
+// number of the wrong size does not end the iteration.
 func (r *Reader) Next() bool {
 	if len(r.rest) == 0 {
 		return false
@@ -62,8 +61,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Err returns ErrMalformed if the iteration ended early or a number had another size
-// than the caller expected, and nil otherwise.
+// Err returns ErrMalformed if the iteration ended early or a number had the wrong size.
 func (r *Reader) Err() error {
 	if r.malformed {
 		return ErrMalformed
@@ -71,18 +69,17 @@ func (r *Reader) Err() error {
 	return nil
 }
 
-// Remaining returns how many bytes follow the current attribute and its padding, which
-// gives the attribute's offset in the buffer.
+// Remaining returns the number of bytes after the current attribute and its padding, which gives the
+// attribute's offset in the buffer.
 func (r *Reader) Remaining() int { return len(r.rest) }
 
-// Type returns the type of the current attribute, without NLA_F_NESTED and
-// NLA_F_NET_BYTEORDER.
+// Type returns the type of the current attribute, without NLA_F_NESTED and NLA_F_NET_BYTEORDER.
 func (r *Reader) Type() uint16 { return r.typ }
 
-// Bytes returns the payload of the current attribute. It is part of the buffer.
+// Bytes returns the payload. It is part of the buffer.
 func (r *Reader) Bytes() []byte { return r.value }
 
-// Text returns the payload of the current attribute up to its first NUL.
+// Text returns the payload up to its first NUL.
 func (r *Reader) Text() string { return string(r.text()) }
 
 // TextIs reports whether Text would return s. It does not allocate.
@@ -95,12 +92,10 @@ func (r *Reader) text() []byte {
 	return r.value
 }
 
-// Nested returns a Reader of the attributes in the current one. Errors of the returned
-// Reader are not reported by r.Err.
+// Nested returns a Reader of the attributes in the current one. r.Err does not report its errors.
 func (r *Reader) Nested() Reader { return NewReader(r.value) }
 
-// number returns the payload if it has n bytes. If not, number returns n zeros and Err
-// returns an error.
+// number returns the payload. For another length than n, it returns n zeros and Err an error.
 func (r *Reader) number(n int) []byte {
 	if len(r.value) == n {
 		return r.value
@@ -109,22 +104,21 @@ func (r *Reader) number(n int) []byte {
 	return make([]byte, n)
 }
 
-// Uint8 returns the current attribute's payload. If it is not one byte long, Uint8 returns
-// 0 and Err returns ErrMalformed.
+// Uint8 returns the payload. For another length than 1, it returns 0 and Err returns ErrMalformed.
 func (r *Reader) Uint8() uint8 { return r.number(1)[0] }
 
-// Uint16BE returns the current attribute's payload as a big-endian number. If it is not
-// two bytes long, Uint16BE returns 0 and Err returns ErrMalformed.
+// Uint16BE returns a big-endian payload. For another length than 2, it returns 0 and Err returns
+// ErrMalformed.
 func (r *Reader) Uint16BE() uint16 { return binary.BigEndian.Uint16(r.number(2)) }
 
-// Uint32BE returns the current attribute's payload as a big-endian number. If it is not
-// four bytes long, Uint32BE returns 0 and Err returns ErrMalformed.
+// Uint32BE returns a big-endian payload. For another length than 4, it returns 0 and Err returns
+// ErrMalformed.
 func (r *Reader) Uint32BE() uint32 { return binary.BigEndian.Uint32(r.number(4)) }
 
-// Uint64BE returns the current attribute's payload as a big-endian number. If it is not
-// eight bytes long, Uint64BE returns 0 and Err returns ErrMalformed.
+// Uint64BE returns a big-endian payload. For another length than 8, it returns 0 and Err returns
+// ErrMalformed.
 func (r *Reader) Uint64BE() uint64 { return binary.BigEndian.Uint64(r.number(8)) }
 
-// Uint32NE returns the current attribute's payload as a number in the machine's byte
-// order. If it is not four bytes long, Uint32NE returns 0 and Err returns ErrMalformed.
+// Uint32NE returns a payload in the machine's byte order. For another length than 4, it returns 0 and Err
+// returns ErrMalformed.
 func (r *Reader) Uint32NE() uint32 { return binary.NativeEndian.Uint32(r.number(4)) }

@@ -6,10 +6,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The class of everything that a rule can do. LANGUAGE.md lists these tables.
+// Classes of all features of rules. LANGUAGE.md lists these tables.
 
-// objectClasses has the class of each kind of named object: of its declaration, and of the
-// statements and maps that refer to it.
+// objectClasses maps kinds of named objects to the class of their declarations and uses.
 var objectClasses = map[nft.ObjectKind]nft.Class{
 	nft.ObjectCounter: nft.ClassFilter, nft.ObjectQuota: nft.ClassFilter, nft.ObjectLimit: nft.ClassFilter,
 	nft.ObjectCTHelper: nft.ClassConntrack, nft.ObjectCTTimeout: nft.ClassConntrack, nft.ObjectCTExpectation: nft.ClassConntrack,
@@ -17,11 +16,11 @@ var objectClasses = map[nft.ObjectKind]nft.Class{
 	nft.ObjectSynProxy: nft.ClassSynProxy,
 }
 
-// keyClasses has the class of each key of meta and ct that a rule can set.
+// keyClasses maps settable meta and ct keys to classes.
 var keyClasses = map[string]map[string]nft.Class{
 	"meta": {
 		"mark": nft.ClassMarks, "priority": nft.ClassMangle, "nftrace": nft.ClassTrace, "secmark": nft.ClassSecMark,
-		// A bridge delivers a frame to the host if its type says so.
+		// pkttype decides whether a bridge delivers a frame to the host.
 		"pkttype": nft.ClassNAT,
 	},
 	"ct": {
@@ -30,9 +29,8 @@ var keyClasses = map[string]map[string]nft.Class{
 	},
 }
 
-// fieldClasses has the class of each field of a header. The fields that do not decide where
-// a packet goes, or to which connection it belongs, are of ClassMangle. TCP options are
-// too.
+// fieldClasses maps header fields to classes. ClassMangle has the TCP options and the fields
+// without effect on the packet's route or connection.
 var fieldClasses = map[string]map[nft.Class][]string{
 	"ether": {nft.ClassNAT: {"daddr", "saddr", "type"}},
 	"vlan":  {nft.ClassMangle: {"pcp", "dei", "cfi"}, nft.ClassNAT: {"id", "type"}},
@@ -62,19 +60,18 @@ var fieldClasses = map[string]map[nft.Class][]string{
 	"comp":    {nft.ClassMangle: {"flags"}, nft.ClassNAT: {"nexthdr", "cpi"}},
 }
 
-// dataClasses has the class of the data of maps, by type. All other types are of ClassNAT:
-// a rule of another publisher can translate addresses to data of these types, or write
-// them into a header.
+// dataClasses maps types of map data to classes. The default is ClassNAT: rules of other
+// publishers can translate addresses to the data or write it into a header.
 var dataClasses = map[string]nft.Class{
 	"mark": nft.ClassMarks, "classid": nft.ClassMangle, "dscp": nft.ClassMangle, "ecn": nft.ClassMangle,
 	"ct_label": nft.ClassConntrack, "ct_event": nft.ClassConntrack,
 }
 
-// ObjectClass returns the class of a kind of named object, 0 for an unknown kind.
+// ObjectClass returns the class of a kind of named object, 0 if unknown.
 func ObjectClass(kind nft.ObjectKind) nft.Class { return objectClasses[kind] }
 
-// SetClass returns the class of the elements of a set or map, which is that of what rules
-// can do with their data. Sets and verdict maps are of ClassFilter.
+// SetClass returns the classes of a set's or map's elements. Map data decides its classes; sets
+// and verdict maps are of ClassFilter.
 func SetClass(s *set.Set) nft.ClassSet {
 	var all nft.ClassSet
 	switch {
@@ -96,7 +93,6 @@ func SetClass(s *set.Set) nft.ClassSet {
 	return all
 }
 
-// classes returns the classes of a statement that has been evaluated.
 func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
 	if d, ok := s.(*syntax.Dynamic); ok {
 		return SetClass(r.named(d.Set))
@@ -108,7 +104,6 @@ func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
 	return nft.ClassSet(0).With(class)
 }
 
-// classOf returns the class of a statement other than *syntax.Dynamic, 0 for one that has none.
 func classOf(s syntax.Stmt) nft.Class {
 	switch s := s.(type) {
 	case *syntax.Match, *syntax.Verdict, *syntax.Vmap, *syntax.Reject,
@@ -141,7 +136,6 @@ func classOf(s syntax.Stmt) nft.Class {
 	}
 }
 
-// assignedClass returns the class of an assignment to a selector.
 func assignedClass(target syntax.Expr) nft.Class {
 	switch x := target.(type) {
 	case *syntax.Meta:
@@ -159,7 +153,6 @@ func assignedClass(target syntax.Expr) nft.Class {
 	}
 }
 
-// fieldClass returns the class of a field of a header, 0 for an unknown field.
 func fieldClass(header, field string) nft.Class {
 	for class, fields := range fieldClasses[header] {
 		for _, f := range fields {

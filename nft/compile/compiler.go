@@ -20,11 +20,11 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// CompileRule parses a rule and compiles it to what the kernel runs, which is
-// what nft 1.0.6 makes of the same text. It rejects statements after one that ends the
-// rule, comments that nft cannot store, and a comment in the text that differs from
-// rule.Comment. Errors of the text are an *Error, wrapped. They wrap ErrSyntax too if the
-// text does not parse.
+// CompileRule parses a rule and compiles it to the expressions of nft 1.0.6.
+//
+// It rejects statements after a terminal one, comments that nft cannot store, and a comment in the
+// text different from rule.Comment. An error in the text is a wrapped *Error, and also wraps
+// ErrSyntax if parsing fails.
 func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	parsed, err := syntax.ParseRule(family, rule.Text)
 	if err != nil {
@@ -41,22 +41,19 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	return r.out, nil
 }
 
-// failure is the panic that ends a compilation at its first error. It never leaves catch.
+// failure is the panic for the first error. It never leaves catch.
 type failure struct{ err error }
 
-// fail ends the compilation with an error at pos. It has a result so that functions can
-// end with "return fail(...)".
+// fail ends the compilation with an error at pos. The result allows "return fail(...)".
 func fail(pos syntax.Pos, format string, args ...any) term {
 	panic(failure{syntax.ErrorAt(pos, format, args...)})
 }
 
-// anError is error, or a type of error such as *Error.
 type anError interface {
 	comparable
 	error
 }
 
-// check ends the compilation if err is not nil.
 func check[E anError](err E) {
 	var none E
 	if err != none {
@@ -64,20 +61,17 @@ func check[E anError](err E) {
 	}
 }
 
-// checkAt ends the compilation with err at pos if err is not nil.
 func checkAt(pos syntax.Pos, err error) {
 	if err != nil {
 		fail(pos, "%s", err)
 	}
 }
 
-// must returns x. It ends the compilation if err is not nil.
 func must[T any, E anError](x T, err E) T {
 	check(err)
 	return x
 }
 
-// catch calls f and returns the error with which it ended.
 func catch(f func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -92,13 +86,11 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// statement is a statement of a rule after evaluation.
+// statement is an evaluated statement.
 type statement interface {
-	// generate appends the statement's expressions.
 	generate(g *generator)
 }
 
-// ruleCompiler compiles one rule.
 type ruleCompiler struct {
 	scope Scope
 	ctx   context
@@ -106,18 +98,16 @@ type ruleCompiler struct {
 	out   *Rule
 }
 
-// add appends a statement. The statement that is being evaluated is not in the list yet, so
-// that what it depends on comes before it.
+// add appends a statement. The statement under evaluation follows its dependencies.
 func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
 
-// first puts the statements that f adds before all others.
+// first moves the statements of f to the head of the rule.
 func (r *ruleCompiler) first(f func()) {
 	n := len(r.stmts)
 	f()
 	r.stmts = slices.Concat(r.stmts[n:], r.stmts[:n])
 }
 
-// compile evaluates the statements and generates the expressions.
 func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	switch {
 	case parsed.Comment != "" && comment != "" && parsed.Comment != comment:
@@ -157,7 +147,7 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	}
 }
 
-// terminal reports whether nothing after a statement is run.
+// terminal reports whether later statements can never run.
 func terminal(s syntax.Stmt) bool {
 	switch s := s.(type) {
 	case *syntax.Verdict:
@@ -169,7 +159,6 @@ func terminal(s syntax.Stmt) bool {
 	}
 }
 
-// statement evaluates one statement.
 func (r *ruleCompiler) statement(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match:
@@ -218,7 +207,6 @@ func (r *ruleCompiler) statement(s syntax.Stmt) {
 	}
 }
 
-// seal computes the encoding and the fingerprint.
 func (r *Rule) seal() error {
 	var err error
 	if r.encoded, err = expr.Encode(r.Exprs); err != nil {
@@ -260,28 +248,24 @@ func (r *Rule) seal() error {
 	return nil
 }
 
-// orders of values that statements assign.
 var (
 	wantPort = want{typ: datatype.InetService, width: 16, order: datatype.BigEndian}
 	wantIP   = want{typ: datatype.IPv4Addr, width: 32, order: datatype.BigEndian}
 	wantIP6  = want{typ: datatype.IPv6Addr, width: 128, order: datatype.BigEndian}
 )
 
-// Scope looks up the names that a rule refers to: the declarations of its table.
+// Scope looks up the declarations of a rule's table.
 type Scope interface {
-	// Set returns the named set or map. A rule that refers to a missing one is rejected.
+	// Set returns the named set or map. A rule with a missing one is rejected.
 	Set(name string) (*set.Set, bool)
-	// Chain reports whether a chain of that name can be a target of jump and
-	// goto. A scope that checks references elsewhere returns true.
+	// Chain reports whether jump and goto can name the chain. A scope that checks references elsewhere
+	// returns true.
 	Chain(name string) bool
-	// Object reports whether there is a named object that a rule can refer to. A
-	// scope that checks references elsewhere returns true.
+	// Object reports whether rules can refer to the object. Like Chain, it may always return true.
 	Object(kind nft.ObjectKind, name string) bool
-	// Flowtable reports whether there is a flowtable of that name. A scope that checks
-	// references elsewhere returns true.
+	// Flowtable reports whether the flowtable exists. Like Chain, it may always return true.
 	Flowtable(name string) bool
 }
 
-// ErrSyntax is wrapped by CompileRule's error about a text that does not parse. Its other
-// errors do not wrap it: they are about what the text means.
+// ErrSyntax is wrapped by errors of CompileRule if parsing fails.
 var ErrSyntax = errors.New("parse rule")

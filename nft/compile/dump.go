@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Dump returns a rule's expressions in libnftnl's notation, one in a line, as
-// `nft --debug=netlink` prints them.
+// Dump returns the rule's expressions as `nft --debug=netlink` prints them, one per line, in
+// libnftnl's notation.
 func (r *Rule) Dump() string {
 	var b strings.Builder
 	for _, e := range r.Exprs {
@@ -20,8 +20,8 @@ func (r *Rule) Dump() string {
 	return b.String()
 }
 
-// DumpComment returns the rule's comment as `nft --debug=netlink` prints the userdata of a
-// rule, indented and with a newline; "" for none.
+// DumpComment returns the rule's comment as `nft --debug=netlink` prints userdata, indented and
+// with a newline, or "".
 func (r *Rule) DumpComment() string {
 	words := set.DumpComment(set.Element{Comment: r.Comment}, false)
 	if words == "" {
@@ -30,14 +30,13 @@ func (r *Rule) DumpComment() string {
 	return " " + words + "\n"
 }
 
-// DumpSets returns a rule's anonymous sets as `nft --debug=netlink` prints
-// them, each followed by its elements in lines of their own. It leaves out the sets of
-// meters.
+// DumpSets returns the rule's anonymous sets as `nft --debug=netlink` prints them, each followed
+// by one line per element, without the sets of meters.
 func (r *Rule) DumpSets() string {
 	var b strings.Builder
 	for _, a := range r.Anonymous {
 		if a.Set.Flags&set.FlagEval != 0 {
-			continue // a meter's, which has a name and no elements
+			continue // a meter's set, which has a name and no elements
 		}
 		fmt.Fprintf(&b, "%s %x size %d\n", a.Set.Name, a.Set.Flags, a.Set.Size)
 		for _, e := range set.KernelElements(a) {

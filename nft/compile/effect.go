@@ -11,26 +11,24 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// Effects are what a rule can do.
+// Effects describe the reach of a rule.
 type Effects struct {
-	// Classes are those of its statements.
 	Classes nft.ClassSet
-	// Mark has the bits of the packet mark that the rule can change.
+	// bits of the packet mark that can change
 	Mark uint32
-	// LogRate is how many packets an hour the rule logs at most, or UnlimitedLog.
+	// most logged packets per hour, or UnlimitedLog
 	LogRate uint64
 }
 
 // UnlimitedLog is the LogRate of a rule that can log every packet.
 const UnlimitedLog = math.MaxUint32
 
-// changedMark returns the bits of the packet mark that a rule can change. A bit stays as it
-// is if the rule loads the mark, replaces other bits by constants, and writes the result
-// back, which is how "meta mark set meta mark & 0xffff00ff | 0x100" is compiled. Every other
-// write can change all bits.
+// changedMark returns the bits of the packet mark that a rule can change. A bit is preserved if
+// the rule loads the mark, replaces other bits by constants, and writes the result back, as in
+// "meta mark set meta mark & 0xffff00ff | 0x100". Any other write can change all bits.
 func changedMark(list []expr.Expr) uint32 {
 	var changed uint32
-	// kept are the bits of register reg that are those of the mark.
+	// bits of register reg that equal the mark's
 	var reg, kept uint32
 	for _, e := range list {
 		switch e := e.(type) {
@@ -60,12 +58,12 @@ func changedMark(list []expr.Expr) uint32 {
 	return changed
 }
 
-// burstsPerHour is how often a burst counts in the LogRate of an hour: once a minute.
+// burstsPerHour counts a limit's burst once a minute.
 const burstsPerHour = 60
 
-// logRate returns how many packets an hour a rule logs at most. A log statement is limited
-// if a limit in packets precedes it in the rule. Limits of elements and named limits do not
-// count: a set has many elements, and another publisher can declare the object.
+// logRate returns the most logged packets per hour. Limits in packets before a log statement apply
+// to it. Limits of elements do not count because a set has many elements, and named limits because
+// another publisher can declare the object.
 func logRate(list []expr.Expr) uint64 {
 	var rate uint64
 	limit := uint64(UnlimitedLog)
@@ -80,8 +78,7 @@ func logRate(list []expr.Expr) uint64 {
 	return rate
 }
 
-// packetsPerHour returns how many packets an hour pass a limit, UnlimitedLog if that is not
-// bounded. It rounds up.
+// packetsPerHour returns the most packets that pass a limit per hour, rounded up, or UnlimitedLog.
 func packetsPerHour(l *google.Limit) uint64 {
 	if l.Over || l.Type != google.LimitTypePkts || l.Unit == 0 || l.Rate > UnlimitedLog {
 		return UnlimitedLog

@@ -5,12 +5,11 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// register is a place among the 16 registers of 32 bits, counted from 0.
+// register is an index into the 16 registers of 32 bits.
 type register uint32
 
-// number returns the kernel's number of a register: that of the 128-bit
-// register if one begins there, as nft chooses it, otherwise that of the 32-bit one
-// (NFT_REG_1, NFT_REG32_00).
+// number returns the kernel's number of a register. Like nft, it prefers a 128-bit register
+// (NFT_REG_1) that begins there to the 32-bit one (NFT_REG32_00).
 func (r register) number() uint32 {
 	if r%4 == 0 {
 		return 1 + uint32(r)/4
@@ -18,10 +17,10 @@ func (r register) number() uint32 {
 	return 8 + uint32(r)
 }
 
-// registers hands out registers as a stack.
+// registers allocates registers as a stack.
 type registers struct{ used uint32 }
 
-// take returns n free 32-bit registers in a row.
+// take returns the first of n consecutive registers.
 func (s *registers) take(n uint32, pos syntax.Pos) register {
 	if s.used+n > expr.Slots {
 		fail(pos, "expression takes more than the kernel's %d bytes of registers", 4*expr.Slots)
@@ -31,8 +30,7 @@ func (s *registers) take(n uint32, pos syntax.Pos) register {
 	return r
 }
 
-// takeFor returns the registers that nft uses for a value: what a
-// concatenation needs, and a 128-bit register for all others.
+// takeFor allocates like nft: the slots of a concatenation, or 128 bits for another value.
 func (s *registers) takeFor(t term) register {
 	if c, ok := t.(*concatTerm); ok {
 		return s.take(c.slots(), c.pos)

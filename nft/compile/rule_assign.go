@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// checkSecmark rejects the comparison of a security mark with a number, because the
-// numbers have a meaning only in the kernel.
+// checkSecmark rejects numeric security marks, because only the kernel knows their meaning.
 func checkSecmark(m *syntax.Match, left term) {
 	name := ""
 	switch t := left.(type) {
@@ -22,8 +21,7 @@ func checkSecmark(m *syntax.Match, left term) {
 	}
 }
 
-// checkAssigned rejects the values that nft's grammar does not have in an assignment to meta
-// or ct.
+// checkAssigned rejects values outside of nft's grammar for assignments to meta or ct.
 func checkAssigned(s *syntax.Assign) {
 	switch target := s.Target.(type) {
 	case *syntax.Meta:
@@ -46,15 +44,13 @@ func checkAssigned(s *syntax.Assign) {
 	})
 }
 
-// checkEvent rejects the names of events that are words of nft's grammar and mean
-// something else there.
+// checkEvent rejects event names with another meaning in nft's grammar.
 func checkEvent(x syntax.Expr) {
 	if c, ok := x.(*syntax.Const); ok && !c.Quoted && slices.Contains([]string{"helper", "mark", "secmark"}, c.Text) {
 		fail(c.Pos, "%s is a word of the language: put the event into double quotes", c.Text)
 	}
 }
 
-// walk calls f for an expression and for those that it contains.
 func walk(x syntax.Expr, f func(syntax.Expr)) {
 	f(x)
 	switch x := x.(type) {
@@ -74,8 +70,8 @@ func walk(x syntax.Expr, f func(syntax.Expr)) {
 	}
 }
 
-// sourceType returns the type of the operand of operations on bits. The result of a shift
-// is an integer in comparisons, but in an assignment it keeps the type of its operand.
+// sourceType returns the operand type of bit operations. The result of a shift is an integer in
+// comparisons, but keeps the operand's type in assignments.
 func sourceType(t term) *datatype.Type {
 	for {
 		switch x := t.(type) {

@@ -10,27 +10,25 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// want is the type that a constant gets from the expression that it is used with.
+// want is the type that a constant takes from its context.
 type want struct {
 	typ   *datatype.Type
 	width uint32
 	order datatype.Order
-	// raw is true for raw payload.
-	raw bool
-	// parts is set in place of the others for concatenations.
+	raw   bool
+	// replaces the other fields for concatenations
 	parts []want
-	// max is the greatest value if limited.
+	// greatest value if limited
 	max     uint64
 	limited bool
 }
 
-// wantLike returns the type of the constants that a term is compared with.
 func wantLike(t term) want {
 	if c, ok := t.(*concatTerm); ok {
 		w := want{parts: make([]want, len(c.parts))}
 		for i, p := range c.parts {
 			w.parts[i] = wantLike(p)
-			// nft checks the range of a generator only when it stands alone.
+			// nft checks the range of a generator only outside concatenations.
 			w.parts[i].limited = false
 		}
 		return w
@@ -41,7 +39,6 @@ func wantLike(t term) want {
 	return w
 }
 
-// wantOf returns the type of a set's keys or data.
 func wantOf(t *set.Type) (want, error) {
 	parts, err := t.Resolve()
 	if err != nil {
@@ -59,7 +56,6 @@ func wantOf(t *set.Type) (want, error) {
 
 func wantPart(p set.Part) want { return want{typ: p.Type, width: uint32(p.Bits), order: p.Order} }
 
-// name names the type for messages.
 func (w want) name() string {
 	if w.typ != nil {
 		return w.typ.Name
@@ -71,7 +67,6 @@ func (w want) name() string {
 	return strings.Join(names, " . ")
 }
 
-// single returns the parts of a concatenation, or the type itself.
 func (w want) single() []want {
 	if w.parts != nil {
 		return w.parts
@@ -79,7 +74,6 @@ func (w want) single() []want {
 	return []want{w}
 }
 
-// matches reports whether a term has the type.
 func (w want) matches(t term) bool {
 	return slices.EqualFunc(w.single(), partsOf(t), func(w want, t term) bool { return w.typ == t.info().typ })
 }
@@ -90,7 +84,6 @@ func (w want) info(pos syntax.Pos) termInfo {
 
 func (w want) isString() bool { return w.typ == datatype.IfName || w.typ == datatype.String }
 
-// constant evaluates an expression of constants.
 func (r *ruleCompiler) constant(x syntax.Expr, w want) term {
 	if c, ok := x.(*syntax.Concat); ok || w.typ == nil {
 		return r.constantConcat(x, c, w)
@@ -119,7 +112,6 @@ func (r *ruleCompiler) constant(x syntax.Expr, w want) term {
 	}
 }
 
-// single evaluates an expression that must be one value.
 func (r *ruleCompiler) single(x syntax.Expr, w want) *constTerm {
 	t := r.constant(x, w)
 	c, ok := t.(*constTerm)
@@ -129,7 +121,6 @@ func (r *ruleCompiler) single(x syntax.Expr, w want) *constTerm {
 	return c
 }
 
-// constantConcat evaluates a concatenation of constants.
 func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) term {
 	switch {
 	case w.typ != nil:
@@ -146,7 +137,6 @@ func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) t
 	return newConcat(c.Pos, parts)
 }
 
-// newConcat puts terms together.
 func newConcat(pos syntax.Pos, parts []term) *concatTerm {
 	t := &concatTerm{termInfo{pos: pos}, parts}
 	for _, p := range parts {
@@ -156,7 +146,6 @@ func newConcat(pos syntax.Pos, parts []term) *concatTerm {
 	return t
 }
 
-// literal evaluates one constant.
 func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	if w.isString() {
 		return r.text(x, w)
@@ -166,7 +155,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	}
 	typ := w.typ
 	if typ == datatype.Boolean && x.Text != "" && '0' <= x.Text[0] && x.Text[0] <= '9' {
-		// nft accepts any number that the field holds, as well as exists and missing.
+		// nft accepts any number that fits, as well as exists and missing.
 		typ = datatype.Integer
 	}
 	var room [16]byte
@@ -217,7 +206,6 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// prefix evaluates ADDRESS/LENGTH. The bits after the prefix are cleared.
 func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) term {
 	c := r.single(x.X, w)
 	if w.isString() {
@@ -230,7 +218,6 @@ func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) term {
 	return &prefixTerm{w.info(x.Pos), c.v.and(prefixMask(w.width, n)), n}
 }
 
-// flagList evaluates a list of flags.
 func (r *ruleCompiler) flagList(x *syntax.List, w want) term {
 	if !set.IsFlags(w.typ) {
 		return fail(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
@@ -243,7 +230,6 @@ func (r *ruleCompiler) flagList(x *syntax.List, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// constantBinary computes an operation on constants.
 func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 	if w.isString() {
 		return fail(x.Pos, "%s is not possible with type %s", x.Op, w.typ.Name)
@@ -268,16 +254,14 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// cyclic reports whether a selector's values begin again after the greatest:
-// hours and days.
+// cyclic reports whether a selector's values wrap around.
 func cyclic(t term) bool {
 	m, ok := t.(*metaTerm)
 	return ok && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
 }
 
-// cycle evaluates a range of a cyclic selector. One that begins after its end,
-// such as "22:00"-"06:00", is what the range between does not contain; like
-// nft 1.0.6 this leaves out the ends themselves.
+// cycle evaluates a range of a cyclic selector. A reversed range, such as "22:00"-"06:00", becomes
+// the complement of 06:00-22:00. Like in nft 1.0.6, this excludes both ends.
 func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 	from := r.single(x.From, w)
 	to := r.single(x.To, w)
@@ -287,10 +271,9 @@ func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 	return &rangeTerm{w.info(x.Pos), from.v, to.v}
 }
 
-// outsideTerm is all that is not in a range.
+// outsideTerm is the complement of a range.
 type outsideTerm struct{ *rangeTerm }
 
-// inverse returns the operator that matches what op does not.
 func inverse(op string) string {
 	if op == "!=" {
 		return "=="

@@ -10,29 +10,23 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// context is what a rule is known to have matched so far: the protocols of the
-// packet. It decides which implicit dependencies a selector needs.
+// context holds the protocols matched so far. It decides the implicit dependencies of a selector.
 type context struct {
 	family nft.Family
 	layers [selector.Layers]knownLayer
-	// stacked are the link headers in front of the one that is known: the
-	// Ethernet header of a tagged frame, and outer tags.
+	// link headers in front of the known one: Ethernet and outer tags
 	stacked []*selector.Header
-	// icmpType is the type of ICMP message that the rule matches, 0 while that
-	// is not known. An echo reply counts as an echo request, since both have
-	// the same fields.
+	// matched ICMP type, or 0; an echo reply counts as a request because both have the same fields
 	icmpType uint64
 }
 
-// knownLayer is a layer of the context.
 type knownLayer struct {
-	// header is the protocol that was matched last.
+	// the protocol matched last
 	header *selector.Header
-	// first is another protocol than header if several are possible.
+	// another possible protocol, or nil
 	first *selector.Header
 }
 
-// newContext returns what a table's family says by itself.
 func newContext(family nft.Family) context {
 	c := context{family: family}
 	switch family {
@@ -55,8 +49,8 @@ func newContext(family nft.Family) context {
 // know records that the packet has (or may have) a header.
 func (c *context) know(h *selector.Header) { c.knowAt(h.Layer, h) }
 
-// knowAt records a header of a layer; headerUnknown can be of any. Of the
-// layers below the transport nft remembers only the last one.
+// knowAt records a header of layer l; headerUnknown is valid for any layer. Below the transport
+// layer nft remembers only the last header.
 func (c *context) knowAt(l selector.Layer, h *selector.Header) {
 	k := &c.layers[l]
 	if l == selector.LayerTransport && k.header != nil && k.header != h && k.first == nil {
@@ -65,10 +59,9 @@ func (c *context) knowAt(l selector.Layer, h *selector.Header) {
 	k.header = h
 }
 
-// at returns the protocol of a layer, or nil.
 func (c *context) at(l selector.Layer) *selector.Header { return c.layers[l].header }
 
-// ambiguous returns a protocol beside h that a layer can have, or nil.
+// ambiguous returns another possible protocol of h's layer, or nil.
 func (c *context) ambiguous(h *selector.Header) *selector.Header {
 	k := c.layers[h.Layer]
 	switch {
@@ -81,7 +74,7 @@ func (c *context) ambiguous(h *selector.Header) *selector.Header {
 	}
 }
 
-// stackedBits is where the known header of a layer begins, in bits.
+// stackedBits returns the offset of a layer's known header, in bits.
 func (c *context) stackedBits(l selector.Layer) uint32 {
 	n := uint32(0)
 	if l == selector.LayerLink {
@@ -92,9 +85,8 @@ func (c *context) stackedBits(l selector.Layer) uint32 {
 	return n
 }
 
-// locate makes sure that the packet has a header, by matching for it before the
-// statement at hand if the rule has not done so yet. It returns where the header begins in
-// its layer, in bits: a VLAN tag comes after the Ethernet header.
+// locate ensures that the rule matches a header before the current statement. It returns the
+// header's offset in its layer, in bits: a VLAN tag comes after the Ethernet header.
 func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	if h.Raw {
 		return 0
@@ -121,12 +113,11 @@ func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	return r.stack(known, h, pos)
 }
 
-// failConflict rejects a header that excludes what the rule matches.
 func failConflict(known, h *selector.Header, pos syntax.Pos) {
 	fail(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
 }
 
-// requireLower matches for a header of a layer that nothing is known of.
+// requireLower matches for a header of a layer without a known protocol.
 func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	if h.Layer == selector.LayerLink {
 		r.requireEther(pos)
@@ -137,15 +128,14 @@ func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	case lower == nil:
 		lower = r.requireNetwork(h, pos)
 	case lower == &selector.HeaderEther && r.ctx.family == nft.FamilyBridge && (h == &selector.HeaderIP || h == &selector.HeaderIP6):
-		// By meta protocol nft matches packets in tagged frames too.
+		// With meta protocol, nft matches packets in tagged frames too.
 		lower = &selector.HeaderLink
 	}
 	r.depend(lower, h, pos)
 }
 
-// requireNetwork returns the network protocol that carries a transport
-// protocol, if none is known. Of ICMP it is known without a match, so that the
-// network protocol is matched too; of others it can be any.
+// requireNetwork returns the network protocol for a transport protocol. ICMP and IGMP imply one,
+// which is matched too; others can have any.
 func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selector.Header {
 	var network *selector.Header
 	switch h {
@@ -160,12 +150,12 @@ func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selec
 	return network
 }
 
-// requireEther matches for packets that came in with an Ethernet header.
+// requireEther matches packets that arrived with an Ethernet header.
 func (r *ruleCompiler) requireEther(pos syntax.Pos) {
 	r.prependMatch(r.metaTerm("iiftype", pos), unix.ARPHRD_ETHER)
 }
 
-// depend matches that a header carries another.
+// depend matches an upper header by its number in the lower one.
 func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	num, ok := lower.Number(h)
 	if !ok {
@@ -178,33 +168,29 @@ func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	r.dependOnField(num, pos, lower)
 }
 
-// dependOnField matches the field of a header that says what it carries.
 func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Header) {
 	offset := r.locate(h, pos)
 	r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)
 }
 
-// metaTerm returns a meta selector.
 func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
 	key := selector.MetaKeys.ByName("", name)
 	return &metaTerm{termInfo{pos: pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
-// prependMatch adds the dependency that a selector has a value, and learns
-// from it.
+// prependMatch adds a dependency and updates the context.
 func (r *ruleCompiler) prependMatch(left term, num uint64) {
 	m := &matchStmt{left: left, op: "==", right: &constTerm{*left.info(), value{lo: num}}}
 	r.add(m)
 	r.learnValue(left, num)
 }
 
-// stack locates a link header if the rule matches another link header: the header comes
-// after that one, or before it.
+// stack locates a link header before or after the matched one.
 func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) uint32 {
 	lower := known
 	switch {
 	case known == &selector.HeaderInet || known == &selector.HeaderLink:
-		// Packets of these tables need not have an Ethernet header at all.
+		// Packets of these tables need not have an Ethernet header.
 		r.requireEther(pos)
 		lower = h
 	case slices.Contains(r.ctx.stacked, h):
@@ -220,8 +206,7 @@ func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) uint32 {
 	return r.stackOn(r.ctx.at(selector.LayerLink), num, pos)
 }
 
-// stackOn matches that a link header carries one with a number, and returns
-// where that begins.
+// stackOn matches the number of the next link header and returns that header's offset.
 func (r *ruleCompiler) stackOn(known *selector.Header, num uint64, pos syntax.Pos) uint32 {
 	r.dependOnField(num, pos, known)
 	return r.ctx.stackedBits(selector.LayerLink)

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// dynamicStmt changes a named set from the packet path.
 type dynamicStmt struct {
 	op      uint32
 	set     *set.Set
@@ -18,11 +17,10 @@ type dynamicStmt struct {
 	data    term
 	timeout time.Duration
 	exprs   []expr.Expr
-	// id is the number of a meter's set; 0 for named ones.
+	// number of a meter's set, 0 for named sets
 	id uint32
 }
 
-// dynsetOps are the operations of a dynamic statement.
 var dynsetOps = map[string]uint32{"add": unix.NFT_DYNSET_OP_ADD, "update": unix.NFT_DYNSET_OP_UPDATE, "delete": expr.DynsetDelete}
 
 // dynamic evaluates "update @set { KEY timeout T : DATA }".
@@ -36,7 +34,7 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	case declared.Flags&set.FlagConstant != 0:
 		fail(s.Set.Pos, "@%s has the flag constant: a rule cannot change it", declared.Name)
 	case declared.Flags&(set.FlagEval|set.FlagTimeout) == 0 && (declared.Size != 0 || declared.Key.Len <= 2):
-		// The kernel then chooses a fixed table or a bitmap. nft sets the flag by itself.
+		// The kernel chooses a fixed table or a bitmap then. nft sets the flag by itself.
 		fail(s.Set.Pos, "the kernel cannot change @%s from a rule: declare it with flags dynamic", declared.Name)
 	case e.Comment != "":
 		fail(e.Pos, "an element that a rule adds cannot have a comment")
@@ -62,8 +60,6 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	r.add(out)
 }
 
-// dynamicExprs returns the expressions of the statements that each new element of a
-// set gets.
 func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	if len(stmts) == 0 {
 		return nil
@@ -78,7 +74,6 @@ func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	return out
 }
 
-// dynamicPart evaluates the key or the data of a dynamic statement.
 func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 	w, err := wantOf(typ)
 	if err != nil {
@@ -95,7 +90,6 @@ func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 	return t
 }
 
-// containsMap reports whether an expression looks something up in a map.
 func containsMap(x syntax.Expr) bool {
 	found := false
 	walk(x, func(x syntax.Expr) {
@@ -105,9 +99,8 @@ func containsMap(x syntax.Expr) bool {
 	return found
 }
 
-// keyRegister reserves the registers of the key. For maps nft uses a 128-bit register each
-// for key and data, even if the key is a concatenation. It overwrites the end of a longer
-// key; this package does not.
+// keyRegister reserves the key's registers. For maps nft uses one 128-bit register each for key
+// and data, and overwrites the end of a longer concatenation. This package does not overwrite it.
 func (s *dynamicStmt) keyRegister(g *generator) register {
 	if s.data == nil {
 		return g.regs.takeFor(s.key)
@@ -116,7 +109,6 @@ func (s *dynamicStmt) keyRegister(g *generator) register {
 	return g.regs.take((max(i.slots(), 1)+3)&^3, i.pos)
 }
 
-// generate implements statement.
 func (s *dynamicStmt) generate(g *generator) {
 	key := s.keyRegister(g)
 	g.load(s.key, key)
@@ -129,8 +121,8 @@ func (s *dynamicStmt) generate(g *generator) {
 	g.emitOwn(out)
 }
 
-// meter evaluates "meter NAME { KEY STATEMENT }": an update of a set that the rule
-// brings along, like those of braces, but with a name.
+// meter evaluates "meter NAME { KEY STATEMENT }": an update of the rule's own set, which has a
+// name but is otherwise anonymous.
 func (r *ruleCompiler) meter(s *syntax.Meter) {
 	e := s.Elem
 	checkName(s.Pos, "meter", s.Name)

@@ -5,8 +5,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// eval evaluates any expression. What a selector depends on is matched before. Constants
-// have the type w; selectors have their own.
+// eval evaluates any expression after its dependencies. Constants have the type w; selectors have
+// their own.
 func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	switch x := x.(type) {
 	case *syntax.Payload:
@@ -49,7 +49,7 @@ func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	}
 }
 
-// as gives a number the type that it is assigned to, if that is one of 32 bits.
+// as gives a number the type of a 32-bit target.
 func (t *numberTerm) as(w want) *numberTerm {
 	if w.typ != nil && w.width == 32 && !w.isString() {
 		t.typ = w.typ
@@ -57,7 +57,6 @@ func (t *numberTerm) as(w want) *numberTerm {
 	return t
 }
 
-// concat evaluates a concatenation, of selectors and constants alike.
 func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	if w.parts != nil && len(w.parts) != len(x.Parts) {
 		return fail(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
@@ -86,7 +85,8 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	return newConcat(x.Pos, parts)
 }
 
-// concatCT rejects the ct keys that cannot follow the given parts of a concatenation. nft 1.0.6 compiles two ports but aborts when it lists them.
+// concatCT rejects ct addresses of an unknown protocol, and a second ct port. nft 1.0.6 compiles
+// two ports but aborts when it lists them.
 func concatCT(c *ctTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":
@@ -100,7 +100,6 @@ func concatCT(c *ctTerm, before []term) {
 	}
 }
 
-// binary evaluates an operation on bits: on a selector or on constants.
 func (r *ruleCompiler) binary(x *syntax.Binary, w want) term {
 	left := r.eval(x.X, w)
 	info := *left.info()
@@ -118,7 +117,7 @@ func (r *ruleCompiler) binary(x *syntax.Binary, w want) term {
 	return &binaryTerm{info, x.Op, left, c.v}
 }
 
-// shift evaluates a shift, which the kernel makes in host byte order.
+// shift evaluates a shift. The kernel shifts in host byte order.
 func (r *ruleCompiler) shift(x *syntax.Binary, left term) term {
 	w := want{typ: datatype.Integer, width: 32, order: datatype.HostEndian}
 	c := r.single(x.Y, w)
@@ -131,8 +130,8 @@ func (r *ruleCompiler) shift(x *syntax.Binary, left term) term {
 	return &binaryTerm{info, x.Op, left, c.v}
 }
 
-// toOrder converts a term to a byte order. Text, single bytes and constants
-// need no conversion at run time.
+// toOrder converts a term to a byte order. Text, single bytes and constants need no conversion at
+// run time.
 func toOrder(t term, order datatype.Order) term {
 	i := t.info()
 	switch {
@@ -148,8 +147,7 @@ func toOrder(t term, order datatype.Order) term {
 	}
 }
 
-// toBig converts what is looked up in an interval set: the kernel compares its
-// keys from the first byte to the last.
+// toBig converts the key of an interval lookup, because the kernel compares keys bytewise.
 func toBig(t term) term {
 	c, ok := t.(*concatTerm)
 	if !ok {
@@ -157,8 +155,7 @@ func toBig(t term) term {
 	}
 	for i, p := range c.parts {
 		if info := *p.info(); info.order == datatype.HostEndian && !info.isString() {
-			// In concatenations nft 1.0.6 converts single bytes too, which
-			// changes nothing.
+			// In concatenations nft 1.0.6 converts single bytes too, without effect.
 			info.order = datatype.BigEndian
 			c.parts[i] = &swapTerm{info, p}
 		}

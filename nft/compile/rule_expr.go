@@ -8,47 +8,38 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// exprStmt is a statement that is one expression and needs no register.
 type exprStmt struct{ expr.Expr }
 
-// generate implements statement.
 func (s exprStmt) generate(g *generator) { g.emitOwn(s.Expr) }
 
-// valueStmt is a statement whose expression reads up to two values from registers.
 type valueStmt struct {
-	// first and second are nil if they were not given. Then their registers are 0.
+	// nil if not given, with register 0
 	first, second term
 	expr          func(first, second uint32) expr.Expr
 }
 
-// generate implements statement.
 func (s *valueStmt) generate(g *generator) {
 	first := g.loadOptional(s.first)
 	g.emitOwn(s.expr(first, g.loadOptional(s.second)))
 }
 
-// addValue adds a statement whose expression reads one value.
 func (r *ruleCompiler) addValue(value term, e func(reg uint32) expr.Expr) {
 	r.add(&valueStmt{first: value, expr: func(reg, _ uint32) expr.Expr { return e(reg) }})
 }
 
-// addLibrary adds a statement that is one expression of google/nftables.
 func (r *ruleCompiler) addLibrary(e google.Any) { r.add(exprStmt{expr.Library{Any: e}}) }
 
-// stateful evaluates a statement that keeps a state.
 func (r *ruleCompiler) stateful(s syntax.Stmt) {
 	r.add(exprStmt{must(expr.NewStateful(s))})
 }
 
-// requireConntrack rejects the families for which the kernel has no connection
-// tracking (nf_ct_netns_get).
+// requireConntrack rejects families without conntrack in the kernel (nf_ct_netns_get).
 func (r *ruleCompiler) requireConntrack(s syntax.Stmt) {
 	if r.ctx.family == nft.FamilyARP || r.ctx.family == nft.FamilyNetdev {
 		fail(s.Position(), "a statement on connections is not possible in tables of family %s", r.ctx.family)
 	}
 }
 
-// synproxy evaluates a synproxy statement.
 func (r *ruleCompiler) synproxy(s *syntax.SynProxy) {
 	r.requireConntrack(s)
 	e := &google.SynProxy{SackPerm: s.SackPerm, Timestamp: s.Timestamp}

@@ -12,27 +12,22 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// generator turns evaluated statements into kernel expressions.
 type generator struct {
 	family nft.Family
 	regs   registers
 	out    []expr.Expr
 }
 
-// emit appends an expression of google/nftables.
 func (g *generator) emit(e google.Any) { g.out = append(g.out, expr.Library{Any: e}) }
 
-// emitOwn appends an expression of ours.
 func (g *generator) emitOwn(e expr.Expr) { g.out = append(g.out, e) }
 
-// loadNew loads a term into registers of its own.
 func (g *generator) loadNew(t term) register {
 	reg := g.regs.takeFor(t)
 	g.load(t, reg)
 	return reg
 }
 
-// load puts the value of a term into registers.
 func (g *generator) load(t term, dst register) {
 	switch t := t.(type) {
 	case *constTerm:
@@ -71,7 +66,6 @@ func (g *generator) load(t term, dst register) {
 	}
 }
 
-// newFib returns the expression of fib.
 func newFib(t *fibTerm, dst register) *expr.Fib {
 	e := &expr.Fib{Register: dst.number(), Flags: expr.Flags(t.inputs, expr.FibInputs)}
 	e.Result = uint32(slices.Index(expr.FibResults, t.result)) //nolint:gosec // it is one of them
@@ -81,8 +75,8 @@ func newFib(t *fibTerm, dst register) *expr.Fib {
 	return e
 }
 
-// bitwise loads the result of operations with constants, which the kernel does
-// in one step: value & mask ^ xor.
+// bitwise loads the result of operations with constants. The kernel computes them in one step:
+// value & mask ^ xor.
 func (g *generator) bitwise(t *binaryTerm, dst register) {
 	chain := []*binaryTerm{t}
 	x := t.x
@@ -119,7 +113,6 @@ func (g *generator) bitwise(t *binaryTerm, dst register) {
 	})
 }
 
-// shift loads a shifted value.
 func (g *generator) shift(t *binaryTerm, dst register) {
 	g.load(t.x, dst)
 	op := expr.BitwiseLshift
@@ -129,8 +122,8 @@ func (g *generator) shift(t *binaryTerm, dst register) {
 	g.emitOwn(&expr.Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
 }
 
-// swap loads a value in the other byte order. A single byte has none: nft before 1.1.2 swaps it in twos all
-// the same, which newer kernels (6.12.117, 7.3) refuse with EOPNOTSUPP.
+// swap loads a value in the other byte order. Single bytes are not swapped: nft before 1.1.2 swaps
+// them in twos, which newer kernels (6.12.117, 7.3) refuse with EOPNOTSUPP.
 func (g *generator) swap(t *swapTerm, dst register) {
 	g.load(t.x, dst)
 	if t.bits <= 8 {
@@ -150,8 +143,7 @@ func (g *generator) swap(t *swapTerm, dst register) {
 	g.emit(&google.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
 }
 
-// lookup loads what a map gives for a key. The key is loaded into the
-// registers of the value.
+// lookup loads the data of a key. Key and data share registers.
 func (g *generator) lookup(t *lookupTerm, dst register) {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > expr.Slots {
 		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*expr.Slots)
@@ -160,8 +152,7 @@ func (g *generator) lookup(t *lookupTerm, dst register) {
 	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
 }
 
-// loadKey loads the key of a map. Of a concatenation nft keeps as many
-// registers again from what its parts take.
+// loadKey loads the key of a map. For a concatenation nft reserves twice the slots of the parts.
 func (g *generator) loadKey(key term, dst register) {
 	space := uint32(0)
 	if c, ok := key.(*concatTerm); ok {
@@ -172,16 +163,15 @@ func (g *generator) loadKey(key term, dst register) {
 	g.regs.used -= space
 }
 
-// generate implements statement.
 func (s *matchStmt) generate(g *generator) {
 	reg, left := g.regs.takeFor(s.left), s.left.info()
 	prefix, ok := s.right.(*prefixTerm)
 	short := ok && prefix.len%8 == 0 && prefix.len > 0 && (left.order == datatype.BigEndian || prefix.isString())
 	if short {
-		// A prefix of whole bytes is compared with as many bytes.
+		// A prefix of whole bytes is compared by these bytes only.
 		switch s.left.(type) {
 		case *payloadTerm, *exthdrTerm, *binaryTerm:
-			// nft shortens an operation, not what it loads.
+			// nft shortens the operation, not its load.
 			left.bits = prefix.len
 		}
 	}
@@ -209,8 +199,8 @@ func (s *matchStmt) generate(g *generator) {
 		if short {
 			data = data[:right.len/8]
 		} else if rest := right.width % 8; rest != 0 {
-			// Of a field that does not end at a byte's end nft puts what is
-			// left of the mask above its whole bytes into these.
+			// If a field ends within a byte, nft moves the rest of the mask from above the whole bytes
+			// into them.
 			n = right.width / 8
 			mask(n, prefixMask(rest, min(right.len, rest)).bytes(n, left.order), make([]byte, n))
 		} else {
@@ -230,23 +220,20 @@ func (s *matchStmt) generate(g *generator) {
 	}
 }
 
-// cmpOps are the kernel's comparisons for the operators that checkMatch accepts.
+// cmpOps has the operators that checkMatch accepts.
 var cmpOps = map[string]google.CmpOp{
 	"==": google.CmpOpEq, "!=": google.CmpOpNeq, "<": google.CmpOpLt, "<=": google.CmpOpLte, ">": google.CmpOpGt, ">=": google.CmpOpGte,
 	"any": google.CmpOpNeq, "none": google.CmpOpEq,
 }
 
-// generate implements statement.
 func (s *vmapStmt) generate(g *generator) {
 	reg := g.regs.takeFor(s.key)
 	g.loadKey(s.key, reg)
 	g.emit(&google.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.table.set.Name, SetID: s.table.id})
 }
 
-// verdictStmt is a verdict.
 type verdictStmt struct{ set.Verdict }
 
-// generate implements statement.
 func (s *verdictStmt) generate(g *generator) {
 	g.emit(&google.Verdict{Kind: google.VerdictKind(s.Code), Chain: s.Chain})
 }

@@ -8,14 +8,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The index of an interface is the machine's, and another one when the interface comes back. nft looks it up
-// when it loads a file, refuses the file if there is no such interface, and leaves a rule that matches nothing
-// when the interface is gone. Where iif, oif and the result oif of fib are compared with names, weft compares
-// the name instead: the rule matches the interface of that name for as long as there is one. lo always has the
-// index 1, and stays a number where no other name is beside it.
+// The index of an interface belongs to the machine and changes when the interface comes back. nft
+// looks it up when it loads a file, refuses the file if the interface is missing, and keeps a rule
+// that never matches after the interface is gone. If iif, oif and the result oif of fib are
+// compared with names, weft compares the name instead: the rule matches while the interface
+// exists. lo always has index 1, and stays a number unless another name is beside it.
 
-// byName returns a key that has the name of an interface in place of the index, if constants compares the
-// index with names, and the key itself otherwise.
+// byName replaces the interface index in a key by the name if constants has names for it.
 func byName(key, constants syntax.Expr) syntax.Expr {
 	concat, ok := key.(*syntax.Concat)
 	if !ok {
@@ -65,8 +64,8 @@ func partByName(key syntax.Expr, constants []*syntax.Const) syntax.Expr {
 	return name
 }
 
-// constantsOf returns the constants that a key is compared with: with part i of a concatenation, with all of the
-// key if i is -1.
+// constantsOf returns the constants for part i of a concatenation, or for the whole key if i is
+// -1.
 func constantsOf(x syntax.Expr, i int) (all []*syntax.Const) {
 	switch x := x.(type) {
 	case *syntax.Const:

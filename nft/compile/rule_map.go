@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// mapExpr evaluates "key map TABLE". The type w is that of an anonymous map's
-// data; a named map has its own.
+// mapExpr evaluates "key map TABLE". The data of an anonymous map has type w.
 func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	if w.typ == nil && w.parts == nil {
 		return fail(x.Pos, "a map is not possible here")
@@ -37,7 +36,6 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	return newLookup(x.Pos, spec.key, table)
 }
 
-// mapSpec evaluates what is looked up in a map.
 func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 	key := r.eval(x, want{})
 	if isConstant(key) {
@@ -47,8 +45,8 @@ func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 	return anonymousSpec{key: key, syntaxKey: x, isMap: true}
 }
 
-// mapTable evaluates the table of a map of the kind of spec. Data sets the data of an
-// element of an anonymous map. The key of spec becomes the one that is looked up.
+// mapTable evaluates the table of a map. Data sets the data of an anonymous map's element. Spec
+// receives the final key.
 func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*syntax.Elem, *set.Element)) *setTerm {
 	ref, ok := x.(*syntax.SetRef)
 	if !ok {
@@ -76,15 +74,14 @@ func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*s
 	return table
 }
 
-// lookupCT rejects lookups of ct addresses whose protocol is not known, because then nft
-// does not know the type of the set.
+// lookupCT rejects lookups of ct addresses of an unknown protocol, because nft cannot know the
+// set's type.
 func lookupCT(key term) {
 	if c, ok := key.(*ctTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
 		fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 	}
 }
 
-// newLookup makes the term of a looked-up value.
 func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	parts, err := s.set.Data.Resolve()
 	if err != nil {
@@ -103,13 +100,11 @@ func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	return t
 }
 
-// wantAsPart is the part of data of a type.
 func wantAsPart(w want) set.Part {
 	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
 }
 
-// packData packs a map's value: the least and, for ranges, the
-// greatest after it.
+// packData packs a map's value: the least and, for ranges, the greatest after it.
 func packData(t term, parts []set.Part, interval bool) string {
 	var low, high [2 * set.MaxKey]byte
 	lo, hi := appendBounds(low[:0], high[:0], t, parts)
@@ -119,7 +114,6 @@ func packData(t term, parts []set.Part, interval bool) string {
 	return string(lo)
 }
 
-// vmapStmt looks up the verdict for a key.
 type vmapStmt struct {
 	key   term
 	table *setTerm
@@ -140,7 +134,7 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 	r.add(&vmapStmt{spec.key, table})
 }
 
-// verdict checks a verdict and notes the chain that it names.
+// verdict checks a verdict and records its chain.
 func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	code, ok := datatype.VerdictCode(v.Kind)
 	if !ok {

@@ -6,15 +6,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// matchStmt is a comparison. Its op is "==", "!=", "<", ">", "<=", ">=", or
-// "any" and "none" for flags.
+// matchStmt is a comparison. Its op is "==", "!=", "<", ">", "<=", ">=", or "any" and "none" for
+// flags.
 type matchStmt struct {
 	left  term
 	op    string
 	right term
 }
 
-// match evaluates a comparison.
 func (r *ruleCompiler) match(m *syntax.Match) {
 	unlistableOption(m.Left)
 	left := r.eval(byName(m.Left, m.Right), want{})
@@ -104,8 +103,7 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 	return r.constant(x, wantLike(left)), left
 }
 
-// plainElem reports whether an element is a key alone, or a key with what nft
-// forgets of a single element.
+// plainElem reports whether an element is only a key. Options that nft ignores do not count.
 func plainElem(e *syntax.Elem) bool {
 	_, wild := e.Key.(*syntax.Wildcard)
 	return !wild && e.Value == nil
@@ -157,8 +155,8 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) {
 	}
 }
 
-// shifted reports whether a term is a shift that the rule itself asks for; the
-// shifts of bit fields keep the field's type.
+// shifted reports whether the rule's text has the shift. Shifts of bit fields keep the field's
+// type.
 func shifted(b *binaryTerm) bool {
 	if b.op != "<<" && b.op != ">>" {
 		return false
@@ -177,9 +175,8 @@ func shifted(b *binaryTerm) bool {
 	}
 }
 
-// transfer moves what can be inverted from the left side of a comparison to
-// its constants, as nft does: a shift of a bit field or to the left becomes one of the
-// constant, an exclusive or changes sides.
+// transfer moves invertible operations from the left side to the constants, like nft: shifts of a
+// bit field or to the left, and exclusive or.
 func (s *matchStmt) transfer(m *syntax.Match) {
 	b, ok := s.left.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" && b.op != "<<" {
@@ -206,9 +203,8 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	s.left = b.x
 }
 
-// checkShift rejects comparisons of a shift in the text of the rule: those that are never
-// true, and those that nft 1.0.6 compiles wrongly, because it has the constant in network
-// order or too wide.
+// checkShift rejects comparisons of the text's shifts that are never true, or that nft 1.0.6
+// compiles with the constant in network order or too wide.
 func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {
@@ -221,7 +217,6 @@ func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	}
 }
 
-// inverse undoes the operation on a constant that the operation moves to.
 func (b *binaryTerm) inverse(v value) value {
 	switch b.op {
 	case "^":
@@ -233,7 +228,6 @@ func (b *binaryTerm) inverse(v value) value {
 	}
 }
 
-// moveTo moves the operation to a constant.
 func (b *binaryTerm) moveTo(t term) {
 	switch t := t.(type) {
 	case *constTerm:

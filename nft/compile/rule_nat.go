@@ -12,13 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// natStmt translates addresses.
 type natStmt struct {
 	kind   string
 	family uint32
-	// addr and port are nil when not given.
+	// nil if not given
 	addr, port term
-	// both is true when addr is a map of addresses and ports.
+	// addr is a map of addresses and ports
 	both  bool
 	flags uint32
 }
@@ -28,7 +27,7 @@ func (r *ruleCompiler) nat(s *syntax.NAT) {
 	out := &natStmt{kind: s.Kind, flags: expr.Flags(s.Flags, expr.NATFlags)}
 	r.natFamily(s, out)
 	if s.Prefix && len(s.Flags) == 0 {
-		// The grammar of nft 1.0.6 lets flags take the place of this one.
+		// In the grammar of nft 1.0.6, flags can replace this one.
 		out.flags |= unix.NF_NAT_RANGE_NETMAP
 	}
 	if s.Addr != nil {
@@ -45,7 +44,7 @@ func (r *ruleCompiler) nat(s *syntax.NAT) {
 	r.add(out)
 }
 
-// natFamily finds out which addresses are translated.
+// natFamily sets the family of the translated addresses.
 func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	network := r.ctx.at(selector.LayerNetwork)
 	given := familyNumber(s.Family)
@@ -102,8 +101,7 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
 	out.addr = r.natValue(s.Addr, t, w)
 }
 
-// natValue checks the type of an address or port. A prefix becomes the range
-// of its addresses.
+// natValue checks the type of an address or port. A prefix becomes a range of addresses.
 func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) term {
 	checkArgument(x, t, w)
 	if p, ok := t.(*prefixTerm); ok {
@@ -113,7 +111,6 @@ func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) term {
 	return t
 }
 
-// concatData reports whether the data of a map are addresses and ports.
 func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 	switch table := m.Table.(type) {
 	case *syntax.SetRef:
@@ -128,7 +125,6 @@ func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 	return false
 }
 
-// natMap checks a map of addresses and ports.
 func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) {
 	parts, err := t.table.set.Data.Resolve()
 	checkAt(m.Pos, err)
@@ -145,7 +141,7 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 	out.addr, out.both = t, true
 }
 
-// natPair evaluates an address and a port that do not come from a map.
+// natPair evaluates an address and a port without a map.
 func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	if !w.matches(t) {
 		fail(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
@@ -155,8 +151,7 @@ func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	out.addr, out.both = t, true
 }
 
-// matchesTransport reports whether a key holds the protocol beside others, so
-// that the ports of its map make sense.
+// matchesTransport reports whether a key includes the protocol, so that its map can hold ports.
 func matchesTransport(key term) bool {
 	c, ok := key.(*concatTerm)
 	if !ok {
@@ -177,20 +172,17 @@ func matchesTransport(key term) bool {
 	return false
 }
 
-// checkTransport rejects a port if the rule has not matched the protocol.
 func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
 	if r.ctx.at(selector.LayerTransport) == nil {
 		fail(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
 	}
 }
 
-// carries reports whether a network protocol may be that of an address family. It is true
-// if the protocol is not known.
+// carries reports whether a network protocol can have addresses of a family. An unknown one can.
 func carries(network *selector.Header, family uint32) bool {
 	return (network != &selector.HeaderIP || family == unix.NFPROTO_IPV4) && (network != &selector.HeaderIP6 || family == unix.NFPROTO_IPV6)
 }
 
-// natPort evaluates the port.
 func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
 	r.checkTransport(s.Port.Position())
 	t := r.eval(s.Port, wantPort)
@@ -198,7 +190,6 @@ func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
 	out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED
 }
 
-// generate implements statement.
 func (s *natStmt) generate(g *generator) {
 	n := &expr.NAT{Type: unix.NFT_NAT_DNAT, Family: s.family, Flags: s.flags}
 	if s.addr != nil {
@@ -223,7 +214,7 @@ func (s *natStmt) generate(g *generator) {
 	}
 }
 
-// loadRange loads a value, or both ends of a range, and returns the registers.
+// loadRange loads a value, or both ends of a range.
 func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 	first := g.regs.take(4, t.info().pos)
 	r, ok := t.(*rangeTerm)
@@ -237,8 +228,8 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 	return first.number(), second.number()
 }
 
-// spread finds the parts of a map's data in the registers from the first on:
-// address, port and, if they are ranges, greatest address, greatest port.
+// spread locates the parts of a map's data in consecutive registers: address, port and, for
+// ranges, greatest address, greatest port.
 func (s *natStmt) spread(n *expr.NAT, ranges bool) {
 	slots := register(1)
 	if s.family == unix.NFPROTO_IPV6 {

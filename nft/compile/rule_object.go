@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// objectRef evaluates the use of a named object.
 func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	switch ref := s.Ref.(type) {
 	case *syntax.Const:
@@ -24,7 +23,6 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	}
 }
 
-// object checks that there is an object, and notes that the rule uses it.
 func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	checkName(name.Pos, string(kind), name.Text)
 	if r.scope == nil || !r.scope.Object(kind, name.Text) {
@@ -33,21 +31,19 @@ func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	note(&r.out.Objects, object.Ref{Kind: kind, Name: name.Text})
 }
 
-// checkName rejects the name of something that cannot exist.
 func checkName(pos syntax.Pos, what, name string) {
 	if err := datatype.CheckName(name); err != nil {
 		fail(pos, "%s: %s", what, err)
 	}
 }
 
-// note adds what the rule refers to, unless it is in the list.
 func note[T comparable](list *[]T, x T) {
 	if !slices.Contains(*list, x) {
 		*list = append(*list, x)
 	}
 }
 
-// objectMap evaluates "KEY map TABLE", whose values are names of objects.
+// objectMap evaluates "KEY map TABLE" with names of objects as values.
 func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 	spec := r.mapSpec(x.Key)
 	spec.object = kind
@@ -64,7 +60,6 @@ func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 	})
 }
 
-// flowAdd evaluates "flow add @f".
 func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) {
 	checkName(s.NamePos, "flowtable", s.Flowtable)
 	if r.scope == nil || !r.scope.Flowtable(s.Flowtable) {

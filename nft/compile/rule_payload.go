@@ -8,10 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// assignPayload sets a field. Where the field does not fill its
-// bytes, or its bytes do not fill the words that a checksum is made of, the
-// rule loads what is around it, replaces the field's bits and writes it all
-// back.
+// assignPayload sets a field. If the field does not fill its bytes, or its bytes the words of a
+// checksum, the rule loads the surrounding bytes, replaces the field's bits and writes all back.
 func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &selector.HeaderRaw}
 	v := r.target(s.Value, w)
@@ -35,8 +33,8 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	})
 }
 
-// writable returns the bytes that are written for a field: for checksums they
-// are an even number, from an even offset if possible.
+// writable returns the bytes to write for a field. For checksums their number is even, and so is
+// their offset if possible.
 func (p *payloadTerm) writable() *payloadTerm {
 	whole := *p
 	_, extra := fieldShift(p.offset, p.bits)
@@ -53,7 +51,6 @@ func (p *payloadTerm) writable() *payloadTerm {
 	return &whole
 }
 
-// replaceBits returns the bytes around a field with the field's bits replaced.
 func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	shift := whole.offset + whole.bits - p.offset - p.bits
 	info := whole.termInfo
@@ -63,8 +60,8 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	return &binaryTerm{info, "^", and, c.v.shl(shift)}
 }
 
-// dataOrder is the byte order that nft stores of the data: that of the type,
-// but for numbers that of the selector; none of raw payload.
+// dataOrder returns the byte order that nft stores for the data: NoOrder for raw payload, the
+// selector's for numbers, otherwise the type's.
 func (spec *anonymousSpec) dataOrder() datatype.Order {
 	if len(spec.data) == 1 {
 		switch p := spec.data[0]; {

@@ -9,10 +9,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxStacked is how many link headers nft keeps in mind.
+// maxStacked is the number of link headers that nft tracks.
 const maxStacked = 16
 
-// learn updates the context by a comparison for equality.
+// learn updates the context after a comparison for equality.
 func (r *ruleCompiler) learn(left, right term) {
 	switch right := right.(type) {
 	case *constTerm:
@@ -37,8 +37,8 @@ func (r *ruleCompiler) learn(left, right term) {
 	}
 }
 
-// singleValues returns the single values of an interval set in the order of
-// the text, in which the rule learns from them; the elements get another one.
+// singleValues returns the single values of an interval set in text order, in which the rule
+// learns from them. The elements are reordered.
 func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 	if !spec.interval || spec.isMap {
 		return nil
@@ -52,8 +52,6 @@ func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 	return out
 }
 
-// learnValue updates the context by one value of a selector that names a
-// protocol.
 func (r *ruleCompiler) learnValue(left term, num uint64) {
 	switch left := left.(type) {
 	case *metaTerm:
@@ -73,8 +71,6 @@ func (r *ruleCompiler) learnValue(left term, num uint64) {
 	}
 }
 
-// learnUpper updates the context by the number of what the known header of a
-// layer carries.
 func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 	if lower := r.ctx.at(l); lower != nil {
 		if h := lower.Upper(num); h != nil {
@@ -83,8 +79,7 @@ func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 	}
 }
 
-// learnField updates the context by a header's field that names what it
-// carries, or the type of an ICMP message.
+// learnField updates the context by a next-protocol field or an ICMP type.
 func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) {
 	known := r.ctx.at(l)
 	h := known.Upper(num)
@@ -101,7 +96,6 @@ func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) 
 	r.ctx.know(h)
 }
 
-// learnICMP updates the context by the type of an ICMP message.
 func (r *ruleCompiler) learnICMP(known *selector.Header, num uint64) {
 	switch {
 	case known == &selector.HeaderICMP && num == selector.ICMPEchoReply:
@@ -113,7 +107,6 @@ func (r *ruleCompiler) learnICMP(known *selector.Header, num uint64) {
 	}
 }
 
-// learnMeta updates the context by a meta key.
 func (r *ruleCompiler) learnMeta(key *selector.Key, num uint64) {
 	switch key.Name {
 	case "l4proto":
@@ -138,7 +131,6 @@ func (r *ruleCompiler) learnMeta(key *selector.Key, num uint64) {
 	}
 }
 
-// learnNumber updates a layer by the number of its protocol.
 func (r *ruleCompiler) learnNumber(lower *selector.Header, l selector.Layer, num uint64) {
 	h := lower.Upper(num)
 	if h == nil {

@@ -8,13 +8,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// wantQueue is the type of the number of a queue.
 var wantQueue = want{typ: datatype.Integer, width: 16, order: datatype.HostEndian}
 
-// maxQueue is the greatest number of a queue.
 const maxQueue = 1<<16 - 1
 
-// queue evaluates a queue statement.
 func (r *ruleCompiler) queue(s *syntax.Queue) {
 	e := &expr.Queue{Total: 1, Flags: uint16(expr.Flags(s.Flags, syntax.QueueFlags))}
 	if s.Num == nil {

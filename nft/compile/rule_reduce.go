@@ -11,18 +11,17 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Widths of merged comparisons, in bits: the kernel compares up to 32 on its
-// fast path, and up to 128 at all.
+// Widths of merged comparisons, in bits: up to 32 on the kernel's fast path, up to 128 in total.
 const (
 	fastMerge = 32
 	maxMerge  = 128
 )
 
-// reduce removes redundant comparisons and merges those of adjacent header
-// fields into one, as nft does. It never merges two comparisons with something between
-// them that only the packets which match the first may run, such as a counter: the merged
-// comparison would be before or after it. nft 1.0.6 merges the only comparison before a
-// statement with the first one after it, later versions do not.
+// reduce removes redundant comparisons and merges adjacent header fields, like nft.
+//
+// It never merges across a statement, such as a counter, that only packets matching the first
+// comparison may run: the merged comparison would be before or after it. nft 1.0.6 merges the only
+// comparison before a statement with the first one after it, later versions do not.
 func (r *ruleCompiler) reduce() {
 	var drop []int
 	var run []int
@@ -64,8 +63,8 @@ func (r *ruleCompiler) reduce() {
 	r.stmts = kept
 }
 
-// hasEffect reports whether running the comparison changes a state: the statements of a
-// set's elements, or the next number of an incremental generator.
+// hasEffect reports whether a comparison changes state: by statements of a set's elements, or by
+// an incremental generator.
 func (r *ruleCompiler) hasEffect(m *matchStmt) bool {
 	if s, ok := m.right.(*setTerm); ok {
 		stateful := func(e set.Element) bool { return e.State != "" }
@@ -76,7 +75,7 @@ func (r *ruleCompiler) hasEffect(m *matchStmt) bool {
 	return slices.ContainsFunc(partsOf(m.left), counts)
 }
 
-// counts reports whether a term contains an incremental number generator.
+// counts reports whether a term contains an incremental generator.
 func counts(t term) bool {
 	switch t := t.(type) {
 	case *numberTerm:
@@ -85,13 +84,12 @@ func counts(t term) bool {
 		return counts(t.x)
 	case *swapTerm:
 		return counts(t.x)
-	default: // the others load what does not change
+	default: // stateless terms
 		return false
 	}
 }
 
-// saysNothing reports whether a comparison is always true in the table's
-// family.
+// saysNothing reports whether a comparison is always true in the table's family.
 func (r *ruleCompiler) saysNothing(key *selector.Key, num uint64) bool {
 	if key.Name != "protocol" {
 		return false
@@ -99,8 +97,7 @@ func (r *ruleCompiler) saysNothing(key *selector.Key, num uint64) bool {
 	return r.ctx.family == nft.FamilyIP && num == unix.ETH_P_IP || r.ctx.family == nft.FamilyIP6 && num == unix.ETH_P_IPV6
 }
 
-// merge merges the comparisons at the given places and returns the places that
-// are merged into others.
+// merge merges comparisons and returns the indices of the redundant ones.
 func (r *ruleCompiler) merge(run []int) (drop []int) {
 	if len(run) < 2 {
 		return nil
@@ -120,8 +117,7 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 		left, right := joined(a, b)
 		keep, gone := last, this
 		if field(this).field.Protocol {
-			// The comparison that says what the next header is keeps its
-			// place.
+			// The comparison of the next-protocol field keeps its place.
 			keep, gone = this, last
 			left.field = field(this).field
 		}
@@ -133,8 +129,8 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 	return drop
 }
 
-// mergeable reports whether two comparisons are of adjacent bytes, and nft
-// merges them. nft does not merge two fast comparisons into a slow one.
+// mergeable reports whether nft merges two adjacent comparisons. It does not merge two fast ones
+// into a slow one.
 func mergeable(a, b *matchStmt) bool {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
 	switch {
@@ -147,8 +143,8 @@ func mergeable(a, b *matchStmt) bool {
 	}
 }
 
-// equality is the operator of a merged comparison: that for any of some flags
-// becomes one for just those.
+// equality returns the operator of a merged comparison: "any of these flags" becomes "exactly
+// these flags".
 func equality(op string) string {
 	if op == "any" {
 		return "=="
@@ -156,7 +152,6 @@ func equality(op string) string {
 	return op
 }
 
-// joined returns both sides of a merged comparison.
 func joined(a, b *matchStmt) (*payloadTerm, *constTerm) {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
 	left := *x

@@ -12,18 +12,17 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// rejectKind is a way to answer.
 type rejectKind struct {
 	typ uint32
-	// header is the network protocol of the answer, nil for any.
+	// network protocol of the answer, nil for any
 	header *selector.Header
 	codes  *datatype.Type
-	// code is the one for "port unreachable".
+	// code of "port unreachable"
 	code uint8
 }
 
-// rejectKinds are the ways to answer, by the words after "with". The codes of port
-// unreachable are those of linux/icmp.h, linux/icmpv6.h and enum nft_reject_inet_code.
+// rejectKinds are the answers, by the words after "with". The codes are from linux/icmp.h,
+// linux/icmpv6.h and enum nft_reject_inet_code.
 var rejectKinds = map[string]rejectKind{
 	"icmp":      {unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP, datatype.ICMPCode, 3},
 	"icmpv6":    {unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP6, datatype.ICMPv6Code, 4},
@@ -31,7 +30,6 @@ var rejectKinds = map[string]rejectKind{
 	"tcp reset": {typ: unix.NFT_REJECT_TCP_RST},
 }
 
-// reject evaluates a reject statement.
 func (r *ruleCompiler) reject(s *syntax.Reject) {
 	kind := r.rejectKind(s)
 	code := kind.code
@@ -44,8 +42,8 @@ func (r *ruleCompiler) reject(s *syntax.Reject) {
 	r.addLibrary(&google.Reject{Type: kind.typ, Code: code})
 }
 
-// rejectKind returns the answer that the rule asks for. Without one in the text it is that
-// of the network protocol, or one that suits both.
+// rejectKind returns the answer of the rule. The default answer suits the known network protocol,
+// or both.
 func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 	if kind, ok := rejectKinds[s.With]; ok {
 		return kind
@@ -65,7 +63,7 @@ func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 	return rejectKinds["icmpx"]
 }
 
-// ownNetwork is the only network protocol that tables of a family see, or nil.
+// ownNetwork returns the only network protocol in a family's tables, or nil.
 func ownNetwork(family nft.Family) *selector.Header {
 	switch family {
 	case nft.FamilyIP:
@@ -77,7 +75,6 @@ func ownNetwork(family nft.Family) *selector.Header {
 	}
 }
 
-// checkReject rejects answers that are not possible for the packets that the rule matches.
 func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	network, transport := r.ctx.at(selector.LayerNetwork), r.ctx.at(selector.LayerTransport)
 	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &selector.HeaderTCP {
@@ -102,8 +99,8 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	r.checkRejectNetwork(s, kind, network)
 }
 
-// checkRejectNetwork checks the network protocol of packets that can have
-// several, if the answer depends on it.
+// checkRejectNetwork checks the network protocol if packets can have several and the answer
+// depends on it.
 func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
 	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {
@@ -118,9 +115,8 @@ func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, net
 	}
 }
 
-// rejectDependency makes sure that the packet can be answered so. Unlike other
-// dependencies this one goes to the head of the rule, so that nothing is
-// logged or counted that is not rejected then.
+// rejectDependency matches the packets that the answer suits. This dependency goes to the head of
+// the rule, so that the rule logs and counts only rejected packets.
 func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) {
 	need := kind.header
 	if kind.typ == unix.NFT_REJECT_TCP_RST {

@@ -10,10 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// wantDevice is the type of the device of dup and fwd.
 var wantDevice = want{typ: datatype.IfIndex, width: 32, order: datatype.HostEndian}
 
-// dup evaluates a dup statement.
 func (r *ruleCompiler) dup(s *syntax.Dup) {
 	var addr, device term
 	switch r.ctx.family {
@@ -33,7 +31,6 @@ func (r *ruleCompiler) dup(s *syntax.Dup) {
 	r.add(&valueStmt{addr, device, func(addr, device uint32) expr.Expr { return &expr.Dup{Addr: addr, Device: device} }})
 }
 
-// wantAddr is the type of an address of a family.
 func wantAddr(family uint32) want {
 	if family == unix.NFPROTO_IPV6 {
 		return wantIP6
@@ -41,22 +38,20 @@ func wantAddr(family uint32) want {
 	return wantIP
 }
 
-// target evaluates where a packet is sent, or what is assigned: one value, not a range.
+// target evaluates a destination or an assigned value: one value, not a range.
 func (r *ruleCompiler) target(x syntax.Expr, w want) term {
 	t := r.argument(x, w)
 	checkOne(x, t)
 	return t
 }
 
-// checkOne rejects constants that are more than one value.
 func checkOne(x syntax.Expr, t term) {
 	if isConstant(t) && !isSingle(t) {
 		fail(x.Position(), "%s is more than one value", describe(x))
 	}
 }
 
-// loadOptional loads a value into a register of its own and returns the register's
-// number. It returns 0 if there is no value.
+// loadOptional loads a value into a new register and returns its number, or 0 for nil.
 func (g *generator) loadOptional(t term) uint32 {
 	if t == nil {
 		return 0
@@ -64,7 +59,6 @@ func (g *generator) loadOptional(t term) uint32 {
 	return g.loadNew(t).number()
 }
 
-// fwd evaluates a fwd statement.
 func (r *ruleCompiler) fwd(s *syntax.Fwd) {
 	if r.ctx.family != nft.FamilyNetdev {
 		fail(s.Pos, "fwd is possible in tables of family netdev only")
@@ -79,7 +73,6 @@ func (r *ruleCompiler) fwd(s *syntax.Fwd) {
 	}})
 }
 
-// familyNumber returns the number of ip and ip6, 0 for no family.
 func familyNumber(name string) uint32 {
 	switch name {
 	case "ip":
@@ -91,7 +84,6 @@ func familyNumber(name string) uint32 {
 	}
 }
 
-// tproxy evaluates a tproxy statement.
 func (r *ruleCompiler) tproxy(s *syntax.TProxy) {
 	family := familyNumber(s.Family)
 	switch r.ctx.family {

@@ -13,8 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// setRef resolves a named set that a term is looked up in, or that a dynamic
-// statement fills.
 func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
 	table := r.named(x)
 	parts, err := table.Key.Resolve()
@@ -27,7 +25,6 @@ func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
 	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: table}
 }
 
-// named finds a set of the table and notes that the rule uses it.
 func (r *ruleCompiler) named(x *syntax.SetRef) *set.Set {
 	if r.scope == nil {
 		fail(x.Pos, "set @%s is not declared", x.Name)
@@ -55,7 +52,7 @@ func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term)
 	return right, spec.key
 }
 
-// anonymous makes an anonymous set or map. Data sets the data or the state of an element.
+// anonymous builds an anonymous set or map. Data sets the data or the state of an element.
 func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*syntax.Elem, *set.Element)) *setTerm {
 	spec.pos = x.Pos
 	keys := r.elementKeys(spec, x)
@@ -70,31 +67,28 @@ func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*
 	return out
 }
 
-// anonymousSpec is what an anonymous set or map is made from.
 type anonymousSpec struct {
-	// key is what is looked up. It changes if the set needs another byte order.
+	// looked-up term; changes if the set needs another byte order
 	key       term
 	syntaxKey syntax.Expr
 	pos       syntax.Pos
-	// interval is true when a key is a range, prefix or wildcard; swapped when
-	// a single key was converted to big-endian for that.
+	// interval is true with a range, prefix or wildcard, swapped if a single key was converted to
+	// big-endian for it.
 	interval, swapped bool
-	// isMap is true for maps, verdict for verdict maps; data are the parts of their data.
+	// isMap is true for maps, verdict for verdict maps; data has the parts of their data.
 	isMap, verdict bool
 	data           []set.Part
-	// object is the kind of objects in a map of them.
+	// kind of an object map
 	object       nft.ObjectKind
 	dataInterval bool
 }
 
-// elemKey is an element of an anonymous set whose key is not packed yet; the
-// key of the catch-all element is nil.
+// elemKey is an element with its unpacked key, nil for the catch-all element.
 type elemKey struct {
 	key  term
 	elem set.Element
 }
 
-// elementKeys evaluates the keys of an anonymous set.
 func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) []elemKey {
 	w := wantLike(spec.key)
 	if spec.isMap {
@@ -120,15 +114,13 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) []elemKey
 		host := spec.key.info().order == datatype.HostEndian
 		spec.key = toBig(spec.key)
 		_, spec.swapped = spec.key.(*swapTerm)
-		// A single byte changes its order without a conversion; a map's key
-		// type keeps the old one.
+		// A single byte changes its order without a conversion. A map's key type keeps the old order.
 		spec.swapped = spec.swapped || host && spec.isMap
 	}
 	return keys
 }
 
-// transferSet is transfer for the keys of an anonymous set. Intervals are merged
-// before.
+// transferSet is transfer for the keys of an anonymous set. It merges intervals first.
 func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKey {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" || shifted(b) {
@@ -154,7 +146,6 @@ func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKe
 	return keys
 }
 
-// mergeKeys joins intervals of numbers that overlap or touch.
 func mergeKeys(keys []elemKey) []elemKey {
 	slices.SortStableFunc(keys, func(a, b elemKey) int {
 		x, _ := bounds(a.key)
@@ -176,7 +167,6 @@ func mergeKeys(keys []elemKey) []elemKey {
 	return out
 }
 
-// parts returns the types of the set's key.
 func (spec *anonymousSpec) parts() []set.Part {
 	terms := partsOf(spec.key)
 	parts := make([]set.Part, len(terms))
@@ -186,7 +176,6 @@ func (spec *anonymousSpec) parts() []set.Part {
 	return parts
 }
 
-// pack packs the keys.
 func (spec *anonymousSpec) pack(keys []elemKey) []set.Element {
 	parts := spec.parts()
 	if spec.interval {
@@ -215,7 +204,6 @@ func (spec *anonymousSpec) pack(keys []elemKey) []set.Element {
 	return elems
 }
 
-// appendBounds appends the least and the greatest value of a constant.
 func appendBounds(lo, hi []byte, t term, parts []set.Part) (low, high []byte) {
 	terms := partsOf(t)
 	for i, t := range terms {
@@ -240,7 +228,7 @@ func bounds(t term) (from, to value) {
 	case *prefixTerm:
 		rest := valueMask(t.width).xor(prefixMask(t.width, t.len))
 		if t.isString() && set.LittleHost {
-			// Text is packed from its first byte on, which is the low one.
+			// Text is packed from its first byte on, the low one.
 			rest = valueMask(t.width).xor(valueMask(t.len))
 		}
 		return t.v, t.v.or(rest)
@@ -249,7 +237,7 @@ func bounds(t term) (from, to value) {
 	}
 }
 
-// newAnonymous makes the anonymous set and returns the term that refers to it.
+// newAnonymous adds the set to the rule and returns the term for it.
 func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *setTerm {
 	spec.unlistable(elems)
 	parts := spec.parts()
@@ -281,7 +269,6 @@ func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *s
 	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: s, id: uint32(len(r.out.Anonymous))}
 }
 
-// dataType returns the type of a map's data.
 func (spec *anonymousSpec) dataType() (set.Type, error) {
 	if spec.verdict {
 		return set.Type{ID: set.VerdictType, Names: []string{datatype.Verdict.Name}}, nil
@@ -293,16 +280,15 @@ func (spec *anonymousSpec) dataType() (set.Type, error) {
 	return t, err
 }
 
-// userData stores in s what nft 1.0.6 stores of an anonymous set: of the key's
-// expressions those that it can store, up to the first that it cannot, and of
-// a map's single key and of its data none.
+// userData stores the same userdata as nft 1.0.6: the key's expressions up to the first that nft
+// cannot store, but neither a map's single key nor its data.
 func (spec *anonymousSpec) userData(s *set.Set) {
 	parts := spec.parts()
 	key, data := set.TypeOf{Order: set.OrderOf(parts)}, set.TypeOf{Order: spec.dataOrder()}
 	if spec.swapped {
 		key.Order = datatype.HostEndian
 	}
-	// nft has no expression of the key of a map of objects.
+	// nft has no expression for the key of an object map.
 	if !spec.isMap || len(parts) > 1 && spec.object == "" {
 		key.Exprs, key.Parts = spec.typeOf(), len(parts)
 	}
@@ -312,7 +298,7 @@ func (spec *anonymousSpec) userData(s *set.Set) {
 	s.SetUserData(key, data)
 }
 
-// typeOf returns how nft stores the expressions of the key.
+// typeOf returns the key's expressions as nft stores them.
 func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 	list, terms := []syntax.Expr{spec.syntaxKey}, []term{spec.key}
 	if c, ok := spec.syntaxKey.(*syntax.Concat); ok {
@@ -345,10 +331,9 @@ func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 	return exprs
 }
 
-// maxStoredParts is how many expressions of a concatenation nft stores.
+// maxStoredParts is the most expressions that nft stores for a concatenation.
 const maxStoredParts = 4
 
-// withoutMask returns what a mask is applied to.
 func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
 	for {
 		b, ok := t.(*binaryTerm)
@@ -362,8 +347,7 @@ func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
 	}
 }
 
-// finishElements orders the elements as nft does, merges intervals and sets
-// the set's size.
+// finishElements orders the elements like nft, merges intervals and sets the set's size.
 func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	if s.Flags&set.FlagInterval == 0 || s.Flags&set.FlagConcat != 0 {
 		s.Size = uint32(len(elems))
@@ -384,8 +368,7 @@ func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(elems, func(a, b set.Element) int { return cmp.Compare(a.Key, b.Key) })
-	// Each interval has a begin and an end, and before the first one nft puts
-	// an end at 0.
+	// Each interval has a begin and an end. nft adds an end at 0 before the first interval.
 	s.Size = uint32(2*len(elems) + len(rest))
 	if strings.Trim(elems[0].Key, "\x00") != "" {
 		s.Size++
@@ -393,7 +376,6 @@ func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	return append(elems, rest...), nil
 }
 
-// checkRepeats rejects maps with two values for one key.
 func checkRepeats(s *set.Set, elems []set.Element) error {
 	if !s.Map || len(elems) < 2 {
 		return nil

@@ -15,7 +15,6 @@ import (
 // maxLogPrefix is NF_LOG_PREFIXLEN without the NUL.
 const maxLogPrefix = 127
 
-// log evaluates a log statement.
 func (r *ruleCompiler) log(s *syntax.Log) {
 	group := s.Group != nil || s.Snaplen != nil || s.QueueThreshold != nil
 	switch {
@@ -79,24 +78,22 @@ func (r *ruleCompiler) assign(s *syntax.Assign) {
 	}
 }
 
-// assignKey sets a key of meta or ct.
 func (r *ruleCompiler) assignKey(s *syntax.Assign, w want, e func(reg uint32) expr.Expr) {
 	checkAssigned(s)
 	r.addValue(r.target(s.Value, w), e)
 }
 
-// argument evaluates a value that must have a type.
 func (r *ruleCompiler) argument(x syntax.Expr, w want) term {
 	t := r.eval(x, w)
 	checkArgument(x, t, w)
 	if h, ok := t.(*hostTerm); ok && h.route {
-		// Of all that can be assigned, nft converts this alone.
+		// nft converts only this assigned value.
 		return toOrder(t, w.order)
 	}
 	return t
 }
 
-// checkArgument checks the type of a value. Integers go everywhere.
+// checkArgument accepts integers for any type.
 func checkArgument(x syntax.Expr, t term, w want) {
 	info := t.info()
 	typ := sourceType(t)
@@ -104,7 +101,7 @@ func checkArgument(x syntax.Expr, t term, w want) {
 	switch {
 	case w.typ == nil:
 	case typ == datatype.Integer && (!payload || info.bits == w.width):
-		// The kernel wants registers that were written in full.
+		// The kernel requires fully written registers.
 		if !isConstant(t) && info.slots() < (w.width+31)/32 {
 			fail(x.Position(), "%s has %d bits: want the %d of %s", describe(x), info.bits, w.width, w.name())
 		}

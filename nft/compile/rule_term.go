@@ -10,21 +10,18 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// term is an expression of a rule after evaluation: its type, width and byte
-// order are known. Terms are what the linearizer turns into kernel
-// expressions.
+// term is an evaluated expression with a known type, width and byte order. The generator turns
+// terms into kernel expressions.
 type term interface {
 	info() *termInfo
 }
 
-// termInfo is what all terms have.
 type termInfo struct {
 	pos syntax.Pos
-	// typ is nil for concatenations.
+	// nil for concatenations
 	typ *datatype.Type
-	// bits is the width of the value in a register, width that of the constants
-	// that it is compared with; they differ for header fields that do not end
-	// at a byte's end.
+	// bits is the width of the value in a register, width the width of constants compared with it.
+	// They differ for header fields that end within a byte.
 	bits, width uint32
 	order       datatype.Order
 }
@@ -34,13 +31,11 @@ func (t *termInfo) info() *termInfo { return t }
 // bytes is the width in whole bytes.
 func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
 
-// slots is the number of 32-bit registers of the value.
+// slots is the number of 32-bit registers.
 func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
 
-// isString is true for values that are text.
 func (t *termInfo) isString() bool { return t.typ == datatype.IfName || t.typ == datatype.String }
 
-// constTerm is a constant.
 type constTerm struct {
 	termInfo
 	v value
@@ -59,35 +54,31 @@ type rangeTerm struct {
 	from, to value
 }
 
-// payloadTerm loads a header field.
 type payloadTerm struct {
 	termInfo
 	header *selector.Header
 	field  *selector.Field
 	layer  selector.Layer
-	// offset is in bits.
+	// in bits
 	offset uint32
 }
 
-// metaTerm loads packet metadata.
 type metaTerm struct {
 	termInfo
 	key *selector.Key
 }
 
-// ctTerm loads conntrack information.
 type ctTerm struct {
 	termInfo
 	key *selector.Key
 	dir selector.Direction
 }
 
-// fibTerm looks into the routing table.
 type fibTerm struct {
 	termInfo
 	inputs []string
 	result string
-	// present asks only whether there is a result.
+	// only whether there is a result
 	present bool
 }
 
@@ -105,32 +96,27 @@ type swapTerm struct {
 	x term
 }
 
-// concatTerm is a concatenation.
 type concatTerm struct {
 	termInfo
 	parts []term
 }
 
-// setTerm is a set that is looked up: a named one, or an anonymous one with
-// its number.
 type setTerm struct {
 	termInfo
 	set *set.Set
-	// id is 0 for named sets.
+	// number of an anonymous set, or 0
 	id uint32
-	// values are the single values of an anonymous set of intervals, in the
-	// order of the text.
+	// single values of an anonymous interval set, in text order
 	values []value
 }
 
-// lookupTerm is the value that a map gives for a key.
+// lookupTerm is the value that a map holds for a key.
 type lookupTerm struct {
 	termInfo
 	key   term
 	table *setTerm
 }
 
-// partsOf returns the parts of a concatenation, or the term itself.
 func partsOf(t term) []term {
 	if c, ok := t.(*concatTerm); ok {
 		return c.parts
@@ -138,7 +124,7 @@ func partsOf(t term) []term {
 	return []term{t}
 }
 
-// isConstant reports whether a term is known when the rule is compiled.
+// isConstant reports whether a term is known at compile time.
 func isConstant(t term) bool {
 	switch t := t.(type) {
 	case *constTerm, *prefixTerm, *rangeTerm:
@@ -150,7 +136,7 @@ func isConstant(t term) bool {
 	}
 }
 
-// isSingle reports whether a constant term is one value.
+// isSingle reports whether a constant is one value.
 func isSingle(t term) bool {
 	switch t := t.(type) {
 	case *constTerm:
@@ -162,7 +148,6 @@ func isSingle(t term) bool {
 	}
 }
 
-// typeName names the type of a term for messages.
 func typeName(t term) string {
 	var names []string
 	for _, p := range partsOf(t) {

@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// value is an unsigned number of up to 128 bits, the widest that a rule can
-// hold in one register.
+// value is an unsigned number of up to 128 bits, the most in one register.
 type value struct{ hi, lo uint64 }
 
 // valueMask returns the number with the low n bits set.
@@ -26,7 +25,6 @@ func valueMask(n uint32) value {
 	}
 }
 
-// prefixMask returns the mask of a prefix of n bits in a number of width bits.
 func prefixMask(width, n uint32) value { return valueMask(width).xor(valueMask(width - n)) }
 
 func (v value) and(o value) value { return value{v.hi & o.hi, v.lo & o.lo} }
@@ -39,7 +37,6 @@ func (v value) not() value { return value{^v.hi, ^v.lo} }
 
 func (v value) isZero() bool { return v.hi|v.lo == 0 }
 
-// shl shifts left.
 func (v value) shl(n uint32) value {
 	if n >= 64 {
 		return value{v.lo << (n - 64), 0}
@@ -47,7 +44,6 @@ func (v value) shl(n uint32) value {
 	return value{v.hi<<n | v.lo>>(64-n), v.lo << n}
 }
 
-// shr shifts right.
 func (v value) shr(n uint32) value {
 	if n >= 64 {
 		return value{0, v.hi >> (n - 64)}
@@ -55,7 +51,6 @@ func (v value) shr(n uint32) value {
 	return value{v.hi >> n, v.lo>>n | v.hi<<(64-n)}
 }
 
-// next returns the number after v.
 func (v value) next() value {
 	if v.lo++; v.lo == 0 {
 		v.hi++
@@ -63,10 +58,9 @@ func (v value) next() value {
 	return v
 }
 
-// cmp compares two numbers.
 func (v value) cmp(o value) int { return cmp.Or(cmp.Compare(v.hi, o.hi), cmp.Compare(v.lo, o.lo)) }
 
-// appendValue appends the low n bytes of v in a byte order.
+// appendValue appends the low n bytes of v.
 func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], v.hi)
@@ -80,12 +74,10 @@ func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	return append(dst, b[16-n:]...)
 }
 
-// bytes returns the low n bytes of v in a byte order.
 func (v value) bytes(n uint32, order datatype.Order) []byte {
 	return appendValue(make([]byte, 0, n), v, n, order)
 }
 
-// parseValue reads up to 16 bytes in a byte order.
 func parseValue(b []byte, order datatype.Order) value {
 	var v value
 	little := order == datatype.HostEndian && set.LittleHost
@@ -100,7 +92,6 @@ func parseValue(b []byte, order datatype.Order) value {
 	return v
 }
 
-// wideNumber evaluates a number of a selector that is wider than 64 bits.
 func wideNumber(x *syntax.Const, w want) *constTerm {
 	n, ok := new(big.Int), false
 	if !x.Quoted && len(x.Text) <= maxDigits && x.Text != "" && x.Text[0] >= '0' && x.Text[0] <= '9' {
@@ -116,6 +107,5 @@ func wideNumber(x *syntax.Const, w want) *constTerm {
 	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}
 }
 
-// maxDigits is the longest number of 128 bits, in octal with its prefix and
-// some zeros.
+// maxDigits bounds a 128-bit number: octal, with prefix and some zeros.
 const maxDigits = 64

@@ -12,13 +12,11 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// partOfTerm is the part that a term gives to a key or to data.
 func partOfTerm(t term) set.Part {
 	info := t.info()
 	return set.Part{Type: info.typ, Size: int(info.bytes()), Bits: int(info.width), Order: info.order}
 }
 
-// meta evaluates packet metadata.
 func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	key := must(selector.KeyOf(x))
 	if key.Name == "nfproto" && r.ctx.family != nft.FamilyInet {
@@ -33,7 +31,6 @@ func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	return &metaTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
-// ct evaluates conntrack information.
 func (r *ruleCompiler) ct(x *syntax.CT) term {
 	key := must(selector.KeyOf(x))
 	t := &ctTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, order: key.Order}, key, selector.NoDirection}
@@ -52,8 +49,7 @@ func (r *ruleCompiler) ct(x *syntax.CT) term {
 	return t
 }
 
-// ctProtocol gives the keys whose type depends on a protocol their type, and
-// checks that the rule has not matched another one.
+// ctProtocol sets the types that depend on a protocol, and rejects a different matched protocol.
 func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	network := r.ctx.at(selector.LayerNetwork)
 	switch t.key.Name {
@@ -78,7 +74,6 @@ func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	}
 }
 
-// fib evaluates a routing lookup.
 func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	t := &fibTerm{termInfo: termInfo{pos: x.Pos}, inputs: x.Inputs, result: x.Result}
 	has := func(name string) bool { return slices.Contains(x.Inputs, name) }
@@ -99,8 +94,7 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	return t
 }
 
-// maxValue returns the greatest value of a selector whose range is known to be
-// smaller than its type, as nft checks it.
+// maxValue returns the greatest value of a selector if nft checks a smaller range than its type's.
 func maxValue(t term) (uint64, bool) {
 	switch t := t.(type) {
 	case *numberTerm:
@@ -113,7 +107,6 @@ func maxValue(t term) (uint64, bool) {
 	return 0, false
 }
 
-// describe prints an expression for messages, shortened.
 func describe(x syntax.Expr) string {
 	s := syntax.PrintExpr(x)
 	if len(s) > 40 {

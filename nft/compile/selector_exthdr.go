@@ -7,21 +7,20 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// exthdrTerm loads a field of an extension of a header, or whether there is
-// such an extension.
+// exthdrTerm loads a field of a header extension, or its presence.
 type exthdrTerm struct {
 	termInfo
 	op  selector.ExthdrOp
 	typ uint8
-	// offset is in bits.
+	// in bits
 	offset  uint32
 	present bool
-	// unnamed is true for TCP options that nft has no name for.
+	// TCP option without a name in nft
 	unnamed bool
 }
 
-// exthdr evaluates an expression on an extension of a header. What it depends
-// on goes to the head of the rule, as nft 1.0.6 puts it there.
+// exthdr evaluates a header extension. Like in nft 1.0.6, its dependencies go to the head of the
+// rule.
 func (r *ruleCompiler) exthdr(x *syntax.Exthdr) term {
 	t := newExthdr(x)
 	switch x.Kind {
@@ -33,7 +32,6 @@ func (r *ruleCompiler) exthdr(x *syntax.Exthdr) term {
 	return wholeBytes(t, t.offset)
 }
 
-// newExthdr makes the term of an expression on an extension.
 func newExthdr(x *syntax.Exthdr) *exthdrTerm {
 	e := must(selector.ResolveExthdr(x))
 	info := termInfo{pos: x.Pos, typ: e.Type, bits: e.Bits, width: e.Bits, order: datatype.BigEndian}
@@ -43,9 +41,8 @@ func newExthdr(x *syntax.Exthdr) *exthdrTerm {
 	return &exthdrTerm{info, e.Op, e.Ext.Type, e.Offset, e.Present, selector.IsNumber(e.Ext.Name)}
 }
 
-// requireFirst is require for extensions of a network header: what it adds
-// goes to the head of the rule, and in bridges it is always the type of the
-// Ethernet frame.
+// requireFirst requires the network header of an extension. The dependency goes to the head of the
+// rule. In bridges it is always the type of the Ethernet frame.
 func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	switch base := r.ctx.at(selector.LayerNetwork); base {
 	case h:
@@ -57,8 +54,8 @@ func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	r.first(func() { r.depend(r.ctx.at(selector.LayerLink), h, pos) })
 }
 
-// checkOptionMask rejects comparisons of masked bits of TCP options that nft
-// 1.0.6 has no name for: it aborts when it lists them.
+// checkOptionMask rejects masked bits of TCP options without a name: nft 1.0.6 aborts when it
+// lists them.
 func checkOptionMask(s *matchStmt) {
 	left, masked := s.left, false
 	if b, ok := left.(*binaryTerm); ok && b.op == ">>" {
@@ -79,8 +76,8 @@ func checkOptionMask(s *matchStmt) {
 	}
 }
 
-// assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes
-// TCP options only, two or four whole bytes of them.
+// assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes only TCP options,
+// as two or four whole bytes.
 func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
 	t := newExthdr(x)
 	whole := t.offset%8 == 0 && (t.bits == 16 || t.bits == 32)
@@ -95,7 +92,6 @@ func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
 	})
 }
 
-// resetOption evaluates "reset tcp option NAME".
 func (r *ruleCompiler) resetOption(s *syntax.ResetOption) {
 	r.add(exprStmt{&expr.Exthdr{Op: selector.ExthdrTCP, Type: newExthdr(s.Option).typ}})
 }

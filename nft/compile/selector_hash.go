@@ -9,20 +9,18 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// numberTerm generates a number or computes a hash value, which is at least offset and less
-// than mod above it.
+// numberTerm generates a number or computes a hash, from offset to offset+mod-1.
 type numberTerm struct {
 	termInfo
-	// word is numgen, jhash or symhash.
+	// numgen, jhash or symhash
 	word string
-	// x is what jhash hashes, and random the mode of numgen.
+	// x is the operand of jhash, random the mode of numgen.
 	x           term
 	random      bool
 	seed        *uint32
 	mod, offset uint32
 }
 
-// newNumber checks the range of a generator or hash.
 func newNumber(pos syntax.Pos, word string, mod, offset uint32) *numberTerm {
 	switch {
 	case mod == 0:
@@ -34,14 +32,12 @@ func newNumber(pos syntax.Pos, word string, mod, offset uint32) *numberTerm {
 	return &numberTerm{termInfo: info, word: word, mod: mod, offset: offset}
 }
 
-// numgen evaluates a number generator.
 func (r *ruleCompiler) numgen(x *syntax.Numgen) *numberTerm {
 	t := newNumber(x.Pos, "numgen", x.Mod, x.Offset)
 	t.random = x.Mode == "random"
 	return t
 }
 
-// hash evaluates a hash.
 func (r *ruleCompiler) hash(x *syntax.Hash) *numberTerm {
 	if x.X == nil {
 		return newNumber(x.Pos, "symhash", x.Mod, x.Offset)
@@ -54,7 +50,6 @@ func (r *ruleCompiler) hash(x *syntax.Hash) *numberTerm {
 	return t
 }
 
-// load generates the number.
 func (t *numberTerm) load(g *generator, dst register) {
 	switch t.word {
 	case "numgen":

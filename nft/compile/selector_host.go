@@ -10,31 +10,28 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// hostTerm loads what the host knows about a packet: its route, its socket, the state of
-// its IPsec transformation, or the operating system that sent it.
+// hostTerm loads a packet's route, socket, IPsec state, or the sender's operating system.
 type hostTerm struct {
 	termInfo
-	// expr returns the expression that loads the value into a register.
+	// loads the value into a register
 	expr func(reg uint32) expr.Expr
-	// route is true for rt, flag for values that are 0 or 1.
+	// route is true for rt, flag for values of 0 or 1.
 	route, flag bool
 }
 
-// The limits of the kernel.
 const (
 	// maxCgroupLevel is the deepest ancestor of a cgroup (nft_socket_init).
 	maxCgroupLevel = 255
-	// maxSpnum is the last state that a packet can have (XFRM_MAX_DEPTH).
+	// maxSpnum is the last state of a packet (XFRM_MAX_DEPTH).
 	maxSpnum = 5
 )
 
-// newHostTerm returns the term of a key, which e loads.
 func newHostTerm(k *selector.Key, pos syntax.Pos, e func(reg uint32) expr.Expr) *hostTerm {
 	info := termInfo{pos: pos, typ: k.Type, bits: k.Bits, width: k.Bits, order: k.Order}
 	return &hostTerm{termInfo: info, expr: e, flag: k.Flag}
 }
 
-// routed rejects the families in which the kernel knows no route or socket of a packet.
+// routed rejects families without a route or socket of packets in the kernel.
 func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet:
@@ -43,8 +40,8 @@ func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	}
 }
 
-// rt evaluates a routing selector. If the rule has matched the network protocol before,
-// the next hop is of this protocol.
+// rt evaluates a routing selector. If the rule has matched a network protocol, the next hop has
+// it.
 func (r *ruleCompiler) rt(x *syntax.Rt) term {
 	r.routed("rt", x.Pos)
 	known := *x
@@ -67,7 +64,6 @@ func (r *ruleCompiler) rt(x *syntax.Rt) term {
 	return t
 }
 
-// socket evaluates a socket selector.
 func (r *ruleCompiler) socket(x *syntax.Socket) term {
 	key := must(selector.KeyOf(x))
 	r.routed("socket", x.Pos)
@@ -82,8 +78,8 @@ func (r *ruleCompiler) socket(x *syntax.Socket) term {
 // ttlChecks are the words after "osf ttl".
 var ttlChecks = map[string]uint8{"loose": expr.OSFTTLLess, "skip": expr.OSFTTLNoCheck}
 
-// osf evaluates an osf selector. The kernel knows the operating systems whose fingerprints
-// nfnl_osf(8) or nft(8) have loaded.
+// osf evaluates an osf selector. The kernel knows only operating systems with a fingerprint loaded
+// by nfnl_osf(8) or nft(8).
 func (r *ruleCompiler) osf(x *syntax.OSF) term {
 	r.routed("osf", x.Pos)
 	info := termInfo{pos: x.Pos, typ: set.OsfPart.Type, bits: 8 * set.MaxGenre, width: 8 * set.MaxGenre, order: set.OsfPart.Order}
@@ -92,7 +88,6 @@ func (r *ruleCompiler) osf(x *syntax.OSF) term {
 	}}
 }
 
-// ipsec evaluates an ipsec selector.
 func (r *ruleCompiler) ipsec(x *syntax.IPsec) term {
 	key := must(selector.KeyOf(x))
 	r.routed("ipsec", x.Pos)

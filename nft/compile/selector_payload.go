@@ -9,21 +9,18 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// newPayload returns the term that loads a field of a header which begins at
-// an offset of its layer, in bits.
+// newPayload returns the term of a field. Its header begins at offset in its layer, in bits.
 func newPayload(pos syntax.Pos, h *selector.Header, f *selector.Field, offset uint32) *payloadTerm {
 	info := termInfo{pos: pos, typ: f.Type, bits: f.Bits, width: f.Bits, order: datatype.BigEndian}
 	return &payloadTerm{info, h, f, h.Layer, offset + f.Offset}
 }
 
-// payload evaluates a header field.
 func (r *ruleCompiler) payload(x *syntax.Payload) term {
 	p := r.payloadField(x)
 	return wholeBytes(p, p.offset)
 }
 
-// payloadField evaluates a header field without the operations that a bit
-// field needs.
+// payloadField evaluates a header field without the operations of bit fields.
 func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	h, f, err := selector.FieldOf(x)
 	check(err)
@@ -32,7 +29,7 @@ func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	return newPayload(x.Pos, h, f, offset)
 }
 
-// requireICMP makes sure that the ICMP message has a field.
+// requireICMP ensures that the ICMP message has a field.
 func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos syntax.Pos) {
 	if len(f.ICMPTypes) == 0 {
 		return
@@ -58,8 +55,8 @@ func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos sy
 	r.ctx.icmpType = f.ICMPTypes[0]
 }
 
-// wholeBytes returns what compares a field, at an offset in bits, that does not fill its
-// bytes: nft loads all of them, masks the others out and shifts the rest.
+// wholeBytes returns the operand for a field, at an offset in bits, that does not fill its bytes:
+// nft loads the whole bytes, masks other bits out and shifts the rest.
 func wholeBytes(x term, offset uint32) term {
 	info := *x.info()
 	if offset%8 == 0 && info.bits%8 == 0 {
@@ -75,8 +72,8 @@ func wholeBytes(x term, offset uint32) term {
 	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
-// fieldShift returns how far a bit field is from the end of its last byte, and
-// how many bits more than its own width, rounded up, its bytes have.
+// fieldShift returns the distance of a bit field from the end of the last byte, and the extra bits
+// that the bytes have above the field's width, rounded up.
 func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	n := int((bits+7)&^7) - int(offset%8+bits)
 	for n < 0 {
@@ -86,13 +83,11 @@ func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	return uint32(n), extra
 }
 
-// rawPayload evaluates raw payload.
 func (r *ruleCompiler) rawPayload(x *syntax.RawPayload) term {
 	p := newRawPayload(x)
 	return wholeBytes(p, p.offset)
 }
 
-// newRawPayload returns the term that loads raw payload.
 func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	h, f, l, err := selector.RawField(x)
 	check(err)
@@ -101,9 +96,8 @@ func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	return p
 }
 
-// checkMasked rejects operations on bit fields that are looked up in a set:
-// the field has fewer bytes than were loaded for it, and nft makes a set that
-// the kernel does not take.
+// checkMasked rejects set lookups of operations on bit fields: the field has fewer bytes than were
+// loaded, and the kernel rejects nft's set.
 func (spec *anonymousSpec) checkMasked() {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op == ">>" || spec.interval || spec.isMap || (b.width+7)/8 == b.bytes() {
@@ -112,8 +106,7 @@ func (spec *anonymousSpec) checkMasked() {
 	fail(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
 }
 
-// rawBits reports whether a term is made of raw payload that does not fill its
-// bytes.
+// rawBits reports whether a term has raw payload that does not fill its bytes.
 func rawBits(t term) bool {
 	for b, ok := t.(*binaryTerm); ok; b, ok = t.(*binaryTerm) {
 		t = b.x

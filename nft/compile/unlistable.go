@@ -9,9 +9,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// unlistable rejects an anonymous set or map that makes nft 1.0.6 crash when it lists the
-// ruleset. nft accepts such rules but cannot sort the elements: it reads flags as an
-// operation, and it loses the lengths of numbers next to a field that it has to shift.
+// unlistable rejects an anonymous set or map that crashes a listing of nft 1.0.6. nft accepts the
+// rule but cannot sort the elements: it reads flags as an operation, and loses the lengths of
+// numbers next to a field that needs a shift.
 func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	for _, p := range spec.parts() {
 		if p.Type == datatype.CTLabel {
@@ -50,8 +50,8 @@ func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	}
 }
 
-// unlistableWrite rejects a write to bits of raw payload that makes nft 1.0.6 crash when it
-// lists the rule, because it reads the bits as several fields of the header there.
+// unlistableWrite rejects a write to bits of raw payload that crashes a listing of nft 1.0.6,
+// because nft reads the bits as several header fields.
 func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	h := r.ctx.at(p.layer)
 	if p.header != &selector.HeaderRaw || h == nil {
@@ -65,8 +65,7 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	fail(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.Fields[begins].Name, h.Fields[ends].Name, h.Name)
 }
 
-// unlistableOption rejects a comparison of some bits of a TCP option without a name, which
-// nft cannot list.
+// unlistableOption rejects comparisons of some bits of unnamed TCP options. nft cannot list them.
 func unlistableOption(x syntax.Expr) {
 	for b, ok := x.(*syntax.Binary); ok; b, ok = x.(*syntax.Binary) {
 		x = b.X
@@ -75,7 +74,7 @@ func unlistableOption(x syntax.Expr) {
 	if !ok || !o.Raw || o.Offset%8 == 0 && o.Length%8 == 0 {
 		return
 	}
-	// An error is reported when the option is compiled.
+	// The compilation of the option reports errors.
 	if r, err := selector.ResolveExthdr(o); err == nil && selector.IsNumber(r.Ext.Name) {
 		fail(o.Pos, "nft cannot list a comparison of bits of a tcp option that it does not know: want offset and length in whole bytes")
 	}

@@ -10,28 +10,26 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Write is an entry that packets make in a map when they run a rule ("add @m { ... }",
-// "update @m { ... }").
+// Write is a map entry made by packets in a rule ("add @m { ... }", "update @m { ... }").
 type Write struct {
 	Map string
-	// Data is the value of the entry, padded by PadData. It is empty if Any is true.
+	// value padded by PadData, empty if Any
 	Data string
-	// Any is true if the value comes from the packet, so that it can be anything.
+	// value from the packet, which can be anything
 	Any bool
-	// In is the set that has the value as a key, because the rule looks up the same fields
-	// of the packet there before; empty if it does not.
+	// In is a set with the value as a key, because the rule looks up the same packet fields there
+	// before the write. It is empty without such a lookup.
 	In string
 }
 
-// Writes reports whether w can have made e, an entry of the map w.Map, whatever is in w.In.
+// Writes reports whether w can have made e, an entry of the map w.Map. It ignores w.In.
 func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(e.Data) }
 
-// PadData pads the data of an element with zeros to a multiple of four bytes, which is the
-// length of registers.
+// PadData pads data with zeros to a multiple of four bytes, the length of registers.
 func PadData(data string) string { return data + "\x00\x00\x00"[:-len(data)&3] }
 
-// ParseWrites finds the entries that a rule of the kernel adds to named maps, or updates in them.
-// List is the payload of NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
+// ParseWrites returns the entries that a rule of the kernel adds to or updates in named maps. List
+// is the payload of NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
 func ParseWrites(list []byte) ([]Write, error) {
 	exprs, err := expr.Decode(list)
 	if err != nil {
@@ -40,9 +38,9 @@ func ParseWrites(list []byte) ([]Write, error) {
 	return writesOf(exprs), nil
 }
 
-// writesOf returns the entries that a rule makes. A value is known if the dynset expression
-// follows the immediate expressions that load it, which is how constants are compiled; and
-// fields of the packet, if payload expressions load them.
+// writesOf returns the entries that a rule makes. Constants are known if their immediate
+// expressions directly precede the dynset expression, as in compiled rules. Packet fields are
+// known if payload expressions load them.
 func writesOf(exprs []expr.Expr) (writes []Write) {
 	var run immediates
 	var loaded fields
@@ -78,13 +76,12 @@ func writesOf(exprs []expr.Expr) (writes []Write) {
 	return writes
 }
 
-// immediates are the constants that expressions in a row have loaded.
+// immediates are the constants loaded by consecutive expressions.
 type immediates struct {
 	known [expr.Slots]bool
 	words [expr.Slots][4]byte
 }
 
-// add notes what an immediate expression loads.
 func (m *immediates) add(e *google.Immediate) {
 	at, _ := expr.Slot(e.Register)
 	for value := e.Data; at < expr.Slots && len(value) > 0; at++ {
@@ -93,7 +90,7 @@ func (m *immediates) add(e *google.Immediate) {
 	}
 }
 
-// value returns the constant that begins in a register. Unknown is true if there is none.
+// value returns the constant at a register. Unknown is true without a constant.
 func (m *immediates) value(register uint32) (data string, unknown bool) {
 	var b []byte
 	for at, _ := expr.Slot(register); at < expr.Slots && m.known[at]; at++ {
@@ -102,16 +99,15 @@ func (m *immediates) value(register uint32) (data string, unknown bool) {
 	return string(b), len(b) == 0
 }
 
-// fields are the fields of the packet that expressions have loaded.
+// fields are the loaded packet fields.
 type fields struct {
-	// words have the base, offset and length of what a register has; a length of 0 is none.
+	// base, offset and length of each register's field; length 0 means unknown
 	words [expr.Slots]google.Payload
-	// looked are the fields that a rule has found in a set.
+	// fields found in a set
 	looked []google.Payload
 	set    string
 }
 
-// load notes what a payload expression loads.
 func (f *fields) load(p google.Payload) {
 	for at, _ := expr.Slot(p.DestRegister); at < expr.Slots && p.Len > 0; at++ {
 		n := min(p.Len, 4)
@@ -120,8 +116,7 @@ func (f *fields) load(p google.Payload) {
 	}
 }
 
-// lookup notes what a lookup expression finds. What it looked up is not in the registers for
-// later expressions.
+// lookup records the fields found in a named set, and clears the known registers.
 func (f *fields) lookup(e *google.Lookup) {
 	if !e.IsDestRegSet && !e.Invert && !strings.HasPrefix(e.SetName, "__") { // not an anonymous set
 		f.looked, f.set = f.from(e.SourceRegister), e.SetName
@@ -129,7 +124,6 @@ func (f *fields) lookup(e *google.Lookup) {
 	f.words = [expr.Slots]google.Payload{}
 }
 
-// from returns the fields in a register and those after it.
 func (f *fields) from(register uint32) (out []google.Payload) {
 	for at, _ := expr.Slot(register); at < expr.Slots && f.words[at].Len > 0; at++ {
 		out = append(out, f.words[at])
@@ -137,7 +131,7 @@ func (f *fields) from(register uint32) (out []google.Payload) {
 	return out
 }
 
-// in returns the set in which the rule has found the fields in a register; empty for none.
+// in returns the set in which the rule has found the fields of a register, or "".
 func (f *fields) in(register uint32) string {
 	if is := f.from(register); len(is) > 0 && slices.Equal(is, f.looked) {
 		return f.set

@@ -13,47 +13,42 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Sizes of the kernel in bytes.
+// Sizes in the kernel in bytes.
 const (
-	// chainSize is that of struct nft_chain with its name and the ends of its blob of
-	// rules (nf_tables_chain_alloc_rules). baseChainSize adds struct nft_base_chain and
-	// its place among the hooks (include/net/netfilter/nf_tables.h).
+	// chainSize is struct nft_chain with its name and the ends of the rules' blob
+	// (nf_tables_chain_alloc_rules). baseChainSize adds struct nft_base_chain and its place among the hooks
+	// (include/net/netfilter/nf_tables.h).
 	chainSize     = 288
 	baseChainSize = 1536
-	// setSize is struct nft_set with its name, userdata and the private data of its
-	// backend.
+	// struct nft_set with name, userdata and the backend's private data
 	setSize = 768
-	// objectSize is struct nft_object with its name and state, flowtableSize struct
-	// nft_flowtable with its hash table.
+	// struct nft_object with name and state, and struct nft_flowtable with its hash table
 	objectSize    = 384
 	flowtableSize = 4096
-	// ruleSize is struct nft_rule with weft's userdata. It is also in the blob of its
-	// chain, as struct nft_rule_dp of ruleHeader bytes.
+	// ruleSize is struct nft_rule with weft's userdata. The chain's blob also has the rule, as struct
+	// nft_rule_dp of ruleHeader bytes.
 	ruleSize   = 24 + 96
 	ruleHeader = 8
-	// exprSize is what an expression takes on average: a pointer to its operations and
-	// its private data, such as struct nft_payload or struct nft_cmp_fast_expr.
+	// average expression: a pointer to its operations and private data, such as struct nft_payload or
+	// struct nft_cmp_fast_expr
 	exprSize = 24
-	// counterSize is struct nft_counter, which every CPU has (net/netfilter/nft_counter.c).
+	// struct nft_counter, on every CPU (net/netfilter/nft_counter.c)
 	counterSize = 16
-	// stateSize is what another statement with a state allocates: struct nft_limit,
-	// struct nf_conncount_data.
+	// other stateful statements: struct nft_limit, struct nf_conncount_data
 	stateSize = 64
 
-	// extSize is struct nft_set_ext without its data (nf_tables.h).
+	// struct nft_set_ext without its data (nf_tables.h)
 	extSize = 12
-	// verdictSize is a verdict in the data of a map: struct nft_data.
+	// verdict in the data of a map: struct nft_data
 	verdictSize = 16
-	// timeoutSize is the timeout of an element and when it ends.
+	// timeout and expiration of an element
 	timeoutSize = 16
 
-	// bitmapSize is the bitmap of a set with keys of two bytes: two bits for each key
-	// (net/netfilter/nft_set_bitmap.c).
+	// two bits for each key of two bytes (net/netfilter/nft_set_bitmap.c)
 	bitmapSize = 1 << 16 * 2 / 8
-	// bucketSize is struct hlist_head, or a pointer of a rhashtable.
+	// struct hlist_head, or a pointer of a rhashtable
 	bucketSize = 8
-	// dynamicSize is how many elements packets can put into a set that does not say
-	// how many (nft_dynset_init in net/netfilter/nft_dynset.c).
+	// default limit of elements added by packets (nft_dynset_init in net/netfilter/nft_dynset.c)
 	dynamicSize = 0xffff
 )
 
@@ -94,25 +89,23 @@ func Rule(r *compile.Rule) int {
 	return n
 }
 
-// Content is what a set or map has, as far as its memory depends on it.
+// Content is the content of a set or map, as far as it affects memory.
 type Content struct {
-	// Elements is the number of elements, Extra the bytes of their comments and
-	// statements.
+	// Extra is the bytes of the elements' comments and statements.
 	Elements, Extra int
-	// rules are, for each field of a concatenation of ranges, the prefixes of all elements.
-	// overlaps are those of elements that were added, joined what those of joined contents match.
+	// rules has the number of prefixes for each field of a concatenation of ranges. overlaps are of added
+	// elements, joined is the matches of joined contents.
 	rules    []int
 	overlaps overlaps
 	joined   int
-	// states is how many connections an element with "ct count" has seen at most.
+	// most connections seen by an element with "ct count"
 	states int
 }
 
-// Plain reports whether the elements of a set without comments and statements all take
-// the same memory, so that their number is enough.
+// Plain reports whether all elements of a set without comments and statements take the same memory.
 func Plain(d *set.Set) bool { return backendOf(d) != pipapo }
 
-// Add adds the element e by times to what is counted.
+// Add adds the element e by times.
 func (c *Content) Add(d *set.Set, e *set.Element, by int) {
 	c.Grow(d, e, by)
 	if first := d.Key.Fields; backendOf(d) == pipapo && len(e.Key) >= int(first[0]) {
@@ -120,7 +113,7 @@ func (c *Content) Add(d *set.Set, e *set.Element, by int) {
 	}
 }
 
-// Grow is Add without what one packet matches of several concatenated ranges.
+// Grow is Add without the overlaps of concatenated ranges.
 func (c *Content) Grow(d *set.Set, e *set.Element, by int) {
 	c.Elements += by
 	c.Options(e.Comment, e.State, by)
@@ -135,7 +128,7 @@ func (c *Content) Grow(d *set.Set, e *set.Element, by int) {
 	}
 }
 
-// Options adds the comment and the statements of an element by times, without the element.
+// Options adds only the comment and statements of an element by times.
 func (c *Content) Options(comment, state string, by int) {
 	if comment != "" || state != "" {
 		c.Extra += by * (len(comment) + len(state))
@@ -143,7 +136,7 @@ func (c *Content) Options(comment, state string, by int) {
 	}
 }
 
-// Join adds the content of o, which is of the same declaration.
+// Join adds the content of o, which must have the same declaration.
 func (c *Content) Join(o *Content) {
 	c.Elements += o.Elements
 	c.Extra += o.Extra
@@ -160,10 +153,10 @@ func (c *Content) Join(o *Content) {
 	c.joined += o.matches()
 }
 
-// matches returns how many elements the first field of one packet matches at most.
+// matches returns the most elements matched by the first field of a packet.
 func (c *Content) matches() int { return c.joined + c.overlaps.most() }
 
-// Memory returns the memory of a set or map with a content.
+// Memory returns the memory of a set or map with the content.
 func (c *Content) Memory(d *set.Set) int {
 	n, most := setSize+len(d.Name)+len(d.UserData), c.Elements
 	most = max(most, dynamicElements(d))
@@ -171,7 +164,7 @@ func (c *Content) Memory(d *set.Set) int {
 	switch backendOf(d) {
 	case bitmap:
 		if d.Key.Len == 2 {
-			// It is in the same allocation as the set.
+			// The bitmap is in the same allocation as the set.
 			n += allocated(setSize+bitmapSize) - setSize
 		}
 	case hash:
@@ -179,8 +172,8 @@ func (c *Content) Memory(d *set.Set) int {
 		// rounded_hashtable_size.
 		n += bucketSize * roundUp(max(most, int(d.Size))*4/3)
 	case pipapo:
-		// The copy that a transaction changes (pipapo_clone) is not counted: since Linux
-		// 6.10 it goes with the transaction.
+		// A transaction's copy (pipapo_clone) is not counted: since Linux 6.10 it is freed with the
+		// transaction.
 		n += c.tables(d)
 	case rbtree:
 	default:
@@ -189,7 +182,6 @@ func (c *Content) Memory(d *set.Set) int {
 	return n
 }
 
-// dynamicElements returns how many elements packets can put into a set.
 func dynamicElements(d *set.Set) int {
 	switch {
 	case d.Flags&set.FlagEval == 0:
@@ -201,7 +193,6 @@ func dynamicElements(d *set.Set) int {
 	}
 }
 
-// backend is the implementation that the kernel selects for a set.
 type backend int
 
 const (
@@ -211,8 +202,8 @@ const (
 	pipapo
 )
 
-// backendOf returns the backend that nft_select_set_ops of net/netfilter/nf_tables_api.c
-// selects for a declaration. The two hash tables differ too little to matter.
+// backendOf returns the backend selected by nft_select_set_ops (net/netfilter/nf_tables_api.c). The two
+// hash tables differ too little to matter.
 func backendOf(d *set.Set) backend {
 	switch {
 	case d.Flags&set.FlagInterval != 0 && len(d.Key.Fields) > 1:
@@ -226,8 +217,7 @@ func backendOf(d *set.Set) backend {
 	}
 }
 
-// elementSize returns the memory of one element of a set without comment and statements
-// of its own.
+// elementSize returns the memory of an element without its own comment and statements.
 func elementSize(d *set.Set) int {
 	n, copies := extSize+int(d.Key.Len), 1
 	switch {
@@ -245,8 +235,7 @@ func elementSize(d *set.Set) int {
 	case hash, bitmap:
 		n += 16 // hlist_node, list_head
 	case rbtree:
-		// The start and the end of an interval are elements of their own
-		// (nft_set_rbtree.c).
+		// An interval has two elements, its start and end (nft_set_rbtree.c).
 		n += 40
 		copies = 2
 	case pipapo:
@@ -262,8 +251,7 @@ func elementSize(d *set.Set) int {
 	return copies*allocated(n) + state
 }
 
-// prefixes yields for each field of a concatenation of ranges into how many rules the kernel
-// divides an element.
+// prefixes yields the number of rules of an element for each field of a concatenation of ranges.
 func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		end, at := cmp.Or(e.KeyEnd, e.Key), 0
@@ -280,10 +268,10 @@ func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	}
 }
 
-// Prefixes returns into how many prefixes the kernel divides the range from low to high,
-// which are big-endian numbers of one length (pipapo_expand in nft_set_pipapo.c).
+// Prefixes returns the number of prefixes into which the kernel divides a range of big-endian numbers of
+// equal length (pipapo_expand in nft_set_pipapo.c).
 func Prefixes(low, high string) int {
-	// same is the number of leading bits in which both agree.
+	// number of equal leading bits
 	same := 0
 	for same < 8*len(low) && bitOf(low, same) == bitOf(high, same) {
 		same++
@@ -291,9 +279,9 @@ func Prefixes(low, high string) int {
 	if same == 8*len(low) {
 		return 1
 	}
-	// Below the first different bit the range is what is at least low in one half, and
-	// what is at most high in the other: a prefix for each bit in which it could be
-	// different, and one for the bound itself. Both halves that are whole are one prefix.
+	// Below the first different bit, the range has the numbers from low on in one half, and up to high in
+	// the other. Each half has a prefix for each bit that could differ, and one for the bound. Two whole
+	// halves are one prefix.
 	half := func(bound string, whole byte) int {
 		last := 8 * len(bound)
 		for last > same+1 && bitOf(bound, last-1) == whole {
@@ -314,10 +302,9 @@ func Prefixes(low, high string) int {
 	return n
 }
 
-// bitOf returns bit i of a big-endian number, from the greatest.
+// bitOf returns bit i from the most significant.
 func bitOf(s string, i int) byte { return s[i/8] >> (7 - i%8) & 1 }
 
-// allFrom reports whether all bits of a number from bit i on have a value.
 func allFrom(s string, i int, value byte) bool {
 	for ; i < 8*len(s); i++ {
 		if bitOf(s, i) != value {
@@ -327,11 +314,9 @@ func allFrom(s string, i int, value byte) bool {
 	return true
 }
 
-// perCPU returns the memory of n bytes on every CPU.
 func perCPU(n int) int { return n * runtime.NumCPU() }
 
-// allocated returns the size of the object of kmalloc that has n bytes: a power of two, or
-// 96 or 192.
+// allocated returns the size of the kmalloc object for n bytes: a power of two, or 96 or 192.
 func allocated(n int) int {
 	switch {
 	case n > 64 && n <= 96:
@@ -343,7 +328,6 @@ func allocated(n int) int {
 	}
 }
 
-// roundUp returns the least power of two that is at least n, and at least 1.
 func roundUp(n int) int {
 	if n <= 1 {
 		return 1

@@ -13,57 +13,55 @@ import (
 )
 
 // Times of expressions in nanoseconds, as nft_do_chain runs them: fitted to Linux 6.18.44 on an AMD EPYC
-// with retpolines. "make attack" measures them again, beside what is predicted (BenchmarkPacket).
+// with retpolines. "make attack" compares them with new measurements (BenchmarkPacket).
 const (
-	// ruleTime is what a rule takes in addition to its expressions.
+	// rule without its expressions
 	ruleTime = 3
-	// compareTime and loadTime are for expressions that have a short way: comparisons for equality,
-	// masks of four bytes, and loads of up to four bytes from the packet. callTime is for others.
+	// compareTime and loadTime are for fast expressions: comparisons for equality, masks of four bytes, and
+	// loads of up to four bytes from the packet. callTime is for others.
 	compareTime = 6
 	loadTime    = 15
 	callTime    = 24
-	// jumpTime is a jump and the way back. stateTime is a counter, a quota or a named object, drawTime
-	// a number that is made, or read with a lock. limitTime has a lock and reads the clock.
+	// jumpTime includes the way back. stateTime is a counter, a quota or a named object, drawTime a
+	// generated number, or one read with a lock. limitTime includes a lock and the clock.
 	jumpTime  = 45
 	stateTime = 33
 	drawTime  = 70
 	limitTime = 100
-	// writeTime is a change of the packet with its checksums.
+	// change of the packet with its checksums
 	writeTime = 150
-	// routeTime is a lookup of a route, or of a socket.
+	// lookup of a route or socket
 	routeTime = 250
-	// dynamicTime is the change of an element by a packet, without the lookup.
+	// change of an element by a packet, without the lookup
 	dynamicTime = 30
-	// natTime is a translation that begins, packetTime a packet that is made or copied: to a
-	// listener of logs, to a program, as an answer or a duplicate.
+	// natTime is the start of a translation, packetTime a new or copied packet: for a listener of logs, a
+	// program, an answer or a duplicate.
 	natTime    = 1000
 	packetTime = 1000
 
-	// connectionTime is what "ct count" takes for each connection that it has seen: a lookup in
-	// the table of conntrack (nf_conncount_add).
+	// time of "ct count" for each seen connection: a lookup in the table of conntrack (nf_conncount_add)
 	connectionTime = 200
-	// manyConnections is how many connections "ct count" has seen if its rule lets them pass:
-	// nothing but the size of the table bounds them (nf_conntrack_max of a node with 4 GiB).
+	// manyConnections is for a "ct count" that lets connections pass: only the size of the table bounds
+	// them (nf_conntrack_max of a node with 4 GiB).
 	manyConnections = 1 << 17
 )
 
-// Times of one lookup in nanoseconds.
+// Times of a lookup in nanoseconds.
 const (
 	hashTime, hashStep     = 45, 3
 	bitmapTime             = 15
 	rbtreeTime, rbtreeStep = 30, 35
-	// A lookup in concatenated ranges reads a bucket of each group of each field, which has a
-	// bit for each rule (nft_pipapo_avx2_lookup): pipapoKiB is for a KiB of that. pipapoMatch is
-	// for each element that matches the first fields.
+	// A lookup in concatenated ranges reads a bucket of each group of each field, with a bit for each rule
+	// (nft_pipapo_avx2_lookup). pipapoKiB is for a KiB of buckets, pipapoMatch for each element with
+	// matching first fields.
 	pipapoTime, pipapoField, pipapoKiB, pipapoMatch = 150, 40, 30, 5
 )
 
-// Visit is what a packet that runs a rule pays in nanoseconds, without lookups in named sets.
+// Visit is the time of a packet in a rule in nanoseconds, without lookups in named sets.
 type Visit struct {
-	// Worst is for a packet for which all conditions hold. Every is what no packet is spared: up
-	// to the first condition.
+	// Worst is for a packet that meets all conditions, Every for any packet: up to the first condition.
 	Worst, Every int
-	// Ends is true if no packet gets to the next rule.
+	// whether no packet reaches the next rule
 	Ends bool
 }
 
@@ -85,8 +83,8 @@ func Packet(r *compile.Rule) Visit {
 	return v
 }
 
-// dropsAll reports whether a packet for which all conditions of a rule hold is dropped, so that
-// its connection does not stay.
+// dropsAll reports whether packets that meet all conditions of a rule are dropped, so that their
+// connections do not stay.
 func dropsAll(r *compile.Rule) bool {
 	if len(r.Exprs) == 0 {
 		return false
@@ -100,7 +98,6 @@ func dropsAll(r *compile.Rule) bool {
 	return false
 }
 
-// decides reports whether packets may leave the rule at an expression.
 func decides(e any) bool {
 	switch x := e.(type) {
 	case *google.Cmp, *google.Range, *google.Lookup, *google.Limit, *google.Quota, *google.Connlimit, *expr.OSF, *expr.Dynset, *expr.ObjrefMap, *expr.Objref:
@@ -112,7 +109,6 @@ func decides(e any) bool {
 	}
 }
 
-// timeOf returns the time of an expression.
 func timeOf(r *compile.Rule, e any, drops bool) int {
 	switch x := e.(type) {
 	case *google.Cmp:
@@ -164,8 +160,7 @@ func timeOf(r *compile.Rule, e any, drops bool) int {
 	return callTime
 }
 
-// connections returns how many connections "ct count" has seen at most. One that is dropped is
-// forgotten.
+// connections returns the most connections seen by "ct count", which forgets dropped ones.
 func connections(x *google.Connlimit, drops bool) int {
 	if over := x.Flags&connlimitInverted != 0; !over || !drops {
 		return manyConnections
@@ -176,7 +171,7 @@ func connections(x *google.Connlimit, drops bool) int {
 // connlimitInverted is NFT_CONNLIMIT_F_INV, which "ct count over" sets.
 const connlimitInverted = 1
 
-// statesOf returns the time of the statements of an element that a packet changes.
+// statesOf returns the time of the statements of an element changed by a packet.
 func statesOf(x *expr.Dynset, drops bool) (n int) {
 	for _, e := range x.Exprs {
 		if count, ok := expr.Unwrap(e).(*google.Connlimit); ok {
@@ -188,8 +183,7 @@ func statesOf(x *expr.Dynset, drops bool) (n int) {
 	return n
 }
 
-// anonymousLookup returns the time of a lookup in an anonymous set of a rule, 0 if it is in a
-// named one.
+// anonymousLookup returns the time of a lookup in an anonymous set, or 0 for a named set.
 func anonymousLookup(r *compile.Rule, id uint32) int {
 	if id == 0 || int(id) > len(r.Anonymous) {
 		return 0
@@ -202,7 +196,7 @@ func anonymousLookup(r *compile.Rule, id uint32) int {
 	return c.Lookup(a.Set)
 }
 
-// Lookup returns the time of a lookup in a set or map with a content, in nanoseconds.
+// Lookup returns the time of a lookup in a set or map with the content, in nanoseconds.
 func (c *Content) Lookup(d *set.Set) int {
 	n, most := c.states*connectionTime, bits.Len(uint(max(c.Elements, dynamicElements(d))))
 	for _, s := range d.Stateful {
@@ -224,8 +218,7 @@ func (c *Content) Lookup(d *set.Set) int {
 	}
 }
 
-// connectionsOf returns how many connections the statement of an element has seen at most, 0 if it
-// is not "ct count".
+// connectionsOf returns the most connections seen by an element's "ct count", else 0.
 func connectionsOf(statement string) int {
 	var n int
 	switch _, err := fmt.Sscanf(statement, "ct count over %d", &n); {

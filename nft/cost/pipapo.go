@@ -2,23 +2,20 @@ package cost
 
 import "github.com/weft-proxy/weft/nft/set"
 
-// The lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c). A field has a table
-// with a bucket for each value of each group of its bits, and a bucket a bit for each rule: a
-// prefix of an element. Groups have eight bits until the table is too large, then four.
+// The lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c). Each field has a table with a
+// bucket for each value of each group of bits. A bucket has a bit for each rule, a prefix of an element.
+// Groups have eight bits until the table is too large, then four.
 const (
-	// tableLarge is the size of a table from which its groups have four bits
-	// (NFT_PIPAPO_LT_SIZE_HIGH in net/netfilter/nft_set_pipapo.h).
+	// size above which groups have four bits (NFT_PIPAPO_LT_SIZE_HIGH in net/netfilter/nft_set_pipapo.h)
 	tableLarge = 1 << 21
-	// wordRules is how many rules a word of a bucket has, and bucketBytes the bytes of the word.
+	// rules in a word of a bucket, and bytes of the word
 	wordRules, bucketBytes = 64, 8
-	// mappingSize is what a rule takes beside the table (union nft_pipapo_map_bucket).
+	// a rule outside the table (union nft_pipapo_map_bucket)
 	mappingSize = 8
 )
 
-// words returns the words of a bucket for a number of rules.
 func words(rules int) int { return (rules + wordRules - 1) / wordRules }
 
-// groups returns the number of groups of a field with a length in bytes.
 func groups(length, rules int) int {
 	if 256*length*bucketBytes*words(rules) <= tableLarge {
 		return length
@@ -26,7 +23,6 @@ func groups(length, rules int) int {
 	return 2 * length
 }
 
-// tableOf returns the number of buckets of a field, and the bytes of its table.
 func tableOf(length, rules int) (buckets, bytes int) {
 	if buckets = 256 * length; groups(length, rules) > length {
 		buckets = 2 * 16 * length
@@ -34,7 +30,6 @@ func tableOf(length, rules int) (buckets, bytes int) {
 	return buckets, buckets * bucketBytes * words(rules)
 }
 
-// rulesOf returns the number of rules of a field.
 func (c *Content) rulesOf(field int) int {
 	if field >= len(c.rules) {
 		return 0
@@ -42,7 +37,6 @@ func (c *Content) rulesOf(field int) int {
 	return c.rules[field]
 }
 
-// tables returns the bytes of all tables, with what each rule takes beside them.
 func (c *Content) tables(d *set.Set) (n int) {
 	for i, length := range d.Key.Fields {
 		_, bytes := tableOf(int(length), c.rulesOf(i))
@@ -51,18 +45,17 @@ func (c *Content) tables(d *set.Set) (n int) {
 	return n
 }
 
-// overlaps counts the elements of concatenated ranges by the longest prefix that both ends of
-// their first field have in common. A packet, and an element that is added, pays for each element
-// whose first field it matches (pipapo_refill), and these have prefixes of its value.
+// overlaps counts the elements of concatenated ranges by the longest common prefix of the ends of their
+// first field. A packet or a new element pays for each element with a matching first field (pipapo_refill),
+// and these have prefixes of the packet's value.
 type overlaps struct {
 	byPrefix map[string]int
-	// tally counts, for each length of a prefix, the prefixes by their number of elements.
+	// number of prefixes for each length and number of elements
 	tally map[tally]int
 }
 
 type tally struct{ length, elements int }
 
-// add counts an element by times.
 func (o *overlaps) add(low, high string, by int) {
 	if o.byPrefix == nil {
 		o.byPrefix, o.tally = map[string]int{}, map[tally]int{}
@@ -91,7 +84,6 @@ func (o *overlaps) add(low, high string, by int) {
 	}
 }
 
-// most returns how many elements one value matches at most.
 func (o *overlaps) most() (sum int) {
 	longest := map[int]int{}
 	for t := range o.tally {

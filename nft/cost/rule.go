@@ -12,21 +12,20 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Call is a named set or map in which a rule looks something up, or a chain to which it sends
-// packets. The elements of a verdict map lead to chains too.
+// Call is a lookup in a named set or map, or a jump to a chain. The elements of a verdict map lead to
+// further chains.
 type Call struct {
-	// Chain is the target; empty for a set.
+	// target, empty for a set
 	Chain string
-	// Set is the name of the set or map; empty for a chain.
+	// name of the set or map, empty for a chain
 	Set string
-	// Goto is true if the packet does not come back from the chain.
+	// whether the packet does not return from the chain
 	Goto bool
-	// Every is true if no packet that runs the rule is spared the call.
+	// whether every packet in the rule makes the call
 	Every bool
 }
 
-// Calls returns what a rule looks up, and where it sends packets. One packet goes to one chain at
-// most.
+// Calls returns the calls of a rule. One packet goes to at most one chain.
 func Calls(r *compile.Rule) iter.Seq[Call] {
 	return func(yield func(Call) bool) {
 		if len(r.Chains) == 0 && len(r.Sets) == 0 {
@@ -57,7 +56,7 @@ func Calls(r *compile.Rule) iter.Seq[Call] {
 	}
 }
 
-// byName yields the targets of a rule that was put together by hand.
+// byName yields the targets of a rule without expressions.
 func byName(r *compile.Rule, yield func(Call) bool) {
 	for _, name := range r.Chains {
 		if !yield(Call{Chain: name}) {

@@ -8,42 +8,38 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Times of the kernel for a transaction: fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM). "make attack"
-// measures them again, beside what is predicted (BenchmarkTransaction).
+// Times of a transaction in the kernel: fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM). "make
+// attack" compares them with new measurements (BenchmarkTransaction).
 const (
-	// elementTime is the addition or the removal of an element of any set: its message, its
-	// memory and its place in the transaction. statefulTime and intervalTime come in addition.
+	// elementTime is for an added or removed element: its message, memory and place in the transaction.
+	// statefulTime and intervalTime are extra.
 	elementTime  = 2000 * time.Nanosecond
 	statefulTime = 1000 * time.Nanosecond
 	intervalTime = 5000 * time.Nanosecond
-	// scanTime is for each element that an interval set has, once for a transaction that
-	// changes it (nft_rbtree_commit).
+	// each element of an interval set, once per transaction that changes it (nft_rbtree_commit)
 	scanTime = 200 * time.Nanosecond
-	// listTime is for each element that a bitmap has, and each that is added or removed
-	// (nft_bitmap_elem_find).
+	// each element of a bitmap, for each addition or removal (nft_bitmap_elem_find)
 	listTime = 14 * time.Nanosecond
-	// copyTime is for a KiB of tables of concatenated ranges that are copied: all of them once for a
-	// transaction, and that of a field for each word of rules in it (pipapo_clone, pipapo_resize).
+	// copyTime is for a copied KiB of tables of concatenated ranges: all tables once per transaction, and a
+	// field's table for each word of rules in it (pipapo_clone, pipapo_resize).
 	copyTime = 150 * time.Nanosecond
-	// bitTime is for each bucket in which a rule is entered, or looked for (pipapo_insert,
-	// pipapo_get_boundaries). cutTime is for each word of a table from which a rule is cut
-	// (pipapo_drop).
+	// bitTime is for each bucket where a rule is entered or searched (pipapo_insert,
+	// pipapo_get_boundaries), cutTime for each word of a table from which a rule is cut (pipapo_drop).
 	bitTime = 5 * time.Nanosecond
 	cutTime = 3 * time.Nanosecond
 
-	// newRuleTime and newExprTime are for a rule and each of its expressions, oldRuleTime for
-	// each rule of a chain that changes (nf_tables_commit_chain_prepare), and objectTime for a
-	// chain, set or object.
+	// newRuleTime and newExprTime are for a rule and an expression, oldRuleTime for each rule of a changed
+	// chain (nf_tables_commit_chain_prepare), and objectTime for a chain, set or object.
 	newRuleTime = 4 * time.Microsecond
 	newExprTime = 300 * time.Nanosecond
 	oldRuleTime = 60 * time.Nanosecond
 	objectTime  = 10 * time.Microsecond
 
-	// The sets of a table are a list, which is walked for each name (nft_set_lookup). nearTime is
-	// for each of the first sets of a walk, which are in the cache, and farTime for each of the
-	// others. declaredWalks are for a set (nf_tables_newset, nf_tables_set_alloc_name), and
-	// anonymousWalks for one of a rule, with its elements and the lookup. scanNameTime is for each
-	// anonymous set of the table when the name of another one is made up.
+	// The sets of a table are a list, walked for each name (nft_set_lookup). nearTime is for each of the
+	// first sets of a walk, which are in the cache, and farTime for the others. declaredWalks are for a set
+	// (nf_tables_newset, nf_tables_set_alloc_name), and anonymousWalks for an anonymous set, with its
+	// elements and the lookup. scanNameTime is for each anonymous set of the table when the kernel names
+	// another one.
 	nearTime       = 5 * time.Nanosecond
 	farTime        = 35 * time.Nanosecond
 	nearSets       = 1000
@@ -52,8 +48,8 @@ const (
 	scanNameTime   = 150 * time.Nanosecond
 )
 
-// Change returns the time of a transaction that changes a set or map with a content, in addition
-// to that of each element.
+// Change returns the time of a transaction that changes a set or map with the content, without the time of
+// each element.
 func (c *Content) Change(d *set.Set) time.Duration {
 	switch backendOf(d) {
 	case rbtree:
@@ -65,10 +61,9 @@ func (c *Content) Change(d *set.Set) time.Duration {
 	}
 }
 
-// copies returns the time to copy bytes.
 func copies(bytes int) time.Duration { return time.Duration(bytes) * copyTime >> 10 }
 
-// baseTime returns the part of an element's time that does not depend on the others.
+// baseTime returns the part of an element's time independent of other elements.
 func baseTime(d *set.Set) time.Duration {
 	t := elementTime + time.Duration(len(d.Stateful))*statefulTime
 	if backendOf(d) == rbtree {
@@ -77,7 +72,7 @@ func baseTime(d *set.Set) time.Duration {
 	return t
 }
 
-// Addition returns the time to add an element to a set or map with a content.
+// Addition returns the time to add an element.
 func (c *Content) Addition(d *set.Set, e *set.Element) time.Duration {
 	t := baseTime(d) + c.search(d)
 	if backendOf(d) == pipapo {
@@ -88,7 +83,6 @@ func (c *Content) Addition(d *set.Set, e *set.Element) time.Duration {
 	return t
 }
 
-// search returns the time to look for an element that is added.
 func (c *Content) search(d *set.Set) time.Duration {
 	switch backendOf(d) {
 	case bitmap:
@@ -101,13 +95,12 @@ func (c *Content) search(d *set.Set) time.Duration {
 	}
 }
 
-// ruleEntry returns the time to enter a rule into the table of a field that has rules.
 func ruleEntry(length uint32, rules int) time.Duration {
 	buckets, bytes := tableOf(int(length), rules)
 	return copies(bytes/wordRules) + time.Duration(buckets/2)*bitTime
 }
 
-// Whole returns the time to add all elements of a content to an empty set in one transaction.
+// Whole returns the time to add all elements to an empty set in one transaction.
 func (c *Content) Whole(d *set.Set) time.Duration {
 	t := time.Duration(c.Elements)*(baseTime(d)+c.search(d)/2) + c.Change(d)
 	if backendOf(d) == pipapo {
@@ -118,8 +111,7 @@ func (c *Content) Whole(d *set.Set) time.Duration {
 	return t
 }
 
-// Fit returns how many of some elements can be added to a set with a content in one transaction of
-// a duration, but at least one.
+// Fit returns how many elements, but at least one, can be added in one transaction of a duration.
 func (c *Content) Fit(d *set.Set, elements []set.Element, within time.Duration) (n int) {
 	run := Content{Elements: c.Elements, rules: slices.Clone(c.rules), joined: c.matches()}
 	t := run.Change(d)
@@ -132,8 +124,7 @@ func (c *Content) Fit(d *set.Set, elements []set.Element, within time.Duration) 
 	return n
 }
 
-// Removal returns the time to remove an element, wherever the kernel finds it, from a set or map
-// with a content.
+// Removal returns the longest time to remove an element.
 func (c *Content) Removal(d *set.Set) time.Duration {
 	t := baseTime(d)
 	switch backendOf(d) {
@@ -141,14 +132,13 @@ func (c *Content) Removal(d *set.Set) time.Duration {
 		// As measured: the list is searched more than once.
 		t += 4 * c.search(d)
 	case pipapo:
-		// The first one moves all rules after it, the last one is found after all before it.
+		// The first element moves all rules after it; the last one is found after all others.
 		buckets, _ := tableOf(int(d.Key.Fields[0]), c.rulesOf(0))
 		t += max(c.cut(d), time.Duration(c.Elements*buckets)*bitTime)
 	}
 	return t
 }
 
-// cut returns the time to cut the rules of one element from the tables of concatenated ranges.
 func (c *Content) cut(d *set.Set) (t time.Duration) {
 	for i, length := range d.Key.Fields {
 		_, bytes := tableOf(int(length), c.rulesOf(i))
@@ -161,7 +151,7 @@ func (c *Content) cut(d *set.Set) (t time.Duration) {
 func (c *Content) Flush(d *set.Set) time.Duration {
 	t := c.Removal(d)
 	if backendOf(d) == pipapo {
-		// Each one is the first.
+		// Each removed element is the first.
 		t = elementTime + c.cut(d)/2
 	}
 	return time.Duration(c.Elements) * t
@@ -182,20 +172,19 @@ func NewRule(r *compile.Rule, sets Sets) time.Duration {
 	return t
 }
 
-// OldRules returns the time for the n rules of a chain in which rules change.
+// OldRules returns the time for the n rules of a changed chain.
 func OldRules(n int) time.Duration { return time.Duration(n) * oldRuleTime }
 
 // NewObject returns the time to add or remove a chain, set, table or object without its content.
 func NewObject() time.Duration { return objectTime }
 
-// Sets is how many sets and maps a table has.
+// Sets is the number of sets and maps of a table.
 type Sets struct{ Named, Anonymous int }
 
 // New returns the time to add a set without its content to the table.
 func (s Sets) New() time.Duration { return objectTime + declaredWalks*s.Walk() }
 
-// Walk returns the time to find a set of the table by its name: for a change of its elements, or a
-// rule that names it.
+// Walk returns the time to find a set of the table by name, for a change of elements or a rule.
 func (s Sets) Walk() time.Duration {
 	n := s.Named + s.Anonymous
 	return time.Duration(min(n, nearSets))*nearTime + time.Duration(max(n-nearSets, 0))*farTime

@@ -9,10 +9,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Suffix is what the names of the copies end with.
+// Suffix ends the names of the copies.
 const Suffix = "-staged"
 
-// maxComment is the length of the longest comment (NFTNL_UDATA_COMMENT_MAXLEN).
+// maxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 const maxComment = 128
 
 const (
@@ -20,7 +20,7 @@ const (
 	drop   = "drop"
 )
 
-// Tables returns the copies of tables. What does not change is shared.
+// Tables returns the copies of tables. Unchanged parts are shared.
 func Tables(tables []nft.Table) ([]nft.Table, error) {
 	out := make([]nft.Table, 0, len(tables))
 	for i := range tables {
@@ -53,22 +53,18 @@ func Tables(tables []nft.Table) ([]nft.Table, error) {
 	return out, nil
 }
 
-// counts reports whether an object of the kind does nothing but count or compare.
 func counts(k nft.ObjectKind) bool {
 	return k == nft.ObjectCounter || k == nft.ObjectQuota || k == nft.ObjectLimit
 }
 
-// copier copies the chains of a table.
 type copier struct {
 	family nft.Family
-	// names are those of the table's chains. counters are the names of the chains that count a
-	// verdict of maps, and chains these.
+	// chain names; counting chains by verdict of maps; and these chains
 	names    []string
 	counters map[string]string
 	chains   []nft.Chain
 }
 
-// counter returns the name of a chain that counts a verdict.
 func (c *copier) counter(verdict string) string {
 	name := c.counters[verdict]
 	if name == "" {
@@ -81,11 +77,10 @@ func (c *copier) counter(verdict string) string {
 	return name
 }
 
-// chain changes a chain to its copy.
 func (c *copier) chain(ch *nft.Chain) error {
 	ch.Flags = nil
 	if ch.Type == "route" {
-		// It would look up the route again if a mark changed.
+		// A chain of type route would look up the route again if a mark changed.
 		ch.Type = "filter"
 	}
 	rules := make([]nft.Rule, 0, len(ch.Rules)+1)
@@ -104,7 +99,6 @@ func (c *copier) chain(ch *nft.Chain) error {
 	return nil
 }
 
-// rule returns the copy of a rule.
 func (c *copier) rule(r nft.Rule) (nft.Rule, error) {
 	parsed, err := syntax.ParseRule(c.family, r.Text)
 	if err != nil {
@@ -116,7 +110,7 @@ func (c *copier) rule(r nft.Rule) (nft.Rule, error) {
 	}
 	parsed.Stmts = b.stmts
 	if len(b.would) > 0 && !b.ended {
-		// What is left may only match, and nft wants a statement after a match.
+		// The rest may be only matches, and nft requires a statement after a match.
 		b.count()
 		parsed.Stmts = b.stmts
 	}
@@ -127,7 +121,6 @@ func (c *copier) rule(r nft.Rule) (nft.Rule, error) {
 	return nft.Rule{Text: text, Comment: comment(b.would, r.Comment)}, nil
 }
 
-// comment says what a rule would do.
 func comment(would []string, before string) string {
 	text := "would " + strings.Join(would, ", ")
 	if before != "" {
@@ -150,17 +143,16 @@ func isCounter(s syntax.Stmt) bool {
 	}
 }
 
-// builder makes the statements of a copy.
 type builder struct {
 	*copier
 	stmts []syntax.Stmt
-	// counted is true once a statement counts, ended if one ends the rule.
+	// whether a statement counts, and whether one ends the rule
 	counted, ended bool
-	// would is what the rule would do.
+	// skipped actions of the rule
 	would []string
 }
 
-// add adds the copy of a statement. What is not known to do nothing is left out.
+// add copies a statement, unless it may have an effect.
 func (b *builder) add(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match, *syntax.Counter, *syntax.Limit, *syntax.Quota, *syntax.ConnLimit, *syntax.Log, *syntax.Dynamic, *syntax.Meter:
@@ -194,7 +186,6 @@ func (b *builder) add(s syntax.Stmt) {
 	}
 }
 
-// count adds a counter unless there is one.
 func (b *builder) count() {
 	if !b.counted {
 		b.counted = true
@@ -202,14 +193,14 @@ func (b *builder) count() {
 	}
 }
 
-// end adds what takes the place of a statement that ends the packet's way through the chain.
+// end replaces a statement that ends the packet's way through the chain.
 func (b *builder) end(what string) {
 	b.count()
 	b.would, b.ended = append(b.would, what), true
 	b.stmts = append(b.stmts, &syntax.Verdict{Kind: accept})
 }
 
-// harmless returns an anonymous verdict map whose verdicts are counted.
+// harmless returns an anonymous verdict map with counted verdicts.
 func (c *copier) harmless(s *syntax.Set) *syntax.Set {
 	out := &syntax.Set{Pos: s.Pos}
 	for _, e := range s.Elems {

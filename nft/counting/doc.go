@@ -1,12 +1,11 @@
-// Package counting makes a copy of a ruleset that counts what the ruleset would do, and does
-// nothing.
+// Package counting makes a copy of a ruleset that counts the ruleset's actions without performing them.
 //
-// Tables of a file go in ([Tables]), and tables with other names come out, for "weft apply
-// --stage". The package compiles nothing and does not know what is in force.
+// [Tables] copies the tables of a file under other names, for "weft apply --stage". The package does not
+// compile, and does not know the ruleset in force.
 //
-// # What becomes of a rule
+// # Copied rules
 //
-// Where a rule would end a packet's way through the chain, or change the packet, the copy counts:
+// If a rule would end a packet's way through the chain, or change the packet, the copy counts:
 //
 //	accept, drop, reject, queue, NAT, fwd, synproxy   counter accept
 //	policy drop                                       policy accept, and a rule that counts at the end
@@ -14,15 +13,14 @@
 //	set of marks, headers and other fields; tproxy,   left out
 //	dup, notrack, flow add, reset, ct helper and timeout, secmark
 //
-// An accept ends the base chain of the copy, which no other table notices: what the
-// ruleset would drop does not meet the rules after it. Jumps, limits, quotas, logs and sets that packets
-// fill are as before, with copies of their own. A rule that matches a mark that an earlier rule
-// of the ruleset would set does not match in the copy.
+// An accept ends only the base chain of the copy: a packet dropped by the ruleset does not reach the rules
+// after it. Jumps, limits, quotas, logs and sets filled by packets are unchanged, with their own copies. In
+// the copy, a rule cannot match a mark set by an earlier rule of the ruleset.
 //
-// Flowtables are left out, and so are objects that are not counters, quotas or limits, because
-// nothing refers to them. A comment says what a rule would do.
+// Flowtables, and objects other than counters, quotas or limits, are left out, because the copy does not
+// use them. A comment describes the skipped actions of a rule.
 //
 // # Errors
 //
-// The error names the rule that cannot be parsed, and is a *syntax.Error inside.
+// The error names the unparsable rule, and wraps a *syntax.Error.
 package counting

@@ -30,8 +30,7 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-// appendQuad is the fast path for dotted quads without leading zeros: it takes two thirds
-// of the time of netip, which parses everything else.
+// appendQuad is the fast path for dotted quads without leading zeros. It takes two thirds of netip's time.
 func appendQuad(dst []byte, text string) ([]byte, bool) {
 	var quad [4]byte
 	field, digits, value := 0, 0, uint(0)

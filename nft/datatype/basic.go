@@ -1,6 +1,6 @@
 package datatype
 
-// The basic datatypes of nft 1.0.6, with the numbers of its enum datatypes.
+// The basic datatypes of nft 1.0.6, numbered by its enum datatypes.
 var (
 	Verdict     = &Type{Name: "verdict", Desc: "netfilter verdict", ID: 1, kind: kindVerdict}
 	NFProto     = &Type{Name: "nf_proto", Desc: "netfilter protocol", ID: 2, Bits: 8, Symbols: symbols["nf_proto"]}
@@ -52,7 +52,7 @@ var (
 	CGroupV2 = &Type{Name: "cgroupsv2", Desc: "cgroupsv2 path", ID: 46, Bits: 64, Order: HostEndian}
 )
 
-// declarable are the types that nft 1.0.6 accepts in "type" declarations, by number.
+// declarable are the types accepted by nft 1.0.6 in "type" declarations, by number.
 var declarable = [...]*Type{
 	Verdict, NFProto, Bitmask, Integer, String, LLAddr, IPv4Addr, IPv6Addr,
 	EtherAddr, EtherType, ARPOp, InetProto, InetService, ICMPType, TCPFlag,
@@ -62,6 +62,5 @@ var declarable = [...]*Type{
 	CGroupV2,
 }
 
-// undeclarable are the types of expressions that nft 1.0.6 refuses in "type"
-// declarations.
+// undeclarable are types rejected by nft 1.0.6 in "type" declarations.
 var undeclarable = [...]*Type{CTLabel, CTEvent, Date, Hour, Day}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keywords are the words that nft(8) 1.0.6 does not accept as a name without quotes, in order.
+// keywords are words rejected by nft(8) 1.0.6 as a name without quotes, sorted.
 var keywords = strings.Fields(`
 	accept add ah all auto-merge bridge cgroup chain comment comp constant continue counter cpu create ct day dccp
 	define delete describe device devices drop dst dup dynamic element elements esp exists expires export exthdr
@@ -17,12 +17,11 @@ var keywords = strings.Fields(`
 	synproxy table tcp th time timeout tproxy type typeof udp udplite undefine update vmap xt
 `)
 
-// textKeywords are more words that it does not accept as a log prefix or comment.
+// textKeywords are further words rejected as a log prefix or comment.
 var textKeywords = strings.Fields("arp dnat ecn ether ip ip6 reset snat vlan")
 
-// IsKeyword reports whether a word without quotes cannot be a name, because nft(8) reads it as
-// the next part of the rule: a name was forgotten before it. Text is true for log prefixes
-// and comments.
+// IsKeyword reports whether nft(8) reads an unquoted word as the next part of the rule, not as a name. Text
+// is true for log prefixes and comments.
 func IsKeyword(word string, text bool) bool {
 	_, found := slices.BinarySearch(keywords, word)
 	return found || text && slices.Contains(textKeywords, word)

@@ -8,16 +8,13 @@ import (
 	"strings"
 )
 
-// littleEndian reports whether values of the type have their lowest byte first.
 func (t *Type) littleEndian() bool {
 	return t.Order == HostEndian && binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 }
 
-// startsWithDigit reports whether text may be a number.
 func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
-// Uint returns the number in b, which has the type's byte order. It has at most eight
-// bytes; of more, the high ones are lost.
+// Uint returns the number in b, in the type's byte order. Of more than eight bytes, the high ones are lost.
 func (t *Type) Uint(b []byte) uint64 {
 	var v uint64
 	if t.littleEndian() {
@@ -32,8 +29,7 @@ func (t *Type) Uint(b []byte) uint64 {
 	return v
 }
 
-// AppendUint appends v as n bytes in the type's byte order. It drops the bits of v that do
-// not fit.
+// AppendUint appends the low n bytes of v in the type's byte order.
 func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 	little := t.littleEndian()
 	for i := range n {
@@ -50,8 +46,8 @@ func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// ParseUint returns the value of a number, a symbol, or flags joined by |, without packing
-// it. The values of the type must be numbers or flags; ParseUint does not check that.
+// ParseUint returns the value of a number, a symbol, or flags joined by |. The type must have numbers or
+// flags; ParseUint does not check this.
 func (t *Type) ParseUint(text string) (uint64, error) {
 	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
 		var v uint64
@@ -84,8 +80,8 @@ func (t *Type) parseOne(text string) (uint64, error) {
 	return 0, fmt.Errorf("parse %s: unknown name %q: want %s", t.Name, text, t.expected())
 }
 
-// ParseNumber parses a number of at most the given bits as nft's scanner does:
-// decimal, hexadecimal after 0x, octal after 0.
+// ParseNumber parses a number of at most the given bits as nft's scanner does: decimal, hexadecimal after
+// 0x, octal after 0.
 func ParseNumber(text string, bits int) (uint64, bool) {
 	if n := len(text); n > 0 && n <= 5 && text[0] != '0' && bits >= 32 {
 		// Most numbers are ports and slots. They do not need strconv.
@@ -139,7 +135,7 @@ func (t *Type) formatInteger(b []byte) string {
 	return t.formatNumber(v)
 }
 
-// FormatNumber is Format without the names of values. nft prints the ends of ranges so.
+// FormatNumber is Format without names, as nft prints the ends of ranges.
 func (t *Type) FormatNumber(b []byte) string {
 	if t.kind != kindInteger || len(b) != t.Len() || len(b) == 0 || len(b) > 8 {
 		return t.Format(b)
@@ -154,7 +150,6 @@ func (t *Type) formatNumber(v uint64) string {
 	return fmt.Sprintf(t.format, v)
 }
 
-// formatFlags joins the names of the bits of v. Bits without a name become a number.
 func (t *Type) formatFlags(v uint64) string {
 	var out []string
 	for _, s := range t.Symbols {
@@ -212,7 +207,7 @@ func (t *Type) formatClassID(b []byte) string {
 	}
 }
 
-// appendLabel parses the number of a conntrack label, which is the number of a bit.
+// appendLabel parses the bit number of a conntrack label.
 func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
 	bit, ok := uint64(0), false
 	if name := unquote(text); startsWithDigit(name) {
@@ -226,7 +221,6 @@ func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
 	return append(dst, label[:]...), nil
 }
 
-// byteOf returns the index of the byte of a label that holds a bit.
 func (t *Type) byteOf(bit uint64) uint64 {
 	if t.littleEndian() {
 		return bit / 8

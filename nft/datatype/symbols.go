@@ -11,10 +11,9 @@ import (
 //go:embed symbols.txt
 var symbolText string
 
-// symbols has the symbols of each datatype, in the order of symbols.txt.
+// symbols by datatype, in the order of symbols.txt
 var symbols = readSymbols(symbolText)
 
-// readSymbols reads symbols. It skips comments and empty lines.
 func readSymbols(text string) map[string][]Symbol {
 	out := make(map[string][]Symbol)
 	for line := range strings.Lines(text) {

@@ -9,10 +9,9 @@ import (
 // IfNameSize is IFNAMSIZ of linux/if.h. It includes the NUL at the end of a name.
 const IfNameSize = 16
 
-// maxString is the longest register-sized value.
 const maxString = 64
 
-// unquote removes the double quotes of a string. nft's strings have no escapes.
+// unquote removes double quotes. nft's strings have no escapes.
 func unquote(text string) string {
 	if n := len(text); n >= 2 && text[0] == '"' && text[n-1] == '"' {
 		return text[1 : n-1]
@@ -20,9 +19,8 @@ func unquote(text string) string {
 	return text
 }
 
-// IfNamePrefix reports whether text, with or without quotes, is a wildcard such as eth*,
-// and returns the text before the star. A literal star is written \*. The star alone is not
-// a wildcard.
+// IfNamePrefix returns the text before the star of a wildcard such as eth*, with or without quotes. A
+// literal star is written \*. The star alone is not a wildcard.
 func IfNamePrefix(text string) (string, bool) {
 	name := unquote(text)
 	if n := len(name); n > 1 && name[n-1] == '*' && name[n-2] != '\\' {

@@ -8,18 +8,15 @@ import (
 	"time"
 )
 
-// durationUnits are the units of a time, in the order in which they are written.
 var durationUnits = []struct {
 	name string
 	unit time.Duration
 }{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// maxDuration is low enough that ParseDuration's arithmetic cannot overflow.
 const maxDuration = time.Duration(math.MaxInt64) / 2
 
-// ParseDuration parses a time as nft writes it: days, hours, minutes, seconds and
-// milliseconds in this order, each with its unit (1d2h3m4s5ms), or a number of seconds
-// without a unit. Each number has at most 32 bits.
+// ParseDuration parses a time as nft writes it: days, hours, minutes, seconds and milliseconds in this
+// order (1d2h3m4s5ms), or a number of seconds. Each number has at most 32 bits.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("parse time: %q is not a time such as 1h30m, 5s or 500ms", text)
@@ -47,8 +44,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// FormatDuration formats a time as nft does. It drops fractions of a millisecond; a time
-// below 1 ms, or a negative one, is "0s".
+// FormatDuration formats a time as nft does. It drops fractions of a millisecond; a time below 1 ms, or a
+// negative one, is "0s".
 func FormatDuration(d time.Duration) string {
 	if d < time.Millisecond {
 		return "0s"
@@ -64,7 +61,6 @@ func FormatDuration(d time.Duration) string {
 	return out.String()
 }
 
-// appendTime packs a relative time in milliseconds.
 func (t *Type) appendTime(dst []byte, text string) ([]byte, error) {
 	d, err := ParseDuration(text)
 	if err != nil {
@@ -81,11 +77,10 @@ func (t *Type) formatTime(b []byte) string {
 	return FormatDuration(time.Duration(t.Uint(b)) * time.Millisecond)
 }
 
-// secondsPerDay is one more than the greatest time of day.
 const secondsPerDay = 24 * 60 * 60
 
-// appendHour packs a time of day in UTC as seconds. The text is "15:04", "15:04:05", a
-// time since midnight such as 15h4m, or a number of seconds.
+// appendHour packs a time of day in UTC as seconds. The text is "15:04", "15:04:05", a time since midnight
+// such as 15h4m, or a number of seconds.
 func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 32); err == nil {
@@ -100,8 +95,7 @@ func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	return dst, fmt.Errorf("parse hour: %q is not a time of day such as \"17:30\" (UTC)", text)
 }
 
-// clockTime parses "15:04" or "15:04:05", with one or two digits for each number, and
-// returns the seconds since midnight.
+// clockTime returns the seconds since midnight of "15:04" or "15:04:05", with one or two digits per number.
 func clockTime(s string) (uint64, bool) {
 	for _, layout := range [...]string{"15:4", "15:4:5"} {
 		// time.Parse accepts fractions of a second.
@@ -112,7 +106,6 @@ func clockTime(s string) (uint64, bool) {
 	return 0, false
 }
 
-// parseDigits parses a decimal number of one to n digits.
 func parseDigits(s string, n int) (uint64, bool) {
 	if s == "" || len(s) > n || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -132,8 +125,8 @@ func (t *Type) formatHour(b []byte) string {
 	return fmt.Sprintf(`"%02d:%02d:%02d"`, v/3600, v/60%60, v%60)
 }
 
-// appendDate packs a point in time in UTC as nanoseconds since 1970. The text is a date
-// with or without a time of day, or a number of seconds.
+// appendDate packs a date, with or without a time of day, in UTC as nanoseconds since 1970. The text may
+// also be a number of seconds.
 func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 64); err == nil && v <= math.MaxUint64/uint64(time.Second) {
@@ -145,8 +138,6 @@ func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	return dst, fmt.Errorf("parse time: %q is not a date such as \"2026-01-31 17:30\" (UTC)", text)
 }
 
-// dateTime parses "2006-01-02", "2006-01-02 15:04" or "2006-01-02 15:04:05", and returns
-// the seconds since 1970.
 func dateTime(s string) (uint64, bool) {
 	day, clock, hasClock := strings.Cut(s, " ")
 	seconds := uint64(0)

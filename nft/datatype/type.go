@@ -5,14 +5,12 @@ import (
 	"strings"
 )
 
-// Order is the byte order of a datatype's values. The numbers are the ones that nft stores
-// in a set's userdata (enum byteorder).
+// Order is the byte order of values, numbered as in nft's set userdata (enum byteorder).
 type Order uint32
 
 // The byte orders.
 const (
-	// NoOrder means that nft stores no byte order, as for verdicts, concatenations and some
-	// types of one byte.
+	// NoOrder is for verdicts, concatenations and some types of a single byte.
 	NoOrder Order = 0
 	// HostEndian is the byte order of the machine.
 	HostEndian Order = 1
@@ -20,7 +18,6 @@ const (
 	BigEndian Order = 2
 )
 
-// kind is how the constants of a type are written.
 type kind uint8
 
 const (
@@ -39,34 +36,32 @@ const (
 	kindHour
 )
 
-// Symbol is a name of one value of a type.
+// Symbol is a name for a value.
 type Symbol struct {
 	Name  string
 	Value uint64
 }
 
-// Type is a basic datatype. Types are the package's variables; they are
-// compared by pointer and never change.
+// Type is a basic datatype. Types are the package's variables; they are compared by pointer and never
+// change.
 type Type struct {
-	// Name is what nft calls the type in "type NAME" declarations.
+	// name in "type NAME" declarations
 	Name string
-	// Desc describes the values, for error messages.
 	Desc string
-	// ID is nft's number for the type (NFTA_SET_KEY_TYPE, enum datatypes).
+	// nft's number (NFTA_SET_KEY_TYPE, enum datatypes)
 	ID uint32
-	// Bits is the width of a value; 0 for types whose width depends on the
-	// expression (verdict, bitmask, integer, string, ll_addr).
+	// width of a value, or 0 if it depends on the expression (verdict, bitmask, integer, string, ll_addr)
 	Bits uint32
-	// Order is the byte order of packed values.
+	// byte order of packed values
 	Order Order
-	// Bitmask is true if values are sets of flags that can be joined by |.
+	// values are flags, which can be joined by |
 	Bitmask bool
-	// Symbols are the names that Format prints, the first of several names of a value. Parse
-	// accepts more for inet_service, inet_proto, uid and gid. Do not modify.
+	// Symbols are the names printed by Format, the first of several names of a value. Parse accepts more
+	// for inet_service, inet_proto, uid and gid. Do not modify.
 	Symbols []Symbol
 
 	kind kind
-	// format prints a value that has no name; empty means decimal.
+	// format for a value without a name; empty means decimal
 	format string
 }
 
@@ -76,9 +71,8 @@ func (t *Type) Len() int { return int(t.Bits+7) / 8 }
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// Lookup returns the type that nft calls name in set declarations, such as ipv4_addr or
-// inet_service. It does not return types that nft rejects there, such as ct_label and
-// hour.
+// Lookup returns a type that nft accepts in set declarations, such as ipv4_addr or inet_service, but not
+// ct_label or hour.
 func Lookup(name string) (*Type, bool) {
 	for _, t := range declarable {
 		if t.Name == name {
@@ -88,7 +82,7 @@ func Lookup(name string) (*Type, bool) {
 	return nil, false
 }
 
-// ByID returns the type with the given number of nft.
+// ByID returns the type with nft's number.
 func ByID(id uint32) (*Type, bool) {
 	for _, list := range [][]*Type{declarable[:], undeclarable[:]} {
 		for _, t := range list {
@@ -100,10 +94,10 @@ func ByID(id uint32) (*Type, bool) {
 	return nil, false
 }
 
-// Parse packs one constant into the type's byte order: a literal, a symbol such as tcp,
-// established or ssh, or for bitmasks flags joined by |. The result has Len bytes without
-// padding. For types without a width, a string has as many bytes as the text, and an
-// integer or link layer address has as few bytes as hold the value.
+// Parse packs one constant into the type's byte order: a literal, a symbol such as tcp, established or ssh,
+// or for bitmasks flags joined by |. The result has Len bytes without padding. For types without a width, a
+// string has as many bytes as the text, and an integer or link layer address as few bytes as hold the
+// value.
 func (t *Type) Parse(text string) ([]byte, error) {
 	n := t.Len()
 	if n == 0 {
@@ -112,7 +106,7 @@ func (t *Type) Parse(text string) ([]byte, error) {
 	return t.AppendParse(make([]byte, 0, n), text)
 }
 
-// AppendParse appends the result of Parse to dst. It returns dst unchanged on errors.
+// AppendParse appends the result of Parse to dst, which it returns unchanged on errors.
 func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	// Calls through a table of functions would move dst to the heap.
 	switch t.kind {
@@ -145,8 +139,7 @@ func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	}
 }
 
-// Format returns the constant that Parse packed into b, as `nft list` prints it. Bytes
-// that are not a value of the type become a hexadecimal number.
+// Format returns the constant in b as `nft list` prints it. Invalid values become a hexadecimal number.
 func (t *Type) Format(b []byte) string {
 	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.kind != kindString {
 		return rawHex(b)
@@ -154,8 +147,6 @@ func (t *Type) Format(b []byte) string {
 	return formats[t.kind](t, b)
 }
 
-// formats are the functions that format the constants of each kind. The bytes have the
-// length of the type.
 var formats = [...]func(t *Type, b []byte) string{
 	kindInteger:   (*Type).formatInteger,
 	kindVerdict:   (*Type).formatVerdict,
@@ -172,10 +163,8 @@ var formats = [...]func(t *Type, b []byte) string{
 	kindHour:      (*Type).formatHour,
 }
 
-// rawHex formats bytes that are not a value of their type.
 func rawHex(b []byte) string { return fmt.Sprintf("0x%x", b) }
 
-// symbolValue returns the value of a name.
 func (t *Type) symbolValue(name string) (uint64, bool) {
 	for _, table := range [][]Symbol{t.Symbols, symbols[t.Name], symbols[t.Name+"_alias"]} {
 		if v, ok := lookupName(table, name); ok {
@@ -185,7 +174,6 @@ func (t *Type) symbolValue(name string) (uint64, bool) {
 	return 0, false
 }
 
-// lookupName returns the value of a name in a table.
 func lookupName(table []Symbol, name string) (uint64, bool) {
 	for i := range table {
 		if table[i].Name == name {
@@ -195,7 +183,6 @@ func lookupName(table []Symbol, name string) (uint64, bool) {
 	return 0, false
 }
 
-// lookupValue returns the first name of a value.
 func lookupValue(table []Symbol, value uint64) (string, bool) {
 	for i := range table {
 		if table[i].Value == value {
@@ -205,7 +192,6 @@ func lookupValue(table []Symbol, value uint64) (string, bool) {
 	return "", false
 }
 
-// expected describes the constants of the type for error messages.
 func (t *Type) expected() string {
 	switch {
 	case t == InetService:
@@ -227,8 +213,7 @@ func (t *Type) expected() string {
 	}
 }
 
-// numericOnly describes the constants of types whose names depend on the machine. It is
-// empty for other types.
+// numericOnly describes the constants of types with machine-dependent names, else returns "".
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:

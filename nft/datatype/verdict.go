@@ -19,11 +19,11 @@ const (
 	VerdictReturn   int32 = -5
 )
 
-// MaxName is the greatest length of the name of a table, chain, set, flowtable or named
-// object in bytes: NFT_NAME_MAXLEN without its NUL.
+// MaxName is the greatest length of the name of a table, chain, set, flowtable or named object in bytes:
+// NFT_NAME_MAXLEN without its NUL.
 const MaxName = 255
 
-// verdicts are the verdicts by name. "break" is only printed, never parsed.
+// verdicts by name. "break" is only printed, never parsed.
 var verdicts = []struct {
 	word string
 	code int32
@@ -32,8 +32,8 @@ var verdicts = []struct {
 	{"jump", VerdictJump}, {"goto", VerdictGoto}, {"break", VerdictBreak},
 }
 
-// VerdictCode returns the code of a verdict word, such as "goto"; false for others and for
-// "break", which rules cannot contain.
+// VerdictCode returns the code of a word, such as "goto". It returns false for "break", which rules cannot
+// contain.
 func VerdictCode(word string) (int32, bool) {
 	for _, v := range verdicts {
 		if v.word == word && v.code != VerdictBreak {
@@ -43,11 +43,9 @@ func VerdictCode(word string) (int32, bool) {
 	return 0, false
 }
 
-// hasChain reports whether a verdict has the name of a chain.
 func hasChain(code int32) bool { return code == VerdictJump || code == VerdictGoto }
 
-// appendVerdict packs a verdict: its code in four bytes, big-endian, then the
-// name of the chain of a jump or goto.
+// appendVerdict packs four big-endian bytes, then the chain of a jump or goto.
 func appendVerdict(dst []byte, text string) ([]byte, error) {
 	word, chain, _ := strings.Cut(text, " ")
 	chain = strings.TrimLeft(chain, " \t")
@@ -69,8 +67,8 @@ func appendVerdict(dst []byte, text string) ([]byte, error) {
 	return append(dst, chain...), nil
 }
 
-// CheckName returns an error unless name has 1 to MaxName bytes, begins with a letter, _
-// or ., and continues with letters, digits and any of _ . - /.
+// CheckName returns an error unless name has 1 to MaxName bytes, begins with a letter, _ or ., and
+// continues with letters, digits and any of _ . - /.
 func CheckName(name string) error {
 	if len(name) == 0 || len(name) > MaxName {
 		return fmt.Errorf("name %.40q has %d bytes: want 1 to %d", name, len(name), MaxName)

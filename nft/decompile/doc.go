@@ -1,21 +1,22 @@
-// Package decompile turns the expressions of a rule in the kernel back into the rule's text.
+// Package decompile turns the expressions of a rule in the kernel back into text.
 //
-// What comes in are the expressions of any program's rule, as package expr decodes them, and the sets that
-// they refer to; what goes out is a tree of package syntax, which prints as nft(8) 1.0.6 lists the rule without
-// counts (`nft -s list ruleset`). Read rule.go first, then machine.go.
+// [Rule] takes the expressions of any program's rule, as decoded by package expr, and the sets they refer
+// to. It returns a tree of package syntax, printed like a rule of nft(8) 1.0.6 without counts (`nft -s list
+// ruleset`). Read rule.go first, then machine.go.
 //
-// The text is never wrong: [Rule] compiles it again, and compares the bytes of the expressions and the elements
-// of the anonymous sets. Before that, an anonymous set of one element becomes a comparison, because its text means
-// that to nft, and names that iptables-nft compares up to their NUL are padded. Comparisons that the compiler adds by
-// itself are left out if the bytes stay the same, such as "meta l4proto tcp" before "tcp dport 80".
+// The text is never wrong: Rule compiles it again, and compares the bytes of the expressions and the
+// elements of the anonymous sets. Before this, an anonymous set with a single element becomes a comparison,
+// as nft reads its text, and names compared by iptables-nft up to their NUL are padded. Comparisons added
+// by the compiler, such as "meta l4proto tcp" before "tcp dport 80", are left out if the bytes stay the
+// same.
 //
-// Matches and targets of iptables, which iptables-nft puts into rules, are printed as newer versions of nft list
-// them (xt match "conntrack"), without their data. All other expressions of such a rule are compared.
+// Matches and targets of iptables, put into rules by iptables-nft, are printed without their data, as newer
+// versions of nft list them (xt match "conntrack"). All other expressions of such a rule are compared.
 //
 // # Errors
 //
-// The error says which expression has no text. It wraps [errors.ErrUnsupported]. Callers name the rule by its
-// table, its chain and its handle then.
+// The error names the expression without text. It wraps [errors.ErrUnsupported]. Callers add table, chain
+// and handle of the rule.
 //
 // # Concurrency
 //

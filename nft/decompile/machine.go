@@ -14,22 +14,19 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// decompiler turns one rule back.
 type decompiler struct {
 	family nft.Family
 	scope  Scope
-	// exprs are the expressions without those of iptables.
+	// expressions except iptables extensions
 	exprs []expr.Expr
-	// regs are the values in the registers, at the first of their slots.
+	// values in the registers, at their first slot
 	regs [expr.Slots]*value
-	// protocols are what is known of the packet.
 	protocols
-	// elements are those of the anonymous sets, by name.
+	// elements of the anonymous sets, by name
 	elements map[string][]set.Element
 	out      []syntax.Stmt
 }
 
-// slot returns the index of a register.
 func slot(name string, register uint32) int {
 	at, ok := expr.Slot(register)
 	if !ok {
@@ -38,7 +35,6 @@ func slot(name string, register uint32) int {
 	return int(at)
 }
 
-// put stores a value in a register.
 func (d *decompiler) put(name string, register uint32, v *value) {
 	at := slot(name, register)
 	for i := at; i < min(at+v.slots(), expr.Slots); i++ {
@@ -47,7 +43,6 @@ func (d *decompiler) put(name string, register uint32, v *value) {
 	d.regs[at] = v
 }
 
-// get returns the value of a register.
 func (d *decompiler) get(name string, register uint32) *value {
 	v := d.regs[slot(name, register)]
 	if v == nil {
@@ -56,10 +51,8 @@ func (d *decompiler) get(name string, register uint32) *value {
 	return v
 }
 
-// add appends a statement.
 func (d *decompiler) add(s syntax.Stmt) { d.out = append(d.out, s) }
 
-// run turns expressions into statements.
 func (d *decompiler) run(exprs []expr.Expr) {
 	for i := 0; i < len(exprs); i++ {
 		if u, ok := exprs[i].(*expr.Unknown); ok {
@@ -76,7 +69,6 @@ func (d *decompiler) run(exprs []expr.Expr) {
 	}
 }
 
-// xt adds an extension of iptables.
 func (d *decompiler) xt(u *expr.Unknown) {
 	name, _, _, ok := u.Extension()
 	if !ok || strings.Contains(name, `"`) {
@@ -87,7 +79,6 @@ func (d *decompiler) xt(u *expr.Unknown) {
 	}
 }
 
-// expr turns one expression into a value or statements.
 func (d *decompiler) expr(e expr.Expr) {
 	if e = plain(e); e == nil {
 		return
@@ -97,7 +88,6 @@ func (d *decompiler) expr(e expr.Expr) {
 	}
 }
 
-// loadRare is load for values that few rules have.
 func (d *decompiler) loadRare(e any) bool {
 	switch e := e.(type) {
 	case *expr.Bitwise:
@@ -135,8 +125,7 @@ func (d *decompiler) loadRare(e any) bool {
 	return true
 }
 
-// load puts the value that an expression loads into a register, or adds the comparison that it is. It reports
-// whether it is one of both.
+// load loads a value into a register or adds a comparison. It returns false for other expressions.
 func (d *decompiler) load(e any) bool {
 	switch e := e.(type) {
 	case *google.Payload:
@@ -178,19 +167,17 @@ func (d *decompiler) load(e any) bool {
 	return true
 }
 
-// checkPlace fails for bytes that do not fit into the registers, or begin where no packet has them.
+// checkPlace fails for bytes that exceed the registers or begin outside packets.
 func checkPlace(name string, offset, n uint32) {
 	if offset > 1<<16 || n > 4*expr.Slots {
 		fail(name, "%d bytes at %d are out of range", n, offset)
 	}
 }
 
-// number is the value of a generator or a hash.
 func number(x syntax.Expr) *value {
 	return &value{x: x, typ: datatype.Integer, bits: 32, order: datatype.HostEndian}
 }
 
-// word returns the word of a number that counts from 0.
 func word[N ~uint8 | ~uint32](name string, n N, words ...string) string {
 	if uint64(n) >= uint64(len(words)) {
 		fail(name, "the number %d has no word", n)
@@ -198,7 +185,6 @@ func word[N ~uint8 | ~uint32](name string, n N, words ...string) string {
 	return words[n]
 }
 
-// key returns the key of a number.
 func key(name string, keys selector.Keys, number uint32) *selector.Key {
 	k := keys.ByNumber(number)
 	if k == nil {
@@ -207,7 +193,6 @@ func key(name string, keys selector.Keys, number uint32) *selector.Key {
 	return k
 }
 
-// cutFamily cuts the protocol off the name of a key.
 func cutFamily(name string) (l3, key string) {
 	if l3, key, ok := strings.Cut(name, " "); ok {
 		return l3, key
@@ -215,7 +200,6 @@ func cutFamily(name string) (l3, key string) {
 	return "", name
 }
 
-// ct loads or sets a key of a connection.
 func (d *decompiler) ct(e *expr.CT) {
 	k := key("ct", selector.CTKeys, e.Key)
 	l3, name := cutFamily(k.Name)
@@ -238,7 +222,6 @@ func (d *decompiler) ct(e *expr.CT) {
 	d.put("ct", e.Dest, v)
 }
 
-// fib returns what is looked up in the routing table.
 func fib(e *expr.Fib) *value {
 	part, ok := set.FIBPart(e.Result)
 	if !ok {
@@ -251,7 +234,6 @@ func fib(e *expr.Fib) *value {
 	return v
 }
 
-// exthdr loads or sets a field of an extension, or removes it.
 func (d *decompiler) exthdr(e *expr.Exthdr) {
 	checkPlace("exthdr", e.Offset, e.Len)
 	v := &value{extension: true, op: e.Op, ext: e.Type, offset: 8 * e.Offset, bits: 8 * e.Len, order: datatype.BigEndian}
@@ -269,7 +251,6 @@ func (d *decompiler) exthdr(e *expr.Exthdr) {
 	}
 }
 
-// dynset adds a statement that changes a set.
 func (d *decompiler) dynset(e *expr.Dynset) {
 	s := d.set("dynset", e.SetName)
 	elem := &syntax.Elem{Key: d.keyOf("dynset", e.Key, s.Key).expr(), Timeout: e.Timeout}
@@ -290,7 +271,6 @@ func (d *decompiler) dynset(e *expr.Dynset) {
 	d.add(&syntax.Dynamic{Op: word("dynset", e.Op, "add", "update", "delete"), Set: &syntax.SetRef{Name: s.Name}, Elem: elem})
 }
 
-// objref adds the use of a named object.
 func (d *decompiler) objref(kind nft.ObjectKind, ref syntax.Expr) {
 	if kind == "" {
 		fail("objref", "the kind of the object has no name")
@@ -298,7 +278,6 @@ func (d *decompiler) objref(kind nft.ObjectKind, ref syntax.Expr) {
 	d.add(&syntax.ObjectRef{Kind: kind, Ref: ref})
 }
 
-// objrefMap adds the use of the object that a map gives.
 func (d *decompiler) objrefMap(e *expr.ObjrefMap) {
 	s := d.set("objref", e.SetName)
 	d.objref(s.Object, &syntax.Map{Key: d.keyOf("objref", e.Register, s.Key).expr(), Table: d.table(s, d.keyOf("objref", e.Register, s.Key))})

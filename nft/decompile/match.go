@@ -14,12 +14,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// compareWords are the operators of the kernel's comparisons (enum nft_cmp_ops).
 var compareWords = map[google.CmpOp]string{
 	google.CmpOpEq: "", google.CmpOpNeq: "!=", google.CmpOpLt: "<", google.CmpOpLte: "<=", google.CmpOpGt: ">", google.CmpOpGte: ">=",
 }
 
-// match adds a comparison of a value with what right returns for it.
 func (d *decompiler) match(v *value, op string, right func(*value) syntax.Expr) *syntax.Match {
 	in := *v
 	d.resolve(&in)
@@ -29,14 +27,13 @@ func (d *decompiler) match(v *value, op string, right func(*value) syntax.Expr) 
 	return m
 }
 
-// requireEqual adds the operator that a comparison needs after an operation on bits.
 func requireEqual(m *syntax.Match) {
 	if _, ok := m.Left.(*syntax.Binary); ok && m.Op == "" {
 		m.Op = "=="
 	}
 }
 
-// between turns two comparisons with the ends of a range into one. It reports whether they are that.
+// between turns two comparisons with the ends of a range into one.
 func (d *decompiler) between(first, second expr.Expr) bool {
 	a, ok1 := expr.Unwrap(first).(*google.Cmp)
 	b, ok2 := expr.Unwrap(second).(*google.Cmp)
@@ -47,7 +44,6 @@ func (d *decompiler) between(first, second expr.Expr) bool {
 	return true
 }
 
-// compare adds a comparison with a constant.
 func (d *decompiler) compare(e *google.Cmp) {
 	v := d.get("cmp", e.Register)
 	if v.data != nil || len(e.Data) == 0 || len(e.Data) > 16 {
@@ -61,7 +57,6 @@ func (d *decompiler) compare(e *google.Cmp) {
 	}
 }
 
-// equal adds a comparison of a value with a constant.
 func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
 	in := *v
 	d.resolve(&in)
@@ -82,14 +77,14 @@ func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
 	}
 }
 
-// imply notes that the compiler may add a comparison by itself.
+// imply records that the compiler may add a comparison.
 func (d *decompiler) imply(m syntax.Stmt, h *selector.Header) {
 	if h != nil && !slices.ContainsFunc(d.implied, func(i *implied) bool { return i.match == m }) {
 		d.implied = append(d.implied, &implied{match: m, header: h})
 	}
 }
 
-// masked adds the comparison of some bits, if nft has a form of its own for it.
+// masked adds the comparison of some bits, if nft has a special form for it.
 func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 	mask, n, plain := v.number(v.mask), v.number(data), *v
 	plain.mask, plain.xor = nil, nil
@@ -108,7 +103,7 @@ func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 		if mask.Sign() == 0 {
 			length = 0
 		} else if length%8 == 0 {
-			return false // nft compares the bytes of the prefix alone
+			return false // nft compares only the bytes of the prefix
 		}
 		d.match(&plain, word, func(p *value) syntax.Expr { return &syntax.Prefix{X: p.constant(data), Len: length} })
 	default:
@@ -117,7 +112,6 @@ func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 	return true
 }
 
-// several returns how many bits are set.
 func several(n *big.Int) (count int) {
 	for i := range n.BitLen() {
 		count += int(n.Bit(i))
@@ -125,13 +119,11 @@ func several(n *big.Int) (count int) {
 	return count
 }
 
-// isPrefix reports whether a mask of some bits is that of a prefix.
 func isPrefix(mask *big.Int, bits uint) bool {
 	low := mask.TrailingZeroBits()
 	return mask.Sign() == 0 || mask.Cmp(new(big.Int).Lsh(ones(bits-min(low, bits)), low)) == 0
 }
 
-// set returns a set of the table.
 func (d *decompiler) set(name, set string) *set.Set {
 	s, ok := d.scope.Set(set)
 	if !ok || s == nil {
@@ -140,7 +132,6 @@ func (d *decompiler) set(name, set string) *set.Set {
 	return s
 }
 
-// lookup adds a comparison with a set or a verdict map, or loads what a map gives.
 func (d *decompiler) lookup(e *google.Lookup) {
 	s := d.set("lookup", e.SetName)
 	v := d.keyOf("lookup", e.SourceRegister, s.Key)
@@ -167,7 +158,6 @@ func (d *decompiler) lookup(e *google.Lookup) {
 	}
 }
 
-// learnSet learns from a comparison with an anonymous set.
 func (d *decompiler) learnSet(v *value, m *syntax.Match, s *set.Set) {
 	for _, e := range d.elements[s.Name] {
 		if m.Op != "" || len(v.parts) > 0 || len(e.Key) == 0 || len(e.Key) > 8 || v.field == nil || v.field.Name != "type" {
@@ -178,7 +168,6 @@ func (d *decompiler) learnSet(v *value, m *syntax.Match, s *set.Set) {
 	}
 }
 
-// table returns the name of a set or map, or its elements if it is anonymous.
 func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	if s.Flags&set.FlagAnonymous == 0 {
 		return &syntax.SetRef{Name: s.Name}
@@ -209,8 +198,8 @@ func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	return out
 }
 
-// sorted returns elements in the order in which nft lists them: that of their numbers, of which those of
-// concatenations have the host's byte order.
+// sorted returns elements in the order of nft's list: by number, in concatenations in the host's byte
+// order.
 func sorted(elements []set.Element, key *value, interval bool) []set.Element {
 	order := value{order: datatype.HostEndian}
 	if len(key.parts) == 0 && (interval || key.order != datatype.HostEndian) {
@@ -224,7 +213,6 @@ func sorted(elements []set.Element, key *value, interval bool) []set.Element {
 	})
 }
 
-// element returns the key of an element.
 func (d *decompiler) element(s *set.Set, key *value, e set.Element) string {
 	own := func(v *value) bool { return v.width != 0 || v.raw || v.typ == datatype.Bitmask }
 	if !own(key) && !slices.ContainsFunc(key.parts, own) {

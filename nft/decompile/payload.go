@@ -13,28 +13,27 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// protocols are what the rule is known to have matched.
+// protocols are the headers matched by the rule.
 type protocols struct {
-	// links are the headers of the link layer, one after the other.
+	// headers of the link layer, in order
 	links              []*selector.Header
 	network, transport *selector.Header
-	// icmpType is the type of the ICMP message, if icmp is true.
+	// type of the ICMP message, if icmp is true
 	icmp     bool
 	icmpType uint64
-	// implied are comparisons that the compiler may add by itself.
+	// comparisons that the compiler may add
 	implied []*implied
 }
 
-// implied is a comparison that says that the packet has a header.
+// implied is a comparison that establishes a header of the packet.
 type implied struct {
 	match  syntax.Stmt
 	header *selector.Header
-	// used is true if the rule reads the header, and moved if there is a match of iptables before that: the compiler adds
-	// the comparison after it.
+	// used means that the rule reads the header, moved that an iptables match comes before this: the
+	// compiler adds the comparison after it.
 	used, moved bool
 }
 
-// use notes that the rule reads a header.
 func (d *decompiler) use(h *selector.Header) {
 	for _, i := range d.implied {
 		icmp := i.header == &selector.HeaderIP && h == &selector.HeaderICMP || i.header == &selector.HeaderIP6 && h == &selector.HeaderICMPv6
@@ -46,7 +45,6 @@ func (d *decompiler) use(h *selector.Header) {
 	}
 }
 
-// know sets what the family of a table says.
 func (p *protocols) know(family nft.Family) {
 	switch family {
 	case nft.FamilyBridge:
@@ -61,8 +59,8 @@ func (p *protocols) know(family nft.Family) {
 	}
 }
 
-// learn notes that a value is a number. It returns the protocol that this names, or the one of whose messages it is
-// the type, nil for neither.
+// learn records that a value equals n. It returns the protocol named by n, or with the message type n, or
+// nil.
 func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	switch {
 	case v.mask != nil:
@@ -106,7 +104,7 @@ func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	return h
 }
 
-// place returns the header at a place of a layer, and where it begins, in bits.
+// place returns the header at an offset of a layer, and the offset where it begins, in bits.
 func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, begin uint32) {
 	switch l {
 	case selector.LayerLink:
@@ -128,7 +126,7 @@ func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, 
 	return nil, 0
 }
 
-// fieldAt returns the field that begins at a place and has at most the bits, nil if there is none.
+// fieldAt returns the field of at most the given bits at an offset, or nil.
 func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.Header, *selector.Field) {
 	h, begin := p.place(l, offset)
 	if h == nil {
@@ -144,7 +142,6 @@ func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.He
 	return h, &h.Fields[i]
 }
 
-// setField makes v the field at its place, if it is one.
 func (d *decompiler) setField(v *value, offset, bits uint32) bool {
 	if v.extension {
 		v.x = selector.ExthdrAt(v.op, v.ext, offset, bits)
@@ -165,7 +162,6 @@ func (d *decompiler) setField(v *value, offset, bits uint32) bool {
 	return true
 }
 
-// raw makes v raw payload.
 func (d *decompiler) raw(v *value, offset, bits uint32) {
 	x := &syntax.RawPayload{Base: word("payload", uint8(v.base), "", "ll", "nh", "th", "ih"), Offset: offset, Bits: bits}
 	if v.x, v.typ, v.raw = x, datatype.Integer, true; x.Base == "" {
@@ -173,8 +169,8 @@ func (d *decompiler) raw(v *value, offset, bits uint32) {
 	}
 }
 
-// resolve finds the selector of payload and extensions. The operation on the bits stays, unless it makes the
-// value a bit field.
+// resolve finds the selector of payload and extensions. The operation on the bits stays, unless it selects
+// a bit field.
 func (d *decompiler) resolve(v *value) {
 	switch {
 	case v.x != nil || v.data != nil || len(v.parts) > 0:
@@ -187,7 +183,6 @@ func (d *decompiler) resolve(v *value) {
 	}
 }
 
-// bitField makes v the field whose bits the mask leaves. It reports whether it is one.
 func (d *decompiler) bitField(v *value) bool {
 	m := v.number(v.mask)
 	low, high := m.TrailingZeroBits(), uint(m.BitLen())
@@ -203,7 +198,7 @@ func (d *decompiler) bitField(v *value) bool {
 	return true
 }
 
-// payloadWrite adds an assignment to a field. Around the bits of a field the rule writes what it has read.
+// payloadWrite adds an assignment to a field. Around the bits of a field the rule writes the original bits.
 func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	checkPlace("payload", offset, n)
 	v := &value{base: selector.Layer(base) + 1, offset: 8 * offset, bits: 8 * n, order: datatype.BigEndian}
@@ -213,7 +208,7 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 		d.add(&syntax.Assign{Target: v.x, Value: d.argument("payload", register, v)})
 		return
 	}
-	// The field has the bits that the mask clears.
+	// The field is the complement of the mask.
 	field := *v
 	field.mask = make([]byte, len(in.mask))
 	for i, b := range in.mask {
@@ -229,8 +224,8 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	d.add(&syntax.Assign{Target: field.x, Value: field.constant(in.xor)})
 }
 
-// comparePayload adds a comparison of payload with a constant for each of the fields that the payload has. It
-// reports whether it has several, or a part of one.
+// comparePayload adds a comparison for each field. It returns false unless the payload has several fields
+// or part of a field.
 func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool {
 	if v.x != nil || v.base == 0 || v.mask != nil || op != google.CmpOpEq && op != google.CmpOpNeq || int(v.bits) != 8*len(data) {
 		return false

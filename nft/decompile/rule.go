@@ -22,16 +22,16 @@ import (
 
 // Scope looks up the sets of the rule's table.
 type Scope interface {
-	// Set returns a set or map, named or anonymous, that a rule refers to.
+	// Set returns a named or anonymous set or map.
 	Set(name string) (*set.Set, bool)
 	// Elements returns all elements of an anonymous set or map.
 	Elements(s *set.Set) ([]set.Element, error)
 }
 
-// maxImplied bounds how often a rule is tried without a comparison.
+// maxImplied bounds the attempts to leave out a comparison.
 const maxImplied = 16
 
-// Rule returns the rule that the expressions are, without a comment. The error wraps errors.ErrUnsupported.
+// Rule returns the rule without its comment. The error wraps errors.ErrUnsupported.
 func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, error) {
 	if _, err := nft.ParseFamily(family.String()); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, errors.ErrUnsupported)
@@ -52,7 +52,7 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 	return out, nil
 }
 
-// leaveOut leaves out the comparisons that the compiler adds by itself. One may be possible only after another.
+// leaveOut removes comparisons added by the compiler. A removal may be possible only after another.
 func (d *decompiler) leaveOut() {
 	tries := 0
 	for i := len(d.implied) - 1; i >= 0 && tries < maxImplied; i-- {
@@ -69,8 +69,8 @@ func (d *decompiler) leaveOut() {
 	}
 }
 
-// reduce returns the expressions that nft makes of the same conditions: a name that is compared up to its NUL, as
-// iptables-nft does, is compared as a whole, and a lookup in an anonymous set of one element is a comparison.
+// reduce returns nft's expressions for the same conditions: names that iptables-nft compares up to their
+// NUL are compared as a whole, and a lookup in an anonymous set with a single element is a comparison.
 func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 	for i, e := range exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -91,7 +91,6 @@ func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 	return out
 }
 
-// isName reports whether an expression loads the name of an interface.
 func isName(e expr.Expr) bool {
 	m, ok := expr.Unwrap(e).(*google.Meta)
 	if !ok {
@@ -101,7 +100,6 @@ func isName(e expr.Expr) bool {
 	return found != nil && found.Type == datatype.IfName
 }
 
-// single returns the comparison with the only element of an anonymous set. ok is false for other sets.
 func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
 	s, ok := d.scope.Set(l.SetName)
 	if !ok || l.IsDestRegSet || s.Flags&(set.FlagAnonymous|set.FlagEval) != set.FlagAnonymous || len(s.Key.Names) != 1 || s.Key.Names[0] == datatype.IfName.Name {
@@ -129,7 +127,7 @@ func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
 	return out, true
 }
 
-// Comment returns the comment that iptables-nft has put into a rule, which is not in the rule's text.
+// Comment returns the comment of iptables-nft, which is not in the rule's text.
 func Comment(exprs []expr.Expr) string {
 	for _, e := range exprs {
 		if u, ok := e.(*expr.Unknown); ok {
@@ -142,18 +140,15 @@ func Comment(exprs []expr.Expr) string {
 	return ""
 }
 
-// commentMatch is the match of iptables that is a comment.
 const commentMatch = "comment"
 
 // failure is the panic that ends a decompilation. It never leaves catch.
 type failure struct{ err error }
 
-// fail ends the decompilation of an expression.
 func fail(name, format string, args ...any) {
 	panic(failure{fmt.Errorf("%s: %s: %w", name, fmt.Sprintf(format, args...), errors.ErrUnsupported)})
 }
 
-// catch calls f and returns the error with which it ended.
 func catch(f func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -168,7 +163,7 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// known is the scope of the compiler: what a rule in the kernel refers to exists.
+// known is the scope of the compiler, in which everything exists.
 type known struct{ Scope }
 
 func (k known) Set(name string) (*set.Set, bool) {
@@ -180,11 +175,10 @@ func (known) Chain(string) bool                  { return true }
 func (known) Object(nft.ObjectKind, string) bool { return true }
 func (known) Flowtable(string) bool              { return true }
 
-// verify compiles statements, and compares the result with the expressions.
 func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	native := slices.DeleteFunc(slices.Clone(stmts), func(s syntax.Stmt) bool { _, ok := s.(*syntax.XT); return ok })
 	if len(native) == 0 && len(d.exprs) == 0 && len(stmts) > 0 {
-		return nil // extensions of iptables alone
+		return nil // only iptables extensions
 	}
 	text := syntax.Print(&syntax.Rule{Stmts: native})
 	differs := func(what string) error {
@@ -213,10 +207,9 @@ func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	return nil
 }
 
-// setFlags are the flags of a set that change what it matches.
+// setFlags change the matches of a set.
 const setFlags = set.FlagInterval | set.FlagMap | set.FlagObject | set.FlagEval | set.FlagTimeout
 
-// sameSet reports whether an anonymous set is the one of the kernel.
 func (d *decompiler) sameSet(s *set.Set, again set.Anonymous) bool {
 	if s.Key.Len != again.Set.Key.Len || s.Data.Len != again.Set.Data.Len || s.Flags&setFlags != again.Set.Flags&setFlags || s.Object != again.Set.Object {
 		return false
@@ -231,8 +224,8 @@ type setRef struct {
 	id   uint32
 }
 
-// canonical returns the expressions with one name for all anonymous sets, whose references it returns in the
-// order of the expressions, and without what does not change the meaning.
+// canonical returns the expressions with one name for all anonymous sets, without parts irrelevant to the
+// meaning. It returns the references to these sets in order.
 func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRef) {
 	anonymous := func(name *string, id *uint32) {
 		s, ok := d.scope.Set(*name)
@@ -265,8 +258,7 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 	return out, sets
 }
 
-// plain returns an expression without its state, and without what the kernel dumps though it was not given. It is
-// nil if nothing is left.
+// plain returns an expression without its state and without attributes added by the kernel's dump, or nil.
 func plain(e expr.Expr) expr.Expr {
 	switch x := expr.Unwrap(e).(type) {
 	case *google.Counter:
@@ -289,7 +281,7 @@ func plain(e expr.Expr) expr.Expr {
 	case *expr.NAT:
 		n := *x
 		n.AddrMax, n.PortMax = end(n.AddrMin, n.AddrMax), end(n.PortMin, n.PortMax)
-		n.Flags &^= unix.NF_NAT_RANGE_MAP_IPS | unix.NF_NAT_RANGE_PROTO_SPECIFIED // as the kernel knows by the registers
+		n.Flags &^= unix.NF_NAT_RANGE_MAP_IPS | unix.NF_NAT_RANGE_PROTO_SPECIFIED // the kernel derives them from the registers
 		return &n
 	case *google.Redir:
 		r := *x
@@ -303,7 +295,6 @@ func plain(e expr.Expr) expr.Expr {
 	return e
 }
 
-// end returns the register of the end of a range, 0 if that is its beginning.
 func end(from, to uint32) uint32 {
 	if from == to {
 		return 0

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// stmt adds the statement that an expression is. It reports whether it is one.
 func (d *decompiler) stmt(e any) bool {
 	switch e := e.(type) {
 	case *google.Verdict:
@@ -90,13 +89,11 @@ func (d *decompiler) stmt(e any) bool {
 	return true
 }
 
-// The types of constants in statements.
 var (
 	port   = &value{typ: datatype.InetService, bits: 16, order: datatype.BigEndian}
 	device = &value{typ: datatype.IfIndex, bits: 32, order: datatype.HostEndian}
 )
 
-// address is the type of an address of a family.
 func address(family uint32) *value {
 	typ := datatype.IPv4Addr
 	if family == unix.NFPROTO_IPV6 {
@@ -105,7 +102,6 @@ func address(family uint32) *value {
 	return &value{typ: typ, bits: typ.Bits, order: typ.Order}
 }
 
-// familyWord returns ip or ip6, or nothing for other families.
 func familyWord(family uint32) string {
 	if f := nft.Family(family); f == nft.FamilyIP || f == nft.FamilyIP6 {
 		return f.String()
@@ -113,7 +109,7 @@ func familyWord(family uint32) string {
 	return ""
 }
 
-// span returns the value of a register, or the range of two constants. It is nil if there is no register.
+// span returns the value of a register, or the range of two constants, or nil for register 0.
 func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
 	if low == 0 {
 		return nil
@@ -128,7 +124,6 @@ func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
 	return d.argument(name, low, v)
 }
 
-// nat adds a translation of addresses.
 func (d *decompiler) nat(e *expr.NAT) {
 	prefix := e.Flags&unix.NF_NAT_RANGE_NETMAP != 0
 	s := &syntax.NAT{Kind: word("nat", e.Type, "snat", "dnat"), Prefix: prefix, Flags: natFlags(e.Flags)}
@@ -145,7 +140,7 @@ func (d *decompiler) nat(e *expr.NAT) {
 	at := slot("nat", e.AddrMin) + (int(address(e.Family).bits)+31)/32
 	switch {
 	case isMap:
-		// The registers after the address are those of the map's data.
+		// The registers after the address belong to the map's data.
 		s.Addr = first.expr()
 		if e.PortMin != 0 && d.regs[slot("nat", e.PortMin)] == nil {
 			s.Family = familyWord(e.Family)
@@ -165,7 +160,7 @@ func (d *decompiler) nat(e *expr.NAT) {
 	d.add(s)
 }
 
-// prefixOf returns the prefix that has the addresses of a range, or the range.
+// prefixOf returns a range of addresses as a prefix, if possible.
 func prefixOf(v *value, from, to []byte, span syntax.Expr) syntax.Expr {
 	low, high := v.number(from), v.number(to)
 	differ := new(big.Int).Xor(low, high)
@@ -176,12 +171,10 @@ func prefixOf(v *value, from, to []byte, span syntax.Expr) syntax.Expr {
 	return &syntax.Prefix{X: v.constant(from), Len: 8*len(from) - int(bits)}
 }
 
-// natFlags returns the names of flags of a translation.
 func natFlags(flags uint32) []string {
 	return slices.Sorted(slices.Values(expr.Words(flags, expr.NATFlags)))
 }
 
-// log adds a log statement.
 func (d *decompiler) log(e *expr.Log) {
 	s := &syntax.Log{Prefix: e.Prefix}
 	if e.Level != nil {
@@ -200,7 +193,7 @@ func (d *decompiler) log(e *expr.Log) {
 	d.add(s)
 }
 
-// reject adds a reject statement. As nft lists it, the answer is left out if it is the usual one.
+// reject leaves out the usual answer, as nft does.
 func (d *decompiler) reject(e *google.Reject) {
 	s := &syntax.Reject{}
 	with := func(words string, codes *datatype.Type, usual bool) {
@@ -223,7 +216,6 @@ func (d *decompiler) reject(e *google.Reject) {
 	d.add(s)
 }
 
-// queue adds a queue statement.
 func (d *decompiler) queue(e *expr.Queue) {
 	s := &syntax.Queue{Flags: expr.Words(uint32(e.Flags), syntax.QueueFlags)}
 	num := func(n uint16) syntax.Expr { return &syntax.Const{Text: big.NewInt(int64(n)).String()} }

@@ -13,46 +13,41 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// value is what a register holds.
 type value struct {
-	// x is the selector. It is nil for payload until the bits are known, and for a constant.
+	// x is the selector. It is nil for a constant, and for payload until the bits are known.
 	x     syntax.Expr
 	typ   *datatype.Type
 	bits  uint32
 	order datatype.Order
-	// key is the key of meta or ct, and field that of a header.
+	// key of meta or ct, and field of a header
 	key   *selector.Key
 	field *selector.Field
-	// base is the layer of payload, and offset where it begins, in bits.
+	// layer of payload, and offset in bits
 	base   selector.Layer
 	offset uint32
-	// extension is true for a field of an extension of a header, which op and ext name.
+	// extension marks a field of a header extension, named by op and ext.
 	extension bool
 	op        selector.ExthdrOp
 	ext       uint8
-	// raw is true for raw payload, whose constants are hexadecimal.
-	raw bool
-	// data is a constant.
+	// raw payload has hexadecimal constants.
+	raw  bool
 	data []byte
-	// mask and xor are an operation on the bits, (value & mask) ^ xor. They are nil if there is none.
+	// operation on the bits, (value & mask) ^ xor, or nil
 	mask, xor []byte
-	// width is that of a bit field in bits, 0 for other values. Its constants are shifted to the left.
+	// width of a bit field in bits, or 0. Its constants are shifted to the left.
 	width, shift uint
-	// parts are the parts of a concatenation.
+	// parts of a concatenation
 	parts []*value
 }
 
-// keyValue returns the value of a key.
 func keyValue(x syntax.Expr, k *selector.Key) *value {
 	return &value{x: x, typ: k.Type, bits: k.Bits, order: k.Order}
 }
 
-// partValue returns the value of a part of a key.
 func partValue(x syntax.Expr, p set.Part) *value {
 	return &value{x: x, typ: p.Type, bits: uint32(p.Bits), order: p.Order}
 }
 
-// slots is the number of 32-bit registers of the value.
 func (v *value) slots() int {
 	if v.data != nil {
 		return (len(v.data) + 3) / 4
@@ -60,13 +55,10 @@ func (v *value) slots() int {
 	return int(v.bits+31) / 32
 }
 
-// text reports whether the value is text.
 func (v *value) text() bool { return v.typ == datatype.IfName || v.typ == datatype.String }
 
-// flags reports whether the value is a set of flags.
 func (v *value) flags() bool { return v.typ != nil && set.IsFlags(v.typ) }
 
-// number returns the number in bytes of the value's order.
 func (v *value) number(b []byte) *big.Int {
 	if v.order == datatype.HostEndian && set.LittleHost {
 		b = slices.Clone(b)
@@ -75,7 +67,6 @@ func (v *value) number(b []byte) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// expr returns the selector with the operation on its bits.
 func (v *value) expr() syntax.Expr {
 	if len(v.parts) > 0 {
 		c := &syntax.Concat{}
@@ -113,13 +104,11 @@ func (v *value) expr() syntax.Expr {
 	return x
 }
 
-// ones returns a number of n bits that are set.
 func ones(n uint) *big.Int {
 	one := big.NewInt(1)
 	return new(big.Int).Sub(new(big.Int).Lsh(one, n), one)
 }
 
-// constNumber returns a number as a constant: flags are joined by "|".
 func (v *value) constNumber(n *big.Int) syntax.Expr {
 	var x syntax.Expr
 	for flag := range strings.SplitSeq(v.formatNumber(n, false), " | ") {
@@ -133,7 +122,6 @@ func (v *value) constNumber(n *big.Int) syntax.Expr {
 	return x
 }
 
-// formatNumber formats a number that the value is compared with or set to. Plain leaves out names.
 func (v *value) formatNumber(n *big.Int, plain bool) string {
 	size := 0
 	if v.typ != nil {
@@ -155,12 +143,11 @@ func (v *value) formatNumber(n *big.Int, plain bool) string {
 	return v.typ.Format(b)
 }
 
-// format formats bytes that the value is compared with or set to. Plain leaves out names.
 func (v *value) format(b []byte, plain bool) string {
 	if !v.text() {
 		n := new(big.Int).Rsh(v.number(b), v.shift)
 		if all := ones(v.width); v.width > 0 && n.Cmp(all) > 0 {
-			n = all // the end of an interval without an end
+			n = all // the end of an open interval
 		}
 		return v.formatNumber(n, plain)
 	}
@@ -174,20 +161,17 @@ func (v *value) format(b []byte, plain bool) string {
 	return v.typ.Format(append(slices.Clone(b), make([]byte, max(0, int(v.bits/8)-len(b)))...))
 }
 
-// constant returns bytes as a constant.
 func (v *value) constant(b []byte) syntax.Expr { return &syntax.Const{Text: v.format(b, false)} }
 
-// list returns flags as a list, as nft lists those of which any matches.
+// list returns flags in nft's notation for a match of any flag.
 func (v *value) list(b []byte) syntax.Expr {
 	return &syntax.Const{Text: strings.ReplaceAll(v.format(b, false), " | ", ",")}
 }
 
-// span returns a range of constants.
 func (v *value) span(from, to []byte) syntax.Expr {
 	return &syntax.Range{From: &syntax.Const{Text: v.format(from, true)}, To: &syntax.Const{Text: v.format(to, true)}}
 }
 
-// bitwise returns the result of an operation.
 func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	out := *v
 	switch {
@@ -217,14 +201,14 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	return &out
 }
 
-// finish makes the operation on the bits of a value a part of its selector.
+// finish makes the operation on the bits part of the selector.
 func (d *decompiler) finish(v *value) {
 	if d.resolve(v); v.mask != nil {
 		v.x, v.mask, v.xor, v.field, v.key = v.expr(), nil, nil, nil, nil
 	}
 }
 
-// joined returns the values of n bytes from a register on, as one or as a concatenation.
+// joined returns n bytes from a register on, as one value or as a concatenation.
 func (d *decompiler) joined(name string, register, n uint32) *value {
 	at, out := slot(name, register), &value{}
 	for end := at + int(n+3)/4; at < end; {
@@ -244,7 +228,7 @@ func (d *decompiler) joined(name string, register, n uint32) *value {
 	return out
 }
 
-// keyOf returns the value that is looked up in a set, with a part for each of the set's key.
+// keyOf returns the key of a lookup in a set, with the parts of the set's key.
 func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	v := d.joined(name, register, t.Len)
 	parts, err := t.Resolve()
@@ -266,7 +250,7 @@ func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	return v
 }
 
-// argument returns the value of a register, of which a constant has the type of v.
+// argument returns the value of a register. A constant has the type of v.
 func (d *decompiler) argument(name string, register uint32, v *value) syntax.Expr {
 	in := *d.get(name, register)
 	if in.data != nil {
@@ -276,7 +260,6 @@ func (d *decompiler) argument(name string, register uint32, v *value) syntax.Exp
 	return in.expr()
 }
 
-// assign adds an assignment to a key.
 func (d *decompiler) assign(name string, target syntax.Expr, k *selector.Key, register uint32) {
 	d.add(&syntax.Assign{Target: target, Value: d.argument(name, register, keyValue(target, k))})
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Tuple are the addresses of the packets of one direction of a connection. Ports are 0 for
-// protocols without ports.
+// Tuple holds the addresses of a connection in one direction. Ports are 0 for protocols without ports.
 type Tuple struct {
 	Source, Destination netip.AddrPort
 }
 
-// Bits of ct status (enum ip_conntrack_status) that follow from translations.
+// Bits of ct status (enum ip_conntrack_status) set by translations.
 const (
 	statusSrcNAT     = 1 << 4
 	statusDstNAT     = 1 << 5
@@ -26,13 +25,10 @@ const (
 	statusDstNATDone = 1 << 8
 )
 
-// hasPorts reports whether tuples of a protocol have ports at the beginning of the transport
-// header.
 func hasPorts(protocol uint8) bool {
 	return slices.Contains([]uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_UDPLITE, unix.IPPROTO_DCCP}, protocol)
 }
 
-// tuple returns the addresses of the packet as it is now.
 func (m *machine) tuple() Tuple {
 	p := &m.out.Packet
 	var source, destination uint16
@@ -42,7 +38,6 @@ func (m *machine) tuple() Tuple {
 	return Tuple{netip.AddrPortFrom(p.Source(), source), netip.AddrPortFrom(p.Destination(), destination)}
 }
 
-// track sets the tuples of a new connection, as connection tracking does.
 func (m *machine) track() {
 	conn := m.out.Packet.Conn
 	if conn == nil || conn.State != StateNew || conn.Original != (Tuple{}) {
@@ -52,7 +47,6 @@ func (m *machine) track() {
 	conn.Replies = Tuple{conn.Original.Destination, conn.Original.Source}
 }
 
-// translated notes that a rule has translated the source or destination of a new connection.
 func (m *machine) translated(destination bool) {
 	conn := m.out.Packet.Conn
 	if conn == nil {
@@ -62,7 +56,7 @@ func (m *machine) translated(destination bool) {
 	was := conn.Replies
 	conn.Replies = Tuple{now.Destination, now.Source}
 	switch {
-	case conn.Replies == was && (destination || !m.out.AnySourcePort): // to what it was
+	case conn.Replies == was && (destination || !m.out.AnySourcePort): // translated to the same address and port
 	case destination:
 		conn.Status |= statusDstNAT
 	default:
@@ -71,19 +65,18 @@ func (m *machine) translated(destination bool) {
 	conn.NAT = conn.Status&(statusDstNAT|statusSrcNAT) != 0
 }
 
-// follows reports whether the packet is of a connection whose first packet was translated.
 func (m *machine) follows() bool {
 	conn := m.out.Packet.Conn
 	return conn != nil && conn.NAT && conn.State != StateNew
 }
 
-// follow translates a packet of a connection as its first packet was translated.
+// follow translates a packet in the same way as the first packet of its connection.
 func (m *machine) follow() {
 	conn := m.out.Packet.Conn
 	if conn.Original == (Tuple{}) {
 		undecided("how the connection is translated is not known")
 	}
-	// The tuple of the other direction, reversed, is how the packet leaves.
+	// The packet leaves with the reversed tuple of the other direction.
 	want := Tuple{conn.Replies.Destination, conn.Replies.Source}
 	if conn.Reply {
 		want = Tuple{conn.Original.Destination, conn.Original.Source}
@@ -96,7 +89,6 @@ func (m *machine) follow() {
 	}
 }
 
-// rewrite replaces an address and port of the packet.
 func (m *machine) rewrite(destination bool, now, want netip.AddrPort) {
 	p := &m.out.Packet
 	if now.Addr() != want.Addr() {
@@ -112,7 +104,6 @@ func (m *machine) rewrite(destination bool, now, want netip.AddrPort) {
 	}
 }
 
-// status returns the bits of ct status.
 func (m *machine) status() uint32 {
 	s := m.out.Packet.Conn.Status
 	if m.out.Packet.Conn.State != StateNew || !m.rules.translates(m.headers.family) {
@@ -121,8 +112,8 @@ func (m *machine) status() uint32 {
 	if m.looped {
 		return s | statusDstNATDone | statusSrcNATDone
 	}
-	// The kernel has a hook for translations in each place as soon as one nat chain exists. The
-	// bits are set when the nat chains of the place have been passed.
+	// Once a nat chain exists, the kernel has a translation hook in each place. It sets the bits after the
+	// nat chains of the place.
 	switch m.hook {
 	case hookPrerouting, hookOutput:
 		if m.pastTranslation() {
@@ -138,7 +129,6 @@ func (m *machine) status() uint32 {
 	return s | statusDstNATDone
 }
 
-// pastTranslation reports whether the current chain is after the translation at its hook.
 func (m *machine) pastTranslation() bool {
 	at, place := m.current.Base.Priority, natPriority(m.hook)
 	if m.current.isNAT() {
@@ -155,7 +145,6 @@ func (m *machine) pastTranslation() bool {
 	return at > place
 }
 
-// translates reports whether there is a nat chain that packets of a family pass.
 func (r *Ruleset) translates(family nft.Family) bool {
 	for hook := range uint32(hookPostrouting + 1) {
 		if slices.ContainsFunc(r.BaseChains(family, hook), func(b BaseChain) bool { return b.isNAT() }) {
@@ -165,7 +154,6 @@ func (r *Ruleset) translates(family nft.Family) bool {
 	return false
 }
 
-// ctTuple loads a key of one direction of the connection.
 func (m *machine) ctTuple(e *expr.CT) {
 	conn := m.out.Packet.Conn
 	t := conn.Original

@@ -14,10 +14,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxChoice is the greatest modulus of numgen and hash for which all results are listed.
+// maxChoice is the greatest modulus of numgen and hash with one branch for each result.
 const maxChoice = MaxOutcomes
 
-// expr runs one expression.
 func (m *machine) expr(r *Rule, e expr.Expr) {
 	switch x := expr.Unwrap(e).(type) {
 	case *google.Immediate:
@@ -83,7 +82,6 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 	}
 }
 
-// compares reports whether a comparison with the result c matches.
 func compares(op google.CmpOp, c int) bool {
 	switch op {
 	case google.CmpOpEq:
@@ -101,7 +99,6 @@ func compares(op google.CmpOp, c int) bool {
 	}
 }
 
-// exceeds branches on whether a limit or quota is exceeded.
 func (m *machine) exceeds(e expr.Expr) bool {
 	what := expr.Format(e)
 	if s, err := expr.StatefulStmt(e); err == nil {
@@ -110,8 +107,8 @@ func (m *machine) exceeds(e expr.Expr) bool {
 	return m.choose(what, 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
 }
 
-// random branches on a number from offset to offset + modulus - 1. If these are too many, it
-// branches on the intervals of the map that has the number as key.
+// random branches on a number from offset to offset + modulus - 1. If there are too many, it branches on
+// the intervals of the map keyed by the number.
 func (m *machine) random(r *Rule, what string, register, modulus, offset uint32) {
 	if modulus > maxChoice && m.randomInterval(r, what, register, modulus, offset) {
 		return
@@ -124,7 +121,6 @@ func (m *machine) random(r *Rule, what string, register, modulus, offset uint32)
 	m.registers.store(register, binary.NativeEndian.AppendUint32(nil, offset+uint32(i)))
 }
 
-// bitwise computes (source & mask) ^ xor, or shifts words of the machine's byte order.
 func (m *machine) bitwise(e *expr.Bitwise) {
 	n := (e.Len + 3) &^ 3
 	src, dst := bytes.Clone(m.registers.at(e.Source, n)), m.registers.at(e.Dest, n)
@@ -152,7 +148,6 @@ func (m *machine) bitwise(e *expr.Bitwise) {
 	}
 }
 
-// byteorder changes numbers between the machine's byte order and big-endian.
 func (m *machine) byteorder(e *google.Byteorder) {
 	src := bytes.Clone(m.registers.at(e.SourceRegister, e.Len))
 	for i := uint32(0); e.Size > 0 && i+e.Size <= e.Len; i += e.Size {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fib loads the type of an address, or the interface through which the source is reached.
 func (m *machine) fib(e *expr.Fib) {
 	if e.Result == unix.NFT_FIB_RESULT_OIF && e.Flags&^unix.NFTA_FIB_F_PRESENT == unix.NFTA_FIB_F_SADDR|unix.NFTA_FIB_F_IIF {
 		m.reversePath(e)
@@ -36,8 +35,7 @@ func (m *machine) fib(e *expr.Fib) {
 	m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, typ))
 }
 
-// reversePath loads the interface that a packet came in through if its source is reached through
-// it, or whether that is so (nft_fib4_eval in net/ipv4/netfilter/nft_fib_ipv4.c).
+// reversePath follows nft_fib4_eval in net/ipv4/netfilter/nft_fib_ipv4.c.
 func (m *machine) reversePath(e *expr.Fib) {
 	source, in := m.out.Packet.Source(), m.out.Packet.In
 	reached, ok := in.Name == "lo", true

@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// payloadAt returns the offset of n bytes of a header. ok is false if the packet does not have
-// them, so that the rule does not match.
+// payloadAt returns the offset of n bytes of a header. ok is false for a short packet.
 func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 	at = int(offset)
 	switch base {
@@ -37,7 +36,6 @@ func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 	return at, at+int(n) <= len(m.out.Packet.Data)
 }
 
-// payload loads bytes of the packet.
 func (m *machine) payload(e *google.Payload) {
 	if uint32(e.Base) == unix.NFT_PAYLOAD_LL_HEADER && e.Offset == 12 && e.Len == 2 && m.ofBridge() {
 		m.registers.store(e.DestRegister, m.etherType())
@@ -51,10 +49,8 @@ func (m *machine) payload(e *google.Payload) {
 	m.registers.store(e.DestRegister, m.out.Packet.Data[at:at+int(e.Len)])
 }
 
-// ofBridge reports whether the current chain is one of the family bridge.
 func (m *machine) ofBridge() bool { return m.current.Table.ID.Family == nft.FamilyBridge }
 
-// etherType returns the type of the packet's frame, which has no tag.
 func (m *machine) etherType() []byte {
 	if m.headers.family == nft.FamilyIP6 {
 		return []byte{unix.ETH_P_IPV6 >> 8, unix.ETH_P_IPV6 & 0xff}
@@ -62,7 +58,6 @@ func (m *machine) etherType() []byte {
 	return []byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff}
 }
 
-// payloadWrite changes bytes of the packet.
 func (m *machine) payloadWrite(e *expr.PayloadWrite) {
 	at, ok := m.payloadAt(e.Base, e.Offset, e.Len)
 	switch {
@@ -74,7 +69,7 @@ func (m *machine) payloadWrite(e *expr.PayloadWrite) {
 	}
 	p := &m.out.Packet
 	p.write(m.headers, at, m.registers.at(e.Source, e.Len), e.Pseudo)
-	// nft_csum_replace writes the other zero, of which there are two.
+	// nft_csum_replace writes the other of the two zeros.
 	if sum := at - int(e.Offset) + int(e.CsumOffset); e.CsumKind != 0 && sum+2 <= len(p.Data) && p.Data[sum] == 0 && p.Data[sum+1] == 0 {
 		p.Data[sum], p.Data[sum+1] = 0xff, 0xff
 	}
@@ -85,7 +80,6 @@ func (m *machine) payloadWrite(e *expr.PayloadWrite) {
 	m.headers = h
 }
 
-// meta loads or sets what the kernel knows of the packet.
 func (m *machine) meta(e *google.Meta) {
 	p := &m.out.Packet
 	if e.SourceRegister {
@@ -137,11 +131,11 @@ func (m *machine) meta(e *google.Meta) {
 	}
 }
 
-// everyUser begins rules that match what any socket sends.
+// everyUser begins rules that match packets of any socket.
 const everyUser = "meta skuid 0-4294967295 "
 
-// owner loads what the kernel knows of the packet's socket. Packets that come in have none, except
-// that an input hook may see the socket of an open connection.
+// owner loads the owner of the packet's socket. Incoming packets have no socket, but an input hook may see
+// the socket of an open connection.
 func (m *machine) owner(e *google.Meta) {
 	p := &m.out.Packet
 	if p.In != (Interface{}) {
@@ -167,7 +161,6 @@ func (m *machine) owner(e *google.Meta) {
 	m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, *value))
 }
 
-// interfaces returns the interfaces as the rules of the hook see them.
 func (m *machine) interfaces() (in, out Interface) {
 	in, out = m.out.Packet.In, m.out.Packet.Out
 	if m.ofBridge() {
@@ -184,14 +177,12 @@ func (m *machine) interfaces() (in, out Interface) {
 	}
 }
 
-// name loads the name of an interface.
 func (m *machine) name(register uint32, i Interface) {
 	var name [datatype.IfNameSize]byte
 	copy(name[:], i.Name)
 	m.registers.store(register, name[:])
 }
 
-// beforeTracking reports whether connection tracking comes after the chain.
 func (m *machine) beforeTracking() bool {
 	if m.hook != hookPrerouting && m.hook != hookOutput {
 		return false
@@ -203,14 +194,12 @@ func (m *machine) beforeTracking() bool {
 	return priority < conntrackPriority
 }
 
-// untrack makes the packet one without a connection, unless it has one already.
 func (m *machine) untrack() {
 	if conn := m.out.Packet.Conn; conn != nil && m.beforeTracking() {
 		conn.State = StateUntracked
 	}
 }
 
-// ct loads or sets what connection tracking knows.
 func (m *machine) ct(e *expr.CT) {
 	conn := m.out.Packet.Conn
 	if conn == nil || m.ofBridge() {

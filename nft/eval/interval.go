@@ -9,12 +9,11 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// span is a range of random numbers that find the same element.
 type span struct{ first, last uint64 }
 
-// randomInterval branches on which element of a map with intervals a random number finds. It
-// returns false if the number is used in another way: the next expressions must make it big-endian,
-// look it up, and decide the verdict or overwrite it. Then no other expression can read it.
+// randomInterval branches on the element found by a random number in a map with intervals. It returns false
+// if another expression could read the number: the next expressions must make it big-endian, look it up,
+// and decide the verdict or overwrite it.
 func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset uint32) bool {
 	if len(m.rest) < 2 {
 		return false
@@ -42,8 +41,8 @@ func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset
 	return true
 }
 
-// spans divides numbers by the element that they find. ok is false if there are more than maxChoice
-// spans. A number without an interval is a span of its own.
+// spans divides numbers by the element they find. ok is false for more than maxChoice spans. A number
+// without an interval is its own span.
 func (m *machine) spans(s Set, first, last uint64) (spans []span, ok bool) {
 	for first <= last {
 		if len(spans) == maxChoice {

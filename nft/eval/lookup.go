@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// lookup searches a set or map.
 func (m *machine) lookup(r *Rule, e *google.Lookup) {
 	s, ok := m.current.Table.Set(r, e.SetID, e.SetName)
 	if !ok {
@@ -37,13 +36,11 @@ func (m *machine) lookup(r *Rule, e *google.Lookup) {
 	m.verdict = v
 }
 
-// changedKey is a key of a set that the packet has changed.
 type changedKey struct {
 	table    nft.TableID
 	set, key string
 }
 
-// find returns the element of a key, also of one that the packet itself has added.
 func (m *machine) find(s Set, key string) (set.Element, bool) {
 	if e, ok := m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}]; ok {
 		if e == nil {
@@ -54,8 +51,7 @@ func (m *machine) find(s Set, key string) (set.Element, bool) {
 	return s.find(key)
 }
 
-// dynset adds or deletes an element. One that exists keeps its data, also if it is updated. The
-// set is assumed to have room for it.
+// dynset adds or deletes an element. An existing element keeps its data.
 func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 	s, ok := m.current.Table.Set(r, e.SetID, e.SetName)
 	if !ok {
@@ -84,8 +80,7 @@ func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 	m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}] = change
 }
 
-// find returns the element of a key. An element with statements ends the evaluation, because
-// they can end the rule.
+// find ends the evaluation at an element with statements, because they can end the rule.
 func (s Set) find(key string) (found set.Element, ok bool) {
 	found, ok, err := s.Elements.Find(key)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// maxDepth is the kernel's limit of nested jumps (NFT_JUMP_STACK_SIZE), and maxSteps bounds a
-// run of rules that only the kernel would reject.
+// maxDepth is the kernel's limit of nested jumps (NFT_JUMP_STACK_SIZE). maxSteps ends loops, which only the
+// kernel would reject.
 const (
 	maxDepth = 16
 	maxSteps = 1 << 20
@@ -23,35 +23,32 @@ type machine struct {
 
 	hook    uint32
 	current BaseChain
-	// inPort and outPort are the ports of bridges that the packet passes.
+	// ports of bridges that the packet passes
 	inPort, outPort Interface
-	// bound is true if a nat chain of the hook has translated the packet.
+	// whether a nat chain of the hook has translated the packet
 	bound bool
-	// looped is true after a packet of the node to itself has left.
+	// whether a packet of the node to itself has left
 	looped bool
 
-	// taken are the indexes of the choices, sizes how many results each has, and chosen is
-	// the number of choices so far.
+	// index and number of results of each choice; chosen counts the choices so far
 	taken, sizes []int
 	chosen       int
 
-	// verdict and registers are those of the chain.
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
-	// running is the rule that runs, in the chain place, and rest are its expressions after the one that runs.
+	// current rule, its chain, and the expressions after the current one
 	running *Rule
 	place   *Chain
 	rest    []expr.Expr
-	// changed has the elements that the packet has added, and nil for those that it has deleted.
+	// elements that the packet has added, nil for deleted ones
 	changed  map[changedKey]*set.Element
 	executed int
-	// budget, if it is not nil, is how many rules may run, in other evaluations too.
+	// number of rules that may still run, shared by evaluations; nil if unlimited
 	budget *int
 	out    Outcome
 }
 
-// choose returns which of n results of equal or unknown probability is assumed.
 func (m *machine) choose(what string, n int, probability float64, name func(int) string) int {
 	if m.chosen == len(m.taken) {
 		m.taken = append(m.taken[:m.chosen:m.chosen], 0)
@@ -63,14 +60,12 @@ func (m *machine) choose(what string, n int, probability float64, name func(int)
 	return i
 }
 
-// frame is a place to return to.
 type frame struct {
 	chain *Chain
 	rules []Rule
 	next  int
 }
 
-// enter returns the first place in a chain.
 func enter(c *Chain) frame {
 	f := frame{chain: c, rules: c.Rules}
 	if c.Load != nil {
@@ -82,7 +77,6 @@ func enter(c *Chain) frame {
 	return f
 }
 
-// chain runs a base chain. The verdict is Accept, Drop, or another at the end of its rules.
 func (m *machine) chain(c *Chain) set.Verdict {
 	m.registers = registers{}
 	var stack []frame
@@ -128,7 +122,6 @@ func (m *machine) chain(c *Chain) set.Verdict {
 	}
 }
 
-// rule runs a rule, and records it if it matched.
 func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
 	m.verdict, m.lookups = set.Verdict{Code: datatype.VerdictContinue}, nil
 	m.running, m.place = r, c
@@ -145,7 +138,6 @@ func (m *machine) rule(c *Chain, r *Rule) set.Verdict {
 	return m.verdict
 }
 
-// unknown ends the evaluation at an expression whose effect is not known.
 func (m *machine) unknown(e expr.Expr) {
 	name, _, _ := strings.Cut(expr.Format(e), " ")
 	if u, ok := e.(*expr.Unknown); ok {
@@ -157,17 +149,15 @@ func (m *machine) unknown(e expr.Expr) {
 	undecided("weft does not know what %s does, in %q of chain %s in table %s", name, m.running, m.place.Decl.Name, m.current.Table.ID)
 }
 
-// breakIf ends the rule if it does not match.
 func (m *machine) breakIf(mismatch bool) {
 	if mismatch {
 		m.verdict.Code = datatype.VerdictBreak
 	}
 }
 
-// registers are the bytes of struct nft_regs after the verdict.
+// bytes of struct nft_regs after the verdict
 type registers [4 * expr.Slots]byte
 
-// at returns the n bytes from the start of a register on.
 func (r *registers) at(register, n uint32) []byte {
 	slot, ok := expr.Slot(register)
 	if !ok {
@@ -179,7 +169,6 @@ func (r *registers) at(register, n uint32) []byte {
 	return r[4*slot : 4*slot+n]
 }
 
-// store writes a value and zeros up to the next multiple of four bytes.
 func (r *registers) store(register uint32, value []byte) {
 	b := r.at(register, uint32(len(value)+3)&^3)
 	clear(b[copy(b, value):])

@@ -17,7 +17,6 @@ import (
 // anyPort are the flags with which the kernel chooses a port.
 const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
 
-// nat translates the source or destination of the first packet of a connection.
 func (m *machine) nat(e *expr.NAT) {
 	if nft.Family(e.Family) != m.headers.family {
 		return // in a table of the family inet it does not apply
@@ -41,13 +40,12 @@ func (m *machine) nat(e *expr.NAT) {
 	m.translate(destination, address, port)
 }
 
-// anySourcePort notes that the kernel chooses the source port, if chosen is true.
 func (m *machine) anySourcePort(chosen bool) {
 	m.out.AnySourcePort = m.out.AnySourcePort || chosen && m.sourcePortAt() >= 0
 }
 
-// sourcePortAt returns the offset of the source port, or of the identifier of an echo, which stands for it; -1 if
-// the packet has neither.
+// sourcePortAt returns the offset of the source port, or of the identifier of an echo, which stands for it,
+// or -1.
 func (m *machine) sourcePortAt() int {
 	switch at := m.headers.transport; {
 	case hasPorts(m.headers.protocol):
@@ -59,7 +57,6 @@ func (m *machine) sourcePortAt() int {
 	}
 }
 
-// sourcePortOf is sourcePort for a range in registers, 0 for none.
 func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	if from == 0 {
 		m.anySourcePort(random)
@@ -73,9 +70,8 @@ func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	return m.sourcePort(low, high, random)
 }
 
-// sourcePort returns the new source port for a range; nil if the port stays, or if the kernel
-// chooses one. It stays if it is in the range and no other connection has it (get_unique_tuple in
-// nf_nat_core.c).
+// sourcePort returns the new source port, or nil if the port stays or the kernel chooses one. A port in the
+// range stays if no other connection has it (get_unique_tuple in nf_nat_core.c).
 func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 	at := m.headers.transport
 	switch {
@@ -89,7 +85,6 @@ func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 	return nil
 }
 
-// masquerade translates the source to the address of the interface.
 func (m *machine) masquerade(e *expr.Masq) {
 	random := e.Flags&anyPort != 0
 	if e.Flags&^uint32(anyPort|unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
@@ -98,7 +93,6 @@ func (m *machine) masquerade(e *expr.Masq) {
 	m.translate(false, m.addressOf(m.out.Packet.Out), m.sourcePortOf(e.MinPort, e.MaxPort, random))
 }
 
-// redirect translates the destination to the node itself.
 func (m *machine) redirect(e *google.Redir) {
 	if e.Flags&^uint32(unix.NF_NAT_RANGE_PROTO_SPECIFIED) != 0 {
 		undecided("the kernel chooses the port of the translation")
@@ -110,7 +104,6 @@ func (m *machine) redirect(e *google.Redir) {
 	m.translate(true, m.redirection(), port)
 }
 
-// redirection returns the address of a redirect.
 func (m *machine) redirection() []byte {
 	switch {
 	case m.hook == hookPrerouting:
@@ -122,7 +115,6 @@ func (m *machine) redirection() []byte {
 	}
 }
 
-// addressOf returns the address of an interface for a translation.
 func (m *machine) addressOf(i Interface) []byte {
 	p := &m.out.Packet
 	if m.host.Address != nil {
@@ -135,8 +127,7 @@ func (m *machine) addressOf(i Interface) []byte {
 	return nil
 }
 
-// translate rewrites the source or destination, and ends the nat chains of the hook. A nil
-// address or port stays.
+// translate ends the nat chains of the hook. A nil address or port stays.
 func (m *machine) translate(destination bool, address, port []byte) {
 	p := &m.out.Packet
 	if address != nil {
@@ -158,7 +149,6 @@ func (m *machine) translate(destination bool, address, port []byte) {
 	m.verdict = set.Verdict{Code: datatype.VerdictAccept}
 }
 
-// single returns the only value of a range of addresses or ports.
 func (m *machine) single(from, to, n uint32) []byte {
 	v := m.registers.at(from, n)
 	if to != 0 && to != from && !bytes.Equal(v, m.registers.at(to, n)) {

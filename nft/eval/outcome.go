@@ -5,7 +5,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Verdict is what happens to a packet in the end.
+// Verdict is the final fate of a packet.
 type Verdict int
 
 // The verdicts.
@@ -14,7 +14,7 @@ const (
 	Accept Verdict = iota
 	// Drop means that a rule, a policy or the kernel drops the packet. A reject is a Drop.
 	Drop
-	// Undecided means that the evaluation ended early, for the reason in Outcome.Reason.
+	// Undecided means that the evaluation ended early for Outcome.Reason.
 	Undecided
 )
 
@@ -26,36 +26,33 @@ func (v Verdict) String() string {
 	return [...]string{"accept", "drop", "undecided"}[v]
 }
 
-// Outcome is one possible way of a packet.
+// Outcome is one possible path of a packet.
 type Outcome struct {
 	Verdict Verdict
-	// Reason says why the verdict is Undecided, or why the kernel drops the packet if no rule
-	// or policy does.
+	// Reason says why the verdict is Undecided, or why the kernel drops the packet without a rule or
+	// policy.
 	Reason string
-	// Choices lead to this outcome, in order. Without choices it is the only one.
+	// Choices lead to this outcome, in order. The only outcome has no choices.
 	Choices []Choice
-	// Steps are the rules that matched, and the policies at the ends of base chains.
-	Steps []Step
-	// Packet is the packet as it continues: rewritten, with its mark and interfaces.
-	Packet Packet
-	// AnySourcePort is true if the kernel has chosen the source port, or the identifier of an echo, at random.
-	// Packet has the one from before; rules that read the new one are Undecided.
+	Steps   []Step
+	Packet  Packet
+	// AnySourcePort is true if the kernel has chosen the source port, or the identifier of an echo. Packet
+	// has the original port; rules that read the new one are Undecided.
 	AnySourcePort bool
-	// Traced is the first of the Steps that the kernel traces because nftrace is set, or
-	// len(Steps).
+	// Traced is the index of the first step traced by nftrace, or len(Steps).
 	Traced int
 }
 
-// Choice is a result that the evaluator cannot know.
+// Choice is an assumed result.
 type Choice struct {
-	// What is the expression, such as "numgen", and Result what it was assumed to be.
+	// expression, such as "numgen"
 	What   string
 	Result string
-	// Probability is that of the result, 0 if it is not known.
+	// Probability of the result, 0 if unknown
 	Probability float64
 }
 
-// Probability returns the probability of the outcome. ok is false if it is not known.
+// Probability returns the probability of the outcome. ok is false if it is unknown.
 func (o *Outcome) Probability() (p float64, ok bool) {
 	p = 1
 	for _, c := range o.Choices {
@@ -69,24 +66,20 @@ type Step struct {
 	Table nft.TableID
 	Chain string
 	Hook  uint32
-	// Rule is the handle of the rule, 0 for the policy.
+	// handle of the rule, 0 for a policy
 	Rule uint64
-	// Matched is the rule, nil for the policy. It is part of the Ruleset.
+	// rule in the Ruleset, nil for a policy
 	Matched *Rule
-	// Verdict is what the rule or the policy decided. It is to continue for a rule
-	// without a verdict.
 	Verdict set.Verdict
-	// Lookups are the sets and maps that the rule consulted.
 	Lookups []Lookup
 }
 
 // Lookup is a search in a set or map.
 type Lookup struct {
-	// Set is the name of the set. It is that of the declaration for an anonymous set.
+	// name, for an anonymous set as in its declaration
 	Set string
-	// Key is the packed key.
-	Key string
-	// Element is the element that was found, if Found is true.
+	// packed key
+	Key     string
 	Element set.Element
 	Found   bool
 }

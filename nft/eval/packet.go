@@ -18,44 +18,40 @@ type Interface struct {
 	Name  string
 }
 
-// Packet is a packet with what the kernel knows of it.
+// Packet is a packet with its metadata.
 type Packet struct {
-	// Data is the packet from its IPv4 or IPv6 header on.
+	// Data begins with the IPv4 or IPv6 header.
 	Data []byte
-	// In and Out are its interfaces. In is none for a packet of the node itself. Evaluate
-	// sets Out after the routing decision.
+	// In is zero for a packet of the node itself. Evaluate sets Out after the routing decision.
 	In, Out Interface
 	Mark    uint32
-	// Trace is true if nftrace is set.
-	Trace bool
-	// Conn is its connection, nil if that is not known.
+	Trace   bool
+	// nil if not known
 	Conn *Conn
-	// Owner is whose socket sent a packet of the node itself.
+	// process that sent a packet of the node itself
 	Owner Owner
 }
 
-// Owner is the process of a socket. What is nil is not known.
+// Owner is the owner of a socket. Unknown fields are nil.
 type Owner struct {
 	UID, GID *uint32
-	// Cgroup is the class of the cgroup (net_cls.classid of cgroup v1, 0 without one).
+	// net_cls.classid of cgroup v1, 0 without one
 	Cgroup *uint32
 }
 
-// Conn is what connection tracking knows of the packet's connection.
+// Conn is the connection of a packet in connection tracking.
 type Conn struct {
-	// State is a bit of NF_CT_STATE_*, such as StateNew.
+	// bit of NF_CT_STATE_*, such as StateNew
 	State uint32
 	Mark  uint32
-	// Reply is true for a packet in the direction of replies.
 	Reply bool
-	// NAT is true if the connection has translated addresses. The packets after the first are
-	// translated by Original and Replies; without these their way is Undecided.
+	// NAT is true if the connection has translated addresses. Packets after the first are translated by
+	// Original and Replies; without these they are Undecided.
 	NAT bool
-	// Original and Replies are the addresses of the connection's packets as they come in, in
-	// the direction of its first packet and in the other. Evaluate sets those of a new
-	// connection that are zero.
+	// Original and Replies are the addresses of incoming packets, in the direction of the first packet and
+	// in the other. Evaluate sets zero tuples of a new connection.
 	Original, Replies Tuple
-	// Status are the bits of ct status (IPS_*). Evaluate adds those of a new connection.
+	// Status holds the bits of ct status (IPS_*). Evaluate adds the bits of a new connection.
 	Status uint32
 }
 
@@ -68,10 +64,10 @@ const (
 	StateUntracked   = 1 << 6
 )
 
-// Source and Destination return the addresses, which are invalid in malformed packets.
+// Source returns the source address, which is invalid in a malformed packet.
 func (p *Packet) Source() netip.Addr { return p.address(false) }
 
-// Destination is described with Source.
+// Destination is like Source.
 func (p *Packet) Destination() netip.Addr { return p.address(true) }
 
 func (p *Packet) address(destination bool) netip.Addr {
@@ -83,7 +79,6 @@ func (p *Packet) address(destination bool) netip.Addr {
 	return addr
 }
 
-// addressAt returns the offset and length of an address in the header of a family.
 func addressAt(family nft.Family, destination bool) (at, n int) {
 	switch family {
 	case nft.FamilyIP:
@@ -97,7 +92,6 @@ func addressAt(family nft.Family, destination bool) (at, n int) {
 	return at, n
 }
 
-// family returns the family of the packet, or 0.
 func (p *Packet) family() nft.Family {
 	if len(p.Data) == 0 {
 		return 0
@@ -112,17 +106,14 @@ func (p *Packet) family() nft.Family {
 	}
 }
 
-// headers describes where the parts of a packet are.
 type headers struct {
-	family nft.Family
-	// protocol is that of the transport header, at the offset transport.
+	family    nft.Family
 	protocol  uint8
 	transport int
 	// fragment is true if the packet does not begin with a transport header.
 	fragment bool
 }
 
-// parse checks the headers of a packet.
 func (p *Packet) parse() (headers, error) {
 	h := headers{family: p.family()}
 	switch h.family {
@@ -156,7 +147,6 @@ func (p *Packet) parse() (headers, error) {
 	}
 }
 
-// checksumAt returns the offset of the transport checksum, or -1 if there is none to correct.
 func (p *Packet) checksumAt(h headers) int {
 	at := -1
 	switch h.protocol {
@@ -173,8 +163,8 @@ func (p *Packet) checksumAt(h headers) int {
 	return at
 }
 
-// write replaces bytes of the packet and corrects the checksums that cover them. Pseudo is
-// true for addresses, which the checksum of the transport header covers too. Data is copied.
+// write replaces bytes of a copy of the data and corrects the checksums. Pseudo is true for addresses,
+// which the transport checksum covers too.
 func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	data := slices.Clone(p.Data)
 	old := data[at : at+len(value)]
@@ -183,7 +173,7 @@ func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 		sums = append(sums, 10)
 	}
 	if sum := p.checksumAt(h); sum >= 0 && (pseudo || at >= h.transport) {
-		// That of ICMP does not cover the addresses.
+		// The checksum of ICMP does not cover the addresses.
 		if h.protocol != unix.IPPROTO_ICMP || at >= h.transport {
 			sums = append(sums, sum)
 		}
@@ -199,8 +189,7 @@ func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	p.Data = data
 }
 
-// adjust corrects a checksum for bytes that change (RFC 1624). Odd is true if the first of
-// them is the second half of a word.
+// adjust corrects a checksum (RFC 1624). Odd is true if the first byte is the second half of a word.
 func adjust(sum uint16, old, value []byte, odd bool) uint16 {
 	s := uint32(^sum)
 	for i := range value {

@@ -11,45 +11,41 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// MaxOutcomes is the greatest number of outcomes that Evaluate returns.
+// MaxOutcomes limits the outcomes of Evaluate.
 const MaxOutcomes = 256
 
-// Route is a routing decision: the packet is for the node itself, or leaves through Out, or is
-// dropped.
+// Route is a routing decision: the packet is for the node itself, leaves through Out, or is dropped.
 type Route struct {
-	Local bool
-	Out   Interface
-	// Router is true if the packet is sent to a router.
+	Local  bool
+	Out    Interface
 	Router bool
-	// Drop is why the packet is dropped, such as "no route to host". It is empty otherwise.
+	// Drop is the reason for a drop, such as "no route to host".
 	Drop string
 }
 
-// Host answers questions about the routes and addresses of the node. A nil function, and an
-// answer whose ok is false, mean that the answer is not known. The functions may not change
-// the packet.
+// Host answers questions about the node. A nil function, or an ok of false, means that the answer is
+// unknown. The functions may not change the packet.
 type Host struct {
-	// Route returns the route of a packet.
 	Route func(p *Packet) (route Route, ok bool)
-	// AddressType returns the type of an address in the routing tables (RTN_*), as fib reports
-	// it if no interface is given.
+	// AddressType returns the type of an address in the routing tables (RTN_*), as fib reports it without
+	// an interface.
 	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
 	// Reaches reports whether the routing tables have a route to an address through an interface.
 	Reaches func(addr netip.Addr, through Interface) (reached, ok bool)
-	// Address returns the address of the interface that the kernel chooses to masquerade a
-	// packet, or to redirect one that came in through it.
+	// Address returns the address that the kernel chooses to masquerade a packet leaving through the
+	// interface, or to redirect a packet that came in through it.
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
-	// Port returns the port of a bridge through which packets from and to an address pass, none
-	// for another interface. It is asked if there are rules of the family bridge.
+	// Port returns the port of a bridge for packets from and to an address, or the zero value for another
+	// interface. It is called if there are rules of the family bridge.
 	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
-	// Filtered reports whether the IP hooks see a packet from port to port of a bridge (br_netfilter).
-	// It is asked if Port has returned a port.
+	// Filtered reports whether the IP hooks see a packet from port to port of a bridge (br_netfilter). It
+	// is called after Port has returned a port.
 	Filtered func(p *Packet) bool
 }
 
-// Evaluate returns what can happen to a packet. One with an interface In comes from outside
-// and begins at prerouting; others begin at output. If there are more than MaxOutcomes,
-// the others are left out and complete is false. The error is about a malformed packet.
+// Evaluate returns the possible outcomes of a packet. A packet with an interface In begins at prerouting,
+// others at output. complete is false if there are more than MaxOutcomes. The error is about a malformed
+// packet.
 func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
@@ -59,9 +55,8 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 	return outcomes, complete, nil
 }
 
-// explore runs the evaluation again for each combination of choices.
 func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine)) (outcomes []Outcome, complete bool) {
-	// taken are the indexes of the choices of the next run; those after them are 0.
+	// indexes of the choices of the next run; later choices are 0
 	var taken []int
 	for len(outcomes) < MaxOutcomes {
 		m := &machine{rules: rules, host: host, headers: h, taken: taken}
@@ -76,7 +71,6 @@ func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine))
 			m.out.Traced = len(m.out.Steps)
 		}
 		outcomes = append(outcomes, m.out)
-		// The next combination: the last choice that has another result.
 		taken = slices.Clone(m.taken)
 		for len(taken) > 0 && taken[len(taken)-1]+1 >= m.sizes[len(taken)-1] {
 			taken = taken[:len(taken)-1]
@@ -95,10 +89,8 @@ type end struct {
 	reason  string
 }
 
-// undecided ends the run because something is not known.
 func undecided(format string, args ...any) { panic(end{Undecided, fmt.Sprintf(format, args...)}) }
 
-// attempt runs the evaluation for one combination of choices.
 func (m *machine) attempt(run func(*machine)) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -112,7 +104,6 @@ func (m *machine) attempt(run func(*machine)) {
 	run(m)
 }
 
-// run moves the packet through the hooks.
 func (m *machine) run() {
 	p := &m.out.Packet
 	if p.In == (Interface{}) {
@@ -121,8 +112,8 @@ func (m *machine) run() {
 		local := m.route() // the output hook may have changed the destination
 		m.pass(hookPostrouting)
 		if local {
-			// The packet comes back through the loopback device, with its connection as it is: no nat chain
-			// sees it again.
+			// The packet comes back through the loopback device with the same connection: no nat chain sees
+			// it again.
 			p.In, p.Out, m.looped = p.Out, Interface{}, true
 			m.pass(hookPrerouting)
 			m.pass(hookInput)
@@ -154,14 +145,13 @@ func (m *machine) run() {
 	m.leave()
 }
 
-// leave moves a packet that the node sends through a bridge to its port.
 func (m *machine) leave() {
 	m.inPort, m.outPort = Interface{}, m.port(m.out.Packet.Out, m.out.Packet.Destination())
 	m.frame(m.outPort, hookOutput, 0, false)
 	m.frame(m.outPort, hookPostrouting, 0, false)
 }
 
-// port returns the port of a bridge, none if the interface is not one or no rules are about ports.
+// port returns the port of a bridge. It is zero for other interfaces, or if no rules are about ports.
 func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
 		return Interface{}
@@ -173,8 +163,8 @@ func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	return port
 }
 
-// switches reports whether a bridge sends the packet from port to port. A sender on a bridge is
-// taken to have the node's route to addresses on it.
+// switches reports whether a bridge sends the packet from port to port. A sender on a bridge is assumed to
+// have the node's route to addresses on it.
 func (m *machine) switches() bool {
 	p := &m.out.Packet
 	if m.inPort == (Interface{}) || m.host.Route == nil {
@@ -188,8 +178,8 @@ func (m *machine) switches() bool {
 	return true
 }
 
-// frame runs the base chains of the family bridge at a hook, if a port is known. If filtered, the
-// kernel runs those of IP too, after the chains with priorities up to one (enum nf_br_hook_priorities).
+// frame runs the base chains of the family bridge at a hook, if a port is known. If filtered, the kernel
+// also runs the IP chains, after bridge chains up to the priority (enum nf_br_hook_priorities).
 func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bool) {
 	for _, b := range m.rules.BaseChains(nft.FamilyBridge, hook) {
 		if filtered && b.Base.Priority > priority {
@@ -205,7 +195,6 @@ func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bo
 	}
 }
 
-// route asks for the route of the packet, and reports whether it is for the node.
 func (m *machine) route() (local bool) {
 	var r Route
 	ok := m.host.Route != nil
@@ -225,10 +214,9 @@ func (m *machine) route() (local bool) {
 	return r.Local
 }
 
-// loopback is the device of packets that the node sends to itself. It is the first one of each network namespace.
+// loopback sends the node's packets to itself. It is the first device of each network namespace.
 var loopback = Interface{Index: 1, Name: "lo"}
 
-// decreaseTTL does what the kernel does before the forward hook.
 func (m *machine) decreaseTTL() {
 	p, at := &m.out.Packet, 7
 	if m.headers.family == nft.FamilyIP {
@@ -240,7 +228,6 @@ func (m *machine) decreaseTTL() {
 	p.write(m.headers, at, []byte{p.Data[at] - 1}, false)
 }
 
-// pass runs the base chains of a hook.
 func (m *machine) pass(hook uint32) {
 	m.hook, m.bound = hook, false
 	tracked, followed := hook != hookPrerouting && hook != hookOutput, hook == hookForward || !m.follows()
@@ -267,7 +254,6 @@ func (m *machine) pass(hook uint32) {
 	}
 }
 
-// baseChain runs the current base chain.
 func (m *machine) baseChain() {
 	b := m.current
 	v := m.chain(b.Chain)
@@ -283,7 +269,6 @@ func (m *machine) baseChain() {
 	}
 }
 
-// translates reports whether the nat chains of the hook see the packet.
 func (m *machine) translates() bool {
 	switch conn := m.out.Packet.Conn; {
 	case m.bound || m.looped:
@@ -296,7 +281,6 @@ func (m *machine) translates() bool {
 	return false
 }
 
-// step records a step.
 func (m *machine) step(s Step) {
 	s.Table, s.Hook = m.current.Table.ID, m.hook
 	if m.out.Packet.Trace && m.out.Traced < 0 {

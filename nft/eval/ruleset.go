@@ -10,56 +10,54 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// Ruleset are all tables of a network namespace.
+// Ruleset holds all tables of a network namespace.
 type Ruleset struct {
-	// Tables and their chains are in the order in which the kernel created them: of base
-	// chains with the same priority the last one runs first.
+	// Tables and their chains are in the order of their creation: of base chains with the same priority the
+	// last one runs first.
 	Tables []Table
 }
 
-// Table is a table in compiled form.
+// Table is a compiled table.
 type Table struct {
 	ID nft.TableID
-	// Ours is true if weft is known to have made the table.
+	// whether weft is known to have made the table
 	Ours bool
-	// Dormant is true if the base chains are detached from their hooks.
+	// Dormant means that the base chains are detached from their hooks.
 	Dormant bool
 	Chains  []Chain
-	// Sets are the named sets and maps. In a ruleset that was read from the kernel the anonymous
-	// sets are here too.
+	// Sets are the named sets and maps, and in rulesets from the kernel also the anonymous ones.
 	Sets []Set
 }
 
 // Chain is a chain and its rules, in order.
 type Chain struct {
 	Decl *object.Chain
-	// Owner is who publishes the chain, as Owner of a rule. It may be empty if its rules have one.
+	// Owner publishes the chain, as in Rule. It may be empty if the rules have owners.
 	Owner string
 	Rules []Rule
-	// Load, if it is not nil, returns the rules in place of Rules, always the same ones.
+	// Load, if not nil, always returns the same rules, in place of Rules.
 	Load func() ([]Rule, error)
 }
 
 // Rule is a compiled rule, see compile.Rule.
 type Rule struct {
-	// Handle identifies the rule in its table. It is not 0.
+	// Handle is unique in the table and not 0.
 	Handle uint64
-	// Text is the rule in nft's words without its comment. It is empty if only Words knows it.
+	// Text is the rule in nft's words without its comment, or empty if only Words knows it.
 	Text string
-	// Words, if it is not nil, returns the text, empty if the expressions have none.
+	// Words, if not nil, returns the text, or "" if the expressions have no text.
 	Words   func() string
 	Comment string
-	// Owner is who publishes the rule, as in userdata.RuleInfo. It is empty for a rule that
-	// weft did not make.
+	// Owner publishes the rule, as in userdata.RuleInfo. It is empty for a rule of another program.
 	Owner     string
 	Exprs     []expr.Expr
 	Anonymous []Set
 }
 
-// HandleWord is how String begins if the rule has no text.
+// HandleWord begins the String of a rule without text.
 const HandleWord = "handle "
 
-// String returns the text of the rule, or its handle if the rule has no text.
+// String returns the text of the rule, or else its handle.
 func (r *Rule) String() string {
 	text := r.Text
 	if text == "" && r.Words != nil {
@@ -68,7 +66,6 @@ func (r *Rule) String() string {
 	return cmp.Or(text, fmt.Sprint(HandleWord, r.Handle))
 }
 
-// chain returns the chain of a name, or nil.
 func (t *Table) chain(name string) *Chain {
 	i := slices.IndexFunc(t.Chains, func(c Chain) bool { return c.Decl.Name == name })
 	if i < 0 {
@@ -77,8 +74,7 @@ func (t *Table) chain(name string) *Chain {
 	return &t.Chains[i]
 }
 
-// Set returns the anonymous set number id of a rule, counted from 1, or the named set if id
-// is 0. ok is false if it does not exist.
+// Set returns the anonymous set number id of a rule, counted from 1, or the named set if id is 0.
 func (t *Table) Set(r *Rule, id uint32, name string) (s Set, ok bool) {
 	if id > 0 {
 		if int(id) > len(r.Anonymous) {
@@ -100,11 +96,9 @@ type BaseChain struct {
 	Base  *object.Base
 }
 
-// isNAT reports whether the chain translates addresses.
 func (b *BaseChain) isNAT() bool { return b.Base.Type == "nat" }
 
-// BaseChains returns the base chains that a packet of a family passes at a hook (NF_INET_*), in
-// order.
+// BaseChains returns the base chains that packets of a family pass at a hook (NF_INET_*), in order.
 func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 	var filters, nat []BaseChain
 	translation := natPriority(hook)
@@ -146,7 +140,6 @@ func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 	return slices.Insert(filters, place, nat...)
 }
 
-// natPriority returns the priority of the kernel's hook for translations.
 func natPriority(hook uint32) int32 {
 	if hook == hookInput || hook == hookPostrouting {
 		return srcNAT

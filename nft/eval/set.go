@@ -12,18 +12,18 @@ import (
 // Set is a set or map.
 type Set struct {
 	Decl *set.Set
-	// Owner is who publishes the set, as Owner of a rule. It may be empty.
+	// Owner publishes the set, as in Rule. It may be empty.
 	Owner    string
 	Elements Finder
 }
 
-// Finder finds the elements of a set. It may read them from the kernel when it is asked.
+// Finder finds elements. It may read them from the kernel on demand.
 type Finder interface {
-	// Find returns the element of a packed key, else the catch-all element if there is one.
+	// Find returns the element of a packed key, or else the catch-all element.
 	Find(key string) (e set.Element, ok bool, err error)
 }
 
-// NewSet returns a set of known elements, which are indexed.
+// NewSet returns a set with an index of elements.
 func NewSet(decl *set.Set, elements []set.Element) Set {
 	x := &index{exact: map[string]int{}, groups: map[string][]int{}, elements: slices.Clone(elements), catchall: -1}
 	if x.fields = decl.Key.Fields; len(x.fields) == 0 {
@@ -56,15 +56,15 @@ func Anonymous(sets []set.Anonymous) []Set {
 	return out
 }
 
-// index finds elements in time that does not grow with their number, except for
-// concatenations of which many elements have ranges in the same parts.
+// index finds elements in constant time, except in concatenations if many elements have ranges in the same
+// parts.
 type index struct {
 	fields   []uint32
 	elements []set.Element
-	// exact has the elements that are one key.
+	// elements of a single key
 	exact map[string]int
-	// masks are examples of the elements with ranges: one for each combination of parts that
-	// are ranges. groups are these elements, ordered by key, by the parts that are not.
+	// masks holds an example element for each combination of parts that are ranges. groups indexes these
+	// elements by their other parts; each group is ordered by key.
 	masks    []set.Element
 	groups   map[string][]int
 	catchall int
@@ -77,8 +77,8 @@ func (x *index) Find(key string) (set.Element, bool, error) {
 	}
 	for _, mask := range x.masks {
 		group := x.groups[x.single(key, mask)]
-		// The elements of a set without concatenation do not overlap, so only the last one
-		// that begins before the key can have it.
+		// Elements without concatenation do not overlap, so only the last one that begins before the key
+		// can contain it.
 		n := sort.Search(len(group), func(i int) bool { return x.elements[group[i]].Key > key })
 		for i := n - 1; i >= 0; i-- {
 			if e := x.elements[group[i]]; x.inside(e, key) {
@@ -95,7 +95,6 @@ func (x *index) Find(key string) (set.Element, bool, error) {
 	return set.Element{}, false, nil
 }
 
-// addMask adds the combination of ranges that an element has.
 func (x *index) addMask(e set.Element) {
 	combination := x.ranges(e)
 	if !slices.ContainsFunc(x.masks, func(m set.Element) bool { return x.ranges(m) == combination }) {
@@ -103,7 +102,6 @@ func (x *index) addMask(e set.Element) {
 	}
 }
 
-// ranges has a bit for each part of an element that is a range.
 func (x *index) ranges(e set.Element) (bits uint64) {
 	x.parts(func(i, from, to int) {
 		if e.Key[from:to] != e.KeyEnd[from:to] {
@@ -113,8 +111,7 @@ func (x *index) ranges(e set.Element) (bits uint64) {
 	return bits
 }
 
-// single returns the parts of a key that are not ranges in an element, after a number that says which
-// they are.
+// single returns the parts of a key without ranges in an element, after a number that identifies them.
 func (x *index) single(key string, mask set.Element) string {
 	bits := x.ranges(mask)
 	var b strings.Builder
@@ -128,14 +125,12 @@ func (x *index) single(key string, mask set.Element) string {
 	return b.String()
 }
 
-// inside reports whether a key is in the range of each part of an element.
 func (x *index) inside(e set.Element, key string) bool {
 	ok := true
 	x.parts(func(_, from, to int) { ok = ok && key[from:to] >= e.Key[from:to] && key[from:to] <= e.KeyEnd[from:to] })
 	return ok
 }
 
-// parts calls f for each part of a key with its bytes.
 func (x *index) parts(f func(i, from, to int)) {
 	at := 0
 	for i, n := range x.fields {

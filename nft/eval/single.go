@@ -6,9 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// EvaluateChain returns what one base chain does to a packet, as Evaluate does for all of them.
-// The packet is as it comes to the chain: its interface Out is set where the chain sees one. Each rule that
-// runs takes 1 from budget; at 0 the outcome is Undecided.
+// EvaluateChain is Evaluate for one base chain. The packet has an interface Out if the chain sees one. Each
+// rule that runs takes 1 from budget; at 0 the outcome is Undecided.
 func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
@@ -28,7 +27,7 @@ func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int
 // Lister is a Finder that can list its elements.
 type Lister interface {
 	Finder
-	// List returns at most n of the elements, in no order.
+	// List returns at most n elements, in no order.
 	List(n int) []set.Element
 }
 

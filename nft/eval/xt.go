@@ -13,27 +13,23 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// xtables are the matches and targets of iptables that iptables-nft puts into rules (nft_compat).
-// Their data is a structure of the kernel (include/uapi/linux/netfilter), in the machine's byte
-// order but for addresses and ports of translations.
+// xtables are the matches and targets of iptables that iptables-nft puts into rules (nft_compat). Their
+// data is a structure of the kernel (include/uapi/linux/netfilter), in the machine's byte order except for
+// addresses and ports of translations.
 
-// extension is a match or target.
 type extension struct {
-	name string
-	rev  uint32
-	info []byte
-	// target is true for a target.
+	name   string
+	rev    uint32
+	info   []byte
 	target bool
 }
 
-// readExtension reads an expression; ok is false if it is something else.
 func readExtension(e *expr.Unknown) (x extension, ok bool) {
 	x.target = e.Name == "target"
 	x.name, x.rev, x.info, ok = e.Extension()
 	return x, ok
 }
 
-// known returns the first n bytes of the data. It ends the evaluation if there are fewer.
 func (x *extension) known(n int) []byte {
 	if len(x.info) < n {
 		undecided("the data of %s revision %d is too short", x.name, x.rev)
@@ -41,12 +37,10 @@ func (x *extension) known(n int) []byte {
 	return x.info[:n]
 }
 
-// u16 and u32 return a number of the data.
 func (x *extension) u16(at int) uint16 { return binary.NativeEndian.Uint16(x.known(at + 2)[at:]) }
 func (x *extension) u32(at int) uint32 { return binary.NativeEndian.Uint32(x.known(at + 4)[at:]) }
 func (x *extension) u8(at int) uint8   { return x.known(at + 1)[at] }
 
-// extension runs a match or target.
 func (m *machine) extension(x *extension) {
 	if x.target {
 		m.target(x)
@@ -71,7 +65,8 @@ func (m *machine) extension(x *extension) {
 	}
 }
 
-// matchesAddressTypes is struct xt_addrtype_info_v1: bits of the types of source and destination, and flags.
+// matchesAddressTypes reads struct xt_addrtype_info_v1: bits of the types of source and destination, and
+// flags.
 func (m *machine) matchesAddressTypes(x *extension) bool {
 	const invertSource, invertDestination, limits = 1, 2, 4 | 8
 	flags := x.u32(4)
@@ -95,7 +90,7 @@ func (m *machine) matchesAddressTypes(x *extension) bool {
 	return is(x.u16(0), p.Source(), flags&invertSource != 0) && is(x.u16(2), p.Destination(), flags&invertDestination != 0)
 }
 
-// matchesConn is struct xt_conntrack_mtinfo2 and 3, of which the states are known.
+// matchesConn reads the states of struct xt_conntrack_mtinfo2 and 3.
 func (m *machine) matchesConn(x *extension) bool {
 	const flagState, flagsAt = 1, 8*16 + 2*4 + 5*2
 	const snat, dnat, untracked = 1 << 6, 1 << 7, 1 << 8
@@ -107,7 +102,7 @@ func (m *machine) matchesConn(x *extension) bool {
 	if c == nil {
 		undecided("the connection of the packet is not known")
 	}
-	// The bits of the states are those of ct state, but for untracked (XT_CONNTRACK_STATE_*).
+	// The bits of ct state, except untracked (XT_CONNTRACK_STATE_*).
 	state := uint16(StateInvalid)
 	if !m.beforeTracking() {
 		state = uint16(c.State) //nolint:gosec // one of five bits
@@ -125,7 +120,6 @@ func (m *machine) matchesConn(x *extension) bool {
 	return (mask&state != 0) != (invert&flagState != 0)
 }
 
-// ports returns the ports of the packet.
 func (m *machine) ports() (source, destination uint16, ok bool) {
 	at, ok := m.payloadAt(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4)
 	if !ok {
@@ -135,8 +129,8 @@ func (m *machine) ports() (source, destination uint16, ok bool) {
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), true
 }
 
-// matchesTransport is struct xt_tcp and xt_udp: ranges of source and destination ports, of TCP an
-// option and flags, and what is inverted.
+// matchesTransport reads struct xt_tcp and xt_udp: ranges of source and destination ports, for TCP an
+// option and flags, and inversions.
 func (m *machine) matchesTransport(x *extension) bool {
 	source, destination, ok := m.ports()
 	if !ok {
@@ -164,7 +158,8 @@ func (m *machine) matchesTransport(x *extension) bool {
 	return ok && (m.out.Packet.Data[at]&x.u8(9) == x.u8(10)) != (invert&4 != 0)
 }
 
-// matchesMultiport is struct xt_multiport_v1: which ports, their number, 15 ports, 15 marks of ranges, invert.
+// matchesMultiport reads struct xt_multiport_v1: selected ports, their number, 15 ports, 15 marks of
+// ranges, invert.
 func (m *machine) matchesMultiport(x *extension) bool {
 	const sources, destinations, invertAt = 0, 1, 2 + 15*2 + 15
 	source, destination, ok := m.ports()
@@ -185,7 +180,6 @@ func (m *machine) matchesMultiport(x *extension) bool {
 	return found != (x.u8(invertAt) != 0)
 }
 
-// target runs a target.
 func (m *machine) target(x *extension) {
 	switch {
 	case x.name == "LOG" || x.name == "NFLOG" || x.name == "TRACE":
@@ -203,7 +197,7 @@ func (m *machine) target(x *extension) {
 	}
 }
 
-// translateRange runs a target with a struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2.
+// translateRange reads struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2.
 func (m *machine) translateRange(x *extension) {
 	const mapIPs, ports, random, fully = 1, 2, 4, 16
 	var flags uint32

@@ -8,20 +8,19 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Bitwise is the kernel's bitwise expression: Dest = (Source & Mask) ^ Xor, or a
-// shift of 32-bit words. google/nftables has no shifts and leaves out the
-// operation, which libnftnl always sends.
+// Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no shifts and
+// leaves out the operation, which libnftnl always sends.
 type Bitwise struct {
-	// Source and Dest are register numbers, Len is in bytes.
+	// register numbers; Len is in bytes
 	Source, Dest, Len uint32
 	Op                BitwiseOp
-	// Mask and Xor are the operands of BitwiseBool.
+	// operands of BitwiseBool
 	Mask, Xor []byte
-	// Shift is the number of bits of the shifts.
+	// bits to shift
 	Shift uint32
 }
 
-// BitwiseOp is an operation of Bitwise (enum nft_bitwise_ops).
+// BitwiseOp is an enum nft_bitwise_ops.
 type BitwiseOp uint32
 
 // The operations.
@@ -31,13 +30,12 @@ const (
 	BitwiseRshift BitwiseOp = 2
 )
 
-// Attributes of bitwise (enum nft_bitwise_attributes).
+// enum nft_bitwise_attributes.
 const (
 	nftaBitwiseOp   = 6
 	nftaBitwiseData = 7
 )
 
-// table implements Expr.
 func (e *Bitwise) table(t *table) {
 	t.name, t.format = "bitwise", "bitwise reg %[2]d = ( reg %[1]d &%[5]s ) ^%[6]s"
 	switch e.Op {

@@ -7,20 +7,17 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// CT is the kernel's ct expression. google/nftables marshals the direction in
-// four bytes although the kernel reads one, and never for the address keys that
-// name their protocol.
+// CT loads or sets a key of a connection. google/nftables marshals the direction in four bytes although the
+// kernel reads one, and never for the address keys that name their protocol.
 type CT struct {
-	// Key is of enum nft_ct_keys.
+	// enum nft_ct_keys
 	Key uint32
-	// Dest is the register that the key is loaded into, Source the register
-	// that it is set from. One of them is 0.
+	// register of a load or of a set; the other is 0
 	Dest, Source uint32
-	// Direction is NoDirection for a key that has none.
+	// NoDirection for a key without direction
 	Direction selector.Direction
 }
 
-// table implements Expr.
 func (e *CT) table(t *table) {
 	t.name, t.format = "ct", "ct load %[1]s => reg %[2]d"
 	if e.Source != 0 {
@@ -32,7 +29,6 @@ func (e *CT) table(t *table) {
 	t.addIf(e.Source != 0, unix.NFTA_CT_SREG, &e.Source, "")
 }
 
-// direction is a direction in one byte.
 type direction selector.Direction
 
 func (d *direction) AppendAttr(b []byte, typ uint16) ([]byte, error) {

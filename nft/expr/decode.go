@@ -12,16 +12,14 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Unknown is an expression that Decode does not know, or that has attributes which it does
-// not know. It cannot be marshalled.
+// Unknown is an expression with an unknown name or attributes. It cannot be marshalled.
 type Unknown struct {
-	// Name is the kernel's name of the expression, such as "match" for a match of iptables.
+	// kernel's name, such as "match" for a match of iptables
 	Name string
-	// Data are its attributes, the payload of NFTA_EXPR_DATA.
+	// payload of NFTA_EXPR_DATA
 	Data []byte
 }
 
-// table implements Expr.
 func (e *Unknown) table(t *table) {
 	t.format = "unknown " + e.Name
 	if name, rev, _, ok := e.Extension(); ok {
@@ -29,9 +27,9 @@ func (e *Unknown) table(t *table) {
 	}
 }
 
-// Extension returns the name, revision and data of a match or target of iptables, which
-// iptables-nft puts into rules (nft_compat). ok is false for other expressions. The data is a structure
-// of include/uapi/linux/netfilter.
+// Extension returns the name, revision and data of a match or target of iptables, which iptables-nft puts
+// into rules (nft_compat). The data is a structure of include/uapi/linux/netfilter. ok is false for other
+// expressions.
 func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	if e.Name != "match" && e.Name != "target" {
 		return "", 0, nil, false
@@ -43,10 +41,9 @@ func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	return name, rev, info, err == nil
 }
 
-// Decode is the inverse of Encode for the expressions of any program's rule: list is the
-// payload of NFTA_RULE_EXPRESSIONS from the kernel. In what the kernel sends, expressions refer
-// to anonymous sets by name, so every SetID is 0. An expression that is not known becomes an
-// *[Unknown]. Errors wrap [attr.ErrMalformed].
+// Decode decodes the kernel's NFTA_RULE_EXPRESSIONS of any program's rule. The kernel refers to anonymous
+// sets by name, so every SetID is 0. An unknown expression becomes an *[Unknown]. Errors wrap
+// [attr.ErrMalformed].
 func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
 	r := attr.NewReader(list)
@@ -60,7 +57,6 @@ func Decode(list []byte) ([]Expr, error) {
 	return out, r.Err()
 }
 
-// decode decodes an expression.
 func decode(b []byte) (Expr, error) {
 	name, data, err := Split(b)
 	if err != nil {
@@ -73,7 +69,6 @@ func decode(b []byte) (Expr, error) {
 	return e, Unmarshal(data, e)
 }
 
-// knows reports whether the table of an expression has all of the attributes.
 func knows(e Expr, data []byte) bool {
 	var t table
 	e.table(&t)
@@ -86,13 +81,11 @@ func knows(e Expr, data []byte) bool {
 	return true
 }
 
-// has reports whether an attribute exists.
 func has(data []byte, typ uint16) bool {
 	_, ok := attr.Find(data, typ)
 	return ok
 }
 
-// number returns an attribute that is a number of 32 bits, 0 if there is none.
 func number(data []byte, typ uint16) uint32 {
 	r, ok := attr.Find(data, typ)
 	if !ok || len(r.Bytes()) != 4 {
@@ -101,7 +94,7 @@ func number(data []byte, typ uint16) uint32 {
 	return binary.BigEndian.Uint32(r.Bytes())
 }
 
-// newExpr returns an expression for Unmarshal, or nil for a name that is not known.
+// newExpr returns an expression for Unmarshal, or nil for an unknown name.
 func newExpr(name string, data []byte) Expr {
 	if f := newExprs[name]; f != nil {
 		return f(data)
@@ -109,7 +102,6 @@ func newExpr(name string, data []byte) Expr {
 	return nil
 }
 
-// newExprs return expressions, by the kernel's names, of which Unmarshal sets the attributes.
 var newExprs = map[string]func(data []byte) Expr{
 	"bitwise":      func([]byte) Expr { return &Bitwise{} },
 	"byteorder":    func([]byte) Expr { return Library{&google.Byteorder{}} },

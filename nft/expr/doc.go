@@ -1,28 +1,23 @@
-// Package expr holds the expressions of nf_tables: the instructions that a rule
-// consists of in the kernel.
+// Package expr has the expressions of nf_tables, the instructions of a rule in the kernel.
 //
-// What comes in is a list of [Expr] values; what goes out is the payload of
-// NFTA_RULE_EXPRESSIONS ([Encode]), or the listing that `nft --debug=netlink`
-// prints ([Format]). Read expr.go first, then table.go, encode.go
-// and one small expression such as dup.go.
+// [Encode] marshals [Expr] values to the payload of NFTA_RULE_EXPRESSIONS, and [Format] prints them as `nft
+// --debug=netlink` does. Read expr.go first, then table.go, encode.go and one small expression such as
+// dup.go.
 //
-// An expression of github.com/google/nftables is wrapped in [Library]; [Unwrap] returns it. Types
-// of this package exist only for expressions that the library lacks or marshals
-// differently from nft(8), and for those whose flags are one number here and fields there
-// (NAT, Fib, Log, Objref). Each has a file of its own, and TestOwnTypesAreNeeded fails
-// when the library no longer lacks it. One table of the attributes of an expression drives
-// marshalling, unmarshalling and listing, also for the types of the library: it allocates
-// about a dozen times for each, and panics on some truncated input.
+// [Library] wraps an expression of github.com/google/nftables, and [Unwrap] returns it. This package has
+// own types only for expressions that the library lacks or marshals differently from nft(8), and for
+// expressions with flags in one number here and in fields there (NAT, Fib, Log, Objref). Each has its own
+// file, and TestOwnTypesAreNeeded fails once it is not needed. One table of the attributes of an expression
+// drives marshalling, unmarshalling and listing, also for the library's types: the library allocates about
+// a dozen times for each, and panics on some truncated input.
 //
-// The package does not allocate registers: package compile decides which expressions a
-// rule needs.
+// The package does not allocate registers: package compile chooses the expressions of a rule.
 //
 // # Stateful expressions
 //
-// stateful.go converts between the statements counter, limit, quota and ct count
-// and their expressions, for rules, elements of sets and named objects. Sets and elements
-// keep statements as text, such as "limit rate 5/second". The text is canonical if it is
-// what syntax.PrintStmt prints of what [StatefulStmt] returns.
+// stateful.go converts between the statements counter, limit, quota and ct count and their expressions, for
+// rules, elements of sets and named objects. Sets and elements keep statements as text, such as "limit rate
+// 5/second". Canonical text is the result of syntax.PrintStmt for a [StatefulStmt].
 //
 // # Errors
 //
@@ -30,5 +25,5 @@
 //
 // # Concurrency
 //
-// Functions keep no state. Nothing modifies an expression that is marshalled.
+// Functions keep no state. Marshalling does not modify the expression.
 package expr

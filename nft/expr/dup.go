@@ -2,14 +2,12 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Dup is the kernel's dup expression. google/nftables always marshals an address,
-// which netdev tables do not have.
+// Dup duplicates packets. google/nftables always marshals an address, which netdev tables do not have.
 type Dup struct {
-	// Addr and Device are register numbers, 0 for none.
+	// register numbers or 0
 	Addr, Device uint32
 }
 
-// table implements Expr.
 func (e *Dup) table(t *table) {
 	t.name = "dup"
 	t.addIf(e.Addr != 0, unix.NFTA_DUP_SREG_ADDR, &e.Addr, " sreg_addr %d")

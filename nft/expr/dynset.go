@@ -7,30 +7,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dynset is the kernel's dynset expression. google/nftables always sends flags,
-// and does not mark nested attributes as such.
+// Dynset changes an element. google/nftables always sends flags, and does not mark nested attributes.
 type Dynset struct {
-	// Op is NFT_DYNSET_OP_ADD, UPDATE or DELETE.
+	// NFT_DYNSET_OP_ADD, UPDATE or DELETE
 	Op uint32
-	// Key and Data are register numbers; Data is 0 in sets.
+	// register numbers; Data is 0 in sets
 	Key, Data uint32
 	SetName   string
-	// SetID is the number of an anonymous set in the rule, counted from 1; 0 for a named
-	// set. See Encoded.At.
+	// number of an anonymous set in the rule, counted from 1, or 0 for a named set; see Encoded.At
 	SetID uint32
-	// Timeout is sent in whole milliseconds.
+	// sent in whole milliseconds
 	Timeout time.Duration
-	// Exprs are the stateful expressions of a new element.
+	// stateful expressions of a new element
 	Exprs []Expr
 }
 
-// Attributes and numbers that golang.org/x/sys does not have (enum
-// nft_dynset_attributes, nft_dynset_flags and nft_dynset_ops).
+// Missing in golang.org/x/sys (enum nft_dynset_attributes, nft_dynset_flags and nft_dynset_ops).
 const (
 	DynsetDelete = 2
 )
 
-// table implements Expr.
 func (e *Dynset) table(t *table) {
 	flags := uint32(google.NFT_DYNSET_F_EXPR)
 	t.name, t.format = "dynset", "dynset %[3]s reg_key %[1]d set %[5]s"

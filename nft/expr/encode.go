@@ -10,20 +10,20 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// maxExprs is the kernel's limit of expressions in a rule (NFT_RULE_MAXEXPRS).
+// maxExprs is NFT_RULE_MAXEXPRS.
 const maxExprs = 128
 
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
-	// Bytes are the payload of NFTA_RULE_EXPRESSIONS, in which anonymous set number i of the
-	// rule, counted from 1, has the transaction number i.
+	// Bytes is the payload of NFTA_RULE_EXPRESSIONS. Anonymous set number i of the rule, counted from 1,
+	// has the transaction number i.
 	Bytes []byte
-	// ids are the offsets of these numbers.
+	// offsets of these numbers
 	ids []uint32
 }
 
-// Encode marshals the expressions of a rule. It returns an
-// error for more than 128 expressions, and for one that exceeds attr.MaxLen.
+// Encode marshals the expressions of a rule. It returns an error for more than 128 expressions, or an
+// expression that exceeds attr.MaxLen.
 func Encode(list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
@@ -44,8 +44,7 @@ func Encode(list []Expr) (Encoded, error) {
 	return Encoded{w.b, w.ids}, nil
 }
 
-// At returns a copy of the expressions in which anonymous set number i, counted
-// from 1, has the transaction number base+i.
+// At returns a copy in which anonymous set number i, counted from 1, has the transaction number base+i.
 func (e *Encoded) At(base uint32) []byte {
 	b := append([]byte(nil), e.Bytes...)
 	for _, at := range e.ids {
@@ -55,8 +54,7 @@ func (e *Encoded) At(base uint32) []byte {
 	return b
 }
 
-// Marshal returns one buffer with the name and the attributes of an expression,
-// NFTA_EXPR_NAME and NFTA_EXPR_DATA, without NFTA_LIST_ELEM around them.
+// Marshal returns NFTA_EXPR_NAME and NFTA_EXPR_DATA of an expression, without NFTA_LIST_ELEM.
 func Marshal(e Expr) ([]byte, error) {
 	w := newWriter(nil)
 	defer w.release()
@@ -64,27 +62,24 @@ func Marshal(e Expr) ([]byte, error) {
 	return w.b, err
 }
 
-// writer marshals expressions.
 type writer struct {
 	b []byte
-	// ids are the offsets of the numbers of anonymous sets.
+	// offsets of the numbers of anonymous sets
 	ids []uint32
-	// tables are reused, one for each level of nested expressions.
+	// reused for each level of nested expressions
 	tables [2]table
 	level  int
 }
 
-// writers keeps the tables of writers that have ended, because rules are many and short.
+// writers caches tables, because rules are many and short.
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
-// newWriter returns a writer that appends to b.
 func newWriter(b []byte) *writer {
 	w := writers.Get().(*writer)
 	*w = writer{b: b, tables: w.tables}
 	return w
 }
 
-// release keeps the tables, without what they refer to.
 func (w *writer) release() {
 	for i := range w.tables {
 		a := w.tables[i].attributes
@@ -95,7 +90,6 @@ func (w *writer) release() {
 	writers.Put(w)
 }
 
-// expr appends the name and the attributes of an expression.
 func (w *writer) expr(e Expr) error {
 	t := &w.tables[w.level]
 	*t = table{attributes: t.attributes[:0]}
@@ -119,13 +113,11 @@ func (w *writer) expr(e Expr) error {
 	return nil
 }
 
-// open appends the name of an expression and begins its attributes.
 func (w *writer) open(name string) (at int) {
 	w.b, at = attr.OpenNested(attr.AppendString(w.b, unix.NFTA_EXPR_NAME, name), unix.NFTA_EXPR_DATA)
 	return at
 }
 
-// attribute appends an attribute.
 func (w *writer) attribute(a *attribute) (err error) {
 	switch v := a.to.(type) {
 	case *setID:
@@ -141,7 +133,6 @@ func (w *writer) attribute(a *attribute) (err error) {
 	return err
 }
 
-// nested appends an attribute that holds one expression, or a list of several.
 func (w *writer) nested(typ uint16, list []Expr) error {
 	w.level++
 	var outer, inner int

@@ -2,19 +2,17 @@ package expr
 
 import google "github.com/google/nftables/expr"
 
-// Expr is one expression of a rule: a [Library], or one of the types of this
-// package.
+// Expr is an expression of a rule: a [Library], or a type of this package.
 type Expr interface {
-	// table fills in the kernel's name of the expression and its attributes, in the
-	// order in which nft(8) sends them.
+	// table sets the kernel's name and the attributes, in the order of nft(8).
 	table(t *table)
 }
 
-// Library wraps an expression of google/nftables, whose bytes are those of nft(8). For some
-// of them this package has a table and marshals them itself.
+// Library wraps an expression of google/nftables with the same bytes as nft(8). This package marshals some
+// expressions itself.
 type Library struct{ google.Any }
 
-// Unwrap returns the expression that a Library wraps, and any other expression as it is.
+// Unwrap returns the expression in a Library, or e.
 func Unwrap(e Expr) any {
 	if k, ok := e.(Library); ok {
 		return k.Any

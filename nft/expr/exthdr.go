@@ -6,24 +6,20 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Exthdr is the kernel's exthdr expression. With Dest it loads a field of an
-// extension of a header, with Source it writes one, and without both it removes
-// the extension. google/nftables marshals the attributes of a load in another
-// order, and cannot remove extensions.
+// Exthdr loads (Dest) or writes (Source) a field of a header extension. Without both it removes the
+// extension. google/nftables marshals the attributes of a load in another order, and cannot remove
+// extensions.
 type Exthdr struct {
-	// Dest is the register of a load, Source that of a write.
 	Dest, Source uint32
 	Op           selector.ExthdrOp
-	// Type is the extension: a protocol number, an option's kind, a chunk's
-	// type.
+	// protocol number, option's kind or chunk's type
 	Type uint8
-	// Offset and Len are in bytes.
+	// in bytes
 	Offset, Len uint32
 	// Present asks whether the extension exists, instead of for its bytes.
 	Present bool
 }
 
-// table implements Expr.
 func (e *Exthdr) table(t *table) {
 	t.name = "exthdr"
 	switch {
@@ -47,5 +43,4 @@ func (e *Exthdr) table(t *table) {
 	})
 }
 
-// removes reports whether the extension is removed.
 func (e *Exthdr) removes() bool { return e.Dest == 0 && e.Source == 0 }

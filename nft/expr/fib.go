@@ -6,22 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FibResults are the results of fib by enum nft_fib_result, FibInputs its inputs by the
-// bits of enum nft_fib_flags (linux/netfilter/nf_tables.h).
+// Indexed by enum nft_fib_result, and by the bits of enum nft_fib_flags (linux/netfilter/nf_tables.h).
 var (
 	FibResults = []string{1: "oif", 2: "oifname", 3: "type"}
 	FibInputs  = []string{"saddr", "daddr", "mark", "iif", "oif"}
 )
 
-// Fib looks up an address in the routing table. The type of google/nftables has a field for each
-// bit of Flags and for each Result.
+// Fib looks up an address in the routing table. google/nftables has a field for each bit of Flags and for
+// each Result.
 type Fib struct {
 	Register uint32
-	// Flags are NFTA_FIB_F_*, and Result is NFT_FIB_RESULT_*.
+	// NFTA_FIB_F_* and NFT_FIB_RESULT_*
 	Flags, Result uint32
 }
 
-// table implements Expr.
 func (e *Fib) table(t *table) {
 	t.name, t.format = "fib", "fib %[2]s %[3]s => reg %[1]d"
 	if e.Flags&unix.NFTA_FIB_F_PRESENT != 0 {

@@ -2,11 +2,9 @@ package expr
 
 import google "github.com/google/nftables/expr"
 
-// FlowOffload is the kernel's flow_offload expression, which puts a connection
-// into a flowtable. google/nftables leaves out the NUL that nft(8) sends.
+// FlowOffload puts a connection into a flowtable. google/nftables leaves out the NUL that nft(8) sends.
 type FlowOffload struct{ Flowtable string }
 
-// table implements Expr.
 func (e *FlowOffload) table(t *table) {
 	t.name, t.format = "flow_offload", "flow_offload flowtable %[1]s"
 	t.add(google.NFTNL_EXPR_FLOW_TABLE_NAME, &e.Flowtable)

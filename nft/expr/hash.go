@@ -6,22 +6,20 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Hash is the kernel's hash expression. google/nftables sends a source and a
-// length for symhash too, and leaves out a seed of 0.
+// Hash is jhash or symhash. google/nftables sends a source and a length for symhash too, and leaves out a
+// seed of 0.
 type Hash struct {
-	// Source is the register that jhash reads and Len its length in bytes; both
-	// are 0 for symhash.
+	// register and length in bytes of jhash, 0 for symhash
 	Source, Len uint32
 	Dest        uint32
 	Mod         uint32
-	// Seed is nil if the kernel chooses a seed.
+	// nil if the kernel chooses a seed
 	Seed   *uint32
 	Offset uint32
-	// Type is NFT_HASH_JENKINS or NFT_HASH_SYM.
+	// NFT_HASH_JENKINS or NFT_HASH_SYM
 	Type uint32
 }
 
-// table implements Expr.
 func (e *Hash) table(t *table) {
 	t.name, t.format = "hash", "hash reg %[2]d = jhash(reg %[1]d, %[3]d, 0x%[5]x) %% mod %[4]d"
 	if e.Type == unix.NFT_HASH_SYM {

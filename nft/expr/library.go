@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// table implements Expr. The bytes are the same as those of google/nftables, without its dozen
-// allocations for an expression.
+// table produces the bytes of google/nftables without the library's dozen allocations.
 func (k Library) table(t *table) {
 	switch e := k.Any.(type) {
 	case *google.Immediate:
@@ -81,7 +80,7 @@ func (k Library) table(t *table) {
 	}
 }
 
-// statement describes an expression that has an effect of its own or that few rules have.
+// statement describes an expression with an effect, or a rare one.
 func (t *table) statement(e google.Any) {
 	switch e := e.(type) {
 	case *google.Reject:
@@ -114,7 +113,6 @@ func (t *table) statement(e google.Any) {
 	}
 }
 
-// stateful describes an expression that keeps a state.
 func (t *table) stateful(e google.Any) {
 	switch e := e.(type) {
 	case *google.Counter:
@@ -143,7 +141,6 @@ func (t *table) stateful(e google.Any) {
 	}
 }
 
-// verdictRegister is the register of verdicts, which is always the same.
 type verdictRegister struct{}
 
 func (verdictRegister) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -160,7 +157,7 @@ func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return AppendVerdict(b, typ, uint32(v.Kind), v.Chain), nil
 }
 
-// AppendVerdict appends an attribute that holds a NFTA_DATA_VERDICT.
+// AppendVerdict appends an attribute with a NFTA_DATA_VERDICT.
 func AppendVerdict(b []byte, typ uint16, code uint32, chain string) []byte {
 	b, outer := attr.OpenNested(b, typ)
 	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
@@ -184,14 +181,12 @@ func (v *verdict) String() string {
 	return FormatVerdict(string(binary.BigEndian.AppendUint32(nil, uint32(v.Kind))) + v.Chain)
 }
 
-// FormatVerdict returns a packed verdict, such as the data of a map's element, in
-// libnftnl's notation.
+// FormatVerdict formats a packed verdict, such as a map's data, in libnftnl's notation.
 func FormatVerdict(packed string) string {
 	return strings.Replace(datatype.Verdict.Format([]byte(packed)), " ", " -> ", 1)
 }
 
-// DumpData returns data as libnftnl prints it: words of 32 bits in the
-// machine's byte order, each with a blank before it.
+// DumpData formats data as libnftnl does: 32-bit words in the machine's byte order, each after a blank.
 func DumpData(data []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(data); i += 4 {
@@ -202,7 +197,6 @@ func DumpData(data []byte) string {
 	return b.String()
 }
 
-// wordAt returns the word for a number that counts from 0.
 func wordAt(i uint32, words ...string) string {
 	if int(i) < len(words) {
 		return words[i]
@@ -212,5 +206,5 @@ func wordAt(i uint32, words ...string) string {
 
 func cmpName(op uint32) string { return wordAt(op, "eq", "neq", "lt", "lte", "gt", "gte") }
 
-// payloadBase returns libnftnl's name of a payload base (enum nft_payload_bases).
+// payloadBase returns libnftnl's name of enum nft_payload_bases.
 func payloadBase(base uint32) string { return wordAt(base, "link", "network", "transport", "inner") }

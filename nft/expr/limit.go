@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewLimit returns the kernel's limit expression. The burst is 5 packets if none is given.
-// It returns a *syntax.Error if a number is 0 or too large, or if the units differ.
+// NewLimit returns a limit expression, by default with a burst of 5 packets. It returns a *syntax.Error if
+// a number is 0 or too large, or if the units differ.
 func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	if s.Rate == 0 {
 		return nil, syntax.ErrorAt(s.Pos, "limit: the rate is 0: want 1 or more")
@@ -47,8 +47,7 @@ func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	return l, checkTokens(s, l)
 }
 
-// checkTokens rejects what the kernel cannot compute in 64 bits of
-// nanoseconds (nft_limit_init).
+// checkTokens rejects limits that the kernel cannot compute in 64 bits of nanoseconds (nft_limit_init).
 func checkTokens(s *syntax.Limit, l *google.Limit) error {
 	if l.Type != google.LimitTypePktBytes {
 		if l.Rate+uint64(l.Burst) < l.Rate {
@@ -63,10 +62,9 @@ func checkTokens(s *syntax.Limit, l *google.Limit) error {
 	return nil
 }
 
-// defaultBurst is the burst that nft gives a limit in packets without one.
 const defaultBurst = 5
 
-// limitStmt is the inverse of NewLimit. It leaves out a burst that nft adds.
+// limitStmt is the inverse of NewLimit. It leaves out the default burst.
 func limitStmt(l *google.Limit) (*syntax.Limit, error) {
 	s := &syntax.Limit{Over: l.Over, Rate: l.Rate}
 	var ok bool

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Log logs the packet. Options that are not given are nil. The type of google/nftables has them as
-// bits of another field.
+// Log logs packets. Missing options are nil. google/nftables has them as bits of another field.
 type Log struct {
 	Prefix            *string
 	Level             *uint32
@@ -25,7 +24,6 @@ var LogFlags = []string{"tcp sequence", "tcp options", "ip options", "skuid", ""
 // LogFlagsAll are all flags of log.
 const LogFlagsAll = uint32(google.LogFlagsMask)
 
-// table implements Expr.
 func (e *Log) table(t *table) {
 	t.name, t.text = "log", e.format
 	t.addIf(e.Group != nil, unix.NFTA_LOG_GROUP, attr.Optional[uint16]{To: &e.Group}, "")

@@ -2,16 +2,14 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Masq is the kernel's masq expression. google/nftables marshals either ports
-// or flags; nft(8) sends both.
+// Masq masquerades packets. google/nftables marshals either ports or flags; nft(8) sends both.
 type Masq struct {
-	// MinPort and MaxPort are register numbers, 0 for none.
+	// register numbers or 0
 	MinPort, MaxPort uint32
-	// Flags are NF_NAT_RANGE_*.
+	// NF_NAT_RANGE_*
 	Flags uint32
 }
 
-// table implements Expr.
 func (e *Masq) table(t *table) {
 	t.name, t.text = "masq", func() string {
 		return "masq" + formatIf(" proto_min reg %d", e.MinPort) + formatIf(" proto_max reg %d", e.MaxPort) + formatIf(" flags 0x%x", e.Flags)

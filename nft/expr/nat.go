@@ -6,20 +6,18 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// NATFlags are the flags of address translation by their bits (NF_NAT_RANGE_*).
+// NATFlags are indexed by the bits of NF_NAT_RANGE_*.
 var NATFlags = []string{2: "random", 3: "persistent", 4: "fully-random"}
 
-// NAT translates addresses and ports. Registers that it does not use are 0. The type of
-// google/nftables has a field for each flag.
+// NAT translates addresses and ports. Unused registers are 0. google/nftables has a field for each flag.
 type NAT struct {
-	// Type is NFT_NAT_SNAT or NFT_NAT_DNAT, and Family NFPROTO_*.
+	// NFT_NAT_SNAT or NFT_NAT_DNAT, and NFPROTO_*
 	Type, Family                       uint32
 	AddrMin, AddrMax, PortMin, PortMax uint32
-	// Flags are NF_NAT_RANGE_*.
+	// NF_NAT_RANGE_*
 	Flags uint32
 }
 
-// table implements Expr.
 func (e *NAT) table(t *table) {
 	t.name, t.format = "nat", "nat %[1]s %[2]s"
 	t.addWord(unix.NFTA_NAT_TYPE, &e.Type, func(typ uint32) string { return wordAt(typ, "snat", "dnat") })

@@ -8,30 +8,26 @@ import (
 
 // Objref uses a named object.
 type Objref struct {
-	// Type is the kernel's number of the kind of object (NFT_OBJECT_*).
+	// NFT_OBJECT_*
 	Type uint32
 	Name string
 }
 
-// table implements Expr.
 func (e *Objref) table(t *table) {
 	t.name, t.format = "objref", "objref type %[1]d name %[2]s"
 	t.add(unix.NFTA_OBJREF_IMM_TYPE, &e.Type)
 	t.add(unix.NFTA_OBJREF_IMM_NAME, (*attr.Unterminated)(&e.Name))
 }
 
-// ObjrefMap is the kernel's objref expression that uses the named object which
-// an object map gives for a key. google/nftables has only objects of a fixed
-// name.
+// ObjrefMap uses a named object from an object map. google/nftables has only objects of a fixed name.
 type ObjrefMap struct {
-	// Register is the register of the key.
+	// register of the key
 	Register uint32
 	SetName  string
-	// SetID is the number of an anonymous map in the rule, see Dynset.
+	// number of an anonymous map in the rule, see Dynset
 	SetID uint32
 }
 
-// table implements Expr.
 func (e *ObjrefMap) table(t *table) {
 	t.name, t.format = "objref", "objref sreg %[1]d set %[2]s"
 	t.add(unix.NFTA_OBJREF_SET_SREG, &e.Register)

@@ -1,29 +1,27 @@
 package expr
 
-// OSF is the kernel's osf expression, which google/nftables does not have.
+// OSF loads a fingerprint of the operating system. google/nftables does not have it.
 type OSF struct {
 	Register uint32
-	// TTL says how the TTL is compared: 0 for equality, OSFTTLLess ("loose" in nft) or
-	// OSFTTLNoCheck ("skip").
+	// 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip")
 	TTL uint8
 	// Version asks for the version after the name.
 	Version bool
 }
 
-// How the TTL of a fingerprint is compared (linux/netfilter/nfnetlink_osf.h).
+// Comparisons of the TTL of a fingerprint (linux/netfilter/nfnetlink_osf.h).
 const (
 	OSFTTLLess    = 1
 	OSFTTLNoCheck = 2
 )
 
-// Attributes of osf (enum nft_osf_attributes).
+// enum nft_osf_attributes.
 const (
 	nftaOSFDreg  = 1
 	nftaOSFTTL   = 2
 	nftaOSFFlags = 3 // NFT_OSF_F_VERSION
 )
 
-// table implements Expr.
 func (e *OSF) table(t *table) {
 	t.name, t.format = "osf", "osf dreg %[1]d"
 	t.add(nftaOSFDreg, &e.Register)

@@ -2,22 +2,19 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// PayloadWrite is the kernel's payload expression that changes a packet.
-// google/nftables sends the flag of the pseudo header only together with a
-// checksum of the header that is changed.
+// PayloadWrite changes a packet. google/nftables sends the flag of the pseudo header only together with a
+// checksum of the changed header.
 type PayloadWrite struct {
-	// Source is the register with the bytes.
+	// register with the bytes
 	Source uint32
 	// Base is NFT_PAYLOAD_*_HEADER; Offset and Len are in bytes.
 	Base, Offset, Len uint32
-	// CsumKind is how the checksum of the header at CsumOffset is corrected
-	// (enum nft_payload_csum_types).
+	// correction of the checksum at CsumOffset of the header (enum nft_payload_csum_types)
 	CsumKind, CsumOffset uint32
-	// Pseudo is true if the checksum of the transport header changes too.
+	// whether the transport checksum changes too
 	Pseudo bool
 }
 
-// table implements Expr.
 func (e *PayloadWrite) table(t *table) {
 	t.name = "payload"
 	t.format = "payload write reg %[1]d => %[4]db @ %[2]s header + %[3]d csum_type %[5]d csum_off %[6]d csum_flags 0x%[7]x"

@@ -6,19 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Queue is the kernel's queue expression. google/nftables has no register for
-// the number, and sends flags even if there are none.
+// Queue passes packets to a program. google/nftables has no register for the number, and always sends
+// flags.
 type Queue struct {
-	// Num is the first queue and Total their number. Both are 0 if Register is
-	// given.
+	// first queue and number of queues, 0 with a Register
 	Num, Total uint16
-	// Register is the register of the number, 0 for none.
+	// register of the number, or 0
 	Register uint32
-	// Flags are NFT_QUEUE_FLAG_*.
+	// NFT_QUEUE_FLAG_*
 	Flags uint16
 }
 
-// table implements Expr.
 func (e *Queue) table(t *table) {
 	t.name, t.text = "queue", e.format
 	t.addIf(e.Register == 0, unix.NFTA_QUEUE_NUM, &e.Num, "")
@@ -27,7 +25,6 @@ func (e *Queue) table(t *table) {
 	t.addIf(e.Register != 0, unix.NFTA_QUEUE_SREG_QNUM, &e.Register, "")
 }
 
-// format returns the expression in libnftnl's notation.
 func (e *Queue) format() string {
 	s := fmt.Sprintf("queue num %d", e.Num)
 	switch {

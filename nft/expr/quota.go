@@ -10,8 +10,7 @@ import (
 // maxQuota is the greatest quota of the kernel (nft_quota_do_init).
 const maxQuota = 1<<63 - 1
 
-// NewQuota returns the kernel's quota expression; without an amount the quota has 0 bytes.
-// It returns a *syntax.Error if an amount is too large.
+// NewQuota returns a quota expression. It returns a *syntax.Error if an amount is too large.
 func NewQuota(s *syntax.Quota) (*google.Quota, error) {
 	q := &google.Quota{Over: s.Over}
 	if s.Unit == "" {
@@ -31,7 +30,6 @@ func NewQuota(s *syntax.Quota) (*google.Quota, error) {
 	return q, nil
 }
 
-// quotaStmt is the inverse of NewQuota.
 func quotaStmt(q *google.Quota) *syntax.Quota {
 	s := &syntax.Quota{Over: q.Over}
 	s.Bytes, s.Unit = datatype.ByteUnits.Reduce(q.Bytes)

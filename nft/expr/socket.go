@@ -6,12 +6,10 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Socket is the kernel's socket expression. google/nftables marshals its
-// attributes in another order than nft(8). Key is of enum nft_socket_keys, Register is
-// the register that it is loaded into, and Level is the level of a cgroup.
+// Socket loads a key of enum nft_socket_keys. Level is the level of a cgroup. google/nftables marshals the
+// attributes in another order than nft(8).
 type Socket struct{ Key, Register, Level uint32 }
 
-// table implements Expr.
 func (e *Socket) table(t *table) {
 	t.name, t.format = "socket", "socket load %[1]s => reg %[2]d"
 	t.addWord(google.NFTA_SOCKET_KEY, &e.Key, func(key uint32) string { return selector.SocketKeys.DumpName(key) })

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewStateful returns the expression of a statement that keeps a state: counter, limit,
-// quota or ct count. It returns a *syntax.Error for others.
+// NewStateful returns the expression of a stateful statement: counter, limit, quota or ct count. It returns
+// a *syntax.Error for others.
 func NewStateful(s syntax.Stmt) (Library, error) {
 	var e google.Any
 	var err error
@@ -32,8 +32,8 @@ func NewStateful(s syntax.Stmt) (Library, error) {
 	return Library{e}, nil
 }
 
-// StatefulStmt is the inverse of NewStateful, but leaves out a burst that nft adds, and
-// uses the greatest units. Its error wraps errors.ErrUnsupported for other expressions.
+// StatefulStmt is the inverse of NewStateful, without a default burst and with the greatest units. Errors
+// wrap errors.ErrUnsupported for other expressions.
 func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	k, _ := e.(Library)
 	switch k := k.Any.(type) {
@@ -50,8 +50,8 @@ func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	}
 }
 
-// StatefulWords returns the canonical text of each statement. It returns a *syntax.Error
-// for one that keeps no state or has invalid numbers.
+// StatefulWords returns the canonical text of each statement. It returns a *syntax.Error for a stateless
+// statement or invalid numbers.
 func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -67,8 +67,7 @@ func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	return out, nil
 }
 
-// ParseStateful parses statements that keep a state and returns the canonical text of
-// each.
+// ParseStateful parses stateful statements and returns the canonical text of each.
 func ParseStateful(text string) ([]string, error) {
 	list, err := syntax.ParseStateful(text)
 	if err != nil {
@@ -77,8 +76,7 @@ func ParseStateful(text string) ([]string, error) {
 	return StatefulWords(list)
 }
 
-// EncodeStateful returns the expression of one statement as the kernel expects it: a
-// buffer with NFTA_EXPR_NAME and NFTA_EXPR_DATA.
+// EncodeStateful returns NFTA_EXPR_NAME and NFTA_EXPR_DATA of a statement.
 func EncodeStateful(text string) ([]byte, error) {
 	list, err := syntax.ParseStateful(text)
 	if err != nil {
@@ -94,7 +92,7 @@ func EncodeStateful(text string) ([]byte, error) {
 	return Marshal(e)
 }
 
-// FormatStateful is the inverse of EncodeStateful. The text is canonical.
+// FormatStateful is the inverse of EncodeStateful, with canonical text.
 func FormatStateful(encoded []byte) (string, error) {
 	name, data, err := Split(encoded)
 	if err != nil {
@@ -107,9 +105,9 @@ func FormatStateful(encoded []byte) (string, error) {
 	return syntax.PrintStmt(s), nil
 }
 
-// DecodeStateful returns the statement of an expression that keeps a state, or of a named
-// object. Name is the kernel's name: counter, limit, quota or connlimit; data are the
-// attributes. The error for another name wraps errors.ErrUnsupported.
+// DecodeStateful returns the statement of a stateful expression or named object. Name is the kernel's name:
+// counter, limit, quota or connlimit; data are the attributes. The error for another name wraps
+// errors.ErrUnsupported.
 func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
 	e := newExpr(name, data)
 	if e == nil {

@@ -11,52 +11,45 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// table describes an expression. It drives marshalling, unmarshalling and listing.
+// table drives marshalling, unmarshalling and listing of an expression.
 type table struct {
-	// name is the kernel's name of the expression.
+	// kernel's name
 	name string
-	// format is how libnftnl lists the expression. Its verbs refer to attributes by their
-	// position, such as %[1]d. It is the name if it is empty.
+	// format is libnftnl's listing, by default the name. Its verbs refer to attributes by position, such as
+	// %[1]d.
 	format string
-	// text lists the expression if a format cannot.
+	// for listings beyond format
 	text func() string
-	// attributes are in the order in which nft(8) sends them. If there are none,
-	// google/nftables marshals the expression.
+	// attributes are in the order of nft(8). Without attributes, google/nftables marshals the expression.
 	attributes []attribute
 }
 
-// attribute is one attribute of an expression.
 type attribute struct {
-	// typ is the attribute's number (NFTA_*).
+	// number (NFTA_*)
 	typ uint16
-	// to points to the field that the attribute holds, see [attr.Append]. Beyond that it
-	// may be a *setID or a *[]Expr.
-	to any
-	// send is false if nft(8) leaves out the attribute.
+	// pointer to the field, see [attr.Append]; also *setID or *[]Expr
+	to   any
 	send bool
-	// list is a format that follows that of the expression unless the field is zero.
+	// format appended to the expression's format unless the field is zero
 	list string
-	// words returns the name of a number of 32 bits in the listing.
+	// names of a 32-bit number in the listing
 	words func(uint32) string
 }
 
-// add adds an attribute that nft(8) always sends.
 func (t *table) add(typ uint16, to any) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true})
 }
 
-// addIf adds an attribute that nft(8) sends if send is true.
 func (t *table) addIf(send bool, typ uint16, to any, list string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: send, list: list})
 }
 
-// addWord adds an attribute whose number is listed as a word.
 func (t *table) addWord(typ uint16, to any, words func(uint32) string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
 }
 
-// Format returns the expression in libnftnl's notation, as `nft --debug=netlink` prints
-// it, without the brackets.
+// Format returns the expression in libnftnl's notation, as `nft --debug=netlink` prints it, without the
+// brackets.
 func Format(e Expr) string {
 	var t table
 	e.table(&t)
@@ -82,7 +75,6 @@ func Format(e Expr) string {
 	return s
 }
 
-// value returns the value of the attribute as it is listed.
 func (a *attribute) value() any {
 	switch v := a.to.(type) {
 	case *uint32:
@@ -130,24 +122,22 @@ func (d *data) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// AppendData appends an attribute that holds a NFTA_DATA_VALUE.
+// AppendData appends an attribute with a NFTA_DATA_VALUE.
 func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	b, at := attr.OpenNested(b, typ)
 	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v), at)
 }
 
-// String returns the data as [DumpData] does.
+// String formats the data with [DumpData].
 func (d *data) String() string { return DumpData(*d) }
 
-// Data returns the NFTA_DATA_VALUE in the current attribute of r, or nil if there is none.
-// It refers to the buffer of r.
+// Data returns the NFTA_DATA_VALUE in r's current attribute, or nil. It refers to r's buffer.
 func Data(r *attr.Reader) []byte {
 	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
 	return v.Bytes()
 }
 
-// Unmarshal sets the fields of e whose attributes are in data, the payload of
-// NFTA_EXPR_DATA.
+// Unmarshal sets the fields of e from the payload of NFTA_EXPR_DATA.
 func Unmarshal(data []byte, e Expr) (err error) {
 	var t table
 	e.table(&t)
@@ -182,8 +172,7 @@ func Unmarshal(data []byte, e Expr) (err error) {
 	return nil
 }
 
-// Split returns the name and the attributes of an expression that Marshal returned or that
-// the kernel sent. It is the inverse of Marshal.
+// Split returns the name and the attributes of an expression from Marshal or the kernel.
 func Split(b []byte) (name string, data []byte, err error) {
 	r := attr.NewReader(b)
 	for r.Next() {
@@ -200,7 +189,6 @@ func Split(b []byte) (name string, data []byte, err error) {
 	return name, data, nil
 }
 
-// value returns the value of a pointer, the zero value if it is nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -208,7 +196,6 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// formatIf formats a register or number, and returns nothing for 0.
 func formatIf(format string, v uint32) string {
 	if v == 0 {
 		return ""
@@ -216,7 +203,6 @@ func formatIf(format string, v uint32) string {
 	return fmt.Sprintf(format, v)
 }
 
-// flag returns bits if yes is true, else 0.
 func flag(yes bool, bits uint32) uint32 {
 	if yes {
 		return bits

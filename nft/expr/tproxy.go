@@ -5,16 +5,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TProxy is the kernel's tproxy expression. google/nftables always marshals a
-// port, and puts it before the address.
+// TProxy redirects to a local socket. google/nftables always marshals a port, and puts it before the
+// address.
 type TProxy struct {
-	// Family is NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both.
+	// NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both
 	Family uint32
-	// Addr and Port are register numbers, 0 for none.
+	// register numbers or 0
 	Addr, Port uint32
 }
 
-// table implements Expr.
 func (e *TProxy) table(t *table) {
 	t.name = "tproxy"
 	switch e.Family {

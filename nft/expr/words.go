@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Words returns the words of the bits that are set. The first of words is that of the lowest bit.
+// Words returns the words of the set bits, from the lowest.
 func Words(flags uint32, words []string) (out []string) {
 	for i, w := range words {
 		if flags&(1<<i) != 0 && w != "" {
@@ -26,11 +26,11 @@ func Flags(given, words []string) (flags uint32) {
 	return flags
 }
 
-// Slots is the number of the registers of 32 bits.
+// Slots is the number of 32-bit registers.
 const Slots = 16
 
-// Slot returns the first of the registers of 32 bits that a register consists of. It returns Slots
-// and false for the verdict's register and any other number (enum nft_registers).
+// Slot returns the first 32-bit register of a register. It returns Slots and false for the verdict's
+// register and any other number (enum nft_registers).
 func Slot(register uint32) (slot uint32, ok bool) {
 	switch {
 	case register >= unix.NFT_REG_1 && register <= unix.NFT_REG_4:

@@ -2,19 +2,17 @@ package expr
 
 import "github.com/weft-proxy/weft/nft/selector"
 
-// Xfrm is the kernel's xfrm expression, which google/nftables does not have.
+// Xfrm loads a key of enum nft_xfrm_keys. google/nftables does not have it.
 type Xfrm struct {
-	// Key is of enum nft_xfrm_keys.
 	Key uint32
-	// Dir is 0 for in, 1 for out.
+	// 0 for in, 1 for out
 	Dir uint8
-	// Spnum is the number of the packet's state, from 0.
-	Spnum uint32
-	// Register is the register that the key is loaded into.
+	// number of the packet's state, from 0
+	Spnum    uint32
 	Register uint32
 }
 
-// Attributes of xfrm (enum nft_xfrm_attributes).
+// enum nft_xfrm_attributes.
 const (
 	nftaXfrmDreg  = 1
 	nftaXfrmKey   = 2
@@ -22,7 +20,6 @@ const (
 	nftaXfrmSpnum = 4
 )
 
-// table implements Expr.
 func (e *Xfrm) table(t *table) {
 	t.name, t.format = "xfrm", "xfrm load in %[3]d %[1]s => reg %[4]d"
 	if e.Dir == selector.XfrmDirection("out") {

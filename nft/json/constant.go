@@ -6,24 +6,22 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// form is how constants that are compared with a selector are written.
+// form is the notation of constants compared with a selector.
 type form uint8
 
 const (
-	// formPlain is for numbers and symbols.
+	// numbers and symbols
 	formPlain form = iota
-	// formQuoted is for strings that nft quotes.
+	// strings that nft quotes
 	formQuoted
-	// formPresence is for exists and missing.
+	// exists and missing
 	formPresence
-	// formSeconds is for times, which are seconds in JSON.
+	// times, which are seconds in JSON
 	formSeconds
 )
 
-// quotedKeys are the meta keys whose values are quoted.
 const quotedKeys = " iif oif iifname oifname ibrname obrname sdif sdifname iifkind oifkind ibriport obriport bri_iifname bri_oifname hour day time "
 
-// formsOf returns the form of each part of a selector.
 func formsOf(n node) []form {
 	name, arg, _ := n.only()
 	if name != "concat" {
@@ -37,7 +35,6 @@ func formsOf(n node) []form {
 	return out
 }
 
-// formOf returns the form of a selector that is not a concatenation.
 func formOf(name string, arg node) form {
 	switch name {
 	case "meta":
@@ -66,7 +63,6 @@ func formOf(name string, arg node) form {
 	return formPlain
 }
 
-// typeForms returns the forms of the parts of a set's key. Typ is the type of the set.
 func typeForms(typ string) []form {
 	key, _, _ := strings.Cut(typ, " : ")
 	parts := strings.Split(key, " . ")
@@ -82,7 +78,6 @@ func typeForms(typ string) []form {
 	return out
 }
 
-// constant writes a number, string or boolean.
 func (x *writer) constant(n node, forms []form) {
 	f := formPlain
 	if len(forms) == 1 {

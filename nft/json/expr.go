@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// expr writes an expression. Forms are the forms of the selector that it is compared
-// with, if any.
+// expr writes an expression. Forms are the forms of the selector compared with it, if any.
 func (x *writer) expr(n node, forms []form) {
 	defer x.leave()
 	if !x.enter(n) {
@@ -33,8 +32,7 @@ func (x *writer) expr(n node, forms []form) {
 	}
 }
 
-// composite writes an expression that contains other expressions. It returns false if name
-// is not one.
+// composite writes an expression with operands. It returns false for other names.
 func (x *writer) composite(name string, arg node, forms []form) bool {
 	switch name {
 	case "concat":
@@ -76,7 +74,6 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 	return true
 }
 
-// isBinary reports whether an expression is an operation on bits.
 func isBinary(name string) bool { return slices.Contains([]string{"&", "|", "^", "<<", ">>"}, name) }
 
 // binary writes an operation on bits. A list of flags is their union.
@@ -92,7 +89,6 @@ func (x *writer) binary(op string, n node) {
 	}
 }
 
-// operand writes an operand of an operation on bits, in parentheses if it is an operation.
 func (x *writer) operand(n node) {
 	name, _, _ := n.only()
 	switch {
@@ -109,7 +105,6 @@ func (x *writer) operand(n node) {
 	}
 }
 
-// set writes an anonymous set or map.
 func (x *writer) set(n node, forms []form) {
 	x.str("{ ")
 	for i, e := range n.list() {
@@ -120,7 +115,7 @@ func (x *writer) set(n node, forms []form) {
 	x.str(" }")
 }
 
-// elem writes an element of a set or map with its options. Value is a map's data.
+// elem writes an element with its options. Value is a map's data.
 func (x *writer) elem(n node, forms []form, value node) {
 	defer x.leave()
 	if !x.enter(n) {
@@ -145,10 +140,8 @@ func (x *writer) elem(n node, forms []form, value node) {
 	}
 }
 
-// statefulNames are the statements that elements can have.
 var statefulNames = []string{"counter", "limit", "quota", "ct count"}
 
-// verdict writes a verdict. It returns false if name is not one.
 func (x *writer) verdict(name string, arg node) bool {
 	switch name {
 	case "accept", "drop", "continue", "return":

@@ -11,13 +11,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// node is a value of a JSON document and its place.
 type node struct {
 	v    any
 	path *path
 }
 
-// path is the way to a value: a key of an object or, if key is empty, an index of a list.
+// path is the place of a value: a key of an object or, if key is empty, an index of a list.
 type path struct {
 	up    *path
 	key   string
@@ -38,29 +37,26 @@ func (p *path) String() string {
 	}
 }
 
-// errorf makes an error about the value.
 func (n node) errorf(format string, args ...any) *syntax.Error {
 	return &syntax.Error{Msg: n.path.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// object returns the value as an object, or nil.
 func (n node) object() map[string]any {
 	o, _ := n.v.(map[string]any)
 	return o
 }
 
-// get returns a member of an object. Its value is nil if the member is missing.
+// get returns a member of an object, with a nil value if it is missing.
 func (n node) get(key string) node {
 	return node{n.object()[key], &path{up: n.path, key: key}}
 }
 
-// has reports whether an object has a member that is not null.
+// has reports whether an object has a member other than null.
 func (n node) has(key string) bool { return n.object()[key] != nil }
 
 // contains reports whether an object has a member, which may be null.
 func (n node) contains(key string) bool { _, ok := n.object()[key]; return ok }
 
-// only returns the single member of an object.
 func (n node) only() (string, node, bool) {
 	o := n.object()
 	if len(o) != 1 {
@@ -72,8 +68,8 @@ func (n node) only() (string, node, bool) {
 	return "", n, false
 }
 
-// list returns the items of a list. Any other value is a list of one item, as nft writes
-// it, and null is an empty list.
+// list returns the items of a list. Any other value is a single item, as in nft, and null is an empty
+// list.
 func (n node) list() []node {
 	items, ok := n.v.([]any)
 	switch {
@@ -89,7 +85,7 @@ func (n node) list() []node {
 	return out
 }
 
-// pair returns the key and value of an item of a map. A value that is missing has no path.
+// pair returns the key and value of an item of a map. A missing value has no path.
 func (n node) pair() (key, value node) {
 	if items := n.list(); n.isList() && len(items) == 2 {
 		return items[0], items[1]
@@ -108,7 +104,6 @@ func (n node) element() (key, options node) {
 	return n, node{}
 }
 
-// texts returns the strings of a list.
 func (n node) texts() []string {
 	var out []string
 	for _, item := range n.list() {
@@ -117,13 +112,10 @@ func (n node) texts() []string {
 	return out
 }
 
-// isList reports whether the value is a list.
 func (n node) isList() bool { _, ok := n.v.([]any); return ok }
 
-// text returns the value of a string, and "" for anything else.
 func (n node) text() string { s, _ := n.v.(string); return s }
 
-// comment returns a comment as package nft has it, and "" if there is none.
 func (n node) comment() string {
 	if s, ok := n.v.(string); ok {
 		return nft.ParseComment(s)
@@ -131,8 +123,7 @@ func (n node) comment() string {
 	return ""
 }
 
-// number returns a number as it is written, and "" for anything else. nft prints unsigned
-// numbers as if they were signed.
+// number returns a number as written, or "". nft prints unsigned numbers as signed.
 func (n node) number() string {
 	s, ok := n.v.(json.Number)
 	switch digits, negative := strings.CutPrefix(s.String(), "-"); {
@@ -148,7 +139,6 @@ func (n node) number() string {
 	return strconv.FormatUint(uint64(v), 10)
 }
 
-// number32 is number for a number of 32 bits.
 func (n node) number32() string {
 	s, _ := n.v.(json.Number)
 	if v, err := strconv.ParseInt(s.String(), 10, 32); err == nil && v < 0 {
@@ -157,7 +147,6 @@ func (n node) number32() string {
 	return n.number()
 }
 
-// hasBool reports whether the value contains a boolean.
 func (n node) hasBool() bool {
 	if _, ok := n.v.(bool); ok {
 		return true
@@ -173,7 +162,6 @@ func (n node) hasBool() bool {
 	return false
 }
 
-// describe returns the value for messages.
 func (n node) describe() string {
 	switch v := n.v.(type) {
 	case nil:

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// flowtable reads a flowtable.
 func (r *reader) flowtable(o node, t *table) {
 	f := nft.Flowtable{Name: r.name(o.get("name")), Hook: o.get("hook").text(), Devices: o.get("dev").texts(), Flags: o.get("flags").texts()}
 	if n := o.get("prio"); n.v != nil {
@@ -18,7 +17,6 @@ func (r *reader) flowtable(o node, t *table) {
 	t.Flowtables = append(t.Flowtables, f)
 }
 
-// named reads a named object.
 func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 	x := &writer{}
 	name := r.name(o.get("name"))

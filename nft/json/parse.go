@@ -13,14 +13,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Is reports whether a file is JSON: whether it begins with a brace. No file in nft's own
-// syntax does.
+// Is reports whether a file is JSON, that is, begins with a brace. Files in nft's own syntax cannot.
 func Is(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
-// ParseFile parses a file with [Parse] if it is JSON, and with [ruleset.Parse] otherwise.
-// The error is a *ruleset.ErrorList.
+// ParseFile calls [Parse] for JSON, and [ruleset.Parse] otherwise. The error is a *ruleset.ErrorList.
 func ParseFile(name, text string) ([]nft.Table, error) {
 	if Is(text) {
 		return Parse(name, text)
@@ -28,8 +26,8 @@ func ParseFile(name, text string) ([]nft.Table, error) {
 	return ruleset.Parse(name, text)
 }
 
-// ParsePositions is ParseFile for a checker: with an error it also returns the tables as
-// far as they were understood. The places of JSON are unknown.
+// ParsePositions is ParseFile for a checker: with an error it also returns the understood tables. The
+// positions of JSON are unknown.
 func ParsePositions(name, text string) ([]nft.Table, *ruleset.Positions, error) {
 	if !Is(text) {
 		return ruleset.ParsePositions(name, text)
@@ -38,8 +36,8 @@ func ParsePositions(name, text string) ([]nft.Table, *ruleset.Positions, error) 
 	return tables, &ruleset.Positions{}, err
 }
 
-// Parse parses a JSON document. It adds the flag dynamic to sets that rules change, because
-// nft does not print it in JSON. The error is a *ruleset.ErrorList.
+// Parse parses a JSON document. It adds the flag dynamic to sets that rules change, because nft does not
+// print it in JSON. The error is a *ruleset.ErrorList.
 func Parse(name, text string) ([]nft.Table, error) {
 	tables, err := parse(name, text)
 	if err != nil {
@@ -48,7 +46,7 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return tables, nil
 }
 
-// parse is Parse, but with an error it also returns the tables that it understood.
+// parse is Parse, but with an error it also returns the understood tables.
 func parse(name, text string) ([]nft.Table, error) {
 	if err := ruleset.CheckLength(name, text); err != nil {
 		return nil, err
@@ -77,7 +75,7 @@ func parse(name, text string) ([]nft.Table, error) {
 	return r.finish(), nil
 }
 
-// decode decodes exactly one value. It keeps numbers as they are written.
+// decode decodes exactly one value. It keeps numbers as written.
 func decode(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -90,11 +88,9 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// maxLine is the length of the longest line that an error shows. nft prints a whole
-// document on one line.
+// maxLine is the longest line in an error. nft prints a whole document on one line.
 const maxLine = 200
 
-// decodeError adds the place in text to an error of decode.
 func decodeError(text string, err error) *syntax.Error {
 	offset := int64(-1)
 	if e := (*json.SyntaxError)(nil); errors.As(err, &e) {

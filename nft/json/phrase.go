@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// selectors are the phrases of what is read from a packet or computed.
+// selectors are the phrases of packet fields and computed values.
 var selectors = map[string]string{
 	"meta":       "meta <key>",
 	"ct":         "ct[ <dir>] <key>",
@@ -25,10 +25,9 @@ var selectors = map[string]string{
 	"symhash":    "symhash[ mod <mod:number32>][ offset <offset:number32!>]",
 }
 
-// rate is the phrase of a limit.
 const rate = "rate <inv:over><rate:number>[ <rate_unit>]/<per>[ burst <burst:number!> <burst_unit:unit>]"
 
-// statements are the phrases of the statements that consist of their members.
+// statements are the phrases of statements.
 var statements = map[string]string{
 	"counter":  "counter[ packets <packets:number>][ bytes <bytes:number>]",
 	"ct count": "ct count <inv:over><val:number32>",
@@ -54,13 +53,13 @@ var objects = map[nft.ObjectKind]string{
 	nft.ObjectSynProxy:  "mss <mss:number>; wscale <wscale:number>[; <flags:list >]",
 	nft.ObjectCTHelper:  "type <type:string> protocol <protocol>[; l3proto <l3proto>]",
 	nft.ObjectCTTimeout: "protocol <protocol>[; l3proto <l3proto>]",
-	// Its timeout is the only time of nft's JSON that is in milliseconds.
+	// Its timeout is the only time in milliseconds in nft's JSON.
 	nft.ObjectCTExpectation: "protocol <protocol>; dport <dport:number>; timeout <timeout:number>ms; size <size:number>[; l3proto <l3proto>]",
 }
 
-// phrase writes a format in which <KEY> is the word that the member KEY of n has, and <KEY:KIND>
-// a member of another kind. A part in brackets is left out if its first member is missing or an
-// empty list or, with a "!" after its kind, 0.
+// phrase writes a format in which <KEY> is the member KEY of n, a word, and <KEY:KIND> a member of another
+// kind. A part in brackets is left out if its first member is missing or an empty list or, with a "!" after
+// its kind, 0.
 func (x *writer) phrase(n node, format string) {
 	for format != "" {
 		text, rest, bracket := format, "", strings.IndexAny(format, "<[")
@@ -88,7 +87,6 @@ func (x *writer) phrase(n node, format string) {
 	}
 }
 
-// member writes a value of a kind.
 func (x *writer) member(v node, kind string) {
 	separator, isList := strings.CutPrefix(kind, "list")
 	switch {
@@ -107,7 +105,7 @@ func (x *writer) member(v node, kind string) {
 		x.name(v)
 	case kind == "expr":
 		x.expr(v, nil)
-	case kind == "quoted": // an expression whose constants are in quotes
+	case kind == "quoted": // an expression with quoted constants
 		x.expr(v, []form{formQuoted})
 	case kind == "elem":
 		x.elem(v, nil, node{})

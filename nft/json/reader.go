@@ -10,30 +10,26 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// reader collects the objects of a document.
 type reader struct {
-	// tables are in the order of their first mention.
+	// tables in the order of their first mention
 	tables []*table
 	byID   map[nft.TableID]*table
 	errs   []*syntax.Error
-	// written are the sets that rules write to.
+	// sets that rules write to
 	written []setID
 }
 
-// table is a table while its document is read.
 type table struct {
 	nft.Table
-	// chains, sets and maps are the indexes of names in the lists of the table.
+	// indexes of names in the lists of the table
 	chains, sets, maps map[string]int
 }
 
-// setID names a set of a table.
 type setID struct {
 	table *table
 	name  string
 }
 
-// chain returns the chain with the given name, or nil.
 func (t *table) chain(name string) *nft.Chain {
 	if i, ok := t.chains[name]; ok {
 		return &t.Chains[i]
@@ -41,7 +37,6 @@ func (t *table) chain(name string) *nft.Chain {
 	return nil
 }
 
-// set returns the set or map with the given name, or nil.
 func (t *table) set(name string) *nft.Set {
 	if i, ok := t.sets[name]; ok {
 		return &t.Sets[i]
@@ -54,7 +49,6 @@ func (t *table) set(name string) *nft.Set {
 
 func (r *reader) fail(err *syntax.Error) { r.errs = append(r.errs, err) }
 
-// finish returns the tables.
 func (r *reader) finish() []nft.Table {
 	for _, w := range r.written {
 		if s := w.table.set(w.name); s != nil && !slices.Contains(s.Flags, "dynamic") {
@@ -68,7 +62,7 @@ func (r *reader) finish() []nft.Table {
 	return tables
 }
 
-// commands are the commands of libnftables-json(5) other than add.
+// commands are rejected commands of libnftables-json(5).
 var commands = []string{"replace", "create", "insert", "delete", "destroy", "list", "reset", "flush", "rename"}
 
 // entry reads one object, which may be the argument of an add command.
@@ -95,8 +89,7 @@ func (r *reader) entry(n node) {
 	}
 }
 
-// table returns the table that the member key of an object names, and adds it to the
-// document if it is new.
+// table returns the table named by a member of an object. It adds a new table to the document.
 func (r *reader) table(o node, key string) *table {
 	family, err := nft.ParseFamily(o.get("family").text())
 	if err != nil || !o.has("family") {
@@ -115,7 +108,6 @@ func (r *reader) table(o node, key string) *table {
 	return r.byID[id]
 }
 
-// name returns a name. It returns "" and records an error if the value is not one.
 func (r *reader) name(n node) string {
 	if !scan.IsName(n.text()) {
 		r.fail(n.errorf("unexpected %s: want a name", n.describe()))
@@ -124,8 +116,7 @@ func (r *reader) name(n node) string {
 	return n.text()
 }
 
-// tableFlags reads a table's flags. It drops the flags that belong to the process
-// that made the table.
+// tableFlags drops flags that belong to the process that made the table.
 func (r *reader) tableFlags(o node, t *table) {
 	for _, f := range o.get("flags").list() {
 		switch f.text() {
@@ -139,7 +130,6 @@ func (r *reader) tableFlags(o node, t *table) {
 	t.Comment = o.get("comment").comment()
 }
 
-// object reads an object of a table.
 func (r *reader) object(kind string, o node, t *table) {
 	switch kind {
 	case "chain":
@@ -163,7 +153,6 @@ func (r *reader) object(kind string, o node, t *table) {
 	}
 }
 
-// chain reads a chain.
 func (r *reader) chain(o node, t *table) {
 	name := r.name(o.get("name"))
 	if name == "" {
@@ -190,7 +179,7 @@ func (r *reader) chain(o node, t *table) {
 	}
 }
 
-// rule reads a rule: it rewrites the statements in nft's own syntax and parses them.
+// rule rewrites the statements in nft's own syntax and parses them.
 func (r *reader) rule(o node, t *table) {
 	name := r.name(o.get("chain"))
 	if name == "" {

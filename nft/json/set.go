@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// set reads the declaration of a set or map.
 func (r *reader) set(o node, t *table, isMap bool) {
 	name := r.name(o.get("name"))
 	if name == "" {
@@ -47,7 +46,6 @@ func (r *reader) set(o node, t *table, isMap bool) {
 	}
 }
 
-// elements reads the elements of an add command.
 func (r *reader) elements(o node, t *table) {
 	s := t.set(o.get("name").text())
 	if s == nil {
@@ -57,7 +55,6 @@ func (r *reader) elements(o node, t *table) {
 	r.elem(o.get("elem"), s)
 }
 
-// elem reads elements of a set or map.
 func (r *reader) elem(n node, s *nft.Set) {
 	forms := typeForms(s.Type)
 	for _, e := range n.list() {
@@ -87,7 +84,6 @@ func (r *reader) element(n, value node, forms []form) nft.Element {
 	return e
 }
 
-// text returns the text that f writes.
 func (r *reader) text(f func(*writer)) string {
 	x := &writer{}
 	if f(x); x.err != nil {
@@ -96,7 +92,6 @@ func (r *reader) text(f func(*writer)) string {
 	return x.b.String()
 }
 
-// seconds reads a time. It is 0 for null.
 func (r *reader) seconds(n node) time.Duration {
 	if n.v == nil {
 		return 0

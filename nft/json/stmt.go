@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// stmt writes a statement. nft prints a statement that has no JSON form as text.
+// stmt writes a statement. nft prints a statement without a JSON form as text.
 func (x *writer) stmt(n node) {
 	if text := n.text(); text != "" {
 		x.str(text)
@@ -21,14 +21,11 @@ func (x *writer) stmt(n node) {
 	x.named(name, arg)
 }
 
-// refusedStatements are the statements and objects of nft's JSON that are rejected, with
-// the reason.
 var refusedStatements = map[string]string{
 	"xt":    "it is an extension of iptables, which nft can only show",
 	"meter": "it belongs to the rule that has the statement",
 }
 
-// named writes the statement with the given name.
 func (x *writer) named(name string, arg node) {
 	defer x.leave()
 	if !x.enter(arg) || x.verdict(name, arg) || x.reference(name, arg) {
@@ -64,8 +61,8 @@ func (x *writer) named(name string, arg node) {
 	}
 }
 
-// reference writes a statement whose argument is the name of an object, or a map to names.
-// It returns false for any other statement.
+// reference writes a statement with the name of an object, or a map to names. It returns false for any
+// other statement.
 func (x *writer) reference(name string, arg node) bool {
 	words := nft.ObjectKind(name).Statement()
 	if words == "" || !arg.has("map") && arg.text() == "" {
@@ -76,8 +73,8 @@ func (x *writer) reference(name string, arg node) bool {
 	return true
 }
 
-// match writes a comparison. Without an operator a list of flags on the right means any of
-// them; after operations on bits it means all of them.
+// match writes a comparison. Without an operator, flags on the right mean any of these flags; after
+// operations on bits they mean all.
 func (x *writer) match(n node) {
 	left, right, op := n.get("left"), n.get("right"), n.get("op").text()
 	name, _, _ := left.only()
@@ -86,8 +83,7 @@ func (x *writer) match(n node) {
 	case "in":
 		op = ""
 	case "==":
-		// nft's text has no operator before a set. Elsewhere the operator matters only for
-		// flags, because no operator means any of them.
+		// nft's text has no operator before a set. Elsewhere the operator matters only for flags.
 		member, _, _ := right.only()
 		if member == "set" || strings.HasPrefix(right.text(), "@") || !isBinary(name) && !hasFlags(left) {
 			op = ""
@@ -107,7 +103,6 @@ func (x *writer) match(n node) {
 	x.expr(right, formsOf(left))
 }
 
-// hasFlags reports whether a selector's values are flags.
 func hasFlags(left node) bool {
 	return left.has("ct") || left.get("payload").get("field").text() == "flags"
 }
@@ -123,7 +118,6 @@ func (x *writer) dup(n node) {
 	x.phrase(n, "[ device <dev:quoted>]")
 }
 
-// nat writes dnat, snat, masquerade or redirect.
 func (x *writer) nat(name string, n node) {
 	x.str(name)
 	if n.has("addr") {
@@ -147,7 +141,6 @@ func (x *writer) nat(name string, n node) {
 	}
 }
 
-// target writes " to ADDR:PORT".
 func (x *writer) target(n node) {
 	x.str(" to ")
 	if n.has("addr") {

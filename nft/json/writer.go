@@ -7,40 +7,34 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// writer writes statements and expressions in nft's own syntax. The parser of rules reads
-// the result, so that JSON means what the text means.
+// writer writes statements and expressions in nft's own syntax.
 type writer struct {
 	b     strings.Builder
 	depth int
-	// presence is true while the selector at hand is compared with a boolean, which asks
-	// whether the packet has the header.
+	// presence marks a comparison of a selector with a boolean: whether the packet has the header.
 	presence bool
-	// err is the first error.
+	// first error
 	err *syntax.Error
 }
 
-// fail records the first error.
 func (x *writer) fail(n node, format string, args ...any) {
 	if x.err == nil {
 		x.err = n.errorf(format, args...)
 	}
 }
 
-// str writes text as it is.
 func (x *writer) str(text ...string) {
 	for _, s := range text {
 		x.b.WriteString(s)
 	}
 }
 
-// separator writes sep between the items of a list: i is the index of the next item.
 func (x *writer) separator(i int, sep string) {
 	if i > 0 {
 		x.str(sep)
 	}
 }
 
-// quoted writes a string in quotes.
 func (x *writer) quoted(n node) {
 	s := n.text()
 	if strings.ContainsAny(s, "\"\n") {
@@ -50,7 +44,6 @@ func (x *writer) quoted(n node) {
 	x.str(`"`, s, `"`)
 }
 
-// wordChars are the characters of words.
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
 
 // word writes one or two words of nft's vocabulary, such as a key.
@@ -63,7 +56,6 @@ func (x *writer) word(n node) {
 	x.str(s)
 }
 
-// num writes a number.
 func (x *writer) num(n node) { x.digits(n, n.number()) }
 
 func (x *writer) digits(n node, s string) {
@@ -82,8 +74,8 @@ func (x *writer) name(n node) {
 	x.str(s)
 }
 
-// enter limits the depth and the length. It returns false if nothing more is to be
-// written. The caller calls leave in either case.
+// enter limits the depth and the length. It returns false if the writer must stop. The caller calls leave
+// in either case.
 func (x *writer) enter(n node) bool {
 	if x.depth++; x.depth > syntax.MaxDepth {
 		x.fail(n, "nested deeper than %d levels", syntax.MaxDepth)

@@ -11,12 +11,11 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Adopt makes all tables that carry weft's mark the connection's own, and returns them
-// with their contents. Either all are adopted, or none is. The kernel protects adopted
-// tables from then on, except those that were created without ownership, by an older
-// weft or on an older kernel.
+// Adopt makes all tables with weft's mark the connection's own and returns them with their
+// contents. Either all are adopted, or none is. The kernel then protects them, except tables
+// created without ownership (older weft or kernel).
 //
-// Possible errors: *OwnedError, ErrHeld, ErrUnknownOutcome, ErrBusy, ErrClosed, and those of
+// Possible errors: *OwnedError, ErrHeld, ErrUnknownOutcome, ErrBusy, ErrClosed, and errors of
 // Config.Inherit and Dump.
 func (c *Conn) Adopt() ([]Table, error) {
 	c.mu.Lock()
@@ -34,7 +33,6 @@ func (c *Conn) Adopt() ([]Table, error) {
 	return tables, nil
 }
 
-// adopt makes the marked tables the connection's own.
 func (c *Conn) adopt() error {
 	tables, err := c.listTables()
 	if err != nil {
@@ -60,8 +58,8 @@ func (c *Conn) adopt() error {
 	return nil
 }
 
-// acquire makes the connection the owner of tables, and returns of which it became the
-// owner: the kernel refuses for tables that were created without NFT_TABLE_F_PERSIST.
+// acquire makes the connection the owner of tables and returns the tables it now owns. The kernel
+// refuses for tables created without NFT_TABLE_F_PERSIST.
 func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	tables = slices.Clone(tables)
 	for len(tables) > 0 {
@@ -94,8 +92,7 @@ func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	return protected, nil
 }
 
-// acquire encodes a batch that makes the connection the owner of tables. A table that
-// was deleted since it was listed is created again, with weft's mark.
+// acquire encodes the batch. A table deleted since the listing is created again, with weft's mark.
 func (e *encoder) acquire(tables []TableInfo) error {
 	e.beginBatch()
 	for i, t := range tables {

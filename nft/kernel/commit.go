@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	// maxAttempts limits how often a batch is sent because another process changed
-	// the ruleset first.
+	// maxAttempts limits the attempts of a batch while other processes change the ruleset.
 	maxAttempts = 16
-	// maxSpare is the size of the largest batch buffer that is kept for the next batch.
+	// maxSpare is the size of the largest buffer to keep.
 	maxSpare = 1 << 20
-	// Room in the receive buffer, in bytes: a minimum, the room for an error, and the
-	// room for the echo of a rule in addition to the rule itself. The kernel
-	// accounts whole buffers.
+	// Room in the receive buffer, in bytes: a minimum, per error, and per echo in addition to the
+	// rule. The kernel accounts whole buffers.
 	minReceive  = 256 << 10
 	perError    = 1 << 10
 	perEcho     = 4 << 10
@@ -27,21 +25,19 @@ const (
 	sendReserve = 4 << 10
 )
 
-// Commit sends ops as one batch: either all of them take effect, or none does. It sets
-// the Handles of added rules. Without ops it does nothing. Errors:
+// Commit sends ops as one batch: it takes effect as a whole, or has no effect. It sets the Handles
+// of added rules. Without ops it is a no-op. Errors:
 //
 //   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
 //     the op, and wraps the errno, ErrForeignTable, ErrNotAdopted or *OwnedError if
 //     they apply.
-//   - ErrTooLarge, ErrBusy, ErrDrift: nothing took effect.
-//   - ErrUnknownOutcome: the socket failed after the batch was sent, or the batch took
-//     effect but the handles of the new rules could not be read.
-//   - ErrClosed, and errors of the system calls: nothing took effect.
+//   - ErrTooLarge, ErrBusy, ErrDrift, ErrClosed, and errors of the system calls: the batch had no effect.
+//   - ErrUnknownOutcome: the socket failed after the send, or the batch took effect but the
+//     handles of the new rules could not be read.
 //
-// If another process can change the tables, the batch carries the generation that the
-// Conn knows. If the kernel rejects it because another process was faster, Commit checks
-// that its tables still exist and sends the batch again with the new generation, up to
-// 16 times. A missing table is ErrDrift.
+// If another process can change the tables, the batch carries the generation known to the Conn. If
+// the kernel rejects it as outdated, Commit checks that its tables still exist and sends the batch
+// with the new generation, up to 16 times. A missing table is ErrDrift.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
 		return Stats{}, nil
@@ -55,14 +51,13 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 	return stats, withContext("commit batch", err)
 }
 
-// Check lets the kernel validate ops as Commit would send them, and changes
-// nothing: the batch has no end, so the kernel drops it after validating all of
-// it, as for "nft --check". The kernel sends no events, and the generation, handles,
-// counters and timeouts stay as they are. Check does not set the Handles of added rules.
+// Check lets the kernel validate ops as Commit would send them, without changing the ruleset. The
+// batch has no end, so the kernel validates and then drops it, as for "nft --check". There are no
+// events; the generation, handles, counters and timeouts stay. Check does not set the Handles of
+// added rules.
 //
-// What the kernel does only when it commits can still fail, such as allocating
-// memory. Errors are those of Commit, but if the kernel does not answer, the error wraps
-// ErrMalformed instead of ErrUnknownOutcome.
+// Steps of the commit itself, such as allocating memory, can still fail. Errors are as for Commit,
+// but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
 		return nil
@@ -74,13 +69,13 @@ func (c *Conn) Check(ops []Op) error {
 	case errors.Is(err, ErrClosed):
 		err = ErrClosed
 	case errors.Is(err, ErrUnknownOutcome):
-		// The outcome is known: the kernel changed nothing.
+		// The outcome is known: the ruleset is unchanged.
 		err = fmt.Errorf("no answer: %w", ErrMalformed)
 	}
 	return withContext("check batch", err)
 }
 
-// withContext adds what failed to an error. A BatchError says it itself.
+// withContext adds the failed step to errors except a BatchError.
 func withContext(what string, err error) error {
 	if err == nil {
 		return nil
@@ -91,8 +86,8 @@ func withContext(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// submit sends ops until no other process changes the ruleset at the same time. The
-// error is a *BatchError if the kernel rejected the batch.
+// submit sends ops, again if another process changed the ruleset first. The error is a *BatchError
+// if the kernel rejected the batch.
 func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	var stats Stats
 	for attempt := range maxAttempts {
@@ -123,33 +118,29 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	return nil, result{}, Stats{}, ErrBusy
 }
 
-// result is the kernel's answer to a batch.
 type result struct {
 	acknowledged bool
-	// failures are the errors in the order of messages.
+	// failures are ordered by message.
 	failures []failure
 	// handles are the echoed handles by message.
 	handles map[int]uint64
-	// took is the kernel's processor time.
-	took time.Duration
+	took    time.Duration
 }
 
-// failure is the kernel's error about one message.
 type failure struct {
 	message int
 	kernelError
 }
 
-// outdated reports whether the kernel rejected the batch because the ruleset has another
-// generation.
+// outdated reports whether the kernel rejected the batch because of its generation.
 func (r *result) outdated() bool {
 	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
 }
 
-// send sends a batch and returns the kernel's answer. The error is about the socket.
+// send returns the kernel's answer to a batch. The error is about the socket.
 func (c *Conn) send(e *encoder) (result, error) {
 	if !e.changes() {
-		return result{}, nil // and before Linux 6.10 nothing would request an answer
+		return result{}, nil // before Linux 6.10 there is no message to request an answer
 	}
 	receive := max(minReceive, len(e.messages)*perError)
 	for _, echo := range e.echoes {
@@ -179,11 +170,11 @@ func (c *Conn) send(e *encoder) (result, error) {
 	return r, nil
 }
 
-// errAnswered ends the reading of answers after the last one: the acknowledgement of a batch comes after errors.
+// errAnswered ends the reading of answers. The acknowledgement comes after errors.
 var errAnswered = errors.New("answered")
 
-// collect reads the answers to a batch. The kernel puts all of them into the
-// receive buffer before the system call that sends the batch returns.
+// collect reads the answers to a batch. The kernel puts them into the receive buffer before the
+// sending system call returns.
 func (c *Conn) collect(e *encoder) (result, error) {
 	var r result
 	if len(e.echoes) > 0 {
@@ -203,7 +194,6 @@ func (c *Conn) collect(e *encoder) (result, error) {
 		err = c.replies(add)
 	}
 	if errors.Is(err, errAnswered) {
-		// There is nothing else to receive.
 		c.sock.pending = false
 		return r, nil
 	}
@@ -217,7 +207,6 @@ func (c *Conn) collect(e *encoder) (result, error) {
 	return r, nil
 }
 
-// add adds one answer to the result.
 func (r *result) add(e *encoder, h header, payload []byte) error {
 	i := int(h.seq - e.seq)
 	if i < 0 || i >= len(e.messages) {
@@ -246,7 +235,6 @@ func (r *result) add(e *encoder, h header, payload []byte) error {
 	return nil
 }
 
-// committed records the effects of a batch that was accepted.
 func (c *Conn) committed(e *encoder, r result) error {
 	if !e.changes() {
 		return nil
@@ -275,27 +263,26 @@ func (c *Conn) committed(e *encoder, r result) error {
 	return nil
 }
 
-// advance sets the generation to the one after a batch that was accepted. A batch that
-// changes nothing, such as one that adds an element that exists, does not begin a new
-// generation (nf_tables_commit). If it were counted, the next change by another process
-// would go unnoticed.
+// advance counts the generation of an accepted batch. A batch without effect, such as adding an
+// existing element, begins no generation (nf_tables_commit). Counting it would hide the next change
+// by another process.
 func (c *Conn) advance(e *encoder) {
 	if e.guard && !e.certain {
 		gen, err := c.generation()
 		if err != nil || gen == c.gen {
-			// After an error the generation may be too low: then the next batch is rechecked.
+			// A generation that is too low only causes a recheck.
 			return
 		}
 	}
-	// Not the generation that was read, because another process may have been faster.
+	// gen may belong to a later change by another process.
 	c.gen++
 	if c.gen == 0 {
 		c.gen = 1 // the kernel skips 0
 	}
 }
 
-// recheck checks, after another process changed the ruleset, that the tables of a
-// batch still belong to the connection, and reads the generation in which they do.
+// recheck checks that the tables of a batch still belong to the connection after another process
+// changed the ruleset, and records the generation.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 
 // Config configures a Conn. Its zero value is right outside of tests.
 type Config struct {
-	// NetNS is a file descriptor of the network namespace to work in. 0 means the
-	// namespace of the calling thread, so descriptor 0 itself cannot be used.
+	// NetNS is a file descriptor of the network namespace. 0 means the calling thread's namespace,
+	// so descriptor 0 cannot be used.
 	NetNS int
 	// NoOwner disables table ownership on kernels that support it.
 	NoOwner bool
-	// Inherit returns the socket of an earlier connection, which owns its tables still, nil if there
-	// is none. Adopt calls it until there is one, and works with that socket from then on. The error
-	// ErrHeld means that a process uses the socket.
+	// Inherit returns the socket of an earlier connection, which still owns its tables, or nil.
+	// Adopt calls it until it returns a socket, and then uses that socket. ErrHeld means that a
+	// process uses it.
 	Inherit func() (*os.File, error)
 }
 
-// Conn is a connection to nf_tables. While it is open it owns the tables
-// that it created or adopted, if the kernel supports ownership.
+// Conn is a connection to nf_tables. While open, it owns the tables it created or adopted if the
+// kernel supports ownership.
 type Conn struct {
 	netNS int
 	features
@@ -34,22 +34,20 @@ type Conn struct {
 
 	mu   sync.Mutex // guards the fields below, and use of the socket
 	sock *socket
-	// seq is the sequence number of the next message.
+	// seq is the next sequence number.
 	seq uint32
-	// gen is the generation of the ruleset after the last commit or dump.
+	// gen is the ruleset's generation after the last commit or dump.
 	gen uint32
-	// spare is the buffer of the last batch, if it was not too large to keep.
+	// spare is the buffer of the last batch, if not too large.
 	spare []byte
 
-	// tables are the tables that the connection created or adopted. The value is
-	// true if the kernel protects the table from other processes.
+	// tables are the created and adopted tables; true if the kernel protects the table.
 	tablesMu sync.Mutex
 	tables   map[nft.TableID]bool
 }
 
-// Open opens a connection and probes the kernel's features. It does not change the
-// ruleset. Possible errors: ErrPermission, ErrNoNFTables, ErrTooOld, and errors of the
-// system calls.
+// Open opens a connection and probes the kernel's features. It does not change the ruleset.
+// Possible errors: ErrPermission, ErrNoNFTables, ErrTooOld, and errors of the system calls.
 func Open(cfg Config) (*Conn, error) {
 	sock, err := dial(cfg.NetNS)
 	if err != nil {
@@ -67,7 +65,7 @@ func Open(cfg Config) (*Conn, error) {
 }
 
 // Close closes the connection. Its tables remain, without an owner. Later calls fail with
-// ErrClosed, except Watch, DumpSet and DumpLive, which have sockets of their own.
+// ErrClosed, except Watch, DumpSet and DumpLive.
 func (c *Conn) Close() error {
 	if err := c.sock.close(); err != nil {
 		return fmt.Errorf("close nftables: %w", err)
@@ -75,16 +73,16 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Owner reports whether the connection owns the tables that it creates, so that no other
-// process can change them. This needs Linux 6.9, and a Config without NoOwner.
+// Owner reports whether the connection owns the tables it creates, so that other processes cannot
+// change them. This needs Linux 6.9, and a Config without NoOwner.
 func (c *Conn) Owner() bool { return c.owner }
 
-// Unprotected reports whether other processes can change some of the connection's tables: all of
-// them without Owner, and otherwise those that were adopted and had been created without an owner.
+// Unprotected reports whether other processes can change some of the connection's tables: all
+// without Owner, otherwise adopted tables created without an owner.
 func (c *Conn) Unprotected() bool { return c.guarded() }
 
-// Generation returns the generation of the ruleset: the number of the last transaction,
-// of any process, in the network namespace.
+// Generation returns the ruleset's generation: the number of the last transaction of any process in
+// the network namespace.
 func (c *Conn) Generation() (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +93,8 @@ func (c *Conn) Generation() (uint32, error) {
 	return gen, nil
 }
 
-// lookup returns whether the connection created or adopted a table, and whether the
-// kernel protects it from other processes.
+// lookup returns whether the connection created or adopted a table, and whether the kernel protects
+// it.
 func (c *Conn) lookup(id nft.TableID) (protected, ok bool) {
 	c.tablesMu.Lock()
 	defer c.tablesMu.Unlock()
@@ -104,15 +102,13 @@ func (c *Conn) lookup(id nft.TableID) (protected, ok bool) {
 	return protected, ok
 }
 
-// setTables lets f change the connection's tables.
 func (c *Conn) setTables(f func(tables map[nft.TableID]bool)) {
 	c.tablesMu.Lock()
 	defer c.tablesMu.Unlock()
 	f(c.tables)
 }
 
-// guarded reports whether batches must carry the generation because another process can
-// change some of the tables.
+// guarded reports whether batches must carry the generation.
 func (c *Conn) guarded() bool {
 	if !c.owner {
 		return true

@@ -6,34 +6,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callClock measures the processor time of system calls. The clock of a thread can be read
-// from any thread, because the runtime may continue a goroutine on another one after the
-// call. Reading it takes about a microsecond, as much as a tenth of a small commit, so
-// that calls which are likely to be short are measured by the time that passes.
+// callClock measures the processor time of system calls by a thread's clock, because the runtime
+// may continue a goroutine on another thread after the call. Reading the clock takes about a
+// microsecond, up to a tenth of a small commit. So probably short calls are measured by elapsed
+// time.
 type callClock struct {
-	// thread is the clock of the calling thread, 0 if it is not read.
+	// thread is the clock of the calling thread, 0 if not read.
 	thread int32
 	ts     unix.Timespec
 	began  time.Time
 	before time.Duration
-	// careful counts the next calls whose thread is measured, because one was long.
+	// careful counts the next calls to measure by thread, because one was long.
 	careful int
 }
 
 const (
-	// shortCall is the time that a call which is likely to be short counts at most.
+	// shortCall limits the time counted for a probably short call.
 	shortCall = 5 * time.Millisecond
-	// shortBatch is the size in bytes of a batch that is likely to be short. It has about
-	// 100 elements.
+	// shortBatch is the size in bytes of a probably short batch, about 100 elements.
 	shortBatch = 4 << 10
-	// carefulCalls are measured after a long one.
+	// carefulCalls are measured by thread after a long call.
 	carefulCalls = 64
-	// perThread and scheduled select a clock: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED in
-	// the kernel's include/linux/posix-timers.h.
+	// Clock selectors: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED in include/linux/posix-timers.h.
 	perThread, scheduled = 4, 2
 )
 
-// start begins the measurement of a call with n bytes by this thread.
+// start begins the measurement of a call with n bytes on this thread.
 func (c *callClock) start(n int) {
 	c.thread = 0
 	if n > shortBatch || c.careful > 0 {
@@ -44,7 +42,6 @@ func (c *callClock) start(n int) {
 	c.began = time.Now()
 }
 
-// stop returns the processor time since start.
 func (c *callClock) stop() time.Duration {
 	passed := time.Since(c.began)
 	if passed > shortCall {
@@ -56,7 +53,7 @@ func (c *callClock) stop() time.Duration {
 	return min(passed, max(c.read()-c.before, 0))
 }
 
-// read returns the processor time of the thread, or 0 if the thread has ended.
+// read returns the thread's processor time, or 0 if it has ended.
 func (c *callClock) read() time.Duration {
 	if unix.ClockGettime(c.thread, &c.ts) != nil {
 		return 0

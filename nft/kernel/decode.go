@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// decodeTable decodes a NEWTABLE. Userdata that cannot be parsed means that weft did
-// not create the table.
+// decodeTable decodes a NEWTABLE. Unparseable userdata means that weft did not create the table.
 func decodeTable(m reply) (TableInfo, error) {
 	t := TableInfo{ID: nft.TableID{Family: m.family}}
 	var flags uint32
@@ -24,13 +23,13 @@ func decodeTable(m reply) (TableInfo, error) {
 		attr.Always(nftaTableOwner, &t.Owner),
 		attr.Always(unix.NFTA_TABLE_FLAGS, &flags),
 	}.Read(m.attrs)
-	info, _ := userdata.ParseTable(userData) // another program's table may have another format
+	info, _ := userdata.ParseTable(userData) // foreign userdata may have another format
 	t.Ours, t.Comment = info.Ours, info.Comment
 	t.Dormant, t.Persist = flags&unix.NFT_TABLE_F_DORMANT != 0, flags&tableFlagPersist != 0
 	return t, err
 }
 
-// ruleInfo is what is read of a rule.
+// ruleInfo is the decoded part of a rule.
 type ruleInfo struct {
 	chain  string
 	handle uint64
@@ -38,8 +37,8 @@ type ruleInfo struct {
 	writes []compile.Write
 }
 
-// readRule reads the attributes of a NEWRULE. The expressions are a part of the message. Userdata
-// that cannot be parsed belongs to a rule that weft did not create.
+// readRule reads a NEWRULE. exprs aliases the message. Unparseable userdata belongs to a rule of
+// another program.
 func readRule(m reply) (r ruleInfo, exprs []byte, err error) {
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
@@ -57,11 +56,11 @@ func readRule(m reply) (r ruleInfo, exprs []byte, err error) {
 	return r, exprs, a.Err()
 }
 
-// decodeRule decodes a NEWRULE. Of the expressions it reads only what the rule writes
-// into maps, because the fingerprint in the userdata identifies them.
+// decodeRule decodes a NEWRULE. It parses only writes into maps, because the fingerprint in the
+// userdata identifies the expressions.
 func decodeRule(m reply) (ruleInfo, error) {
 	r, exprs, err := readRule(m)
-	// Few rules write into maps. This test is cheaper than parsing.
+	// Few rules write into maps; this test is cheaper than parsing.
 	if err != nil || !bytes.Contains(exprs, []byte("dynset\x00")) {
 		return r, err
 	}

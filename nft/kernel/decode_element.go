@@ -16,18 +16,18 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementDecoder collects the elements of one set from a dump.
+// elementDecoder collects a set's elements.
 type elementDecoder struct {
 	set *set.Set
-	// ranges is true if an interval is two elements.
+	// ranges is Set.Ranges.
 	ranges bool
-	// live is true if limit is the number of elements after which message fails with errLimit.
+	// live is true if message fails with errLimit after limit elements.
 	live  bool
 	limit int
-	// counted is true if elements whose counter has counted nothing are not wanted.
+	// counted is true to skip elements with a counter of 0.
 	counted  bool
 	elements []set.Element
-	// ends are the ends of intervals: the first keys after them.
+	// ends are the first keys after the intervals.
 	ends []string
 	// verdicts are the packed verdicts by attribute: thousands of elements share a few.
 	verdicts map[string]string
@@ -38,13 +38,10 @@ func newElementDecoder(set *set.Set) *elementDecoder {
 	return &elementDecoder{set: set, ranges: enc.ranges, verdicts: map[string]string{}}
 }
 
-// errLimit says that a set has more elements than are wanted.
 var errLimit = errors.New("too many elements")
 
-// reset drops the collected elements.
 func (d *elementDecoder) reset() { d.elements, d.ends = d.elements[:0], d.ends[:0] }
 
-// message decodes a NEWSETELEM.
 func (d *elementDecoder) message(m reply) error {
 	elements, _ := attr.Find(m.attrs, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
 	list := elements.Nested()
@@ -62,8 +59,7 @@ func (d *elementDecoder) message(m reply) error {
 	return errors.Join(elements.Err(), list.Err())
 }
 
-// hasCounted reports whether an entry of the list may have counted something: it does not if
-// its only statement is a counter of 0 packets.
+// hasCounted returns false only if the single statement is a counter of 0 packets.
 func hasCounted(b []byte) bool {
 	statement, ok := attr.Find(b, unix.NFTA_SET_ELEM_EXPR)
 	if !ok {
@@ -75,7 +71,6 @@ func hasCounted(b []byte) bool {
 	return !ok || !name.TextIs("counter") || packets.Uint64BE() != 0
 }
 
-// element decodes an entry of the list.
 func (d *elementDecoder) element(b []byte) error {
 	var e set.Element
 	var key, keyEnd []byte
@@ -104,7 +99,7 @@ func (d *elementDecoder) element(b []byte) error {
 		case nftaSetElemExprs:
 			e.State = elementState((*statements).ReadAttr, &a)
 		case unix.NFTA_SET_ELEM_USERDATA:
-			// Other programs write userdata of any form.
+			// Foreign userdata may have any form.
 			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
@@ -132,8 +127,7 @@ func (d *elementDecoder) element(b []byte) error {
 	return nil
 }
 
-// elementState decodes the statements of an element. It returns nothing for statements
-// that nft 1.0.6 does not have.
+// elementState decodes the statements of an element; "" for statements unknown to nft 1.0.6.
 func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader) string {
 	var words T
 	if err := read(&words, a); err != nil {
@@ -142,7 +136,7 @@ func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader
 	return set.NewState(0, words)
 }
 
-// data decodes the data of a map's element. Verdicts are returned in their packed form.
+// data decodes a map element's data. Verdicts are packed.
 func (d *elementDecoder) data(a attr.Reader) (string, error) {
 	for a.Next() {
 		switch a.Type() {
@@ -155,7 +149,6 @@ func (d *elementDecoder) data(a attr.Reader) (string, error) {
 	return "", ErrMalformed
 }
 
-// verdict decodes a verdict.
 func (d *elementDecoder) verdict(b []byte) (string, error) {
 	if v, ok := d.verdicts[string(b)]; ok {
 		return v, nil
@@ -171,7 +164,7 @@ func (d *elementDecoder) verdict(b []byte) (string, error) {
 	return packed, nil
 }
 
-// dedupe removes duplicates and reports whether there were any.
+// dedupe removes duplicates and reports whether it found any.
 func (d *elementDecoder) dedupe() bool {
 	type key struct{ first, last string }
 	seen := make(map[key]struct{}, len(d.elements))
@@ -185,8 +178,7 @@ func (d *elementDecoder) dedupe() bool {
 	return len(d.elements) < n
 }
 
-// finish returns the elements. In a set with ranges it joins the begins and ends of
-// intervals.
+// finish returns the elements. In a set with ranges it joins the begins and ends of intervals.
 func (d *elementDecoder) finish() []set.Element {
 	if !d.ranges {
 		return slices.Clip(d.elements)
@@ -202,7 +194,7 @@ func (d *elementDecoder) finish() []set.Element {
 		for len(ends) > 0 && ends[0] <= e.Key {
 			ends = ends[1:] // nft(8) adds an end before the first interval
 		}
-		next := "" // the key after the interval; empty if there is none
+		next := "" // the key after the interval, or empty
 		if len(ends) > 0 {
 			next = ends[0]
 		}

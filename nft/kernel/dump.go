@@ -12,15 +12,13 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Dump reads all tables that carry weft's mark, with everything in them, in
-// the kernel's order. Of other tables it reads only the names and the userdata.
-// Tables that no longer exist stop being the connection's own, so AddTable creates them
-// again.
+// Dump reads all tables with weft's mark, with all contents, in the kernel's order. From other
+// tables it reads only names and userdata. The connection no longer owns missing tables, so
+// AddTable creates them again.
 //
-// Tables that the connection does not own can change while they are read. Dump
-// therefore listens to the kernel's events meanwhile, and starts again if one of them is
-// about a marked table. Possible errors: ErrBusy, ErrMalformed, ErrClosed, and errors of
-// the system calls.
+// Tables without kernel ownership can change meanwhile. Dump therefore listens to the kernel's
+// events and starts again after an event about a marked table. Possible errors: ErrBusy,
+// ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Dump() ([]Table, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,16 +29,16 @@ func (c *Conn) Dump() ([]Table, error) {
 	return tables, nil
 }
 
-// maxSetReads limits how often DumpSet reads a set that changes by itself.
+// maxSetReads limits how often DumpSet reads a changing set.
 const maxSetReads = 3
 
-// DumpSet reads the elements of a set or map over a socket of its own, so that commits do
-// not wait for it: the kernel needs about 0.2 s for 65,536 elements.
+// DumpSet reads the elements of a set or map over its own socket, so that commits do not wait: the
+// kernel needs about 0.2 s for 65,536 elements.
 //
-// Packets can change the set meanwhile. If the set grows, the kernel may report some
-// elements twice and omit others; DumpSet then reads it again, and returns what it has
-// after three attempts. Errors are those of Dump except ErrBusy, and wrap ENOENT if there is
-// no such set, or if the table does not carry weft's mark.
+// If packets let the set grow meanwhile, the kernel may report some elements twice and omit others.
+// DumpSet then reads again, and after three attempts returns the last result. Errors are as for
+// Dump except ErrBusy. They wrap ENOENT if the set is missing or the table does not carry weft's
+// mark.
 func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	d := newElementDecoder(set)
 	if err := c.dumpSet(table, d); err != nil {
@@ -49,7 +47,6 @@ func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	return d.finish(), nil
 }
 
-// dumpSet is DumpSet with a decoder and without the context of errors.
 func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
 	return c.apart(table, func(r *Conn) error {
 		_, err := r.readElements(d, table, maxSetReads)
@@ -57,21 +54,21 @@ func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
 	})
 }
 
-// apart reads from a table that weft created on a socket of its own, beside commits. It returns the
-// error of dial if there is no socket.
+// apart reads from one of weft's tables over a new socket, so that commits do not wait. It can
+// return the error of dial.
 func (c *Conn) apart(table nft.TableID, read func(*Conn) error) error {
 	r, err := OpenReader(Config{NetNS: c.netNS})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // nothing was written to it
+	defer func() { _ = r.Close() }() // read-only
 	if err := r.c.checkOurs(table); err != nil {
 		return err
 	}
 	return read(r.c)
 }
 
-// checkOurs returns ENOENT for a table that does not exist or does not carry weft's mark.
+// checkOurs returns ENOENT for missing or foreign tables.
 func (c *Conn) checkOurs(id nft.TableID) error {
 	info, err := c.table(id)
 	if err == nil && !info.Ours {
@@ -80,14 +77,13 @@ func (c *Conn) checkOurs(id nft.TableID) error {
 	return err
 }
 
-// dumpStable reads the marked tables until no other process changed them during the
-// dump. The caller holds the lock.
+// dumpStable reads the marked tables until they are stable. The caller holds the lock.
 func (c *Conn) dumpStable() ([]Table, error) {
 	events, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = events.close() }() // nothing was written to it
+	defer func() { _ = events.close() }() // read-only
 	for range maxInterrupted {
 		events.pending = true // the kernel sends events unasked
 		if err := events.drain(); err != nil {
@@ -99,7 +95,7 @@ func (c *Conn) dumpStable() ([]Table, error) {
 		}
 		tables, err := c.dumpTables()
 		if errors.Is(err, unix.ENOENT) {
-			continue // another process deleted something after it was listed
+			continue // another process deleted an object meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -120,7 +116,7 @@ func (c *Conn) dumpStable() ([]Table, error) {
 	return nil, ErrBusy
 }
 
-// unprotected reports whether another process can have changed one of the tables.
+// unprotected reports whether another process can have changed a table.
 func (c *Conn) unprotected(tables []Table) bool {
 	return slices.ContainsFunc(tables, func(t Table) bool {
 		protected, _ := c.lookup(t.ID)
@@ -128,12 +124,10 @@ func (c *Conn) unprotected(tables []Table) bool {
 	})
 }
 
-// changed reports whether there was an event about one of the tables, or too
-// many events.
+// changed reports whether there was an event about one of the tables, or too many events.
 //
-// The kernel sends the events of a transaction before the next one begins.
-// So after an empty batch of the connection's own, the events of all transactions that
-// an earlier dump can have seen have arrived.
+// The kernel sends the events of a transaction before the next one begins. So an empty batch
+// ensures that all events of transactions visible to an earlier dump have arrived.
 func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
 	e := encoder{features: c.features, seq: c.seq}
 	if err := e.batch(nil); err != nil {
@@ -161,7 +155,6 @@ func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
 	}
 }
 
-// forget drops the connection's tables that the kernel no longer has.
 func (c *Conn) forget(dumped []Table) {
 	c.setTables(func(tables map[nft.TableID]bool) {
 		for id := range tables {
@@ -172,7 +165,6 @@ func (c *Conn) forget(dumped []Table) {
 	})
 }
 
-// dumpTables reads the marked tables once.
 func (c *Conn) dumpTables() ([]Table, error) {
 	infos, err := c.listTables()
 	if err != nil {
@@ -193,7 +185,6 @@ func (c *Conn) dumpTables() ([]Table, error) {
 	return tables, nil
 }
 
-// dumpContents reads what a table holds.
 func (c *Conn) dumpContents(t *Table) (err error) {
 	if t.Chains, err = c.dumpChains(t.ID); err != nil {
 		return err
@@ -205,7 +196,7 @@ func (c *Conn) dumpContents(t *Table) (err error) {
 	if err != nil {
 		return err
 	}
-	// decodeObject returns nil for kinds that nft 1.0.6 does not have.
+	// decodeObject returns nil for kinds unknown to nft 1.0.6.
 	t.Objects = slices.DeleteFunc(t.Objects, func(o *object.Object) bool { return o == nil })
 	t.Flowtables, err = list(c.dump, unix.NFT_MSG_GETFLOWTABLE, t.ID, named(t.ID.Name, 0, ""), decodeFlowtable)
 	return err
@@ -216,7 +207,6 @@ func (c *Conn) listTables() ([]TableInfo, error) {
 	return list(c.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
 }
 
-// table reads the name, owner and userdata of a table.
 func (c *Conn) table(id nft.TableID) (t TableInfo, err error) {
 	err = c.request(msgType(unix.NFT_MSG_GETTABLE), 0, id.Family, named(id.Name, 0, ""), func(m reply) (err error) {
 		t, err = decodeTable(m)
@@ -228,18 +218,16 @@ func (c *Conn) table(id nft.TableID) (t TableInfo, err error) {
 	return t, nil
 }
 
-// listChains reads the chains of a table. The kernel always lists all chains of the
-// family.
+// listChains reads the chains of a table. The kernel always lists the whole family.
 func (c *Conn) listChains(id nft.TableID) ([]*object.Chain, error) {
 	return list(c.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
 }
 
-// listRules reads the rules of a table, or of one chain if its name is not empty.
+// listRules reads the rules of a table, or of the named chain.
 func listRules[T any](c *Conn, id nft.TableID, chain string, decode func(reply) (T, error)) ([]T, error) {
 	return list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
 }
 
-// dumpChains reads the chains of a table and their rules.
 func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
 	decls, err := c.listChains(id)
 	if err != nil {
@@ -260,7 +248,7 @@ func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
 	return chains, nil
 }
 
-// dumpSets reads the named sets of a table and their elements.
+// dumpSets reads the named sets of a table with their elements.
 func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 	decls, err := list(c.dump, unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), decodeSet)
 	if err != nil {
@@ -282,11 +270,10 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 
 // dumpElements reads the elements of a set.
 //
-// The kernel resumes a dump by skipping as many elements as it has sent. While a hash
-// table is resized, as happens after many elements were added, the order
-// changes: the dump has some elements twice and lacks as many, without
-// NLM_F_DUMP_INTR. So a dump with duplicates is repeated, unless elements of the set
-// come and go by themselves.
+// The kernel resumes a dump by skipping the number of elements already sent. If it resizes a hash
+// table meanwhile, the order changes: the dump repeats some elements and lacks as many, without
+// NLM_F_DUMP_INTR. So a dump with duplicates is repeated, unless elements come and go by
+// themselves.
 func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	d, tries := newElementDecoder(set), maxInterrupted
@@ -303,8 +290,8 @@ func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error)
 	return d.finish(), nil
 }
 
-// readElements reads the elements of a set until there are no duplicates, at most as often
-// as tries says, and reports whether there were duplicates the last time.
+// readElements reads the elements of a set until there are no duplicates, at most tries times. It
+// reports whether the last read had duplicates.
 func (c *Conn) readElements(d *elementDecoder, id nft.TableID, tries int) (duplicates bool, err error) {
 	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	for range tries {

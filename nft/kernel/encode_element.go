@@ -14,17 +14,16 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementEncoder appends the elements of one set. It does not allocate.
+// elementEncoder appends a set's elements. It does not allocate.
 type elementEncoder struct {
 	set *set.Set
-	// add is false if elements are to be deleted, so that only their keys are needed.
+	// add is false to delete elements by key.
 	add bool
-	// renew is true if elements that exist get their time again.
+	// renew is true to restart the time of existing elements.
 	renew bool
-	// ranges is true for sets in which an interval is two elements: its first key,
-	// and the first key after it.
+	// ranges is true if an interval is two elements: its first key, and the first key after it.
 	ranges bool
-	// keyEnd is true for sets in which an element has both ends of an interval.
+	// keyEnd is true if an element has both ends of an interval.
 	keyEnd bool
 }
 
@@ -55,7 +54,7 @@ func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byt
 	return appendEnd(b, rangeEnd(e)), nil
 }
 
-// check checks an element, because the kernel would only answer EINVAL.
+// check checks an element; the kernel would answer only EINVAL.
 func (ee *elementEncoder) check(e *set.Element) error {
 	want := int(ee.set.Key.Len)
 	if len(e.Key) != want && e.Key != "" {
@@ -88,9 +87,8 @@ func (ee *elementEncoder) check(e *set.Element) error {
 	return nil
 }
 
-// appendFirst appends the attributes of an element, or of the begin of an
-// interval. An element without a key is the catch-all element "*". open means that the
-// interval has no end because it extends to the greatest key.
+// appendFirst appends an element or the begin of an interval. Without a key it is the catch-all
+// element "*". open means that the interval extends to the greatest key and has no end.
 func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
@@ -136,7 +134,6 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 	return attr.Close(b, at), nil
 }
 
-// appendState appends the remaining time and the statements of an element.
 func appendState(b []byte, e *set.Element) ([]byte, error) {
 	left, words := e.Expires(), e.Stateful()
 	return attr.Fields{
@@ -163,7 +160,6 @@ func appendEnd(b []byte, last string) []byte {
 	return b
 }
 
-// rangeEnd returns the last key of an element.
 func rangeEnd(e *set.Element) string {
 	if e.KeyEnd == "" {
 		return e.Key
@@ -171,7 +167,6 @@ func rangeEnd(e *set.Element) string {
 	return e.KeyEnd
 }
 
-// allOnes reports whether key is the greatest key of its length.
 func allOnes(key string) bool {
 	for i := range len(key) {
 		if key[i] != 0xff {
@@ -181,9 +176,8 @@ func allOnes(key string) bool {
 	return true
 }
 
-// elementAt returns which element of a message's list has the attribute at offset off
-// of the message, counting an interval as one element. It is -1 if the offset is not in an
-// element.
+// elementAt returns the list index of the element at offset off of a message, or -1. An interval
+// counts as one element.
 func elementAt(message []byte, off int) int {
 	if off < headerLen+genLen || off >= len(message) {
 		return -1

@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// addRule appends a rule, after its anonymous sets. The rule refers to them by their
-// numbers in the batch.
+// addRule appends a rule after its anonymous sets, which it references by number.
 func (e *encoder) addRule(op AddRule) error {
 	base := e.ids
 	e.ids += uint32(len(op.Rule.Anonymous))
@@ -66,18 +65,17 @@ func (e *encoder) addRule(op AddRule) error {
 	return nil
 }
 
-// position is where a rule is inserted. With append, that is after the rule with the
-// handle or the batch's id, or at the end of the chain if both are 0; without, it is the
-// head of the chain.
+// position is the place of a new rule. With append, it is after the rule with the handle or id, or
+// the end of the chain if both are 0; otherwise the head of the chain.
 type position struct {
 	append bool
 	handle uint64
 	id     uint32
 }
 
-// position returns where a rule goes. Rules that the batch adds one after another
-// to a chain that it creates are appended without an id, because the kernel finds
-// an id by walking the whole batch: loading a long chain would be quadratic.
+// position returns the place of a rule. Successive rules of a chain created in the batch need no
+// id: the kernel finds an id by walking the whole batch, so loading a long chain would be
+// quadratic.
 func (e *encoder) position(op AddRule) (position, error) {
 	id := chainID{op.Table, op.Chain}
 	tail, created := e.tails[id]
@@ -100,7 +98,6 @@ func (e *encoder) position(op AddRule) (position, error) {
 	return position{append: true, handle: op.After.N}, nil
 }
 
-// deleteRule appends the deletion of a rule.
 func (e *encoder) deleteRule(op DeleteRule) error {
 	ruleID, inBatch := e.rules[op.Handle]
 	if !inBatch && op.Handle.N == 0 {
@@ -118,7 +115,6 @@ func (e *encoder) deleteRule(op DeleteRule) error {
 	return nil
 }
 
-// addAnonymous appends an anonymous set of a rule, and its elements.
 func (e *encoder) addAnonymous(table nft.TableID, set set.Anonymous, id uint32) error {
 	if err := e.addSet(table, set.Set, id, len(set.Elements)); err != nil {
 		return err

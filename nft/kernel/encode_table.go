@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// addTable appends a new table, or a change of an existing one.
+// addTable appends a new table, or a change.
 func (e *encoder) addTable(op AddTable) error {
 	userData, err := userdata.Table(op.Comment)
 	if err != nil {
@@ -18,7 +18,7 @@ func (e *encoder) addTable(op AddTable) error {
 	if !exists {
 		flags |= unix.NLM_F_EXCL
 	}
-	// The kernel refuses to change the flags of ownership of an existing table.
+	// The kernel refuses to change ownership flags.
 	owner := e.owner
 	if exists && !created && e.own != nil {
 		owner, _ = e.own(op.Table)
@@ -30,7 +30,6 @@ func (e *encoder) addTable(op AddTable) error {
 	return nil
 }
 
-// tableFlags returns the flags of a table that this connection created or adopted.
 func tableFlags(owner, dormant bool) uint32 {
 	var flags uint32
 	if owner {
@@ -52,12 +51,12 @@ func (e *encoder) deleteTable(id nft.TableID) {
 	}
 }
 
-// addChain appends a new chain, or a change of an existing base chain.
+// addChain appends a new chain, or a change of a base chain.
 func (e *encoder) addChain(op AddChain) error {
 	base := op.Chain.Base
 	flags := uint16(unix.NLM_F_CREATE)
 	if base == nil {
-		// A regular chain has nothing that can be changed.
+		// A regular chain cannot be changed.
 		flags |= unix.NLM_F_EXCL
 	}
 	e.open(unix.NFT_MSG_NEWCHAIN, flags, op.Table)

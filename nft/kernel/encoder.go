@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Encode returns the bytes that Commit of a new connection sends for ops on a kernel with
-// all features. Sequence numbers start at 1. It exists for tests and benchmarks of other
-// packages. Possible errors: *BatchError.
+// Encode returns the bytes that Commit of a new connection sends on a kernel with all features,
+// with sequence numbers from 1. It is for tests and benchmarks of other packages. Possible errors:
+// *BatchError.
 func Encode(ops []Op) ([]byte, error) {
 	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, seq: 1}
 	if err := e.batch(ops); err != nil {
@@ -24,89 +24,80 @@ func Encode(ops []Op) ([]byte, error) {
 	return e.buf, nil
 }
 
-// features are the abilities of the kernel on which the bytes of a batch depend.
+// features are the kernel features that affect a batch.
 type features struct {
-	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST
-	// (Linux 6.9).
+	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST (Linux 6.9).
 	owner bool
-	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). If
-	// not, the last message before the end requests the acknowledgement.
+	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). Otherwise the last
+	// message before it requests the acknowledgement.
 	ackEnd bool
 	// destroy is true if the kernel has NFT_MSG_DESTROYSETELEM (Linux 6.3).
 	destroy bool
-	// renew is true if an element that is added again gets the time that the message states (Linux 6.12).
+	// renew is true if adding an existing element sets its time to the message's (Linux 6.12).
 	renew bool
 }
 
-// encoder encodes ops as one netlink batch. It is used for one batch.
+// encoder encodes ops as one netlink batch. It is used once.
 type encoder struct {
 	features
-	// guard is true if the batch carries the generation gen: the kernel then rejects
-	// it if the ruleset has another generation.
+	// guard is true if the batch carries the generation gen. The kernel rejects it at another
+	// generation.
 	guard bool
 	gen   uint32
-	// check omits the end of the batch: the kernel validates such a batch and then
-	// drops it.
+	// check omits the end of the batch, so that the kernel validates and drops it.
 	check bool
-	// seq is the sequence number of the batch's first message.
+	// seq is the first message's sequence number.
 	seq uint32
-	// own returns whether the connection owns a table, as Conn.lookup does. If it is
-	// nil, all tables may be changed and none exists.
+	// own is Conn.lookup. If nil, all tables may be changed and all are missing.
 	own func(nft.TableID) (protected, ok bool)
 
 	buf      []byte
 	messages []message
 	elements int
-	// certain is true if the batch has a message that always changes the ruleset. The
-	// others may find that what they add exists, or that what they delete does not.
+	// certain is true if a message always changes the ruleset. Others may add existing objects or
+	// delete missing ones.
 	certain bool
-	// op is the index of the op that is being encoded.
-	op int
-	// ids is the last number that the batch gave to a set or rule.
+	op      int
+	// ids is the last number given to a set or rule.
 	ids uint32
-	// tables are the tables that the batch creates or deletes.
+	// tables are the tables created or deleted by the batch.
 	tables map[nft.TableID]tableChange
-	// rules are the batch's numbers of the rules that it adds.
+	// rules are the numbers of added rules.
 	rules map[*Handle]uint32
-	// tails are the last rules of the chains that the batch creates; nil if the chain
-	// is empty.
+	// tails are the last rules of created chains; nil if empty.
 	tails map[chainID]*Handle
-	// echoes are the rules whose handles the caller wants.
+	// echoes are the rules with handles to return to the caller.
 	echoes []echo
 }
 
-// message is what is known of a message of the batch when the kernel rejects it.
+// message describes a message of the batch, for the kernel's errors.
 type message struct {
-	// op is the index of its op; -1 for begin and end.
+	// op is the index of the op; -1 for begin and end.
 	op int
-	// element is the index in the op's Elements of the first element; -1 for
-	// messages without elements of the op.
+	// element is the index of the first element in the op's Elements; -1 without such elements.
 	element int
-	// offset is where the message begins in the batch.
+	// offset is the start in the batch.
 	offset int
 }
 
-// tableChange is what the batch has done to a table so far.
 type tableChange struct {
-	// exists is false after the table was deleted.
+	// exists is false after a deletion.
 	exists bool
 	// created is true if the batch creates the table.
 	created bool
 }
 
-// chainID names a chain.
 type chainID struct {
 	table nft.TableID
 	name  string
 }
 
-// echo is a rule whose handle the kernel sends back.
+// echo is a rule with a handle sent back by the kernel.
 type echo struct {
 	message int
 	rule    AddRule
 }
 
-// batch encodes a whole batch.
 func (e *encoder) batch(ops []Op) error {
 	e.buf = slices.Grow(e.buf, estimate(ops))
 	e.messages = make([]message, 0, len(ops)+2)
@@ -128,8 +119,8 @@ func (e *encoder) batch(ops []Op) error {
 	return nil
 }
 
-// estimate returns a generous estimate of a batch's length: growing a large buffer step
-// by step costs more than encoding into it.
+// estimate returns a generous length for a batch. Growing a large buffer step by step costs more
+// than encoding.
 func estimate(ops []Op) int {
 	const perOp, perElement, perVerdict = 256, 64, 40
 	n := 2*perOp + len(ops)*perOp
@@ -157,8 +148,8 @@ func estimate(ops []Op) int {
 	return n
 }
 
-// begin closes the last message and opens another one. The family of the begin and end
-// of a batch is AF_UNSPEC, and they name the subsystem.
+// begin closes the last message and opens another one. The begin and end of a batch have AF_UNSPEC
+// and name the subsystem.
 func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.closeLast()
 	m := message{op: e.op, element: -1, offset: len(e.buf)}
@@ -172,9 +163,8 @@ func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
 }
 
-// changesAlways reports whether a message changes the ruleset whenever the kernel accepts
-// it. A table that exists can be added again, and so can an element; an element that does
-// not exist can be destroyed; and a set or chain without contents can be flushed.
+// changesAlways reports whether accepting a message always changes the ruleset. Adding an existing
+// table or element, destroying a missing element, and flushing an empty set or chain do not.
 func changesAlways(typ uint16) bool {
 	switch typ {
 	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):
@@ -184,7 +174,6 @@ func changesAlways(typ uint16) bool {
 	}
 }
 
-// closeLast sets the length of the last message.
 func (e *encoder) closeLast() {
 	if n := len(e.messages); n > 0 {
 		closeMessage(e.buf, e.messages[n-1].offset)
@@ -197,18 +186,16 @@ func (e *encoder) open(msg int, flags uint16, table nft.TableID) {
 	e.string(nftaTable, table.Name)
 }
 
-// remove begins a message that names an object. Most need no other attributes.
+// remove begins a message that names an object.
 func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name string) {
 	e.open(msg, 0, table)
 	e.string(nameAttr, name)
 }
 
-// beginBatch appends the begin of the batch.
 func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
 
-// endBatch appends the end of the batch, unless the batch is only to be checked. One
-// message requests an acknowledgement: the end, or the last message before it if the
-// kernel does not acknowledge the end.
+// endBatch appends the end of the batch, unless it is only checked. The end requests an
+// acknowledgement, or the last message before it if the kernel does not acknowledge the end.
 func (e *encoder) endBatch() {
 	flags := uint16(0)
 	if e.ackEnd && !e.check {
@@ -223,12 +210,11 @@ func (e *encoder) endBatch() {
 	e.closeLast()
 }
 
-// changes reports whether the batch has a message besides its begin and end.
+// changes reports whether the batch has any op.
 func (e *encoder) changes() bool {
 	return slices.ContainsFunc(e.messages, func(m message) bool { return m.op >= 0 })
 }
 
-// end returns where a message of the batch ends.
 func (e *encoder) end(message int) int {
 	if message+1 < len(e.messages) {
 		return e.messages[message+1].offset
@@ -236,7 +222,7 @@ func (e *encoder) end(message int) int {
 	return len(e.buf)
 }
 
-// string appends an attribute to the open message, as the following methods do.
+// string appends an attribute to the open message, as do the following methods.
 func (e *encoder) string(typ uint16, v string) { e.buf = attr.AppendString(e.buf, typ, v) }
 
 func (e *encoder) bytes(typ uint16, v []byte) { e.buf = attr.AppendBytes(e.buf, typ, v) }
@@ -245,13 +231,12 @@ func (e *encoder) uint32(typ uint16, v uint32) { e.buf = attr.AppendUint32BE(e.b
 
 func (e *encoder) uint64(typ uint16, v uint64) { e.buf = attr.AppendUint64BE(e.buf, typ, v) }
 
-// fields appends the attributes of a message.
 func (e *encoder) fields(f attr.Fields) (err error) {
 	e.buf, err = f.Append(e.buf)
 	return err
 }
 
-// encodeOrFail is encode, which panics for an attribute that is too long.
+// encodeOrFail is encode with an error instead of a panic for a too long attribute.
 func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -265,8 +250,7 @@ func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	return e.encode(op)
 }
 
-// encode appends the messages of one op. On errors it returns the index of the
-// element that caused it, or -1.
+// encode appends an op's messages. On errors it returns the index of the element, or -1.
 func (e *encoder) encode(op Op) (element int, err error) {
 	if err := e.checkTable(op); err != nil {
 		return -1, err
@@ -321,7 +305,7 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	return -1, nil
 }
 
-// checkTable rejects ops on tables that do not belong to the connection.
+// checkTable rejects ops on tables of others.
 func (e *encoder) checkTable(op Op) error {
 	if _, isAdd := op.(AddTable); isAdd || e.own == nil {
 		return nil
@@ -344,7 +328,6 @@ func (e *encoder) exists(id nft.TableID) bool {
 	return ok
 }
 
-// setTable records that the batch creates, changes or deletes a table.
 func (e *encoder) setTable(id nft.TableID, t tableChange) {
 	if e.tables == nil {
 		e.tables = map[nft.TableID]tableChange{}

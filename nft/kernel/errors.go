@@ -17,33 +17,29 @@ var (
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
 	// ErrNoNFTables says that the kernel lacks nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
-	// ErrTooOld says that the kernel does not store the mark by which weft recognizes its
-	// tables after a restart (Linux 5.10).
+	// ErrTooOld says that the kernel does not store the mark of weft's tables (Linux 5.10).
 	ErrTooOld = errors.New("kernel is too old: it does not store userdata of tables; weft needs Linux 5.13")
 )
 
 // Errors of the methods of Conn.
 var (
-	// ErrUnknownOutcome says that the socket failed after a batch was sent. The batch
-	// took effect completely or not at all; call Dump to find out.
+	// ErrUnknownOutcome says that the socket failed after a batch was sent. The batch took effect
+	// completely or not at all; call Dump to find out.
 	ErrUnknownOutcome = errors.New("outcome of the batch is unknown: reread the ruleset")
-	// ErrForeignTable says that the table exists and that weft did not create it.
+	// ErrForeignTable says that the table exists without weft's mark.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
-	// ErrOurs is RemoveForeign's error for a table that weft created.
+	// ErrOurs is RemoveForeign's error for a table created by weft.
 	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
-	// ErrNotAdopted says that an Op names a table that this Conn neither created nor
-	// adopted.
+	// ErrNotAdopted says that this Conn neither created nor adopted the table.
 	ErrNotAdopted = errors.New("table was neither created nor adopted by this connection: adopt it first")
-	// ErrTooLarge says that a batch does not fit into the socket's send buffer. The
-	// buffer is limited only for processes without CAP_NET_ADMIN in the initial user
-	// namespace.
+	// ErrTooLarge says that a batch does not fit into the socket's send buffer, which is limited
+	// only without CAP_NET_ADMIN in the initial user namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
-	// ErrBusy says that other processes changed the ruleset during each attempt of a
-	// commit or dump. Nothing took effect.
+	// ErrBusy says that other processes changed the ruleset during each attempt of a commit or
+	// dump, which had no effect.
 	ErrBusy = errors.New("other processes keep changing the ruleset: try again")
-	// ErrDrift says that another process deleted or replaced one of the connection's
-	// tables, which is possible only without ownership. Nothing took effect; call Dump
-	// and compare.
+	// ErrDrift says that another process deleted or replaced one of the connection's tables, which
+	// is possible only without ownership. The batch had no effect; call Dump and compare.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
 	// ErrMalformed says that a message from the kernel could not be decoded.
 	ErrMalformed = attr.ErrMalformed
@@ -51,29 +47,26 @@ var (
 	ErrClosed = errors.New("connection is closed")
 )
 
-// BatchError says why a batch was rejected. Nothing of the batch took effect.
+// BatchError says why a batch was rejected. The batch had no effect.
 type BatchError struct {
-	// Index is the index of the op that caused the error; -1 if the error is about the
-	// batch as a whole.
+	// Index is the index of the failing op; -1 for the whole batch.
 	Index int
-	// Element is the index in the op's Elements of the element that caused the error;
-	// -1 if it is not known or if the op has no elements.
+	// Element is the index in the op's Elements; -1 if not known.
 	Element int
-	// Op is the op that caused the error; nil if Index is -1.
+	// Op is the failing op; nil if Index is -1.
 	Op Op
-	// Errno is the kernel's answer; 0 if the op could not be encoded for the reason in
-	// Err.
+	// Errno is the kernel's answer; 0 if the op could not be encoded because of Err.
 	Errno syscall.Errno
 	// ExtAck is the kernel's explanation, often empty.
 	ExtAck string
-	// Err adds to Errno if more is known, such as ErrForeignTable or an *OwnedError.
+	// Err explains Errno, for example ErrForeignTable or an *OwnedError.
 	Err error
-	// Errors are the kernel's further errors about the same batch, with an Index and
-	// Element of their own. Most of them are consequences of the first.
+	// Errors are the kernel's further errors about the batch, with their own Index and Element.
+	// Most are consequences of the first.
 	Errors []*BatchError
 }
 
-// Error returns the op as a command of nft(8), abbreviated if it is long, and the cause.
+// Error returns the op as a command of nft(8), abbreviated if long, and the cause.
 func (e *BatchError) Error() string {
 	var b strings.Builder
 	b.WriteString("commit ")
@@ -113,7 +106,6 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// cause returns the texts of Errno, ExtAck and Err.
 func (e *BatchError) cause() string {
 	var parts []string
 	if e.Errno != 0 {
@@ -131,10 +123,10 @@ func (e *BatchError) cause() string {
 // OwnedError says that another process owns a table.
 type OwnedError struct {
 	Table nft.TableID
-	// PortID is the netlink port of the owner; 0 if it is not known.
+	// PortID is the netlink port of the owner; 0 if not known.
 	PortID uint32
-	// PID and Process identify the owner. They are 0 and empty if the process was not
-	// found, for example because it is in another PID namespace.
+	// PID and Process identify the owner. They are 0 and empty if not found, for example in another
+	// PID namespace.
 	PID     int
 	Process string
 }

@@ -11,15 +11,15 @@ import (
 type stream[T any] struct {
 	sock *socket
 	out  chan T
-	// decode returns the events of a datagram. They must not refer to its buffer.
+	// decode returns the events of a datagram, without references to its buffer.
 	decode func(datagram []byte) []T
-	// overrun returns the event that reports that the kernel dropped events, failed the last
-	// event, which reports that the socket failed.
+	// overrun returns the event for dropped events; failed returns the last event, for a failed
+	// socket.
 	overrun func() T
 	failed  func(error) T
 }
 
-// run is the loop of the stream. At its end it closes the socket and the channel.
+// run is the stream's loop. At its end it closes the socket and the channel.
 func (s *stream[T]) run(ctx context.Context) {
 	defer close(s.out)
 	stop := context.AfterFunc(ctx, func() { _ = s.sock.close() })
@@ -50,7 +50,7 @@ func (s *stream[T]) run(ctx context.Context) {
 	}
 }
 
-// emit sends an event to the receiver. It returns false if ctx is done first.
+// emit returns false if ctx is done before the event is received.
 func (s *stream[T]) emit(ctx context.Context, event T) bool {
 	select {
 	case s.out <- event:

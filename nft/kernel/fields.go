@@ -15,14 +15,13 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// The messages about chains, sets, objects and flowtables, each described once for both
-// directions. The order of the attributes is that of nft(8).
+// Messages about chains, sets, objects and flowtables, each described once for both directions, in
+// nft(8)'s order of attributes.
 
-// chainMessage is a NEWCHAIN.
 type chainMessage struct {
 	object.Chain
 	base object.Base
-	// hooked is true for a base chain that is encoded.
+	// hooked is true to encode a base chain.
 	hooked        bool
 	flags, policy uint32
 	devices       deviceList
@@ -50,7 +49,6 @@ const (
 	policyAccept = 1
 )
 
-// encodedChain returns the message that creates a chain.
 func encodedChain(chain *object.Chain) *chainMessage {
 	c := &chainMessage{Chain: *chain, hooked: chain.Base != nil, policy: policyAccept}
 	if c.hooked {
@@ -65,7 +63,6 @@ func encodedChain(chain *object.Chain) *chainMessage {
 	return c
 }
 
-// decodeChain decodes a NEWCHAIN.
 func decodeChain(m reply) (*object.Chain, error) {
 	c := chainMessage{policy: policyAccept}
 	if err := c.fields().Read(m.attrs); err != nil {
@@ -87,8 +84,8 @@ func decodeChain(m reply) (*object.Chain, error) {
 	return &c.Chain, nil
 }
 
-// setFields describes a NEWSET. id is the number of the set in its batch, and size the
-// greatest number of its elements.
+// setFields describes a NEWSET. id is the set's number in its batch, size its maximum number of
+// elements.
 func setFields(s *set.Set, id, size *uint32) attr.Fields {
 	concat := s.Flags&setConcat != 0
 	dataType := &s.Data.ID
@@ -111,7 +108,7 @@ func setFields(s *set.Set, id, size *uint32) attr.Fields {
 		attr.If(s.Memory, unix.NFTA_SET_POLICY, &s.Memory), // NFT_SET_POL_MEMORY is 1
 		attr.If(*size != 0 || concat, unix.NFTA_SET_DESC, attr.Fields{
 			attr.If(*size != 0, unix.NFTA_SET_DESC_SIZE, size),
-			// The kernel accepts the lengths only with NFT_SET_CONCAT.
+			// Only NFT_SET_CONCAT allows the lengths.
 			attr.If(concat, nftaSetDescConcat, (*fieldLengths)(&s.Key.Fields)),
 		}),
 		oneStateful(nftaSetExpr, &s.Stateful),
@@ -120,7 +117,6 @@ func setFields(s *set.Set, id, size *uint32) attr.Fields {
 	}
 }
 
-// decodeSet decodes a NEWSET.
 func decodeSet(m reply) (*set.Set, error) {
 	s := &set.Set{}
 	if err := setFields(s, new(uint32), &s.Size).Read(m.attrs); err != nil {
@@ -130,7 +126,6 @@ func decodeSet(m reply) (*set.Set, error) {
 	return s, nil
 }
 
-// objectFields describes a NEWOBJ.
 func objectFields(o *object.Object) attr.Fields {
 	return attr.Fields{
 		attr.Always(unix.NFTA_OBJ_NAME, &o.Name),
@@ -140,8 +135,7 @@ func objectFields(o *object.Object) attr.Fields {
 	}
 }
 
-// decodeObject decodes a NEWOBJ. It returns nil for a kind that nft(8) 1.0.6 does not
-// have.
+// decodeObject decodes a NEWOBJ; nil for kinds unknown to nft(8) 1.0.6.
 func decodeObject(m reply) (*object.Object, error) {
 	o := &object.Object{}
 	if err := objectFields(o).Read(m.attrs); err != nil {
@@ -157,7 +151,6 @@ func decodeObject(m reply) (*object.Object, error) {
 	return o, nil
 }
 
-// flowtableFields describes a NEWFLOWTABLE.
 func flowtableFields(f *object.Flowtable) attr.Fields {
 	return attr.Fields{
 		attr.Always(nftaFlowtableName, &f.Name),
@@ -170,7 +163,6 @@ func flowtableFields(f *object.Flowtable) attr.Fields {
 	}
 }
 
-// decodeFlowtable decodes a NEWFLOWTABLE.
 func decodeFlowtable(m reply) (*object.Flowtable, error) {
 	f := &object.Flowtable{}
 	if err := flowtableFields(f).Read(m.attrs); err != nil {
@@ -180,20 +172,18 @@ func decodeFlowtable(m reply) (*object.Flowtable, error) {
 	return f, nil
 }
 
-// oneStateful describes a single stateful statement.
 func oneStateful(typ uint16, words *[]string) attr.Field {
 	return attr.If(len(*words) == 1, typ, (*statement)(words))
 }
 
-// severalStateful describes a list of stateful statements.
 func severalStateful(typ uint16, words *[]string) attr.Field {
 	return attr.If(len(*words) > 1, typ, (*statements)(words))
 }
 
-// comment is the comment of a chain or object, in its userdata.
+// comment is a comment in userdata.
 type comment string
 
-// AppendAttr implements attr.Value, as the following methods do.
+// AppendAttr implements attr.Value, as do the following methods.
 func (c *comment) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	userData, err := userdata.AppendComment(nil, string(*c))
 	return attr.AppendBytes(b, typ, userData), err
@@ -205,7 +195,6 @@ func (c *comment) ReadAttr(r *attr.Reader) error {
 	return err
 }
 
-// deviceList is a list of devices.
 type deviceList []string
 
 func (d *deviceList) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -226,7 +215,6 @@ func (d *deviceList) ReadAttr(r *attr.Reader) error {
 	return list.Err()
 }
 
-// fieldLengths are the lengths of the fields of a concatenation.
 type fieldLengths []uint32
 
 func (f *fieldLengths) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -251,7 +239,7 @@ func (f *fieldLengths) ReadAttr(r *attr.Reader) error {
 	return list.Err()
 }
 
-// gcInterval is an interval in milliseconds of 32 bits.
+// gcInterval is encoded as 32-bit milliseconds.
 type gcInterval time.Duration
 
 func (g *gcInterval) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -263,7 +251,7 @@ func (g *gcInterval) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// objectKind is a kind of object as a number.
+// objectKind is encoded as a number.
 type objectKind nft.ObjectKind
 
 func (k *objectKind) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -275,7 +263,7 @@ func (k *objectKind) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// statement is a stateful statement, statements is a list of them.
+// statement is a stateful statement, statements a list.
 type (
 	statement  []string
 	statements []string

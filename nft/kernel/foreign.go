@@ -15,18 +15,18 @@ import (
 // TableInfo describes any table, without its contents.
 type TableInfo struct {
 	ID nft.TableID
-	// Ours is true for a table that weft created: its userdata has weft's mark.
+	// Ours is true for tables with weft's mark.
 	Ours    bool
 	Comment string
-	// Owner is the netlink port of the socket that alone may change the table, 0 if there is
-	// none. Persist is true if the table stays when that socket is closed.
+	// Owner is the netlink port of the owning socket, or 0. Persist is true if the table stays
+	// after the socket is closed.
 	Owner   uint32
 	Persist bool
 	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
 }
 
-// Tables lists the tables of all programs. Errors are those of Survey.
+// Tables lists the tables of all programs. Errors are as for Survey.
 func (c *Conn) Tables() ([]TableInfo, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,11 +37,9 @@ func (c *Conn) Tables() ([]TableInfo, error) {
 	return tables, nil
 }
 
-// Survey describes any table, weft's or not: its chains, and to which other chains their
-// rules jump.
+// Survey describes any table: its chains, and the jumps of their rules.
 type Survey struct {
-	ID nft.TableID
-	// Ours is true for a table that weft created.
+	ID     nft.TableID
 	Ours   bool
 	Chains []SurveyChain
 }
@@ -56,18 +54,18 @@ type SurveyChain struct {
 // SurveyRule is a rule of a Survey.
 type SurveyRule struct {
 	Handle uint64
-	// Target is the chain of the rule's first jump or goto, empty for none. Chains in
-	// verdict maps are not included.
+	// Target is the chain of the first jump or goto, or empty. Chains in verdict maps are not
+	// included.
 	Target string
 }
 
-// Removal lists what to remove from a table that weft did not create.
+// Removal lists parts of a foreign table to remove.
 type Removal struct {
 	Table nft.TableID
-	// Whole removes the table with everything in it; the other fields are then ignored.
+	// Whole removes the table with its contents and ignores the other fields.
 	Whole bool
-	// Rules are removed first, then all rules of the Flush chains, then Chains, which
-	// must be empty by then.
+	// Rules are removed first, then all rules of the Flush chains, then Chains, which must be empty
+	// by then.
 	Rules  []RemovalRule
 	Flush  []string
 	Chains []string
@@ -79,9 +77,8 @@ type RemovalRule struct {
 	Handle uint64
 }
 
-// Survey reads a table that any program may have created. It returns nil if there is no
-// such table. If the table changes meanwhile, the result may mix old and new contents.
-// Errors are ErrMalformed, ErrClosed, and those of the system calls.
+// Survey reads a table of any program; nil if missing. If the table changes meanwhile, the result
+// may mix old and new contents. Errors are ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,13 +108,11 @@ func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	return s, nil
 }
 
-// jump is a SurveyRule and the chain that it is in.
 type jump struct {
 	SurveyRule
 	chain string
 }
 
-// decodeJump decodes a NEWRULE as far as a Survey needs it.
 func decodeJump(m reply) (j jump, err error) {
 	r, list, err := readRule(m)
 	if err != nil {
@@ -133,11 +128,10 @@ func decodeJump(m reply) (j jump, err error) {
 	return j, err
 }
 
-// RemoveForeign removes rules, chains and tables that weft did not create, in one
-// transaction. It is for an operator who replaces another program by weft, not for the
-// daemon. If weft created one of the tables (ErrOurs), or if a table does not exist
-// (ENOENT), it removes nothing. It does not detect changes that other processes make at the
-// same time.
+// RemoveForeign removes rules, chains and tables that weft did not create, in one transaction. It
+// is for an operator who replaces another program by weft, not for the daemon. If weft created one
+// of the tables (ErrOurs), or if one does not exist (ENOENT), it has no effect. It does not detect
+// simultaneous changes by other processes.
 func (c *Conn) RemoveForeign(removals ...Removal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +157,6 @@ func (c *Conn) RemoveForeign(removals ...Removal) error {
 	return withContext("remove rules of other programs", err)
 }
 
-// ops returns the operations of a removal.
 func (r *Removal) ops() []Op {
 	if r.Whole {
 		return []Op{DeleteTable{r.Table}}

@@ -6,11 +6,9 @@ import (
 	"slices"
 )
 
-// findHandles reads the handles of added rules whose echoes were lost: the kernel drops
-// the echo of a rule that is larger than a page.
-//
-// Of the rules with the same content and owner, the new ones have the
-// greatest handles, and handles increase in the order of the batch.
+// findHandles reads the handles of added rules with lost echoes: the kernel drops the echo of a
+// rule larger than a page. Handles increase in the order of the batch, so among rules with equal
+// content and owner the new ones have the greatest.
 func (c *Conn) findHandles(missing []AddRule) error {
 	byChain := map[chainID][]AddRule{}
 	var order []chainID

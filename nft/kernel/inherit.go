@@ -8,16 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrHeld means that another process uses the socket that Config.Inherit asked for.
+// ErrHeld means that another process uses the socket requested by Config.Inherit.
 var ErrHeld = errors.New("another process uses the netlink socket that owns the tables")
 
-// errOtherNetwork means that an inherited socket is of another network namespace.
 var errOtherNetwork = errors.New("it is of another network namespace: give this weft a socket in a directory of its own (--socket)")
 
-// File returns a copy of the socket. The connection's tables stay its own, and other processes
-// cannot change them, until all copies are closed.
+// File returns a copy of the socket. The connection owns its tables until all copies are closed.
 //
-// Possible errors: ErrClosed, those of the system calls.
+// Possible errors: ErrClosed, errors of the system calls.
 func (c *Conn) File() (*os.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,8 +28,8 @@ func (c *Conn) File() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "nftables"), nil
 }
 
-// inheritSocket replaces the socket by the one of an earlier connection, if there is one. Only the
-// socket that owns a table can change it, and it does not lose it for a moment.
+// inheritSocket replaces the socket by an earlier connection's, if there is one. Only the owning
+// socket can change a table, so ownership continues without a gap.
 func (c *Conn) inheritSocket() error {
 	if c.inherit == nil || !c.owner {
 		return nil
@@ -49,7 +47,7 @@ func (c *Conn) inheritSocket() error {
 	if err != nil {
 		return err
 	}
-	// The earlier process may have ended before it had read all answers.
+	// The earlier process may have ended before reading all answers.
 	sock.pending = true
 	own, err := networkOf(c.sock.conn)
 	of, failed := networkOf(conn)

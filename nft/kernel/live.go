@@ -13,38 +13,36 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Live is what only the kernel knows of one of weft's tables: handles, and what packets
-// change.
+// Live is the state of one of weft's tables that only the kernel knows.
 type Live struct {
-	// Chains, Sets and Flowtables have handles by name. Maps are in Sets.
+	// Chains, Sets and Flowtables are handles by name. Maps are in Sets.
 	Chains, Sets, Flowtables map[string]uint64
 	Objects                  map[object.Ref]LiveObject
-	// Rules has the counters and quotas of each rule that has any, by the handle of the
-	// rule and in its order, as nft writes them: "counter packets 3 bytes 180".
+	// Rules are the counters and quotas by handle, in the rule's order and nft's form: "counter
+	// packets 3 bytes 180".
 	Rules map[uint64][]string
-	// Elements has the elements of the sets that were asked for, by name.
+	// Elements are the elements of the requested sets, by name.
 	Elements map[string]LiveElements
 }
 
-// LiveObject is a named object. Text has what it has counted.
+// LiveObject is a named object. Text includes its counts.
 type LiveObject struct {
 	Handle uint64
 	Text   string
 }
 
-// LiveElements are the elements of a set. Their State has what remains of the timeout and
-// what their statements have counted.
+// LiveElements are a set's elements. State has the remaining timeout and the counts.
 type LiveElements struct {
 	Elements []set.Element
-	// More is true if the kernel has more elements than were asked for.
+	// More is true if elements beyond the limit exist.
 	More bool
 }
 
-// DumpLive reads a table over sockets of its own, so that commits do not wait for it. It
-// reads the elements of sets that are given, at most limit altogether.
+// DumpLive reads a table and at most limit elements of the given sets over its own sockets, so that
+// commits do not wait.
 //
-// A commit during the call can make it omit what the commit adds or deletes, and
-// neighbours of that. Errors are those of DumpSet.
+// A simultaneous commit can make it omit added or deleted objects and their neighbours. Errors are
+// as for DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
 	live := &Live{Rules: map[uint64][]string{}}
 	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
@@ -53,9 +51,8 @@ func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, e
 	return live, c.readLiveElements(table, live, sets, limit, false)
 }
 
-// DumpElements is DumpLive for elements of sets, named objects and flowtables alone. If
-// counted is true, it leaves out the elements whose counter has counted nothing, which then
-// cost little but the kernel's part.
+// DumpElements is DumpLive for elements, named objects and flowtables alone. If counted is true, it
+// omits elements with a counter of 0 packets, which then cost little outside the kernel.
 func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*Live, error) {
 	live, err := c.DumpObjects(table)
 	if err != nil {
@@ -64,7 +61,7 @@ func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, count
 	return live, c.readLiveElements(table, live, sets, limit, counted)
 }
 
-// readLiveElements reads the elements of sets, over a socket for each.
+// readLiveElements reads sets, over a socket for each.
 func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, limit int, counted bool) error {
 	live.Elements = make(map[string]LiveElements, len(sets))
 	for _, s := range sets {
@@ -73,7 +70,7 @@ func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, 
 		err := c.dumpSet(table, d)
 		switch {
 		case errors.Is(err, unix.ENOENT):
-			continue // a commit has deleted it
+			continue // deleted by a commit
 		case err != nil && !errors.Is(err, errLimit):
 			return fmt.Errorf("dump set %s of table %s: %w", s.Name, table, err)
 		}
@@ -90,7 +87,6 @@ func (c *Conn) DumpObjects(table nft.TableID) (*Live, error) {
 	return live, c.dumpLive(table, live, (*Conn).readObjects)
 }
 
-// dumpLive reads parts of a table over a socket of its own.
 func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.TableID, *Live) error) error {
 	err := c.apart(id, func(r *Conn) error {
 		for _, read := range parts {
@@ -106,7 +102,7 @@ func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.Tab
 	return nil
 }
 
-// handles reads the handles of what a table has, by name.
+// handles reads the handles of a kind of object by name.
 func (c *Conn) handles(typ int, id nft.TableID, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	_, err := list(c.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {
@@ -118,7 +114,6 @@ func (c *Conn) handles(typ int, id nft.TableID, request []byte, nameAttr, handle
 	return out, err
 }
 
-// readChains reads the handles of chains and sets.
 func (c *Conn) readChains(id nft.TableID, live *Live) (err error) {
 	if live.Chains, err = c.handles(unix.NFT_MSG_GETCHAIN, id, nil, unix.NFTA_CHAIN_NAME, unix.NFTA_CHAIN_HANDLE); err != nil {
 		return err
@@ -127,7 +122,6 @@ func (c *Conn) readChains(id nft.TableID, live *Live) (err error) {
 	return err
 }
 
-// readObjects reads flowtables and named objects.
 func (c *Conn) readObjects(id nft.TableID, live *Live) (err error) {
 	inTable := named(id.Name, 0, "")
 	if live.Flowtables, err = c.handles(unix.NFT_MSG_GETFLOWTABLE, id, inTable, nftaFlowtableName, nftaFlowtableHandle); err != nil {
@@ -145,13 +139,11 @@ func (c *Conn) readObjects(id nft.TableID, live *Live) (err error) {
 	return err
 }
 
-// readRules reads the counters and quotas of rules.
 func (c *Conn) readRules(id nft.TableID, live *Live) error {
 	_, err := list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, 0, ""), func(m reply) (struct{}, error) { return struct{}{}, live.rule(m) })
 	return err
 }
 
-// rule decodes the counters and quotas of a NEWRULE.
 func (l *Live) rule(m reply) error {
 	r, exprs, err := readRule(m)
 	list := attr.NewReader(exprs)

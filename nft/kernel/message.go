@@ -18,8 +18,7 @@ const (
 
 // Constants of linux/netfilter/nf_tables.h that golang.org/x/sys/unix lacks.
 const (
-	// nftMsgDestroySetElem deletes elements like NFT_MSG_DELSETELEM, but ignores
-	// elements that do not exist (Linux 6.3).
+	// nftMsgDestroySetElem ignores missing elements (Linux 6.3).
 	nftMsgDestroySetElem = 0x1e
 
 	nftaTableUserData = 0x6
@@ -61,16 +60,14 @@ const (
 	tableFlagsWhenOwned = tableFlagOwner | tableFlagPersist
 )
 
-// nftaTable is the attribute with the table's name. It has the same number in the
-// messages of all kinds of objects: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE,
-// NFTA_SET_TABLE, NFTA_SET_ELEM_LIST_TABLE, NFTA_OBJ_TABLE and NFTA_FLOWTABLE_TABLE.
+// nftaTable is the attribute with the table's name. It has the same number in all messages:
+// NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE, NFTA_SET_ELEM_LIST_TABLE,
+// NFTA_OBJ_TABLE and NFTA_FLOWTABLE_TABLE.
 const nftaTable = 0x1
 
-// msgType returns the netlink message type of an NFT_MSG_* number.
 func msgType(m int) uint16 { return unix.NFNL_SUBSYS_NFTABLES<<8 | uint16(m) }
 
-// appendHeader appends a netlink header, in which the length is 0, and a struct
-// nfgenmsg. closeMessage sets the length.
+// appendHeader appends a netlink header with length 0 and a struct nfgenmsg.
 func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID uint16) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = binary.NativeEndian.AppendUint16(b, typ)
@@ -80,13 +77,11 @@ func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID u
 	return binary.BigEndian.AppendUint16(b, resID)
 }
 
-// closeMessage sets the length of the message that begins at offset at: everything up
-// to the end of b belongs to it.
+// closeMessage sets the length of the message from offset at to the end of b.
 func closeMessage(b []byte, at int) {
 	binary.NativeEndian.PutUint32(b[at:], uint32(len(b)-at))
 }
 
-// header is a decoded netlink header.
 type header struct {
 	length uint32
 	typ    uint16
@@ -95,8 +90,8 @@ type header struct {
 	portID uint32
 }
 
-// nextMessage returns the header and payload of the first message in b, and what
-// follows it. ok is false if b is empty or the header is malformed.
+// nextMessage splits b after the first message. ok is false if b is empty or the header is
+// malformed.
 func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	if len(b) < headerLen {
 		return header{}, nil, nil, false
@@ -115,13 +110,12 @@ func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	return h, b[headerLen:h.length], b[next:], true
 }
 
-// reply is a message about an object: an answer to a request, or an event.
+// reply is a message about an object: an answer or an event.
 type reply struct {
 	family nft.Family
 	attrs  []byte
 }
 
-// parseReply splits the payload of a message into struct nfgenmsg and attributes.
 func parseReply(payload []byte) (reply, error) {
 	if len(payload) < genLen {
 		return reply{}, ErrMalformed
@@ -129,7 +123,6 @@ func parseReply(payload []byte) (reply, error) {
 	return reply{family: nft.Family(payload[0]), attrs: payload[genLen:]}, nil
 }
 
-// table returns the table that the message is about.
 func (m reply) table() (id nft.TableID, ok bool) {
 	r, ok := attr.Find(m.attrs, nftaTable)
 	if !ok {

@@ -7,36 +7,34 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Op is one change of the ruleset. A batch is a list of ops, executed in order. Whatever
-// an op adds must be added after everything that it refers to, and deleted before it. Ops
-// are values: Commit rejects a pointer such as *AddTable. Their Chain, Rule, Set, Object,
-// Flowtable, and the Handle of a DeleteRule, must not be nil. If an op fails with an errno,
-// Commit returns a *BatchError that wraps it.
+// Op is one change of the ruleset. A batch is a list of ops, executed in order. Objects must be
+// added after the objects they refer to, and deleted before them. Ops are values: Commit rejects a
+// pointer such as *AddTable. Chain, Rule, Set, Object, Flowtable, and the Handle of a DeleteRule
+// must not be nil. An errno is wrapped in a *BatchError.
 type Op interface {
-	// table returns the table that the op changes.
 	table() nft.TableID
 }
 
-// AddTable creates a table with weft's mark. For a table that the connection created or
-// adopted before, it changes only whether the table is dormant, and ignores Comment.
+// AddTable creates a table with weft's mark. For a table of the connection it sets only Dormant and
+// ignores Comment.
 type AddTable struct {
 	Table   nft.TableID
 	Comment string
-	// Dormant detaches the table's base chains from their hooks (NFT_TABLE_F_DORMANT).
+	// Dormant detaches the base chains from their hooks (NFT_TABLE_F_DORMANT).
 	Dormant bool
 }
 
-// DeleteTable removes a table and everything in it.
+// DeleteTable removes a table with its contents.
 type DeleteTable struct{ Table nft.TableID }
 
-// AddChain creates a chain, or changes the policy of an existing base chain. It fails with
-// EEXIST if a regular chain of that name exists.
+// AddChain creates a chain, or changes the policy of a base chain. It fails with EEXIST if a
+// regular chain of that name exists.
 type AddChain struct {
 	Table nft.TableID
 	Chain *object.Chain
 }
 
-// DeleteChain removes an empty chain to which nothing refers.
+// DeleteChain removes an empty chain without references.
 type DeleteChain struct {
 	Table nft.TableID
 	Name  string
@@ -47,13 +45,11 @@ type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
-	// Owner is the caller's name for who publishes the rule. It is stored in the rule's
-	// userdata, with the fingerprint.
+	// Owner is the caller's name for the rule's publisher, stored in userdata with the fingerprint.
 	Owner string
-	// After is the handle of the preceding rule: of a rule in the kernel, or the Handle of
-	// an AddRule that is earlier in the batch.
+	// After is the handle of the preceding rule, in the kernel or earlier in the batch.
 	After *Handle
-	// Handle, if it is not nil, is set to the kernel's handle by a commit.
+	// Handle, if not nil, is set by a commit.
 	Handle *Handle
 }
 
@@ -64,8 +60,7 @@ type DeleteRule struct {
 	Handle *Handle
 }
 
-// Handle holds the handle of a rule. It is zero until the batch that adds the rule is
-// committed.
+// Handle holds the handle of a rule, zero until the rule is committed.
 type Handle struct {
 	// N is the kernel's handle (NFTA_RULE_HANDLE).
 	N uint64
@@ -77,7 +72,7 @@ type AddSet struct {
 	Set   *set.Set
 }
 
-// DeleteSet removes a set or map that no rule uses, with its elements.
+// DeleteSet removes a set or map without references, and its elements.
 type DeleteSet struct {
 	Table nft.TableID
 	Name  string
@@ -89,22 +84,22 @@ type FlushSet struct {
 	Name  string
 }
 
-// AddElements adds elements. It fails if an element exists with other data, and ignores an
-// element that exists with the same data.
+// AddElements adds elements. It ignores existing elements with the same data, and fails if the data
+// differ.
 type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
-	// Renew gives an element that exists its time again: what its State says is left, or all of its
-	// timeout. Before Linux 6.12 the element is deleted and added for that, and its counters begin again.
+	// Renew restarts the time of existing elements: the remaining time in State, or the whole
+	// timeout. Before Linux 6.12 this deletes and adds the element, and its counters begin again.
 	Renew bool
-	// First says that the set has no elements before. If it has ranges, the first of Elements
-	// has the smallest key; nft's end at the key 0 is added if that is not 0.
+	// First says that the set is empty before. If it has ranges, the first of Elements has the
+	// smallest key; nft's end at key 0 is added unless that key is 0.
 	First bool
 }
 
-// DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except
-// in a set with flag timeout, because it can have expired.
+// DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except in a set
+// with flag timeout, because it can have expired.
 type DeleteElements struct {
 	Table    nft.TableID
 	Set      *set.Set
@@ -117,7 +112,7 @@ type AddObject struct {
 	Object *object.Object
 }
 
-// DeleteObject removes an object to which nothing refers.
+// DeleteObject removes an object without references.
 type DeleteObject struct {
 	Table nft.TableID
 	Ref   object.Ref
@@ -129,7 +124,7 @@ type AddFlowtable struct {
 	Flowtable *object.Flowtable
 }
 
-// DeleteFlowtable removes a flowtable to which no rule refers.
+// DeleteFlowtable removes a flowtable without references.
 type DeleteFlowtable struct {
 	Table nft.TableID
 	Name  string

@@ -10,13 +10,12 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// probe finds out whether the process may change the ruleset, and the kernel's features.
+// probe checks whether the process may change the ruleset, and detects the kernel's features.
 //
-// The first batch creates a table with an owner, destroys an element, and creates a table
-// with more userdata than a kernel stores. It has no end, so the kernel validates it and
-// drops it. Destroying an element of a missing set is ENOENT, or EINVAL if the kernel does
-// not know the message. The userdata is ERANGE, or ignored by a kernel that does not know
-// the attribute. The second batch is empty.
+// The first batch creates a table with an owner, destroys an element, and creates a table with more
+// userdata than a kernel stores. It has no end, so the kernel validates and drops it. Destroying an
+// element of a missing set is ENOENT, or EINVAL on kernels without the message. The userdata is
+// ERANGE, or ignored on kernels without the attribute. The second batch is empty.
 func (c *Conn) probe(noOwner bool) error {
 	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID.Load())}
 	e := encoder{seq: c.seq}
@@ -75,8 +74,7 @@ func (c *Conn) probe(noOwner bool) error {
 	return err
 }
 
-// atLeast reports whether the kernel is of a version or a later one. It is for what only a commit
-// would show.
+// atLeast compares the kernel's version, for features visible only in a commit.
 func atLeast(major, minor int) (bool, error) {
 	var u unix.Utsname
 	var is [2]int
@@ -89,8 +87,7 @@ func atLeast(major, minor int) (bool, error) {
 	return is[0] > major || is[0] == major && is[1] >= minor, nil
 }
 
-// probeUserData appends a message that fails only if the kernel knows the attribute of
-// a table's userdata.
+// probeUserData appends a message that fails only if the kernel knows userdata of tables.
 func (e *encoder) probeUserData(typ uint16, table nft.TableID) {
 	table.Name += "-userdata"
 	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)

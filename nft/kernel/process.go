@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processOf returns the process that has a NETLINK_NETFILTER socket with the port. It
-// reads /proc/net/netlink and the file descriptors of all processes, and returns 0 if it
-// does not find the process, for example in another PID namespace.
+// processOf finds the process with the NETLINK_NETFILTER socket of the port in /proc/net/netlink
+// and the file descriptors of all processes. It returns 0 if not found, for example in another PID
+// namespace.
 func processOf(netNS int, portID uint32) (pid int, name string) {
 	table, err := netlinkTable(netNS)
 	if err != nil {
@@ -47,8 +47,8 @@ func processOf(netNS int, portID uint32) (pid int, name string) {
 	return 0, ""
 }
 
-// netlinkTable reads /proc/net/netlink of a network namespace, or of the calling thread's
-// if netNS is 0.
+// netlinkTable reads /proc/net/netlink of a network namespace, or the calling thread's if netNS is
+// 0.
 func netlinkTable(netNS int) (table []byte, err error) {
 	const path = "/proc/thread-self/net/netlink"
 	if netNS == 0 {
@@ -67,8 +67,8 @@ func netlinkTable(netNS int) (table []byte, err error) {
 	return table, err
 }
 
-// socketInode returns the inode of the socket with a port. The columns of the
-// table are: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
+// socketInode returns the inode of a port's socket. The columns are: sk Eth Pid Groups Rmem Wmem
+// Dump Locks Drops Inode.
 func socketInode(table io.Reader, portID uint32) string {
 	protocol, port := strconv.Itoa(unix.NETLINK_NETFILTER), strconv.FormatUint(uint64(portID), 10)
 	lines := bufio.NewScanner(table)

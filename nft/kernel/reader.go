@@ -14,11 +14,11 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Reader reads the tables of all programs. It has a socket of its own, so commits do not wait
-// for it. It belongs to one goroutine.
+// Reader reads the tables of all programs over its own socket, so commits do not wait. It belongs
+// to one goroutine.
 type Reader struct{ c *Conn }
 
-// OpenReader opens a Reader. Errors are those of Open.
+// OpenReader opens a Reader. Errors are as for Open.
 func OpenReader(cfg Config) (*Reader, error) {
 	sock, err := dial(cfg.NetNS)
 	if err != nil {
@@ -35,32 +35,30 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Program is a table of any program, without its rules and the elements of its sets.
+// Program is a table of any program, without rules and elements.
 type Program struct {
 	TableInfo
 	// Chains are in the order of their creation.
 	Chains []*object.Chain
-	// Sets are the named sets and maps, and the anonymous ones of rules, which have names
-	// such as __set0.
+	// Sets are the named sets and maps, and anonymous sets of rules, with names such as __set0.
 	Sets []ProgramSet
 }
 
-// ProgramRule is a rule of a Program. Info.Ours is false if weft did not create the rule.
+// ProgramRule is a rule of a Program. Info.Ours is false for foreign rules.
 type ProgramRule struct {
 	Handle uint64
 	Info   userdata.RuleInfo
 	Exprs  []expr.Expr
 }
 
-// ProgramSet is a set of a Program. Err says why it cannot be read; Decl then has only its
-// name.
+// ProgramSet is a set of a Program. If it cannot be read, Err says why and Decl has only the name.
 type ProgramSet struct {
 	Decl *set.Set
 	Err  error
 }
 
-// Programs reads all tables, in the order of their creation. If they change meanwhile, the
-// result may mix old and new contents. Errors are those of Conn.Survey.
+// Programs reads all tables, in the order of their creation. If they change meanwhile, the result
+// may mix old and new contents. Errors are as for Conn.Survey.
 func (r *Reader) Programs() ([]Program, error) {
 	infos, err := r.c.listTables()
 	if err != nil {
@@ -72,7 +70,7 @@ func (r *Reader) Programs() ([]Program, error) {
 		err := r.read(&p)
 		switch {
 		case errors.Is(err, unix.ENOENT):
-			continue // another process has deleted it
+			continue // deleted by another process
 		case err != nil:
 			return nil, fmt.Errorf("read table %s: %w", info.ID, err)
 		}
@@ -81,7 +79,6 @@ func (r *Reader) Programs() ([]Program, error) {
 	return out, nil
 }
 
-// read reads the chains and sets of a table.
 func (r *Reader) read(p *Program) (err error) {
 	if p.Chains, err = r.c.listChains(p.ID); err != nil {
 		return err
@@ -90,8 +87,8 @@ func (r *Reader) read(p *Program) (err error) {
 	return err
 }
 
-// Rules reads the rules of a chain, in order, as the kernel runs them. A chain that does not exist
-// has none. Errors are those of Conn.Survey.
+// Rules reads the rules of a chain, in the kernel's order; without error for a missing chain.
+// Errors are as for Conn.Survey.
 func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
 	rules, err := listRules(r.c, table, chain, decodeProgramRule)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
@@ -100,7 +97,6 @@ func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
 	return rules, nil
 }
 
-// decodeProgramRule decodes a NEWRULE with its expressions.
 func decodeProgramRule(m reply) (ProgramRule, error) {
 	r, exprs, err := readRule(m)
 	out := ProgramRule{Handle: r.handle, Info: r.info}
@@ -113,7 +109,7 @@ func decodeProgramRule(m reply) (ProgramRule, error) {
 	return out, nil
 }
 
-// decodeProgramSet decodes a NEWSET that may have statements which weft does not know.
+// decodeProgramSet decodes a NEWSET, possibly with unknown statements.
 func decodeProgramSet(m reply) (ProgramSet, error) {
 	decl, err := decodeSet(m)
 	if err == nil {
@@ -126,8 +122,7 @@ func decodeProgramSet(m reply) (ProgramSet, error) {
 	return ProgramSet{Decl: &set.Set{Name: name.Text()}, Err: err}, nil
 }
 
-// Elements reads all elements of a set or map of any program. It is otherwise as
-// Conn.DumpSet.
+// Elements is Conn.DumpSet for a set or map of any program.
 func (r *Reader) Elements(table nft.TableID, s *set.Set) ([]set.Element, error) {
 	d := newElementDecoder(s)
 	if _, err := r.c.readElements(d, table, maxSetReads); err != nil {
@@ -136,9 +131,9 @@ func (r *Reader) Elements(table nft.TableID, s *set.Set) ([]set.Element, error) 
 	return d.finish(), nil
 }
 
-// Element asks the kernel for the element that has a packed key, or for the catch-all
-// element. ok is false if there is none. The end of an interval is not known if another one
-// follows without a gap: KeyEnd is then empty.
+// Element asks the kernel for the element with a packed key, or else for the catch-all element. ok
+// is false if both are missing. KeyEnd is empty if another interval follows without a gap, because
+// the end is then not known.
 func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Element, ok bool, err error) {
 	d := newElementDecoder(s)
 	for _, flags := range []uint32{0, setElemCatchall} {
@@ -164,7 +159,6 @@ func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Eleme
 	return e, false, nil
 }
 
-// element sends a request for one element.
 func (r *Reader) element(d *elementDecoder, table nft.TableID, key string, flags uint32) (found bool, err error) {
 	b := named(table.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	b, elements := attr.OpenNested(b, unix.NFTA_SET_ELEM_LIST_ELEMENTS)

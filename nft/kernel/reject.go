@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// rejection returns the error of a batch that the kernel rejected, and nil if it
-// accepted the batch.
+// rejection returns the error of a rejected batch, otherwise nil.
 func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	if len(r.failures) == 0 {
 		return nil
@@ -22,8 +21,6 @@ func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	return be
 }
 
-// batchError maps an error of the kernel to the op, and to the element if the kernel
-// points at one.
 func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 	m := e.messages[f.message]
 	be := &BatchError{Index: m.op, Element: -1, Errno: f.errno, ExtAck: f.kernelError.message}
@@ -39,7 +36,7 @@ func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 	return be
 }
 
-// explain sets Err to what is known about the cause of a rejection beyond the errno.
+// explain sets Err if the cause is known.
 func (c *Conn) explain(be *BatchError) {
 	switch {
 	case be.Index < 0 && be.Errno == unix.EPERM:
@@ -54,7 +51,6 @@ func (c *Conn) explain(be *BatchError) {
 	}
 }
 
-// existsError says why a table could not be created.
 func (c *Conn) existsError(id nft.TableID) error {
 	t, err := c.table(id)
 	switch {
@@ -67,7 +63,7 @@ func (c *Conn) existsError(id nft.TableID) error {
 	}
 }
 
-// ownedError names the owner of a table, if it can be found.
+// ownedError names the owner of a table, if found.
 func (c *Conn) ownedError(id nft.TableID) error {
 	owned := &OwnedError{Table: id}
 	if t, err := c.table(id); err == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// maxInterrupted limits how often a dump is repeated because the ruleset changed
-// during it.
+// maxInterrupted limits the repetitions of an interrupted dump.
 const maxInterrupted = 32
 
 // errInterrupted says that a dump is inconsistent (NLM_F_DUMP_INTR).
@@ -71,7 +70,7 @@ func (c *Conn) request(typ, flags uint16, family nft.Family, attributes []byte, 
 	return nil
 }
 
-// doneError returns the error with which a dump ended.
+// doneError returns the error that ended a dump.
 func doneError(payload []byte) error {
 	if len(payload) < 4 {
 		return nil
@@ -105,7 +104,6 @@ func (c *Conn) replies(f func(h header, payload []byte) error) error {
 	}
 }
 
-// generation returns the generation of the ruleset.
 func (c *Conn) generation() (gen uint32, err error) {
 	err = c.request(msgType(unix.NFT_MSG_GETGEN), 0, unix.AF_UNSPEC, nil, func(m reply) error {
 		r, _ := attr.Find(m.attrs, unix.NFTA_GEN_ID)
@@ -115,8 +113,8 @@ func (c *Conn) generation() (gen uint32, err error) {
 	return gen, err
 }
 
-// dump requests all objects of a kind and calls f for each. If the ruleset changed
-// during the dump, it calls reset and starts again.
+// dump requests all objects of a kind and calls f for each. If the ruleset changes meanwhile, it
+// calls reset and starts again.
 func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	for range maxInterrupted {
 		reset()
@@ -128,9 +126,9 @@ func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f 
 	return ErrBusy
 }
 
-// dumpInTable is dump for objects that the kernel finds through their table. Changes of
-// other tables do not affect such a dump, so an interruption is ignored; callers detect
-// changes of the table itself by other means.
+// dumpInTable is dump for objects that the kernel finds through their table. It ignores
+// interruptions, because other tables do not affect it. Callers detect changes of the table itself
+// by other means.
 func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	reset()
 	err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
@@ -140,9 +138,9 @@ func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset fun
 	return err
 }
 
-// list returns the objects of a kind in a table, in the kernel's order. A table without
-// a name means all of them. dump is Conn.dump or Conn.dumpInTable; names are the
-// attributes of the request that select the objects, if the kernel can select.
+// list returns the objects of a kind in a table, or in all tables if the name is empty, in the
+// kernel's order. dump is Conn.dump or Conn.dumpInTable. names are attributes that let the kernel
+// select objects.
 func list[T any](
 	dump func(int, nft.Family, []byte, func(), func(reply) error) error,
 	typ int, table nft.TableID, names []byte, decode func(reply) (T, error),
@@ -150,7 +148,7 @@ func list[T any](
 	var all []T
 	err := dump(typ, table.Family, names, func() { all = all[:0] }, func(m reply) error {
 		if id, _ := m.table(); table.Name != "" && id.Name != table.Name {
-			return nil // nothing of other tables is decoded
+			return nil // other tables are not decoded
 		}
 		v, err := decode(m)
 		all = append(all, v)
@@ -162,14 +160,13 @@ func list[T any](
 	return all, nil
 }
 
-// requestNouns name the objects that a request lists, for errors.
+// requestNouns name the listed objects in errors.
 var requestNouns = map[int]string{
 	unix.NFT_MSG_GETTABLE: "tables", unix.NFT_MSG_GETCHAIN: "chains", unix.NFT_MSG_GETRULE: "rules",
 	unix.NFT_MSG_GETSET: "sets", unix.NFT_MSG_GETOBJ: "objects", unix.NFT_MSG_GETFLOWTABLE: "flowtables",
 }
 
-// named returns the attributes of a request that names a table and, if name is not
-// empty, an object in it.
+// named returns the attributes for a table and, if name is not empty, an object.
 func named(table string, nameAttr uint16, name string) []byte {
 	b := attr.AppendString(nil, nftaTable, table)
 	if name != "" {

@@ -15,29 +15,28 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// recvBuffer is the size of the buffer for one datagram. The kernel sends dumps in
-// datagrams of at most 32 KiB, and smaller echoes and errors.
+// recvBuffer is the size for one datagram. The kernel sends dumps in datagrams of at most 32 KiB,
+// and smaller echoes and errors.
 const recvBuffer = 64 << 10
 
-// socket is a NETLINK_NETFILTER socket. The kernel handles a datagram before send
-// returns, and puts the answers into the receive buffer.
+// socket is a NETLINK_NETFILTER socket. The kernel puts the answers into the receive buffer before
+// send returns.
 type socket struct {
 	conn   *raw.Conn
 	raw    syscall.RawConn
 	portID uint32
 	buf    []byte
-	// sendSize and recvSize are the requested sizes of the buffers.
+	// sendSize and recvSize are the requested buffer sizes.
 	sendSize, recvSize int
 	closed             atomic.Bool
 	// pending is true if the receive buffer may hold answers.
 	pending bool
-	// reading and writing hold the system calls of recv and send with their arguments
-	// and results. The closures are made once because each commit needs several calls.
+	// reading and writing hold the system calls with arguments and results. The closures are made
+	// once because each commit needs several calls.
 	reading reading
 	writing writing
 }
 
-// reading is a recvmsg.
 type reading struct {
 	call  func(fd uintptr) bool
 	wait  bool
@@ -46,7 +45,6 @@ type reading struct {
 	errno error
 }
 
-// writing is a sendmsg.
 type writing struct {
 	call  func(fd uintptr) bool
 	b     []byte
@@ -57,8 +55,7 @@ type writing struct {
 	clock callClock
 }
 
-// dial opens a socket in the network namespace of the file descriptor netNS, or of the
-// calling thread if netNS is 0.
+// dial opens a socket in the network namespace netNS, or the calling thread's if netNS is 0.
 func dial(netNS int) (*socket, error) {
 	conn, err := raw.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER, "netlink", &raw.Config{NetNS: netNS})
 	if err != nil {
@@ -70,7 +67,7 @@ func dial(netNS int) (*socket, error) {
 	return newSocket(conn)
 }
 
-// newSocket returns a socket that is bound.
+// newSocket wraps a bound socket.
 func newSocket(conn *raw.Conn) (*socket, error) {
 	fail := func(err error) (*socket, error) {
 		return nil, errors.Join(fmt.Errorf("set up nftables netlink socket: %w", err), conn.Close())
@@ -86,8 +83,8 @@ func newSocket(conn *raw.Conn) (*socket, error) {
 	if s.raw, err = conn.SyscallConn(); err != nil {
 		return fail(err)
 	}
-	// Since Linux 4.12 and 4.2. The first adds explanations to errors, the second
-	// omits the request from them.
+	// Since Linux 4.12 and 4.2. The first adds explanations to errors, the second omits the
+	// request.
 	for _, o := range []int{unix.NETLINK_EXT_ACK, unix.NETLINK_CAP_ACK} {
 		if err := conn.SetsockoptInt(unix.SOL_NETLINK, o, 1); err != nil {
 			return fail(err)
@@ -115,8 +112,8 @@ func (s *socket) close() error {
 	return s.conn.Close()
 }
 
-// reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in
-// the initial user namespace the kernel grants less; send then fails with EMSGSIZE.
+// reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in the
+// initial user namespace the kernel grants less; send then fails with EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {
 		if err := s.conn.SetWriteBuffer(send); err != nil {
@@ -133,19 +130,19 @@ func (s *socket) reserve(send, recv int) error {
 	return nil
 }
 
-// send sends one datagram to the kernel in one system call.
+// send sends one datagram in one system call.
 func (s *socket) send(b []byte) error {
 	s.pending = true
 	s.writing.b = b
 	err := s.raw.Write(s.writing.call)
-	// The batch may be large and belongs to the caller.
+	// The caller's batch may be large.
 	s.writing.b = nil
 	return s.failure("sendmsg", err, s.writing.errno)
 }
 
-// recv reads one datagram into the socket's buffer, which the next call reuses.
-// If there is none, it blocks if wait is true and returns EAGAIN otherwise. It skips
-// datagrams that the kernel did not send.
+// recv reads one datagram into the socket's buffer, which the next call reuses. Without a datagram
+// it blocks if wait is true, and otherwise returns EAGAIN. It skips datagrams of other senders than
+// the kernel.
 func (s *socket) recv(wait bool) ([]byte, error) {
 	for {
 		s.reading.wait = wait
@@ -184,8 +181,8 @@ func (s *socket) drain() error {
 	return nil
 }
 
-// failure returns the error of the runtime's poller or of the system call. It returns
-// ErrClosed for a closed socket, because the type of the poller's error cannot be matched.
+// failure returns the error of the runtime's poller or of the system call. For a closed socket it
+// returns ErrClosed, because the poller's error has no type to match.
 func (s *socket) failure(call string, err, errno error) error {
 	switch {
 	case err == nil && errno == nil:
@@ -201,15 +198,12 @@ func (s *socket) failure(call string, err, errno error) error {
 
 // kernelError is an NLMSG_ERROR. It is an acknowledgement if errno is 0.
 type kernelError struct {
-	errno syscall.Errno
-	// message is the kernel's explanation.
+	errno   syscall.Errno
 	message string
-	// offset is where the attribute that caused the error begins in the request; 0 if
-	// the kernel does not report it.
+	// offset is the start of the wrong attribute in the request; 0 if not reported.
 	offset int
 }
 
-// parseError decodes the payload of an NLMSG_ERROR.
 func parseError(flags uint16, payload []byte) (kernelError, error) {
 	if len(payload) < 4+headerLen {
 		return kernelError{}, ErrMalformed

@@ -10,16 +10,16 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Table is one of weft's tables with the contents that it has in the kernel.
+// Table is one of weft's tables with its contents in the kernel.
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned is true if the Conn created or adopted the table, so that it may change it,
-	// whether or not the kernel protects the table from other processes.
+	// Owned is true if the Conn created or adopted the table and may change it, even without the
+	// kernel's protection.
 	Owned bool
 	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
-	// The order of Objects and Flowtables is not specified.
+	// Objects and Flowtables are in unspecified order.
 	Objects    []*object.Object
 	Flowtables []*object.Flowtable
 	// Chains are in the order of their creation.
@@ -34,38 +34,34 @@ type Chain struct {
 	Rules []Rule
 }
 
-// Rule is a rule as the kernel holds it. Info.Ours is false for a rule that weft did
-// not create.
+// Rule is a rule in the kernel. Info.Ours is false for foreign rules.
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
-	// Writes are the elements that the rule adds to maps when packets match it.
+	// Writes are the elements that the rule adds to maps for matching packets.
 	Writes []compile.Write
 }
 
 // Set is a named set or map and its elements.
 type Set struct {
-	// Decl is reconstructed from the kernel's attributes and the userdata, see
-	// [set.Set.Complete].
+	// Decl is reconstructed by [set.Set.Complete].
 	Decl *set.Set
-	// Elements of interval sets that are not concatenations are ordered by key; the
-	// order of others is not specified. Timeout of an element is its whole timeout,
-	// not the remaining time.
+	// Elements of interval sets are ordered by key, except for concatenations; others are
+	// unordered. Timeout is the whole timeout, not the remaining time.
 	Elements []set.Element
 }
 
 // Stats counts the work of a commit.
 type Stats struct {
-	// Messages and Bytes are the size of the batch, including its begin and end.
+	// Messages and Bytes are the size of the batch, with begin and end.
 	Messages int
 	Bytes    int
 	// Elements is the number of added and deleted elements.
 	Elements int
-	// Retries is how often the batch was sent again because another process changed
-	// the ruleset first.
+	// Retries is the number of repeated sends because another process was first.
 	Retries int
-	// Kernel is the processor time that the kernel spent on the batch, retries included.
-	// All other writers of nftables wait in this time.
+	// Kernel is the kernel's processor time, retries included. All other writers of nftables wait
+	// in this time.
 	Kernel time.Duration
 }
 

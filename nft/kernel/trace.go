@@ -12,22 +12,21 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// traceQueue is how many events are queued for a slow receiver.
+// traceQueue is the number of events queued for a slow receiver.
 const traceQueue = 256
 
-// TraceType says what a TraceEvent is about.
+// TraceType is the kind of a TraceEvent.
 type TraceType uint32
 
-// The types of trace events (enum nft_trace_types), and those that Trace adds.
+// The types of trace events (enum nft_trace_types), and Trace's own.
 const (
 	// TracePolicy is the end of a base chain: its policy decides.
 	TracePolicy TraceType = unix.NFT_TRACETYPE_POLICY
-	// TraceReturn is the end of the rules of a chain. The kernel also sends one before the
-	// TracePolicy of a base chain.
+	// TraceReturn is the end of the rules of a chain. For a base chain it precedes TracePolicy.
 	TraceReturn TraceType = unix.NFT_TRACETYPE_RETURN
-	// TraceRule is a rule that ended with a verdict, even if that is to continue.
+	// TraceRule is a rule that ended with a verdict, even continue.
 	TraceRule TraceType = unix.NFT_TRACETYPE_RULE
-	// TraceOverrun means that the kernel dropped events, or that some could not be decoded.
+	// TraceOverrun means that events were dropped by the kernel or could not be decoded.
 	TraceOverrun TraceType = 1 << 16
 	// TraceFailed means that the socket failed, for the reason in Err. The trace ends.
 	TraceFailed TraceType = 1<<16 + 1
@@ -39,40 +38,38 @@ func (t TraceType) String() string {
 	return cmp.Or(names[t], fmt.Sprintf("type(%d)", uint32(t)))
 }
 
-// TraceEvent is one step of a packet whose "meta nftrace" is 1.
+// TraceEvent is one step of a packet with "meta nftrace" 1.
 type TraceEvent struct {
 	Type TraceType
 	// ID identifies the packet. It can repeat after many packets.
 	ID uint32
-	// Table and Chain are where the packet is. Rule is the handle of the rule of a TraceRule.
+	// Table and Chain are the packet's place. Rule is the handle of a TraceRule.
 	Table nft.TableID
 	Chain string
 	Rule  uint64
-	// Verdict is that of the rule, with the chain of a jump or goto. It is valid for TraceRule
-	// and TraceReturn.
+	// Verdict is the rule's verdict, with the chain of a jump or goto, for TraceRule and
+	// TraceReturn.
 	Verdict set.Verdict
-	// Policy is that of a TracePolicy: datatype.VerdictAccept or VerdictDrop.
+	// Policy is datatype.VerdictAccept or VerdictDrop, for TracePolicy.
 	Policy int32
-	// Protocol is the family of the packet (NFPROTO_*), which in a table of the family inet
-	// is not that of the table.
+	// Protocol is the packet's family (NFPROTO_*), which differs from the table's for inet.
 	Protocol nft.Family
-	// In and Out are the indexes of the interfaces, 0 for none.
+	// In and Out are the indexes of the interfaces, or 0.
 	In, Out uint32
 	Mark    uint32
-	// Link, Network and Transport are the beginnings of the headers. The kernel sends them
-	// with the first event of a packet at a base chain, and at most 20 bytes from the start of
-	// the transport header, payload included.
+	// Link, Network and Transport are the beginnings of the headers, sent with a packet's first
+	// event at a base chain. Transport has at most 20 bytes, payload included.
 	Link, Network, Transport []byte
 	// Err is the cause of TraceFailed.
 	Err error
 }
 
-// Trace reports the steps of all packets in the network namespace whose "meta nftrace" is
-// 1, in all tables, after the call. It closes the channel when ctx is done and after a
-// TraceFailed. It does not change the ruleset: a rule has to set nftrace.
+// Trace reports the steps of all packets with "meta nftrace" 1 in the network namespace, in all
+// tables, after the call. It closes the channel when ctx is done and after a TraceFailed. A rule
+// has to set nftrace.
 //
-// If the receiver is slow, events wait in a queue of 256 and in the socket's buffer. When
-// both are full, the kernel drops events, which is reported as TraceOverrun.
+// If the receiver is slow, events wait in a queue of 256 and in the socket's buffer. When both are
+// full, the kernel drops events, reported as TraceOverrun.
 func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
 	sock, err := c.listen(unix.NFNLGRP_NFTRACE)
 	if err != nil {
@@ -89,8 +86,7 @@ func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
 	return events.out, nil
 }
 
-// decodeTraces returns the events of a datagram, and a TraceOverrun at the first that cannot
-// be decoded.
+// decodeTraces returns the events of a datagram, and a TraceOverrun at the first undecodable event.
 func decodeTraces(b []byte) []TraceEvent {
 	var events []TraceEvent
 	for len(b) > 0 {
@@ -112,7 +108,6 @@ func decodeTraces(b []byte) []TraceEvent {
 	return events
 }
 
-// decodeTrace decodes an NFT_MSG_TRACE.
 func decodeTrace(m reply) (TraceEvent, error) {
 	e := TraceEvent{Table: nft.TableID{Family: m.family}}
 	var protocol uint32

@@ -13,14 +13,14 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// watchBuffer is the size of the monitor socket's receive buffer. If it overflows, the
-// watch reports Overrun.
+// watchBuffer is the size of the monitor socket's receive buffer. An overflow is reported as
+// Overrun.
 const watchBuffer = 4 << 20
 
-// watchQueue is how many changes are queued for a slow receiver.
+// watchQueue is the number of changes queued for a slow receiver.
 const watchQueue = 64
 
-// Reason says what happened to the ruleset.
+// Reason is the kind of a Change.
 type Reason int
 
 // The reasons of changes.
@@ -29,8 +29,7 @@ const (
 	Changed Reason = iota
 	// Deleted means that another process deleted a table.
 	Deleted
-	// Overrun means that events were lost or could not be decoded. Any table may have
-	// changed.
+	// Overrun means that events were lost or could not be decoded. Any table may have changed.
 	Overrun
 	// Failed means that the monitor socket failed, for the reason in Err. The watch ends.
 	Failed
@@ -45,29 +44,29 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// Change is a change that another process made to one of the connection's tables.
+// Change is a change by another process to one of the connection's tables.
 type Change struct {
 	// Table is the zero TableID for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
-	// PortID is the netlink port of the process, and PID and Process are the process. They
-	// are 0 and empty if the kernel does not report them.
+	// PortID is the process's netlink port; PID and Process identify it. They are 0 and empty if
+	// not reported.
 	PortID  uint32
 	PID     uint32
 	Process string
-	// Generation is the generation of the ruleset after the change.
+	// Generation is the ruleset's generation after the change.
 	Generation uint32
 	// Err is the cause of Failed.
 	Err error
 }
 
-// Watch reports changes that other processes make to the connection's tables after the
-// call, one Change per table and transaction. It closes the channel when ctx is done and after a Change
-// with Reason Failed. If the connection owns its tables, only Overrun and Failed can
-// occur. Elements that packets add or that expire are not reported.
+// Watch reports later changes by other processes to the connection's tables, one Change per table
+// and transaction. It closes the channel when ctx is done and after a Change with Reason Failed.
+// With ownership, only Overrun and Failed can occur. Elements that packets add or that expire are
+// not reported.
 //
-// If the receiver is slow, events wait in a queue of 64 Changes and in the socket's buffer.
-// When both are full, the kernel drops events, which is reported as Overrun.
+// If the receiver is slow, events wait in a queue of 64 Changes and in the socket's buffer. When
+// both are full, the kernel drops events, reported as Overrun.
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	sock, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	return events.out, nil
 }
 
-// listen opens a socket that receives the events of changes by other processes.
+// listen opens a socket for events of changes by other processes.
 func (c *Conn) listen(group uint32) (*socket, error) {
 	sock, err := dial(c.netNS)
 	if err != nil {
@@ -111,9 +110,9 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 	return sock, nil
 }
 
-// exceptPort returns a socket filter that drops the events of changes by one port. Without
-// it, a large commit of the connection itself would overflow the monitor socket. All
-// messages of a datagram belong to one transaction, so the first header is enough.
+// exceptPort returns a socket filter that drops a port's events. Otherwise a large commit would
+// overflow the monitor socket. All messages of a datagram belong to one transaction, so the first
+// header is enough.
 func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	// Loads of BPF are big-endian, headers of netlink are not.
 	var b [4]byte
@@ -131,23 +130,21 @@ func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// watcher decodes what the monitor socket receives.
 type watcher struct {
 	portID uint32
 	owns   func(nft.TableID) bool
-	// pending are the changes of the current transaction. Their generation is in the
-	// message at its end.
+	// pending are the changes of the current transaction; the message at its end has their
+	// generation.
 	pending []Change
 }
 
-// overrun forgets the current transaction and returns the change that reports an overrun.
 func (w *watcher) overrun() Change {
 	w.pending = nil
 	return Change{Reason: Overrun}
 }
 
-// datagram decodes events and returns the changes of the transactions that end
-// in it. It returns Overrun for events that cannot be decoded.
+// datagram returns the changes of the transactions that end in b, and Overrun for undecodable
+// events.
 func (w *watcher) datagram(b []byte) []Change {
 	var changes []Change
 	for len(b) > 0 {
@@ -161,8 +158,7 @@ func (w *watcher) datagram(b []byte) []Change {
 			continue
 		}
 		if h.portID == 0 && h.typ == msgType(unix.NFT_MSG_NEWOBJ) {
-			// The kernel itself reports that a quota is used up (nft_quota.c). That
-			// is not part of a transaction.
+			// The kernel itself reports a used-up quota (nft_quota.c), outside of transactions.
 			continue
 		}
 		if h.typ == msgType(unix.NFT_MSG_NEWGEN) {
@@ -187,8 +183,7 @@ func (w *watcher) record(change Change) {
 	w.pending = append(w.pending, change)
 }
 
-// transactionEnd returns the changes of the transaction, completed with the generation
-// and process from the message at its end.
+// transactionEnd returns the changes of the transaction, with generation and process from m.
 func (w *watcher) transactionEnd(m reply) []Change {
 	changes := w.pending
 	w.pending = nil
@@ -196,7 +191,7 @@ func (w *watcher) transactionEnd(m reply) []Change {
 		return nil
 	}
 	var end Change
-	_ = attr.Fields{ // what cannot be read stays empty
+	_ = attr.Fields{ // attributes that cannot be read stay empty
 		attr.Always(unix.NFTA_GEN_ID, &end.Generation),
 		attr.Always(unix.NFTA_GEN_PROC_PID, &end.PID),
 		attr.Always(unix.NFTA_GEN_PROC_NAME, &end.Process),
@@ -207,7 +202,6 @@ func (w *watcher) transactionEnd(m reply) []Change {
 	return changes
 }
 
-// reasonOf returns the reason for an event of a message type.
 func reasonOf(typ uint16) Reason {
 	if typ == msgType(unix.NFT_MSG_DELTABLE) {
 		return Deleted

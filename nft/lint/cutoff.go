@@ -12,21 +12,20 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Need is TCP traffic without which the node is lost.
+// Need is TCP traffic required by the node.
 type Need struct {
-	// Name says what it is for, such as "SSH".
+	// purpose, such as "SSH"
 	Name string
-	// Port is the port of the server. If Client is true the server is elsewhere and the node its client:
-	// it sends to the port, and receives answers from it. Otherwise the node receives connections to it.
+	// Port is the server's port. If Client is true, the node is the client, otherwise the server.
 	Port   uint16
 	Client bool
 }
 
-// NodeNeeds is what a node of Kubernetes needs with the usual ports.
+// NodeNeeds are the needs of a node of Kubernetes with the usual ports.
 var NodeNeeds = []Need{{Name: "SSH", Port: 22}, {Name: "its kubelet", Port: 10250}, {Name: "its API server", Port: 6443, Client: true}}
 
-// cutOff finds base chains that let nothing through of what the node needs, from wherever it comes. A table
-// of IPv6 alone cuts nothing off: the node is there over IPv4.
+// cutOff finds base chains that drop all traffic of a need. A table of IPv6 alone does not cut off the
+// node, which is reachable over IPv4.
 func (l *linter) cutOff(needs []Need) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
@@ -48,8 +47,8 @@ func (l *linter) cutOff(needs []Need) {
 	}
 }
 
-// cutsOff looks whether a base chain drops all packets of a need, in all its families. Answer is true for
-// those of the server.
+// cutsOff reports a base chain that drops all packets of a need in all its families. Answer is true for
+// packets from the server.
 func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	families := []nft.Family{b.Table.ID.Family}
 	if b.Table.ID.Family == nft.FamilyInet {
@@ -83,8 +82,8 @@ func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	l.report(found, last.Matched)
 }
 
-// dropsAll returns the step that drops a packet of a need if no other rule lets such packets through, wherever
-// they come from; else nil.
+// dropsAll returns the step that drops a need's packets, or nil if another rule accepts some from any
+// source.
 func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bool) (p eval.Packet, last *eval.Step) {
 	needed := func(way []step) (p eval.Packet, possible, open bool) {
 		s := newSolver(b.Table)
@@ -109,7 +108,7 @@ func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bo
 		if !possible || p.In.Name == "lo" {
 			return true
 		}
-		// What cannot be decided may pass, and what an empty set may have later.
+		// Undecided packets may pass, and so may packets matched later by a now empty set.
 		_, out, ok = l.ending(b, p)
 		passes = open || !ok || out.Verdict == eval.Accept
 		trials--
@@ -121,7 +120,6 @@ func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bo
 	return p, last
 }
 
-// need adds the conditions of a need.
 func (s *solver) need(family nft.Family, port uint16, answer bool) {
 	s.require(google.MetaKeyNFPROTO, []byte{byte(family)})
 	s.require(google.MetaKeyL4PROTO, []byte{unix.IPPROTO_TCP})

@@ -1,29 +1,28 @@
-// Package lint finds rules that do not do what their author must have meant, above all because of
-// the rules of somebody else: two programs that load rules into one kernel know nothing of each other.
+// Package lint finds rules without the effect intended by their author, mostly because of another party's
+// rules: programs that load rules into one kernel do not know each other.
 //
-// In comes the ruleset of a network namespace, as package eval has it, with the owners of rules; out
-// come [Finding]s, each of which has the cause, the remedy, and the rules of both parties. [Run] is pure. Read
-// finding.go first, then lint.go.
+// [Run] takes the ruleset of a network namespace (package eval) with the owners of rules. It returns
+// [Finding]s, each with the cause, the remedy, and the rules of both parties. Read finding.go first, then
+// lint.go.
 //
-// # How a finding is proved
+// # Proof
 //
-// A finding about packets is never a guess. For a rule that accepts, package lint makes a packet that meets
-// the conditions of the rule and of the rules that lead to it (witness.go), and package eval runs the
-// chains: the finding exists if the packet is really accepted by the rule and really dropped by the
-// other party's chain, and the packet is the example that the finding shows. Where the rule leaves something
-// open, the packet is the first of a TCP connection between addresses and ports that rules seldom name.
-// What the evaluator cannot decide is not a finding. So package lint overlooks things, and
-// reports nothing that is not there.
+// A finding about packets is never a guess. For an accepting rule, package lint makes a packet that meets
+// the conditions of the rule and of the rules before it on the way (witness.go), and package eval runs the
+// chains. If the rule really accepts the packet and the other party's chain really drops it, the packet is
+// the example of the finding. By default, the packet is the first of a TCP connection between seldom named
+// addresses and ports. Undecided evaluations are not findings. So package lint overlooks problems, but does
+// not report false ones.
 //
-// That a rule never matches is not shown by packets but by its comparisons (solve.go): two of them exclude each other, and nothing between
-// them changes what they compare. An expression that package lint does not know may have changed everything.
+// Comparisons, not packets, prove that a rule never matches (solve.go): two comparisons exclude each other, and
+// the field does not change between them. Unknown expressions may change every field.
 //
-// # How to silence one
+// # Silencing
 //
-// A rule with the comment "weft:ignore" has no findings, and one with "weft:ignore=ID" none of
-// that ID. It is enough that one of the two rules has it.
+// A rule with the comment "weft:ignore" has no findings, and a rule with "weft:ignore=ID" has no findings
+// with this ID. It is enough if one of the two rules has the comment.
 //
 // # Bounds
 //
-// The work is bounded for any ruleset: see the constants of lint.go. What is left out is not reported.
+// The constants of lint.go bound the work. Findings beyond the bounds are not reported.
 package lint

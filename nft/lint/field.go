@@ -2,24 +2,22 @@ package lint
 
 import "bytes"
 
-// field is something of a packet that rules compare, such as a header, as far as it is decided.
+// field is a compared part of a packet, such as a header, as far as it is decided.
 type field struct {
 	value [64]byte
-	// required are the bits that the rules require, chosen those for which another value would do too.
+	// bits required by rules, and bits chosen freely
 	required, chosen [64]byte
-	// changed is true after a rule that writes the field: later rules do not compare what the packet came with.
+	// changed means that a rule writes the field: later rules do not compare the original value.
 	changed bool
 }
 
-// operand is what a register holds: bytes of a field, (bytes & mask) ^ xor.
+// operand is the value of a register: (bytes & mask) ^ xor.
 type operand struct {
-	field *field
-	at    int
-	// mask and xor have the length of the operand.
+	field     *field
+	at        int
 	mask, xor []byte
 }
 
-// newOperand returns n bytes of a field.
 func newOperand(f *field, at, n int) (operand, bool) {
 	if at < 0 || n <= 0 || at+n > len(f.value) {
 		return operand{}, false
@@ -27,7 +25,6 @@ func newOperand(f *field, at, n int) (operand, bool) {
 	return operand{f, at, bytes.Repeat([]byte{0xff}, n), make([]byte, n)}, true
 }
 
-// masked returns (operand & mask) ^ xor.
 func (o operand) masked(mask, xor []byte) (operand, bool) {
 	n := len(o.mask)
 	if len(mask) < n || len(xor) < n {
@@ -41,7 +38,6 @@ func (o operand) masked(mask, xor []byte) (operand, bool) {
 	return out, true
 }
 
-// could reports whether the operand can be data, as far as bits are required.
 func (o operand) could(data []byte) bool {
 	for i, b := range data[:min(len(data), len(o.mask))] {
 		want := b ^ o.xor[i]
@@ -52,7 +48,7 @@ func (o operand) could(data []byte) bool {
 	return true
 }
 
-// set makes the operand data, of which could is true. Bits that are required stay so.
+// set makes the operand data, for which could must return true. Required bits stay required.
 func (o operand) set(data []byte, required bool) {
 	f := o.field
 	for i, b := range data[:min(len(data), len(o.mask))] {
@@ -80,7 +76,6 @@ func (o operand) known(n int) (data []byte, known, final bool) {
 	return data, known, final
 }
 
-// has reports whether any bit of n bytes is decided.
 func (f *field) has(at, n int) bool {
 	for i := at; i < at+n; i++ {
 		if f.required[i]|f.chosen[i] != 0 {
@@ -90,7 +85,6 @@ func (f *field) has(at, n int) bool {
 	return false
 }
 
-// overlay puts the decided bits over data.
 func (f *field) overlay(data []byte) {
 	for i := range data[:min(len(data), len(f.value))] {
 		m := f.required[i] | f.chosen[i]

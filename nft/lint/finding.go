@@ -15,43 +15,41 @@ type ID string
 
 // The kinds of findings.
 const (
-	// AcceptOverridden is an accept that a base chain of another party overrides by a drop: a later one of the
-	// hook, or one of the same priority.
+	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook, with a
+	// later or equal priority.
 	AcceptOverridden ID = "accept-overridden"
-	// EqualPriority are two base chains of different parties with the same hook and priority, where the
-	// order, which is accidental, decides how a packet is translated.
+	// EqualPriority is two base chains of different parties with the same hook and priority. Their
+	// accidental order decides the translation of a packet.
 	EqualPriority ID = "equal-priority"
-	// MarkCollision are bits of the packet's or the connection's mark that one party writes and another
-	// writes or matches.
+	// MarkCollision is bits of the packet's or connection's mark written by one party, and written or
+	// matched by another.
 	MarkCollision ID = "mark-collision"
-	// NeverMatches is a rule that no packet can match.
+	// NeverMatches is a rule that cannot match any packet.
 	NeverMatches ID = "never-matches"
-	// NeverRead is a set or map with elements that no rule reads.
+	// NeverRead is a set or map with elements but without readers.
 	NeverRead ID = "never-read"
-	// CutOff is a drop that takes from the node what it needs: SSH, its kubelet or its API server.
+	// CutOff is a drop of traffic required by the node: SSH, its kubelet or its API server.
 	CutOff ID = "cut-off"
 )
 
 // IDs are all kinds.
 var IDs = []ID{AcceptOverridden, EqualPriority, MarkCollision, NeverMatches, NeverRead, CutOff}
 
-// Finding is something that its author cannot have meant.
+// Finding is a mistake in a ruleset.
 type Finding struct {
 	ID ID
-	// Subject is what the finding is about, and Other what the other party has. Other is zero if
-	// there is no other party.
+	// Other is the other party's place, or zero.
 	Subject, Other Place
-	// Text is the cause, in a sentence that names both parties and no rule. Remedy is what to do. Both have no full stop.
+	// Text is the cause, in a sentence that names both parties and no rule. Neither ends with a full stop.
 	Text, Remedy string
-	// Example is a packet, or empty.
+	// packet, or empty
 	Example string
-	// More counts findings of the same kind between the same parties in the same chains that are not
-	// reported.
+	// More counts unreported findings of the same kind, parties and chains.
 	More int
 }
 
-// Rules returns the rules, policies of chains or sets of the parties, the Subject first. It has the texts of the
-// rules of the parties that the reader sees; a nil function means all.
+// Rules returns the rules, policies or sets of the parties, the Subject first. It hides the text of a rule
+// if sees, unless nil, returns false for its party.
 func (f *Finding) Rules(sees func(Party) bool) []string {
 	var out []string
 	for _, p := range []Place{f.Subject, f.Other} {
@@ -64,12 +62,12 @@ func (f *Finding) Rules(sees func(Party) bool) []string {
 	return out
 }
 
-// String returns the finding as text of a few lines.
+// String formats the finding in a few lines.
 func (f *Finding) String() string {
 	return Format(string(f.ID), f.Text, f.Remedy, f.Rules(nil), f.Example, f.More)
 }
 
-// Format returns the parts of a finding as text of a few lines: the cause, the remedy, the rules, the example.
+// Format formats a finding in a few lines: the cause, the remedy, the rules, the example.
 func Format(id, text, remedy string, rules []string, example string, more int) string {
 	b := strings.Join(append([]string{fmt.Sprintf("%s: %s. %s.", id, text, remedy)}, rules...), "\n  ")
 	if more > 0 {
@@ -85,13 +83,13 @@ func Format(id, text, remedy string, rules []string, example string, more int) s
 type Place struct {
 	Party Party
 	Table nft.TableID
-	// Chain is the chain, or empty for a set; Set is the set.
+	// chain, or empty for a set
 	Chain, Set string
-	// Rule is the rule's text or its handle, see eval.Rule.String. It is empty for a policy.
+	// eval.Rule.String, or empty for a policy
 	Rule string
 }
 
-// String returns the place as words, with the text of its rule.
+// String describes the place with the rule's text.
 func (p Place) String() string {
 	if p.Rule == "" || strings.HasPrefix(p.Rule, eval.HandleWord) {
 		return p.with(p.Rule)
@@ -99,7 +97,7 @@ func (p Place) String() string {
 	return p.with(strconv.Quote(p.Rule))
 }
 
-// with returns the place as words, with rule for its rule. A party that is known by its table alone is not named.
+// with describes the place with the given rule. It does not name a party known only by its table.
 func (p Place) with(rule string) string {
 	text := fmt.Sprintf("%s in chain %s of table %s", rule, p.Chain, p.Table)
 	switch {
@@ -114,18 +112,17 @@ func (p Place) with(rule string) string {
 	return text
 }
 
-// Party is who makes rules: a fragment of weft, or another program.
+// Party is an author of rules: a fragment of weft, or another program.
 type Party struct {
-	// Fragment is "publisher/name", or the name of a file that is to be published.
+	// "publisher/name", or the name of a file to publish
 	Fragment string
-	// Program is the name of a program that is known by its names of tables and chains. It is empty for a
-	// program that is not known.
+	// Program is derived from names of tables and chains. It may be unknown.
 	Program string
-	// Table is the table of a party without a Fragment.
+	// table of a party without a Fragment
 	Table nft.TableID
 }
 
-// String returns how a sentence names the party.
+// String returns the party's name in a sentence.
 func (p Party) String() string {
 	if p.Fragment != "" {
 		return "fragment " + p.Fragment
@@ -133,8 +130,8 @@ func (p Party) String() string {
 	return cmp.Or(p.Program, "table "+p.Table.String())
 }
 
-// key identifies a party: the fragments of a publisher are one, and so are all tables without a fragment and a
-// known program, because they may have one author.
+// key identifies a party. All fragments of a publisher are one party, and so are all tables without a
+// fragment and a known program, because they may have one author.
 func (p Party) key() string {
 	publisher, _, ok := strings.Cut(p.Fragment, "/")
 	switch {
@@ -147,7 +144,7 @@ func (p Party) key() string {
 	}
 }
 
-// programs are known by the beginnings of their chains in the tables of iptables, and by their tables.
+// programs are known by their tables, or by the prefix of their chains in iptables' tables.
 var programs = []struct{ program, table, chain string }{
 	{"kube-proxy", "kube-proxy", ""},
 	{"kube-proxy", "", "KUBE-"},
@@ -182,7 +179,6 @@ var programs = []struct{ program, table, chain string }{
 	{"Istio", "", "ISTIO_"},
 }
 
-// partyOf returns the party of something that no fragment owns.
 func partyOf(t nft.TableID, chain string) Party {
 	for _, p := range programs {
 		if p.table != "" && p.table == t.Name || p.chain != "" && strings.HasPrefix(chain, p.chain) {

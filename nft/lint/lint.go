@@ -11,23 +11,23 @@ import (
 
 // Bounds of the work.
 const (
-	// maxTrials is how many packets are made and evaluated for a base chain and a kind of finding.
+	// packets evaluated for a base chain and a kind of finding
 	maxTrials = 256
-	// maxWalk is how many rules are looked at on the ways from a base chain.
+	// rules visited from a base chain
 	maxWalk = 20_000
-	// maxElements is how many elements of a verdict map are looked at for the one that leads to a chain.
+	// elements of a verdict map searched for a chain
 	maxElements = 256
-	// maxFindings is how many findings Run returns.
+	// findings of Run
 	maxFindings = 256
-	// maxRules is how many rules run in all evaluations.
+	// rules run in all evaluations
 	maxRules = 1 << 20
 )
 
-// Options say what else is known of the node.
+// Options describe the node.
 type Options struct {
-	// Needs are what the node must be able to receive. Without them nothing is cut off.
+	// traffic for CutOff
 	Needs []Need
-	// Part is true if there may be rules elsewhere: they may read the sets that these do not.
+	// Part means that rules elsewhere may read the sets.
 	Part bool
 }
 
@@ -54,13 +54,12 @@ func Run(rules *eval.Ruleset, o Options) []Finding {
 	return l.found
 }
 
-// hookNames are the names of the hooks (enum nf_inet_hooks).
+// hookNames is indexed by enum nf_inet_hooks.
 var hookNames = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
 
-// linter is one run.
 type linter struct {
 	rules *eval.Ruleset
-	// budget is how many rules may still run.
+	// rules that may still run
 	budget  int
 	found   []Finding
 	seen    map[group]int
@@ -69,7 +68,7 @@ type linter struct {
 	chains  map[*eval.Table]map[string]*eval.Chain
 }
 
-// group identifies findings that are reported once.
+// group identifies findings reported once.
 type group struct {
 	id                  ID
 	subject, other      string
@@ -77,13 +76,11 @@ type group struct {
 	subjectSet, further string
 }
 
-// groupPlace is a subject in a group.
 type groupPlace struct {
 	group
 	place Place
 }
 
-// report adds a finding.
 func (l *linter) report(f Finding, rules ...*eval.Rule) {
 	for _, r := range rules {
 		if r != nil && ignores(r.Comment, f.ID) {
@@ -112,7 +109,6 @@ func (l *linter) report(f Finding, rules ...*eval.Rule) {
 	l.found = append(l.found, f)
 }
 
-// ignores reports whether a comment silences a kind of findings.
 func ignores(comment string, id ID) bool {
 	for _, word := range strings.Fields(comment) {
 		if word == "weft:ignore" || word == "weft:ignore="+string(id) {
@@ -122,7 +118,7 @@ func ignores(comment string, id ID) bool {
 	return false
 }
 
-// rulesOf returns the rules of a chain. A chain that cannot be read has none.
+// rulesOf returns the rules of a chain, or nil for an unreadable chain.
 func rulesOf(c *eval.Chain) []eval.Rule {
 	if c.Load == nil {
 		return c.Rules
@@ -134,7 +130,6 @@ func rulesOf(c *eval.Chain) []eval.Rule {
 	return rules
 }
 
-// party returns the party of a rule, or of a chain if r is nil.
 func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	if r != nil && r.Owner != "" {
 		return Party{Fragment: r.Owner}
@@ -156,8 +151,8 @@ func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	return p
 }
 
-// programOf returns the party of a chain that no fragment owns. A base chain of iptables is that of the only
-// program to whose chains it jumps.
+// programOf returns the party of a chain without a fragment. A base chain of iptables belongs to a program
+// if it jumps to chains of only this program.
 func programOf(t *eval.Table, c *eval.Chain) Party {
 	own := partyOf(t.ID, c.Decl.Name)
 	if own.Program != "" || c.Decl.Base == nil {
@@ -177,7 +172,6 @@ func programOf(t *eval.Table, c *eval.Chain) Party {
 	return own
 }
 
-// place returns the place of a rule, or of a chain if r is nil.
 func (l *linter) place(t *eval.Table, c *eval.Chain, r *eval.Rule) Place {
 	p := Place{Party: l.party(t, c, r), Table: t.ID, Chain: c.Decl.Name}
 	if r != nil {
@@ -186,7 +180,6 @@ func (l *linter) place(t *eval.Table, c *eval.Chain, r *eval.Rule) Place {
 	return p
 }
 
-// chainOf returns a chain of a table, or nil.
 func (l *linter) chainOf(t *eval.Table, name string) *eval.Chain {
 	index, ok := l.chains[t]
 	if !ok {

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// markKind is one of the two marks.
 type markKind int
 
 const (
@@ -21,10 +20,9 @@ const (
 	connMark
 )
 
-// String returns how a sentence names the mark.
+// String returns the mark's name in a sentence.
 func (k markKind) String() string { return [...]string{"packet's mark", "connection's mark"}[k] }
 
-// markUse are the bits of a mark that a rule writes or matches.
 type markUse struct {
 	kind         markKind
 	write, match uint32
@@ -34,7 +32,6 @@ type markUse struct {
 	place        Place
 }
 
-// marks finds bits that one party writes and another writes or matches.
 func (l *linter) marks() {
 	var uses []markUse
 	for i := range l.rules.Tables {
@@ -50,12 +47,12 @@ func (l *linter) marks() {
 			}
 		}
 	}
-	// A party that matches bits which it never writes wants another to write them.
+	// A party that only matches bits expects another party to write them.
 	written := make(map[markOwner]uint32)
 	for _, u := range uses {
 		written[markOwner{u.place.Party.key(), u.kind}] |= u.write
 	}
-	// Two parties have one finding, of a match if there is one.
+	// Two parties have one finding, preferably of a match.
 	done := make(map[[2]markOwner]bool)
 	for _, matched := range []bool{true, false} {
 		for _, w := range uses {
@@ -71,13 +68,12 @@ func (l *linter) marks() {
 	}
 }
 
-// markOwner is a party and one of the marks.
 type markOwner struct {
 	party string
 	kind  markKind
 }
 
-// addUse adds what is not there yet: of each party the first place where bits are used is kept.
+// addUse keeps the first place where a party uses bits.
 func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	u.place = l.place(u.table, u.chain, u.rule)
 	same := func(o markUse) bool {
@@ -89,8 +85,8 @@ func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	return append(uses, u)
 }
 
-// collide reports that one rule writes bits which another party's rule matches, or writes if matched is
-// false.
+// collide reports bits written by one rule, and matched or, if matched is false, written by another party's
+// rule.
 func (l *linter) collide(w, u *markUse, matched bool) bool {
 	f := Finding{ID: MarkCollision, Subject: w.place, Other: u.place, Remedy: "Let the parties use different bits, and write and compare only these with a mask"}
 	switch {
@@ -108,7 +104,6 @@ func (l *linter) collide(w, u *markUse, matched bool) bool {
 	return true
 }
 
-// marksOf returns what a rule does with marks.
 func marksOf(r *eval.Rule) []markUse {
 	m := markReader{registers: make(map[uint32]markValue)}
 	for _, e := range r.Exprs {
@@ -146,21 +141,20 @@ func marksOf(r *eval.Rule) []markUse {
 	return m.out
 }
 
-// markReader reads a rule.
 type markReader struct {
-	// registers has the last one that a mark was loaded into. What is loaded after it may lie over it.
+	// registers has only the last register loaded with a mark. Later loads may overlap it.
 	registers map[uint32]markValue
 	out       []markUse
 }
 
-// markValue is (mark & mask) ^ xor in a register.
+// (mark & mask) ^ xor in a register
 type markValue struct {
 	kind      markKind
 	mask, xor uint32
 }
 
-// mark reads an expression that writes the value of a register to a mark, or loads one into a register if source
-// is 0. It is about something else if isMark is false.
+// mark reads an expression that writes a register to a mark or, if source is 0, loads a mark. isMark is
+// false for another key.
 func (m *markReader) mark(kind markKind, isMark bool, source, dest uint32) {
 	switch {
 	case source == 0:
@@ -172,14 +166,13 @@ func (m *markReader) mark(kind markKind, isMark bool, source, dest uint32) {
 	}
 }
 
-// match notes that the value of a register is compared.
 func (m *markReader) match(register uint32) {
 	if v, ok := m.registers[start(register)]; ok && v.mask != 0 {
 		m.out = append(m.out, markUse{kind: v.kind, match: v.mask})
 	}
 }
 
-// write notes that a mark becomes the value of a register. Bits that stay as they are are not written.
+// write records a write to a mark. Unchanged bits are not written.
 func (m *markReader) write(kind markKind, register uint32) {
 	bits := uint32(math.MaxUint32)
 	if v, ok := m.registers[start(register)]; ok && v.kind == kind {
@@ -191,7 +184,8 @@ func (m *markReader) write(kind markKind, register uint32) {
 }
 
 // extension reads the matches and targets of iptables for marks: xt_mark_mtinfo1 and xt_connmark_mtinfo1
-// (mark, mask, invert), xt_mark_tginfo2 (mark, mask) and xt_connmark_tginfo1 (ctmark, ctmask, nfmask, mode).
+// (mark, mask, invert), xt_mark_tginfo2 (mark, mask) and xt_connmark_tginfo1 (ctmark, ctmask, nfmask,
+// mode).
 func (m *markReader) extension(e *expr.Unknown) {
 	name, _, info, ok := e.Extension()
 	if !ok || len(info) < 8 {

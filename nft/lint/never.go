@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// tables finds rules that no packet can match and, unless there may be other rules, sets that no rule reads.
+// tables finds rules that cannot match and, unless part is true, sets without readers.
 func (l *linter) tables(part bool) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
@@ -26,7 +26,6 @@ func (l *linter) tables(part bool) {
 	}
 }
 
-// chain finds the rules of a chain that no packet can match, and notes which sets its rules use.
 func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 	var end *eval.Rule
 	rules := rulesOf(c)
@@ -51,7 +50,6 @@ func (l *linter) chain(t *eval.Table, c *eval.Chain, read map[string]bool) {
 	}
 }
 
-// unreachable reports a rule after one that every packet matches.
 func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
 	subject, other := l.place(t, c, r), l.place(t, c, end)
 	l.report(Finding{
@@ -61,7 +59,6 @@ func (l *linter) unreachable(t *eval.Table, c *eval.Chain, end, r *eval.Rule) {
 	}, r, end)
 }
 
-// endsChain reports whether every packet that comes to a rule leaves its chain there.
 func endsChain(r *eval.Rule) bool {
 	for _, e := range r.Exprs {
 		switch k := e.(type) {
@@ -86,7 +83,6 @@ func endsChain(r *eval.Rule) bool {
 	}
 }
 
-// uses notes the names of the sets to which a rule refers.
 func uses(r *eval.Rule, read map[string]bool) {
 	for _, e := range r.Exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -103,8 +99,8 @@ func uses(r *eval.Rule, read map[string]bool) {
 	}
 }
 
-// set finds a set with elements that no rule reads. An empty one may be there for rules to come, and one
-// that packets fill to be listed.
+// set finds a set with elements but without readers. An empty set may be for future rules, and a set filled
+// by packets may be for listing.
 func (l *linter) set(t *eval.Table, s *eval.Set, read map[string]bool) {
 	const forOthers = unix.NFT_SET_EVAL | unix.NFT_SET_ANONYMOUS
 	if read[s.Decl.Name] || read[""] || s.Decl.Flags&forOthers != 0 || ignores(s.Decl.Comment, NeverRead) || len(elementsOf(*s)) == 0 {

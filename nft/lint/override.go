@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// ending returns the rule or policy that certainly ends the way of a packet through a base chain,
-// and what it decides.
+// ending returns the rule or policy that certainly decides a packet in a base chain, and the outcome.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
 	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {
@@ -22,8 +21,8 @@ func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out e
 	return &out.Steps[len(out.Steps)-1], out, true
 }
 
-// overridden finds accepts of filter chains that another base chain of the hook overrides: a later one, or
-// one of the same priority.
+// overridden finds accepts of filter chains overridden by another base chain of the hook with a later or
+// equal priority.
 func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	for i, b := range chains {
 		var others []eval.BaseChain
@@ -53,7 +52,6 @@ func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// accepted looks for the chain that drops a packet which a rule accepts.
 func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.Packet, others []eval.BaseChain) {
 	last, out, ok := l.ending(b, p)
 	if !ok || last.Matched != r || out.Verdict != eval.Accept {
@@ -61,7 +59,7 @@ func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.
 	}
 	mine := l.place(b.Table, c, r)
 	for _, other := range others {
-		// The packet is as the rules of the chain leave it.
+		// The rules of the chain may have changed the packet.
 		last, end, ok := l.ending(other, out.Packet)
 		if !ok || end.Verdict != eval.Drop {
 			continue

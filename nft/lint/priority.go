@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// equalPriorities finds nat chains of which the order decides, and is that in which they were created.
-// For filter chains it does not matter which of two drops first.
+// equalPriorities finds nat chains in which the order of creation decides. For filter chains the order of
+// two drops does not matter.
 func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	for i, first := range chains {
 		for _, second := range chains[i+1:] {
@@ -25,8 +25,8 @@ func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// bothTranslate looks for a packet that each of two chains translates, in its own way.
-// The packet is one that a rule of the first matches.
+// bothTranslate finds a packet, matched by a rule of the first chain, with different translations by the
+// chains.
 func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) (found bool) {
 	trials := maxTrials
 	l.walk(first, func(way []step, c *eval.Chain) bool {
@@ -67,7 +67,6 @@ func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) 
 	return found
 }
 
-// translates reports whether a rule translates addresses.
 func translates(r *eval.Rule) bool {
 	for _, e := range r.Exprs {
 		switch k := expr.Unwrap(e).(type) {

@@ -15,24 +15,23 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// solver finds a packet that meets the conditions of rules. It reads the expressions that compare something of
-// which it knows where it is.
+// solver finds a packet for the conditions of rules, from comparisons of fields at known places.
 type solver struct {
 	table *eval.Table
-	// network, transport, meta and ct are what the rules compare. Meta and ct are by key.
+	// compared fields; meta and ct are by key
 	network, transport field
 	meta, ct           map[uint32]*field
 
-	// registers are those with known operands, by their first byte.
+	// registers with known operands, by their first byte
 	registers map[uint32]operand
-	// unknown is true after an expression that may have changed everything that rules compare.
+	// true if an expression may have changed every field
 	unknown bool
-	// ranges are the comparisons that need no exact value, of one rule.
+	// a rule's comparisons without an exact value
 	ranges []func() (contradicted bool)
-	// contradicted is true if no packet meets the conditions of a rule.
+	// true if the conditions of a rule exclude each other
 	contradicted bool
-	// excluded is true if no element of an anonymous set meets them, and open if an element that is added to an empty
-	// set can.
+	// excluded is true if no element of an anonymous set meets the conditions, open if a future element of
+	// an empty set could.
 	excluded, open bool
 }
 
@@ -40,15 +39,15 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// rule adds the conditions of a rule that leads to a chain, if that is not empty. It reads an expression that it
-// does not know as one that can change everything: after it, what rules compare is not a condition of the packet.
+// rule adds the conditions of a rule before the chain to, if not empty. An unknown expression can change
+// every field: later comparisons are not conditions of the packet.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
 	for _, e := range r.Exprs {
 		switch e := expr.Unwrap(e).(type) {
 		case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit, *expr.Log, *expr.Dynset, *expr.Objref, *google.Verdict, *google.Reject:
-			// They change neither registers nor what rules compare.
+			// They change neither registers nor fields.
 		case *google.Immediate:
 			s.forget(e.Register)
 		case *google.Payload:
@@ -113,8 +112,8 @@ func (s *solver) rule(r *eval.Rule, to string) {
 	}
 }
 
-// changes reports whether an expression may change what rules compare. Only those that load
-// something into registers, and the matches of iptables, certainly do not.
+// changes reports whether an expression may change a field. Only loads into registers and the matches of
+// iptables certainly do not.
 func changes(e any) bool {
 	switch e := e.(type) {
 	case *google.Rt, *expr.Hash, *expr.Socket, *expr.Xfrm, *expr.OSF:
@@ -134,8 +133,8 @@ func start(register uint32) uint32 {
 	return 4 * slot
 }
 
-// load puts an operand into a register. Nothing is known of it afterwards if ok is false, or if the
-// operand's field may have changed.
+// load puts an operand into a register. The register is unknown if ok is false or the operand's field may
+// have changed.
 func (s *solver) load(register uint32, x operand, ok bool) {
 	s.forget(register)
 	if ok && !s.unknown && !x.field.changed {
@@ -143,12 +142,11 @@ func (s *solver) load(register uint32, x operand, ok bool) {
 	}
 }
 
-// forget makes a register unknown, and all after it: their operands may begin in the bytes that are written.
+// forget makes a register and all later ones unknown: their operands may begin in the overwritten bytes.
 func (s *solver) forget(register uint32) {
 	maps.DeleteFunc(s.registers, func(at uint32, x operand) bool { return int(at)+len(x.mask) > int(start(register)) })
 }
 
-// fieldOf returns the field of a key.
 func fieldOf(m map[uint32]*field, key uint32) *field {
 	if m[key] == nil {
 		m[key] = new(field)
@@ -156,7 +154,7 @@ func fieldOf(m map[uint32]*field, key uint32) *field {
 	return m[key]
 }
 
-// metaOperand returns a key of the packet that has one value while the rules run.
+// metaOperand returns a key of the packet with a constant value while the rules run.
 func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	n := 4
 	switch k {
@@ -173,7 +171,6 @@ func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	return newOperand(fieldOf(s.meta, uint32(k)), 0, n)
 }
 
-// ctOperand returns a key of the connection itself.
 func (s *solver) ctOperand(e *expr.CT) (operand, bool) {
 	n := 4
 	switch {
@@ -187,7 +184,6 @@ func (s *solver) ctOperand(e *expr.CT) (operand, bool) {
 	return newOperand(fieldOf(s.ct, e.Key), 0, n)
 }
 
-// compare adds a comparison.
 func (s *solver) compare(x operand, op google.CmpOp, data []byte) {
 	switch op {
 	case google.CmpOpEq:
@@ -205,10 +201,9 @@ func (s *solver) compare(x operand, op google.CmpOp, data []byte) {
 	}
 }
 
-// preferred are the states of a connection that are chosen first, as in ct state.
+// preferred are the states of a connection to choose first, as in ct state.
 var preferred = [...]uint32{eval.StateNew, eval.StateEstablished, eval.StateRelated}
 
-// different adds the condition that an operand is not data.
 func (s *solver) different(x operand, data []byte) {
 	now, _, final := x.known(len(data))
 	if final {
@@ -218,7 +213,7 @@ func (s *solver) different(x operand, data []byte) {
 	if !bytes.Equal(now, data) {
 		return
 	}
-	// One bit makes the difference.
+	// One different bit is enough.
 	if x.field == s.ct[unix.NFT_CT_STATE] {
 		for _, state := range preferred {
 			bit := binary.NativeEndian.AppendUint32(nil, state)
@@ -240,7 +235,6 @@ func (s *solver) different(x operand, data []byte) {
 	}
 }
 
-// xor returns a ^ b.
 func xor(a, b []byte) []byte {
 	out := slices.Clone(a)
 	for i := range out {
@@ -249,7 +243,6 @@ func xor(a, b []byte) []byte {
 	return out
 }
 
-// within adds the condition that an operand is not outside a range.
 func (s *solver) within(x operand, from, to []byte) {
 	outside := func(now []byte) bool { return bytes.Compare(now, from) < 0 || bytes.Compare(now, to) > 0 }
 	s.ranges = append(s.ranges, func() bool {
@@ -261,7 +254,7 @@ func (s *solver) within(x operand, from, to []byte) {
 	}
 }
 
-// lookup chooses an element of a set, of a verdict map one that leads to a chain.
+// lookup chooses an element of a set, in a verdict map one with the chain to.
 func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	elements, anonymous := elementsOf(in), in.Decl.Flags&unix.NFT_SET_ANONYMOUS != 0
 	s.open = s.open || len(elements) == 0 && !anonymous
@@ -279,7 +272,6 @@ func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	s.excluded = s.excluded || anonymous && in.Decl.Flags&unix.NFT_SET_INTERVAL == 0 && len(elements) < maxElements
 }
 
-// choose makes the registers of a lookup a key, if it can.
 func (s *solver) choose(register uint32, decl *set.Set, key string) bool {
 	parts := decl.Key.Fields
 	if len(parts) == 0 {

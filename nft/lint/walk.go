@@ -9,18 +9,17 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// step is a rule on the way from a base chain to another rule, and the chain to which it leads, empty for
-// the last one.
+// step is a rule on the way to another rule, and the next chain on the way.
 type step struct {
 	rule *eval.Rule
 	to   string
 }
 
-// visit is called with the way to a rule, which ends with the rule itself, and its chain. It returns
-// false to end the walk.
+// visit is called with the way to a rule, including the rule, and the rule's chain. It returns false to end
+// the walk.
 type visit func(way []step, c *eval.Chain) bool
 
-// walk visits the rules that packets can come to from a base chain, each chain on at most two ways.
+// walk visits the rules reachable from a base chain, each chain on at most two ways.
 func (l *linter) walk(b eval.BaseChain, v visit) {
 	w := walker{linter: l, table: b.Table, visit: v, left: maxWalk, entered: make(map[string]int)}
 	w.chain(b.Chain, nil)
@@ -34,7 +33,6 @@ type walker struct {
 	entered map[string]int
 }
 
-// chain visits the rules of a chain. It returns false at the end of the walk.
 func (w *walker) chain(c *eval.Chain, way []step) bool {
 	if w.entered[c.Decl.Name]++; w.entered[c.Decl.Name] > 2 {
 		return true
@@ -61,11 +59,10 @@ func (w *walker) chain(c *eval.Chain, way []step) bool {
 	return true
 }
 
-// maxDepth is the kernel's limit of nested jumps (NFT_JUMP_STACK_SIZE).
+// maxDepth is NFT_JUMP_STACK_SIZE.
 const maxDepth = 16
 
-// verdictOf returns the verdict that a rule states itself. ok is false if it has none, or if a map
-// decides.
+// verdictOf returns the verdict stated by a rule. ok is false without a verdict, or if a map decides.
 func verdictOf(r *eval.Rule) (v set.Verdict, ok bool) {
 	for _, e := range r.Exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -82,7 +79,6 @@ func verdictOf(r *eval.Rule) (v set.Verdict, ok bool) {
 	return set.Verdict{}, false
 }
 
-// targets returns the chains to which a rule can lead.
 func targets(t *eval.Table, r *eval.Rule) []string {
 	if v, ok := verdictOf(r); ok {
 		if v.Chain == "" {
@@ -109,7 +105,7 @@ func targets(t *eval.Table, r *eval.Rule) []string {
 	return out
 }
 
-// elementsOf returns elements of a set, as far as they are known and not too many.
+// elementsOf returns at most maxElements known elements of a set.
 func elementsOf(s eval.Set) []set.Element {
 	if l, ok := s.Elements.(eval.Lister); ok {
 		return l.List(maxElements)

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// What a packet has where no rule says something else: addresses of the documentation (RFC 5737, RFC
-// 3849), and ports and interfaces that rules seldom name.
+// Defaults of a packet: addresses for documentation (RFC 5737, RFC 3849), and seldom named ports and
+// interfaces.
 var (
 	anySource      = map[nft.Family]netip.Addr{nft.FamilyIP: netip.MustParseAddr("198.51.100.77"), nft.FamilyIP6: netip.MustParseAddr("2001:db8:77::77")}
 	anyDestination = map[nft.Family]netip.Addr{nft.FamilyIP: netip.MustParseAddr("203.0.113.99"), nft.FamilyIP6: netip.MustParseAddr("2001:db8:99::99")}
@@ -29,8 +29,8 @@ const (
 	anyDestinationPort = 20_123
 )
 
-// witness returns a packet that should come along a way to the base chain's hook. ok is false if there is
-// none that package lint can find.
+// witness returns a packet for a way to the base chain's hook. ok is false if package lint does not find
+// one.
 func witness(b eval.BaseChain, family nft.Family, way []step) (p eval.Packet, ok bool) {
 	s := newSolver(b.Table)
 	s.require(google.MetaKeyNFPROTO, []byte{byte(family)})
@@ -44,14 +44,12 @@ func witness(b eval.BaseChain, family nft.Family, way []step) (p eval.Packet, ok
 	return s.packet(family, b.Base.Hook), true
 }
 
-// require makes a key of meta a value.
 func (s *solver) require(key google.MetaKey, value []byte) {
 	if x, ok := newOperand(fieldOf(s.meta, uint32(key)), 0, len(value)); ok {
 		x.set(value, true)
 	}
 }
 
-// protocol returns the transport protocol that the conditions name, else TCP.
 func (s *solver) protocol(family nft.Family) uint8 {
 	at := 9
 	if family == nft.FamilyIP6 {
@@ -66,7 +64,6 @@ func (s *solver) protocol(family nft.Family) uint8 {
 	return unix.IPPROTO_TCP
 }
 
-// packet returns the packet as it comes to a hook.
 func (s *solver) packet(family nft.Family, hook uint32) eval.Packet {
 	conn := s.conn()
 	protocol := s.protocol(family)
@@ -98,7 +95,6 @@ func (s *solver) packet(family nft.Family, hook uint32) eval.Packet {
 	return p
 }
 
-// conn returns the connection of the packet, a new one if nothing else is said.
 func (s *solver) conn() *eval.Conn {
 	c := &eval.Conn{State: eval.StateNew}
 	number := func(key uint32) uint32 {
@@ -117,7 +113,6 @@ func (s *solver) conn() *eval.Conn {
 	return c
 }
 
-// interfaceOf returns the interface that the conditions name.
 func (s *solver) interfaceOf(name, index google.MetaKey, other eval.Interface) eval.Interface {
 	if f := s.meta[uint32(name)]; f != nil && f.has(0, unix.IFNAMSIZ) {
 		text, _, _ := bytes.Cut(f.value[:unix.IFNAMSIZ], []byte{0})
@@ -135,7 +130,6 @@ func (s *solver) interfaceOf(name, index google.MetaKey, other eval.Interface) e
 	return other
 }
 
-// transportHeader returns a header, of TCP the first of a connection or one in it.
 func transportHeader(protocol uint8, first bool) []byte {
 	ports := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, anySourcePort), anyDestinationPort)
 	switch protocol {
@@ -156,7 +150,7 @@ func transportHeader(protocol uint8, first bool) []byte {
 	}
 }
 
-// host is what the evaluation knows of the node: at input the packet is for it.
+// host makes the packet local at input.
 func host(hook uint32) eval.Host {
 	return eval.Host{AddressType: func(a netip.Addr) (uint32, bool) {
 		switch {
@@ -172,10 +166,8 @@ func host(hook uint32) eval.Host {
 	}}
 }
 
-// protocolNames are the names of protocols.
 var protocolNames = map[uint8]string{unix.IPPROTO_TCP: "TCP", unix.IPPROTO_UDP: "UDP", unix.IPPROTO_SCTP: "SCTP", unix.IPPROTO_ICMP: "ICMP", unix.IPPROTO_ICMPV6: "ICMPv6"}
 
-// describe returns a packet as words.
 func describe(p *eval.Packet) string {
 	at, protocol := 20, p.Data[9]
 	if p.Data[0]>>4 == 6 {

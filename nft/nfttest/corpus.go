@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Corpus is a file of rules in one of its families.
+// Corpus is a file of rules in one family.
 type Corpus struct {
 	// Name is the name of the file and the family, such as "ct.txt/ip".
 	Name string
@@ -32,10 +32,9 @@ func ReadCorpora(t testing.TB, dir string) []Corpus {
 	return out
 }
 
-// ParseCorpus returns the corpora in the text of a file, one for each of its families. The
-// text has a line "family F...", optionally a line "unchecked" (see Ruleset),
-// declarations, a line "---", and rules. Blank lines and lines that begin with # are
-// ignored. The rules may jump to chains a and b.
+// ParseCorpus returns a corpus for each family of a file. The text has a line "family F...", optionally a
+// line "unchecked" (see Ruleset), declarations, a line "---", and rules. Blank lines and lines that begin
+// with # are ignored. The rules may jump to chains a and b.
 func ParseCorpus(t testing.TB, name, text string) []Corpus {
 	t.Helper()
 	head, body, ok := strings.Cut(text, "\n---\n")
@@ -63,7 +62,6 @@ func ParseCorpus(t testing.TB, name, text string) []Corpus {
 	return out
 }
 
-// textLines returns the lines of text without blank lines and comments.
 func textLines(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {

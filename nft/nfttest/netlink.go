@@ -12,26 +12,23 @@ import (
 
 // Ruleset is a table with rules that nft(8) compiles for a comparison.
 type Ruleset struct {
-	// Family is the nft keyword of the table's family.
+	// nft keyword of the table's family
 	Family string
-	// Decls are the declarations of its sets and maps.
+	// declarations of sets and maps
 	Decls []string
-	// Chains are the chains to which rules jump.
+	// chains to which rules jump
 	Chains []string
-	// Rules are the texts of the rules.
-	Rules []string
-	// Unchecked is true if the running kernel may lack features that the rules need.
-	// Only rejections by nft itself count then.
+	Rules  []string
+	// Unchecked is true if the running kernel may lack features for the rules. Only rejections by nft
+	// itself count then.
 	Unchecked bool
 }
 
-// errorLine matches the position of an error of nft.
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
-// Netlink returns the compiled form of each rule that nft accepts, by the rule's
-// index: the anonymous sets and then the expressions as "nft --debug=netlink"
-// prints them, with single blanks. Nothing is committed. A rule that makes nft abort
-// counts as rejected.
+// Netlink returns the compiled form of each accepted rule, by the rule's index: the anonymous sets and then
+// the expressions as "nft --debug=netlink" prints them, with single blanks. It does not commit. A rule that
+// makes nft abort counts as rejected.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
@@ -42,15 +39,13 @@ func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	return ns.netlink(t, r, all)
 }
 
-// netlink is Netlink for some of the rules.
 func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	t.Helper()
 	bad := map[int]bool{}
 	for i := range r.Rules {
 		bad[i] = !slices.Contains(some, i)
 	}
-	// nft reports up to ten invalid rules at once and then prints nothing else, so they are
-	// omitted and nft runs again.
+	// nft reports up to ten invalid rules at once without other output. They are omitted in the next run.
 	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
@@ -87,8 +82,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	}
 }
 
-// kernelError reports whether an error of nft contains only rejections by the kernel. nft
-// has then compiled all rules.
+// kernelError reports whether only the kernel rejects rules. nft has then compiled all rules.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
@@ -99,8 +93,8 @@ func kernelError(err error) bool {
 	return len(list) > 0
 }
 
-// Messages returns the messages that nft sends to the kernel for a ruleset that it
-// accepts, as "nft --debug=mnl" prints them. Nothing is committed.
+// Messages returns nft's messages to the kernel for an accepted ruleset, as "nft --debug=mnl" prints them.
+// It does not commit.
 func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	t.Helper()
 	script, _ := r.Script(skip)
@@ -111,8 +105,8 @@ func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	return text
 }
 
-// Script returns input for nft -f with each rule in a chain of its own, without the rules
-// in skip. lines maps the lines of the script to the indices of rules.
+// Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines maps
+// the lines of the script to the indices of rules.
 func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	var b strings.Builder
 	lines = map[int]int{}
@@ -142,16 +136,15 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	return b.String(), lines
 }
 
-// ruleChain is the prefix of the names of the chains in a Script. The index of the rule
-// follows.
+// ruleChain precedes the rule's index in the chain's name in a Script.
 const ruleChain = "nfttest-rule-"
 
-// swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of
-// single bytes. Newer kernels refuse it, so weft does not write it.
+// swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of single
+// bytes. Newer kernels reject it, so weft does not write it.
 var swappedByte = regexp.MustCompile(`^  \[ byteorder reg \d+ = (hton|ntoh)\(reg \d+, 2, 1\) \]`)
 
-// SplitDebug splits the output of "nft --debug=netlink" for a Script into the compiled
-// form of each rule, by the rule's index.
+// SplitDebug splits the output of "nft --debug=netlink" for a Script into the compiled form of each rule,
+// by the rule's index.
 func SplitDebug(text string) map[int]string {
 	out := map[int]string{}
 	var sets []string
@@ -193,7 +186,6 @@ func SplitDebug(text string) map[int]string {
 	return out
 }
 
-// debugElements splits a line of elements, and reduces blanks to one.
 func debugElements(line string) []string {
 	var out []string
 	for _, e := range strings.Split(line, "\telement") {

@@ -14,25 +14,24 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Numbers of hooks that golang.org/x/sys has no names for (linux/netfilter.h,
-// linux/netfilter_arp.h).
+// Hooks without names in golang.org/x/sys (linux/netfilter.h, linux/netfilter_arp.h).
 const (
 	hookInetIngress = 5
 	hookARPInput    = 0
 	hookARPOutput   = 1
 )
 
-// hook is a place where a base chain can be attached.
+// hook is an attachment point of base chains.
 type hook struct {
 	name string
 	num  uint32
-	// device is true where the chain belongs to a device.
+	// whether the chain belongs to a device
 	device bool
-	// types are the chain types that the hook takes.
+	// chain types of the hook
 	types []string
 }
 
-// hooksOf returns the hooks of a family; nil for a family without tables.
+// hooksOf returns nil for a family without tables.
 func hooksOf(family nft.Family) []hook {
 	filter, nat, all := []string{"filter"}, []string{"filter", "nat"}, []string{"filter", "nat", "route"}
 	if family == nft.FamilyBridge {
@@ -66,17 +65,15 @@ func hooksOf(family nft.Family) []hook {
 	}
 }
 
-// priority is a name of a priority, and the hooks where nft knows it (nil
-// means all hooks of the family).
+// priority is a named priority; nil hooks mean all hooks of the family.
 type priority struct {
 	name  string
 	value int32
 	hooks []string
 }
 
-// prioritiesOf returns the names of priorities in a family: those of
-// enum nf_ip_hook_priorities, in the bridge family nf_br_hook_priorities. nft 1.0.6 has dstnat
-// only at prerouting and srcnat only at postrouting; 1.0.9 and later also at output and input.
+// prioritiesOf returns enum nf_ip_hook_priorities, or nf_br_hook_priorities in the bridge family. nft 1.0.6
+// has dstnat only at prerouting and srcnat only at postrouting; 1.0.9 and later also at output and input.
 func prioritiesOf(family nft.Family) []priority {
 	pre, post := []string{"prerouting"}, []string{"postrouting"}
 	switch family {
@@ -94,12 +91,12 @@ func prioritiesOf(family nft.Family) []priority {
 	}
 }
 
-// minNATPriority is the lowest priority that the kernel takes for a nat
-// chain: below it connection tracking has not run (NF_IP_PRI_CONNTRACK).
+// minNATPriority is the kernel's lowest priority of a nat chain: below it connection tracking has not run
+// (NF_IP_PRI_CONNTRACK).
 const minNATPriority = -200
 
-// CompileChain compiles a chain's declaration. It ignores c.Rules, see
-// compile.CompileRule. Its error is not a *syntax.Error.
+// CompileChain compiles a chain's declaration. It ignores c.Rules, see compile.CompileRule. Its error is
+// not a *syntax.Error.
 func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
 	if err := datatype.CheckName(c.Name); err != nil {
 		return nil, fmt.Errorf("compile chain: %w", err)
@@ -172,7 +169,6 @@ func compileBase(family nft.Family, c *nft.Chain) (*Base, error) {
 	return base, base.setDevices(h, c)
 }
 
-// missing lists what a base chain lacks.
 func missing(c *nft.Chain) string {
 	var words []string
 	for _, f := range []struct{ name, value string }{{"type", c.Type}, {"hook", c.Hook}, {"priority", c.Priority}} {
@@ -191,8 +187,8 @@ func joinHooks(hooks []hook) string {
 	return strings.Join(names, ", ")
 }
 
-// parsePriority reads a number or a name with an optional offset, such as
-// "-100", "dstnat" or "dstnat - 10".
+// parsePriority reads a number or a name with an optional offset, such as "-100", "dstnat" or "dstnat -
+// 10".
 func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	if v, err := strconv.ParseInt(text, 10, 32); err == nil {
 		return int32(v), nil
@@ -230,8 +226,8 @@ func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
 }
 
-// Declaration returns the chain's declaration in nft's words, as CompileChain accepts it,
-// without rules. A base chain always has a policy, and its priority is a number.
+// Declaration returns the declaration as CompileChain accepts it, without rules. A base chain always has a
+// policy, and its priority is a number.
 func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	d := nft.Chain{Name: c.Name, Comment: c.Comment}
 	if c.Base == nil {
@@ -257,23 +253,23 @@ func (c *Chain) Declaration(family nft.Family) nft.Chain {
 // Chain is a compiled chain declaration.
 type Chain struct {
 	Name string
-	// Base is nil for a regular chain.
+	// nil for a regular chain
 	Base    *Base
 	Comment string
 }
 
-// Base is what makes a chain a base chain. It is comparable.
+// Base has the properties of a base chain. It is comparable.
 type Base struct {
-	// Type is filter, nat or route.
+	// filter, nat or route
 	Type string
-	// Hook is the kernel's hook number in the family of the table.
+	// kernel's hook number in the family of the table
 	Hook     uint32
 	Priority int32
-	// Drop is true for policy drop.
+	// policy drop
 	Drop   bool
 	Device string
 	// Devices is set instead of Device if there are several.
 	Devices Devices
-	// Offload is true if the chain has the flag offload.
+	// flag offload
 	Offload bool
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// start is the position of errors about what an object lacks.
+// start is the position of errors about missing parts.
 var start = syntax.Pos{Line: 1, Column: 1}
 
-// check rejects a body that is incomplete or that the kernel does not accept.
 func check(family nft.Family, body syntax.ObjectBody) error {
 	problem := ""
 	switch o := body.(type) {
@@ -61,7 +60,7 @@ func checkExpectation(family nft.Family, o *syntax.ExpectationBody) error {
 	return nil
 }
 
-// align removes the differences that two objects which are declared alike can have.
+// align removes possible differences between objects with the same declaration.
 func align(a, b syntax.ObjectBody) {
 	switch x := a.(type) {
 	case *syntax.Counter:
@@ -69,7 +68,7 @@ func align(a, b syntax.ObjectBody) {
 	case *syntax.Quota:
 		x.UsedUnit, b.(*syntax.Quota).UsedUnit = "", ""
 	case *syntax.HelperBody:
-		// A helper for inet is equal to one for the family in which the kernel has found it.
+		// The kernel reports a helper for inet with the family in which it found it.
 		if y := b.(*syntax.HelperBody); x.L3Proto == "inet" || y.L3Proto == "inet" {
 			x.L3Proto, y.L3Proto = "", ""
 		}

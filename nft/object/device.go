@@ -10,15 +10,12 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// MaxDevices is the greatest number of devices of a chain or flowtable
-// (NFT_NETDEVICE_MAX).
+// MaxDevices is the limit of a chain or flowtable (NFT_NETDEVICE_MAX).
 const MaxDevices = 256
 
-// flagOffload is the flag of chains and flowtables that are handed to the hardware.
 const flagOffload = "offload"
 
-// Devices are names of devices as a comparable value: sorted, and separated by
-// slashes, which no name has. The order in which devices were given does not matter.
+// Devices is a comparable list of devices: sorted, and separated by slashes, which names cannot contain.
 type Devices string
 
 // NewDevices sorts and joins the names of devices. It does not check them.
@@ -26,7 +23,7 @@ func NewDevices(names []string) Devices {
 	return Devices(strings.Join(slices.Sorted(slices.Values(names)), "/"))
 }
 
-// List returns the names in order; nil for none.
+// List returns the names in order, or nil.
 func (d Devices) List() []string {
 	if d == "" {
 		return nil
@@ -34,7 +31,6 @@ func (d Devices) List() []string {
 	return strings.Split(string(d), "/")
 }
 
-// checkDevices returns an error unless names is a list of devices.
 func checkDevices(names []string) error {
 	if len(names) > MaxDevices {
 		return fmt.Errorf("%d devices: want at most %d", len(names), MaxDevices)
@@ -56,7 +52,6 @@ func checkDevices(names []string) error {
 	return nil
 }
 
-// setDevices checks the devices of a chain and puts them in.
 func (b *Base) setDevices(h hook, c *nft.Chain) error {
 	names := c.Devices
 	switch {
@@ -78,7 +73,6 @@ func (b *Base) setDevices(h hook, c *nft.Chain) error {
 	return checkDevices(names)
 }
 
-// offloadFlag reports whether the flags of a chain or flowtable say offload.
 func offloadFlag(flags []string) (bool, error) {
 	switch {
 	case len(flags) == 0:

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// fields describes NFTA_OBJ_DATA, with the attributes in nft's order. It returns nil for the
-// kinds that have the attributes of the expression of the same name.
+// fields describes NFTA_OBJ_DATA, with the attributes in nft's order. It returns nil for kinds that use the
+// attributes of the expression with the same name.
 func fields(body syntax.ObjectBody) attr.Fields {
 	switch o := body.(type) {
 	case *syntax.HelperBody:
@@ -52,7 +52,7 @@ func fields(body syntax.ObjectBody) attr.Fields {
 	}
 }
 
-// l3proto is the name of a family.
+// l3proto is a family name.
 type l3proto string
 
 // AppendAttr implements attr.Value, as the following methods do.
@@ -69,7 +69,7 @@ func (p *l3proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// l4proto is the transport protocol of an object of conntrack: tcp or udp.
+// l4proto is tcp or udp.
 type l4proto string
 
 func (p *l4proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -87,8 +87,7 @@ func (p *l4proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// nativeTime is a number of milliseconds in the machine's byte order. It is the only such
-// number of nf_tables.
+// nativeTime is in milliseconds in the machine's byte order. nf_tables has no other such number.
 type nativeTime time.Duration
 
 func (t *nativeTime) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -100,7 +99,6 @@ func (t *nativeTime) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// policy is the timeouts of the states of a protocol.
 type policy syntax.TimeoutBody
 
 func (o *policy) AppendAttr(b []byte, typ uint16) ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Flags of flowtables: enum nft_flowtable_flags of linux/netfilter/nf_tables.h.
+// enum nft_flowtable_flags of linux/netfilter/nf_tables.h.
 const (
 	FlowtableOffload = 0x1
 	FlowtableCounter = 0x2
@@ -20,17 +20,17 @@ const (
 // Flowtable is a compiled flowtable.
 type Flowtable struct {
 	Name string
-	// Hook is the kernel's hook number in the netdev family: always 0, ingress.
+	// hook number in the netdev family: always 0, ingress
 	Hook     uint32
 	Priority int32
-	// Devices are sorted by name.
+	// sorted
 	Devices []string
-	// Flags are NFT_FLOWTABLE_*.
+	// NFT_FLOWTABLE_*
 	Flags uint32
 }
 
-// CompileFlowtable compiles a flowtable's declaration. Without hook and priority it is at
-// ingress with priority 0, as in nft(8); a priority without a hook is an error.
+// CompileFlowtable compiles a flowtable's declaration. The default is ingress with priority 0, as in
+// nft(8); a priority without a hook is an error.
 func CompileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	out, err := compileFlowtable(f)
 	if err != nil {
@@ -70,7 +70,7 @@ func compileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	return out, nil
 }
 
-// Declaration returns the flowtable in nft's words, as CompileFlowtable accepts it.
+// Declaration returns the flowtable as CompileFlowtable accepts it.
 func (f *Flowtable) Declaration() nft.Flowtable {
 	d := nft.Flowtable{
 		Name: f.Name, Hook: "ingress", Priority: strconv.Itoa(int(f.Priority)), Devices: slices.Clone(f.Devices),

@@ -11,16 +11,15 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// kind is a kind of objects.
 type kind struct {
 	name nft.ObjectKind
-	// number is the kernel's number of the kind.
+	// kernel's number of the kind
 	number uint32
-	// family is true if an object without l3proto is for the family of its table.
+	// whether l3proto defaults to the family of the table
 	family bool
 }
 
-// kinds are the kinds of objects that nft(8) 1.0.6 knows.
+// kinds are from nft(8) 1.0.6.
 var kinds = [...]kind{
 	{name: nft.ObjectCounter, number: unix.NFT_OBJECT_COUNTER},
 	{name: nft.ObjectQuota, number: unix.NFT_OBJECT_QUOTA},
@@ -32,7 +31,6 @@ var kinds = [...]kind{
 	{name: nft.ObjectSynProxy, number: unix.NFT_OBJECT_SYNPROXY},
 }
 
-// kindOf returns the kind of a name, or nil.
 func kindOf(name nft.ObjectKind) *kind {
 	if i := slices.IndexFunc(kinds[:], func(k kind) bool { return k.name == name }); i >= 0 {
 		return &kinds[i]
@@ -40,8 +38,7 @@ func kindOf(name nft.ObjectKind) *kind {
 	return nil
 }
 
-// Number returns the kernel's number of a kind (NFT_OBJECT_*), 0 for an unknown
-// kind.
+// Number returns the kernel's number of a kind (NFT_OBJECT_*), or 0 for an unknown kind.
 func Number(name nft.ObjectKind) uint32 {
 	if k := kindOf(name); k != nil {
 		return k.number
@@ -49,8 +46,7 @@ func Number(name nft.ObjectKind) uint32 {
 	return 0
 }
 
-// KindOf returns the kind that has the number, or an empty kind if nft(8) 1.0.6
-// knows none.
+// KindOf returns the kind with a number, or an empty kind if nft(8) 1.0.6 does not have it.
 func KindOf(number uint32) nft.ObjectKind {
 	for i := range kinds {
 		if kinds[i].number == number {
@@ -60,7 +56,6 @@ func KindOf(number uint32) nft.ObjectKind {
 	return ""
 }
 
-// encode returns the payload of NFTA_OBJ_DATA.
 func encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
 	if err := check(family, body); err != nil {
 		return nil, err
@@ -80,7 +75,6 @@ func encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
 	return data, err
 }
 
-// text returns the canonical text of an object that the kernel holds.
 func (k *kind) text(family nft.Family, data []byte) (string, error) {
 	absent := ""
 	if k.family {
@@ -102,7 +96,7 @@ func (k *kind) text(family nft.Family, data []byte) (string, error) {
 		return "", fmt.Errorf("decode %s: %w", k.name, err)
 	}
 	if o, ok := body.(*syntax.HelperBody); ok && (o.L3Proto == "bridge" || o.L3Proto == "netdev") {
-		// The kernel treats a helper for these families as one for both versions of IP.
+		// To the kernel, a helper for these families is for both versions of IP.
 		o.L3Proto = "inet"
 	}
 	return syntax.PrintObject(body), nil

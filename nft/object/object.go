@@ -28,19 +28,17 @@ type Object struct {
 	Kind    nft.ObjectKind
 	Name    string
 	Comment string
-	// Text is the declaration's body in canonical form, as in [nft.Object]. It includes the
-	// family of l3proto if none was given, and uses the greatest unit that gives a whole
-	// number.
+	// Text is the canonical body of the declaration, as in [nft.Object]. It includes a default l3proto, and
+	// uses the greatest unit with a whole number.
 	Text string
-	// Type is the kernel's number of the kind (NFT_OBJECT_COUNTER, ...).
+	// kernel's number of the kind (NFT_OBJECT_COUNTER, ...)
 	Type uint32
-	// Data are the attributes of NFTA_OBJ_DATA as the kernel takes them.
+	// NFTA_OBJ_DATA as the kernel accepts it
 	Data []byte
 }
 
-// Compile compiles the declaration of a named object. It returns an error for a body that
-// is incomplete. Errors in the text are a *syntax.Error with a position in o.Text,
-// wrapped.
+// Compile compiles a complete declaration. An error in the text wraps a *syntax.Error with a position in
+// o.Text.
 func Compile(family nft.Family, o *nft.Object) (*Object, error) {
 	out, err := compileObject(family, o)
 	if err != nil {
@@ -77,7 +75,6 @@ func compileObject(family nft.Family, o *nft.Object) (*Object, error) {
 	return out, err
 }
 
-// kindNames lists the kinds for an error.
 func kindNames() string {
 	names := make([]string, len(kinds))
 	for i := range kinds {
@@ -86,8 +83,8 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Complete sets Kind and Text of an object that the kernel holds from its Type and Data.
-// It returns false for a kind that nft(8) 1.0.6 does not know.
+// Complete sets Kind and Text from the kernel's Type and Data. It returns false for a kind unknown to
+// nft(8) 1.0.6.
 func (o *Object) Complete(family nft.Family) (known bool, err error) {
 	k := kindOf(KindOf(o.Type))
 	if k == nil {
@@ -103,15 +100,13 @@ func (o *Object) Complete(family nft.Family) (known bool, err error) {
 // Ref returns the object's kind and name.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
-// Declaration returns the object in nft's words, as Compile accepts it. It includes
-// the state that the object holds if it came from a dump.
+// Declaration returns the object as Compile accepts it, with the state from a dump.
 func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
-// Same reports whether the kinds, names, comments and declarations are equal. It ignores
-// counts of counters and what quotas have used, and that the kernel reports ip or ip6 for
-// a helper that weft declares for inet.
+// Same compares the kinds, names, comments and declarations. It ignores counts of counters and used quotas.
+// For a helper declared for inet, it accepts ip or ip6, as reported by the kernel.
 func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false

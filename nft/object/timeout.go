@@ -2,15 +2,13 @@ package object
 
 import "strings"
 
-// stateTimeout is a state of conntrack with nft's timeout in seconds. Its
-// attribute is its index plus one (CTA_TIMEOUT_TCP_SYN_SENT,
-// CTA_TIMEOUT_UDP_UNREPLIED).
+// stateTimeout is a state of conntrack with nft's timeout in seconds. The attribute is the index plus one
+// (CTA_TIMEOUT_TCP_SYN_SENT, CTA_TIMEOUT_UDP_UNREPLIED).
 type stateTimeout struct {
 	state   string
 	seconds uint32
 }
 
-// The states whose timeouts nft sets.
 var (
 	tcpStates = []stateTimeout{
 		{"syn_sent", 120}, {"syn_recv", 60}, {"established", 432000}, {"fin_wait", 120}, {"close_wait", 60}, {"last_ack", 30},
@@ -19,7 +17,6 @@ var (
 	udpStates = []stateTimeout{{"unreplied", 30}, {"replied", 120}}
 )
 
-// statesOf returns the states of a transport protocol.
 func statesOf(protocol string) []stateTimeout {
 	if protocol == "udp" {
 		return udpStates
@@ -27,7 +24,6 @@ func statesOf(protocol string) []stateTimeout {
 	return tcpStates
 }
 
-// joinStates lists the names of states for an error.
 func joinStates(states []stateTimeout) string {
 	names := make([]string, len(states))
 	for i, s := range states {

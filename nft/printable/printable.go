@@ -9,10 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Index returns the offset of the first character of s that is not shown as it is, or
-// -1. Those are control characters (C0, DEL and C1), the separators of lines and
-// paragraphs (U+2028, U+2029), the characters that control the direction of text
-// (Unicode's Bidi_Control), and bytes that are not UTF-8.
+// Index returns the offset of the first hidden character of s, or -1. Hidden are control characters (C0,
+// DEL and C1), the separators of lines and paragraphs (U+2028, U+2029), controls of text direction
+// (Unicode's Bidi_Control), and bytes outside UTF-8.
 func Index(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {
@@ -22,7 +21,7 @@ func Index(s string) int {
 	return -1
 }
 
-// indexFrom is Index for a string that is printable ASCII before i.
+// indexFrom is Index for a string of printable ASCII before i.
 func indexFrom(s string, i int) int {
 	for i < len(s) {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -34,7 +33,6 @@ func indexFrom(s string, i int) int {
 	return -1
 }
 
-// hidden reports whether a character of size bytes is not shown as it is.
 func hidden(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -46,8 +44,7 @@ func hidden(r rune, size int) bool {
 	}
 }
 
-// Check returns an error that names the first character that is not shown as it is, or
-// nil.
+// Check returns an error with the first hidden character, or nil.
 func Check(s string) error {
 	i := Index(s)
 	if i < 0 {
@@ -60,15 +57,13 @@ func Check(s string) error {
 	return fmt.Errorf("control character %U at offset %d is not allowed: remove it", r, i)
 }
 
-// Escape returns s with every character that is not shown as it is replaced by \u and
-// four hexadecimal digits, and every byte that is not UTF-8 by \x and two. That is what
-// JSON and Go write. Line ends and tabs are escaped too.
+// Escape replaces every hidden character of s by \u and four hexadecimal digits, and every byte outside
+// UTF-8 by \x and two, as JSON and Go do. It escapes line ends and tabs too.
 func Escape(s string) string { return escape(s, "") }
 
 // Lines is Escape for text of several lines: it keeps line ends and tabs.
 func Lines(s string) string { return escape(s, "\n\t") }
 
-// escape escapes s, but keeps some characters.
 func escape(s, keep string) string {
 	from := Index(s)
 	if from < 0 {
@@ -92,22 +87,21 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// Writer escapes what is written to it, and passes it on. It is safe for concurrent use.
+// Writer escapes text for another Writer. It is safe for concurrent use.
 type Writer struct {
 	w  io.Writer
 	mu sync.Mutex
-	// tail is the beginning of a character whose other bytes were not written yet.
+	// incomplete character
 	tail []byte
 }
 
 // NewWriter returns a Writer that keeps line ends and tabs.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Unwrap returns the Writer that is written to.
+// Unwrap returns the underlying Writer.
 func (w *Writer) Unwrap() io.Writer { return w.w }
 
-// Write implements io.Writer. It keeps the beginning of a character until the rest is
-// written.
+// Write implements io.Writer. It holds an incomplete character until the rest is written.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +117,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes the beginning of a character that was never finished.
+// Flush writes an incomplete character.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +127,7 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// unfinished returns how many bytes at the end of text begin a character whose rest may
-// follow.
+// unfinished returns the length of an incomplete character at the end of text.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

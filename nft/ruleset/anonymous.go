@@ -9,15 +9,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// An anonymous chain is written in the rule that leads to it: "jump { ... }". It becomes a
-// chain with a name. The name depends on what the chain contains, so that a change of one
-// such chain does not change the rules that lead to others.
+// An anonymous chain, "jump { ... }", gets a name that depends on its content. Changing one chain
+// leaves rules with other chains unchanged.
 
-// maxAnonymousPrefix is how much of the outer chain's name is in that of the inner one.
+// maxAnonymousPrefix bounds the part of an inner chain's name taken from the outer name.
 const maxAnonymousPrefix = 128
 
-// anonymous parses "{ rule ... }" of a rule of chain c. It adds the chain to the rule, and its
-// name to the rule's text.
+// anonymous parses "{ rule ... }" in a rule of chain c, and adds the chain's name to the rule's
+// text.
 func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	open := p.Tok
 	a := &chain{Chain: nft.Chain{Name: c.Name[:min(len(c.Name), maxAnonymousPrefix)]}, anonymous: true}
@@ -46,7 +45,7 @@ func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	r.cut, r.shift = len(r.text), p.End-r.start-len(r.text)
 }
 
-// place returns the offset in the expanded text of a place in the rule's text.
+// place converts a position in the rule's text to an offset in the expanded text.
 func (r *rule) place(pos syntax.Pos) int {
 	text := source{text: r.text}
 	at := text.offsetOf(0, pos)

@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxIndexed is the greatest number of rules of a chain in which "add rule ... index N" can
-// place a rule, because moving the other rules costs time.
+// maxIndexed is the longest chain for "add rule ... index N", because moving rules costs time.
 const maxIndexed = 4096
 
 // chain parses "NAME [{ ... }]".
@@ -39,7 +38,6 @@ func (p *parser) chain(t *table) {
 	}
 }
 
-// chainStatement parses one line of a chain block.
 func (p *parser) chainStatement(t *table, c *chain) {
 	at := p.Tok
 	switch {
@@ -62,7 +60,6 @@ func (p *parser) chainStatement(t *table, c *chain) {
 	p.positions.check(&t.table, "chain", c.Name, at.Offset)
 }
 
-// flagsOffload parses the flags of a chain or flowtable.
 func (p *parser) flagsOffload(flags *[]string) {
 	at := p.Tok
 	if word := p.ExpectIdent("offload"); !p.Failed && word != "offload" {
@@ -120,14 +117,13 @@ func (p *parser) priority() string {
 	if !p.Failed && priority == "" {
 		p.Unexpected("a priority such as 0 or \"dstnat - 10\"")
 	}
-	// "- 10" is nft's spelling of -10 too.
+	// nft also accepts "- 10" for -10.
 	if rest, ok := strings.CutPrefix(priority, "- "); ok {
 		priority = "-" + rest
 	}
 	return priority
 }
 
-// deviceList parses "= { DEVICE, ... }".
 func (p *parser) deviceList() []string {
 	var list []string
 	p.ExpectPunct("=")
@@ -139,16 +135,15 @@ func (p *parser) deviceList() []string {
 	return list
 }
 
-// rulePlace is where a rule goes. The zero value is the end of the chain.
+// rulePlace is the place of a new rule. The zero value is the end of the chain.
 type rulePlace struct {
-	// insert is true for the start of the chain, or the place before rule number index.
-	insert bool
-	// indexed reports whether index is set.
+	// insert at the start of the chain, or before rule number index
+	insert  bool
 	indexed bool
 	index   int
 }
 
-// addRule parses "[family] TABLE CHAIN [index N] RULE" of an add or insert command.
+// addRule parses "[family] TABLE CHAIN [index N] RULE".
 func (p *parser) addRule(insert bool) {
 	t := p.existingTable()
 	at := p.Tok
@@ -176,7 +171,7 @@ func (p *parser) addRule(insert bool) {
 	}
 }
 
-// index parses "index N", the number of a rule that is in the chain already.
+// index parses "index N", the number of an existing rule.
 func (p *parser) index(c *chain, place *rulePlace) {
 	p.Advance()
 	n, ok := datatype.ParseNumber(p.Tok.Text, 31)
@@ -191,7 +186,7 @@ func (p *parser) index(c *chain, place *rulePlace) {
 	p.Advance()
 }
 
-// rule parses one rule, which ends with the line, and stores it in canonical form.
+// rule parses one rule and stores it in canonical form.
 func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	start := p.Tok
 	if p.ends() {
@@ -238,7 +233,6 @@ func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	c.put(place, out)
 }
 
-// put adds a rule.
 func (c *chain) put(place rulePlace, r rule) {
 	switch {
 	case place.indexed && place.insert:
@@ -252,7 +246,6 @@ func (c *chain) put(place rulePlace, r rule) {
 	}
 }
 
-// mayExist fails if a create command declares something that exists already.
 func (p *parser) mayExist(at scan.Token, what string) bool {
 	if p.creating {
 		p.Fail(at, "%s exists already: the file has declared it before", what)
@@ -260,7 +253,6 @@ func (p *parser) mayExist(at scan.Token, what string) bool {
 	return !p.Failed
 }
 
-// notDeclared fails because the file has not declared something of a table.
 func (p *parser) notDeclared(at scan.Token, what string, t *table) {
 	p.undeclared(at, what+" of "+t.table.ID().String(), "%s of table %s is not declared", what, t.table.ID())
 }

@@ -5,20 +5,18 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// A file may change what it has declared itself. It cannot change anything else:
-// publishing a file replaces what its last version declared. Files that nft(8) loads
-// again and again flush or delete their tables at the start. That is accepted and
-// changes nothing.
+// A file may change only its own declarations, because publishing a file replaces the last
+// version. A flush or delete of tables at the start, for repeated loading by nft(8), is accepted
+// without effect.
 
-// laterTable is a table that was flushed or deleted before its declaration.
+// laterTable is a table flushed or deleted before its declaration.
 type laterTable struct {
 	id     nft.TableID
 	offset int
 	verb   string
 }
 
-// checkLater reports the commands that flush or delete tables that the file does not
-// declare anywhere.
+// checkLater reports flushes and deletions of undeclared tables.
 func (p *parser) checkLater() {
 	for _, l := range p.later {
 		if !p.partial && len(p.skipped) == 0 && !p.mentioned[l.id] {
@@ -27,8 +25,8 @@ func (p *parser) checkLater() {
 	}
 }
 
-// declaredTable parses the table of a command that removes something. It returns nil if
-// the table is not declared yet, because then there is nothing to remove.
+// declaredTable parses the table of a removal. It returns nil for a table that is not declared
+// yet.
 func (p *parser) declaredTable(verb scan.Token) *table {
 	at := p.Tok
 	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
@@ -46,8 +44,8 @@ func (p *parser) declaredTable(verb scan.Token) *table {
 	return t
 }
 
-// declaredName parses "[family] TABLE NAME" of a command that removes something. The table
-// is nil after an error, and if it is not declared yet.
+// declaredName parses "[family] TABLE NAME" of a removal. The table is nil after an error, or if
+// not declared yet.
 func (p *parser) declaredName(verb scan.Token, want string) (t *table, at scan.Token, name string) {
 	t = p.declaredTable(verb)
 	at = p.Tok
@@ -61,7 +59,6 @@ func (p *parser) declaredName(verb scan.Token, want string) (t *table, at scan.T
 	return t, at, name
 }
 
-// flush parses the rest of a flush command.
 func (p *parser) flush(verb scan.Token) {
 	at := p.Tok
 	switch word := p.ExpectIdent("ruleset, table, chain, set or map"); {
@@ -100,7 +97,7 @@ func (p *parser) flush(verb scan.Token) {
 	}
 }
 
-// flushRuleset parses "[family]" and removes all tables, or all tables of the family.
+// flushRuleset parses "[family]" and removes all its tables.
 func (p *parser) flushRuleset() {
 	if p.Tok.Kind != scan.Ident {
 		for _, f := range []nft.Family{nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyARP, nft.FamilyBridge, nft.FamilyNetdev} {
@@ -117,8 +114,7 @@ func (p *parser) flushRuleset() {
 	p.flushes[family]++
 }
 
-// remove parses the rest of a delete or destroy command. Only delete fails if the thing
-// does not exist.
+// remove parses the rest of a delete or destroy command. Only delete requires an existing object.
 func (p *parser) remove(verb scan.Token) {
 	kind := p.Tok
 	word := p.ExpectIdent("table, chain, set, map, element, flowtable or an object such as counter")
@@ -153,7 +149,7 @@ func (p *parser) remove(verb scan.Token) {
 	}
 }
 
-// removeElements parses "[family] TABLE SET { KEY, ... }" and removes the elements.
+// removeElements parses "[family] TABLE SET { KEY, ... }".
 func (p *parser) removeElements(verb scan.Token) {
 	t, at, name := p.declaredName(verb, "the name of a set or map")
 	list := p.elements(nil)

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// refusedCommands are the commands of nft that a file that declares a ruleset cannot
-// contain, with the reason.
+// refusedCommands maps the nft commands rejected in files to the reason.
 var refusedCommands = map[string]string{
 	"include":  "a published file cannot read others: only the command that publishes it can",
 	"replace":  "a file declares rules, which have no handles",
@@ -24,8 +23,8 @@ var refusedCommands = map[string]string{
 	"import":   "write the ruleset in nft's own syntax",
 }
 
-// refusal returns why a block or a file cannot contain a command, or "" if it can, or if
-// word is not a command. Block is true inside of the braces of a table or chain.
+// refusal returns the reason to reject a command, or "". Block is true inside the braces of a
+// table or chain.
 func refusal(word string, block bool) string {
 	if block && slices.Contains([]string{"add", "create", "insert", "delete", "destroy", "flush"}, word) {
 		return "write it as a command, outside of the braces"
@@ -33,8 +32,8 @@ func refusal(word string, block bool) string {
 	return refusedCommands[word]
 }
 
-// refusedInBlock returns why the command that two words in a block begin is refused, or
-// "". A statement of a rule can begin with some of the same words.
+// refusedInBlock returns the reason to reject the command of two words in a block, or "". Some
+// words also begin a statement of a rule.
 func refusedInBlock(word, next scan.Token) string {
 	if word.Kind != scan.Ident || next.Kind != scan.Ident && (word.Text != "include" || next.Kind != scan.String) || word.Text == "reset" && next.Text == "tcp" {
 		return ""
@@ -42,7 +41,6 @@ func refusedInBlock(word, next scan.Token) string {
 	return refusal(word.Text, true)
 }
 
-// command parses one command of the file.
 func (p *parser) command() {
 	p.SkipEnds()
 	if p.Tok.Kind == scan.EOF {
@@ -93,8 +91,7 @@ func (p *parser) command() {
 	}
 }
 
-// outside skips a "}" and what follows up to a command that cannot be in a block: the block
-// was closed too early.
+// outside skips a premature "}" and all tokens up to a command that cannot be in a block.
 func (p *parser) outside() {
 	p.lost, p.partial = false, true
 	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
@@ -103,7 +100,6 @@ func (p *parser) outside() {
 	}
 }
 
-// object parses what an add or create command adds.
 func (p *parser) object() {
 	if p.bareRule() {
 		p.addRule(false)
@@ -123,8 +119,8 @@ func (p *parser) object() {
 	}
 }
 
-// declare parses the declaration of a chain, set, flowtable or object. The keyword was
-// consumed already, and find returns the table. It returns false for any other keyword.
+// declare parses the declaration of a chain, set, flowtable or object after its keyword. It
+// returns false for other keywords. Find returns the table.
 func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
 	word := keyword.Text
 	kind := p.objectKind(word)
@@ -149,8 +145,7 @@ func (p *parser) declare(keyword scan.Token, find func() *table, command bool) b
 	return true
 }
 
-// bareRule reports whether a rule without "rule" begins here. It begins with the name of
-// a table that is declared.
+// bareRule reports whether a rule without "rule" begins here: with the name of a declared table.
 func (p *parser) bareRule() bool {
 	if p.Tok.Kind != scan.Ident || p.Ahead.Kind != scan.Ident || p.creating {
 		return false
@@ -194,7 +189,6 @@ func (p *parser) tableID() nft.TableID {
 	return nft.TableID{Family: family, Name: p.name("the name of a table")}
 }
 
-// table returns the declared table with the given name, or nil.
 func (p *parser) table(id nft.TableID) *table {
 	if t := p.tables[id]; t != nil && t.flushes == p.flushes[id.Family] {
 		return t
@@ -214,7 +208,6 @@ func (p *parser) addTable(id nft.TableID) *table {
 	return t
 }
 
-// existingTable parses the table of a command that adds something to it.
 func (p *parser) existingTable() *table {
 	at := p.Tok
 	id := p.tableID()
@@ -232,7 +225,6 @@ func (p *parser) existingTable() *table {
 	return t
 }
 
-// tableStatement parses one statement of a table block.
 func (p *parser) tableStatement(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("chain, set, map, flowtable, flags, comment or an object such as counter"); {
@@ -252,7 +244,6 @@ func (p *parser) tableStatement(t *table) {
 	}
 }
 
-// tableFlags parses "flags dormant".
 func (p *parser) tableFlags(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("dormant"); {
@@ -266,7 +257,7 @@ func (p *parser) tableFlags(t *table) {
 	}
 }
 
-// setComment parses the text of a comment. A second comment must be equal to the first.
+// setComment parses a comment. A second comment must equal the first.
 func (p *parser) setComment(at scan.Token, dst *string) {
 	if p.Failed {
 		return

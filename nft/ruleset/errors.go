@@ -7,15 +7,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// ErrorList is the list of the errors of a file, in the order of the text.
-// errors.As finds its elements.
+// ErrorList holds the errors of a file in text order. errors.As finds its elements.
 type ErrorList struct {
-	// Name is the file's name.
+	// the file's name
 	Name   string
 	Errors []*syntax.Error
 }
 
-// Error returns one line "name:line:column: message" for each error.
+// Error returns one line "name:line:column: message" per error.
 func (l *ErrorList) Error() string {
 	lines := make([]string, len(l.Errors))
 	for i, e := range l.Errors {
@@ -36,7 +35,7 @@ func (l *ErrorList) Unwrap() []error {
 	return out
 }
 
-// sortErrors orders errors by their place and keeps the first of each place.
+// sortErrors orders errors by place and keeps the first of each place.
 func sortErrors(errs []*syntax.Error) []*syntax.Error {
 	slices.SortStableFunc(errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	return slices.CompactFunc(errs, func(a, b *syntax.Error) bool { return a.Pos == b.Pos })

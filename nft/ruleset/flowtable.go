@@ -6,7 +6,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// declareFlowtable parses "NAME { ... }".
 func (p *parser) declareFlowtable(t *table) {
 	at := p.Tok
 	f := nft.Flowtable{Name: p.name("the name of a flowtable")}
@@ -36,7 +35,6 @@ func (p *parser) declareFlowtable(t *table) {
 	}
 }
 
-// flowtableStatement parses one line of a flowtable.
 func (p *parser) flowtableStatement(f *nft.Flowtable) {
 	at := p.Tok
 	switch word := p.ExpectIdent("hook, devices, counter or flags"); {

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Format prints tables as a file that `nft -f` and Parse read. It does not check them:
-// tables that are not valid become text that Parse rejects.
+// Format prints tables for `nft -f` and Parse. It does not check them: Parse rejects invalid
+// tables.
 func Format(tables []nft.Table) string {
 	var f formatter
 	for i := range tables {
@@ -22,7 +22,6 @@ func Format(tables []nft.Table) string {
 	return f.String()
 }
 
-// formatter collects the lines of a file.
 type formatter struct{ strings.Builder }
 
 func (f *formatter) line(depth int, words ...string) {
@@ -35,7 +34,7 @@ func (f *formatter) line(depth int, words ...string) {
 	f.WriteByte('\n')
 }
 
-// option writes a line with name and value unless the value is empty.
+// option writes a line unless the value is empty.
 func (f *formatter) option(depth int, name, value string) {
 	if value != "" {
 		f.line(depth, name, " ", value)
@@ -52,7 +51,6 @@ func (f *formatter) comment(depth int, comment string) {
 	}
 }
 
-// duration returns a time, or "" for 0.
 func duration(d time.Duration) string {
 	if d <= 0 {
 		return ""
@@ -129,7 +127,7 @@ func (f *formatter) set(noun string, s *nft.Set) {
 	f.line(1, "}")
 }
 
-// FormatElement returns an element as it is written in a file, without a comma.
+// FormatElement returns an element in file syntax, without a comma.
 func FormatElement(e *nft.Element) string {
 	var b strings.Builder
 	b.WriteString(e.Key)
@@ -186,7 +184,6 @@ func (f *formatter) chain(c *nft.Chain) {
 	f.line(1, "}")
 }
 
-// object prints an object: the statements of its body on lines of their own.
 func (f *formatter) object(o *nft.Object) {
 	f.line(1, string(o.Kind), " ", o.Name, " {")
 	f.comment(2, o.Comment)
@@ -198,7 +195,7 @@ func (f *formatter) object(o *nft.Object) {
 	f.line(1, "}")
 }
 
-// splitStatements splits a body at its semicolons, but for those in strings.
+// splitStatements splits a body at semicolons outside strings.
 func splitStatements(text string) []string {
 	var out []string
 	start, quoted := 0, false
@@ -229,7 +226,6 @@ func (f *formatter) flowtable(t *nft.Flowtable) {
 	f.line(1, "}")
 }
 
-// formatDevices is a list of devices in nft's words.
 func formatDevices(names []string) string {
 	return `devices = { "` + strings.Join(names, `", "`) + `" }`
 }

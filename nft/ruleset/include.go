@@ -12,33 +12,31 @@ import (
 
 // The limits of Include. MaxLength applies to all files together.
 const (
-	// MaxIncludeDepth is how deep includes may be nested, as in nft(8).
+	// MaxIncludeDepth is the deepest nesting of includes, as in nft(8).
 	MaxIncludeDepth = 16
-	// MaxIncludes is how many files may be included.
+	// MaxIncludes is the most included files.
 	MaxIncludes = 1024
 )
 
-// SourceFile is a file that another one includes.
+// SourceFile is an included file.
 type SourceFile struct{ Name, Text string }
 
-// OpenFunc returns the files that match the pattern of an include statement. From is the
-// file with the statement. A pattern with wildcards may match no file; a name without
-// wildcards that matches none should be an error.
+// OpenFunc returns the files that match the pattern of an include statement in file from. A
+// pattern with wildcards may match no file; a missing name without wildcards should be an error.
 type OpenFunc func(from, pattern string) ([]SourceFile, error)
 
-// Bundle is a file in which the include statements, but not the variables, are replaced.
+// Bundle is a file with replaced include statements, but with variables.
 type Bundle struct {
-	// Name is the name of the file that includes the others.
+	// name of the including file
 	Name string
 	Text string
-	// pieces are the origins of the parts of Text, in order.
+	// origins of the parts of Text, in order
 	pieces pieces
 	files  []*source
 }
 
-// Include replaces the include statements of a file by the files that open returns. The
-// package itself does not read files. The error is an *ErrorList; an error of open is
-// reported at the place of the statement.
+// Include replaces the include statements of a file by the files from open. The error is an
+// *ErrorList; an error of open is reported at the statement.
 func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	i := &includer{open: open, bundle: &Bundle{Name: name}}
 	i.file(name, text, 0)
@@ -49,8 +47,8 @@ func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	return i.bundle, nil
 }
 
-// Parse parses the bundle with a function such as Parse. If the function returns an
-// *ErrorList, the errors name the files and the places in them.
+// Parse calls a function such as Parse. It converts the errors of an *ErrorList to places in their
+// files.
 func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
 	tables, err := parse(b.Name, b.Text)
 	var list *ErrorList
@@ -64,8 +62,8 @@ func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nf
 	return tables, err
 }
 
-// Place converts a place in Text to the file, the place in it, and its line. The file is
-// empty for the file that includes the others. A place after Text becomes its end.
+// Place converts a place in Text to a file, a place in the file, and its line. The file is empty
+// for the including file. A place after Text becomes the end.
 func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
 	whole := source{text: b.Text}
 	offset := whole.offsetOf(0, pos)
@@ -80,7 +78,6 @@ func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string)
 	return file, e.Pos, e.Line
 }
 
-// includer builds a bundle.
 type includer struct {
 	open   OpenFunc
 	bundle *Bundle
@@ -100,7 +97,6 @@ type includedFile struct {
 // next reads a token. The parser reports illegal tokens later.
 func (f *includedFile) next() { f.tok = f.sc.Next() }
 
-// file appends a file and the files that it includes.
 func (i *includer) file(name, text string, depth int) {
 	f := &includedFile{number: len(i.bundle.files), depth: depth, text: text, sc: scan.New(text)}
 	i.bundle.files = append(i.bundle.files, &source{name: name, text: text, original: text})
@@ -110,7 +106,6 @@ func (i *includer) file(name, text string, depth int) {
 	i.copy(f, len(text))
 }
 
-// statements replaces the include statements of a file.
 func (i *includer) statements(f *includedFile) {
 	begins := true
 	for f.next(); f.tok.Kind != scan.EOF && len(i.errs) < MaxErrors; f.next() {
@@ -121,7 +116,7 @@ func (i *includer) statements(f *includedFile) {
 	}
 }
 
-// include replaces an include statement. The token after it becomes the current one.
+// include replaces an include statement and stops at the next token.
 func (i *includer) include(f *includedFile) {
 	at := f.tok.Offset
 	f.next()
@@ -156,13 +151,11 @@ func (i *includer) include(f *includedFile) {
 	}
 }
 
-// copy appends a file's text up to an offset.
 func (i *includer) copy(f *includedFile, offset int) {
 	i.out.add(f.text[f.copied:offset], piece{file: f.number, from: f.copied})
 	f.copied = offset
 }
 
-// report records an error at an offset of a file.
 func (i *includer) report(f *includedFile, offset int, msg string) {
 	if len(i.errs) >= MaxErrors {
 		return

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// objectKind parses the kind of an object, of which word was consumed already. It
-// returns "" for anything else.
+// objectKind parses an object's kind after its first word, or returns "".
 func (p *parser) objectKind(word string) nft.ObjectKind {
 	kind := nft.ObjectKind(word)
 	if word == "ct" {
@@ -25,8 +24,8 @@ func (p *parser) objectKind(word string) nft.ObjectKind {
 	return kind
 }
 
-// declareObject parses "NAME { ... }". A command may also be "NAME BODY", or declare a
-// counter without a body.
+// declareObject parses "NAME { ... }". A command may also be "NAME BODY", or a counter without a
+// body.
 func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 	at := p.Tok
 	o := nft.Object{Kind: kind, Name: p.name("the name of a " + string(kind))}
@@ -87,7 +86,7 @@ func (p *parser) objectBlock(o *nft.Object) {
 			if p.Failed {
 				return
 			}
-			// Blanks in place of the comment keep the positions of the rest.
+			// Blanks replace the comment and keep the positions of the rest.
 			text = append(text, p.src.text[copied:at.Offset]...)
 			text = append(text, slices.Repeat([]byte{' '}, p.End-at.Offset)...)
 			copied = p.End
@@ -104,7 +103,6 @@ func (p *parser) objectBlock(o *nft.Object) {
 	p.objectText(o, start, string(text))
 }
 
-// objectText parses the body of an object, which begins at an offset of the text.
 func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	if !hasTokens(text) {
 		return
@@ -117,7 +115,7 @@ func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	o.Text = syntax.PrintObject(body)
 }
 
-// hasTokens reports whether there is anything except line ends, semicolons and comments.
+// hasTokens ignores line ends, semicolons and comments.
 func hasTokens(text string) bool {
 	sc := scan.New(text)
 	for {

@@ -15,21 +15,19 @@ import (
 
 // The limits of Parse and Include.
 const (
-	// MaxLength is the greatest length of a file in bytes, before and after its
-	// variables are replaced.
+	// MaxLength is the longest file in bytes, before and after the replacement of variables.
 	MaxLength = 64 << 20
-	// MaxErrors is how many errors of a file are reported.
+	// MaxErrors is the most errors reported for a file.
 	MaxErrors = 50
 )
 
-// Parse parses a whole file as `nft -f` reads it: table blocks and commands, comments,
-// continued lines and variables. Tables, chains and sets that the file mentions several
-// times are joined, in the order of their first mention.
+// Parse parses a whole file like `nft -f`: table blocks, commands, comments, continued lines and
+// variables. Repeated tables, chains and sets are joined, in the order of their first mention.
 //
-// The file declares the desired ruleset. Commands that flush, delete or insert change what
-// the file has declared before them. The file may flush or delete a table before it
-// declares it; that has no effect. Handles and commands that ask the kernel, such as list
-// and reset, are errors, and so is include, which would read other files: see [Include].
+// The file declares the desired ruleset. Commands that flush, delete or insert change earlier
+// declarations of the file. Flushing or deleting a table before its declaration has no effect.
+// Handles and commands that ask the kernel, such as list and reset, are errors. So is include,
+// which would read other files: see [Include].
 //
 // The error is an *ErrorList with the errors of all statements.
 func Parse(name, text string) ([]nft.Table, error) {
@@ -44,8 +42,7 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return p.build(), nil
 }
 
-// CheckLength returns an *ErrorList if a file is longer than MaxLength. Name is the file's
-// name in the error.
+// CheckLength returns an *ErrorList if a file is longer than MaxLength.
 func CheckLength(name, text string) error {
 	if len(text) > MaxLength {
 		return &ErrorList{name, []*syntax.Error{{Msg: fmt.Sprintf("file has %d bytes: the limit is %d", len(text), MaxLength)}}}
@@ -53,46 +50,43 @@ func CheckLength(name, text string) error {
 	return nil
 }
 
-// parser is a recursive-descent parser of a file. Unlike the parser of rules it
-// continues after an error, at the next statement.
+// parser is a recursive-descent parser of a file. Unlike the parser of rules, it continues after
+// an error.
 type parser struct {
 	scan.Cursor
 	src  *source
 	sc   *scan.Scanner
 	errs []*syntax.Error
-	// begin is the offset of the statement that is read.
+	// offset of the current statement
 	begin int
-	// skipped are the offsets of what was not understood and was reported, in order. Nothing
-	// else is reported of its statement.
+	// offsets of reported unknown text, in order; suppress other errors of the same statement
 	skipped []int
-	// wrong are the offsets of the errors.
+	// offsets of the errors
 	wrong []int
-	// unknown are the names that were reported because the file does not declare them.
+	// reported undeclared names
 	unknown map[string]bool
-	// copies counts the anonymous chains of each name.
+	// number of anonymous chains of each name
 	copies map[nft.TableID]int
-	// lost is true after a declaration outside of a table.
+	// true after a declaration outside of a table
 	lost bool
-	// partial is true if a part of the file was not read.
+	// a part of the file was not read
 	partial bool
-	// stopped is true after an error that leaves the rest of the file without a meaning.
+	// true after an error that makes the rest meaningless
 	stopped bool
 	tables  map[nft.TableID]*table
-	// order has the tables in the order of their first mention, including tables that
-	// were deleted again.
+	// tables in the order of their first mention, including deleted ones
 	order []*table
-	// flushes counts the "flush ruleset" commands of each family. A table that was
-	// declared before the last of them is deleted.
+	// number of "flush ruleset" commands of each family; the last one deletes earlier tables
 	flushes map[nft.Family]int
-	// mentioned has all tables that the file has declared so far, deleted or not.
+	// all tables declared so far, deleted or not
 	mentioned map[nft.TableID]bool
-	// later has the tables that were flushed or deleted before their declaration.
+	// tables flushed or deleted before their declaration
 	later []laterTable
-	// creating is true in a create command: what it declares must be new.
+	// true in a create command, which must declare new objects
 	creating bool
-	// positions records where declarations are. It is nil if the caller does not need them.
+	// places of declarations, nil if not needed
 	positions *Positions
-	// depth counts the lists of elements that are nested in one another.
+	// nesting of lists of elements
 	depth int
 }
 
@@ -104,7 +98,6 @@ func newParser(text string) *parser {
 	}
 }
 
-// parse reads the whole file.
 func (p *parser) parse() {
 	p.Start(p)
 	for p.Tok.Kind != scan.EOF && len(p.errs) < MaxErrors {
@@ -113,7 +106,6 @@ func (p *parser) parse() {
 	p.checkLater()
 }
 
-// build returns the tables that were read.
 func (p *parser) build() []nft.Table {
 	tables := make([]nft.Table, 0, len(p.order))
 	for _, t := range p.order {
@@ -124,8 +116,8 @@ func (p *parser) build() []nft.Table {
 	return tables
 }
 
-// Next reads a token. It reports an illegal token. After it, and after a variable without a
-// value, it returns the end of the statement.
+// Next reads a token and reports an illegal one. After it, or after a variable without a value, it
+// returns the end of the statement.
 func (p *parser) Next() scan.Token {
 	t := p.sc.Next()
 	if t.Kind != scan.Illegal && !t.Is("$") {
@@ -146,8 +138,7 @@ func (p *parser) Next() scan.Token {
 	return t
 }
 
-// report records an error at an offset of the expanded text, unless it follows from
-// another one.
+// report records an error at an offset of the expanded text, unless another error caused it.
 func (p *parser) report(offset int, format string, args ...any) {
 	if len(p.errs) < MaxErrors && !p.stopped && !p.skips(p.begin, offset) {
 		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
@@ -155,7 +146,6 @@ func (p *parser) report(offset int, format string, args ...any) {
 	}
 }
 
-// skips reports whether something between two offsets was skipped.
 func (p *parser) skips(from, to int) bool {
 	i := sort.SearchInts(p.skipped, from)
 	return i < len(p.skipped) && p.skipped[i] <= to
@@ -166,14 +156,14 @@ func (p *parser) faulty(from int) bool {
 	return p.skips(from, p.Tok.Offset) || slices.ContainsFunc(p.wrong, func(at int) bool { return from <= at && at <= p.Tok.Offset })
 }
 
-// stop ends the file at an error after which the rest has no meaning.
+// stop fails and ends the file.
 func (p *parser) stop(at scan.Token, format string, args ...any) {
 	p.Fail(at, format, args...)
 	p.stopped, p.partial = true, true
 	p.Tok.Kind, p.Ahead.Kind = scan.EOF, scan.EOF
 }
 
-// undeclared reports the first use of a name that the file does not declare.
+// undeclared reports the first use of an undeclared name.
 func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
 	if p.unknown[name] {
 		p.Failed = true
@@ -183,8 +173,7 @@ func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
 	p.Fail(at, format, args...)
 }
 
-// reportInside records the error of another parser. Place returns the offset of a place in
-// its text.
+// reportInside records another parser's error. Place converts its position to an offset.
 func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
@@ -193,16 +182,15 @@ func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	p.report(place(pos), "%s", msg)
 }
 
-// Report records an error at a token. Until recover is called, the parser consumes and
-// records nothing.
+// Report records an error at a token. It stops the parser until recover is called.
 func (p *parser) Report(t scan.Token, format string, args ...any) {
 	p.report(t.Offset, format, args...)
 	p.Failed = true
 }
 
-// recover skips to the end of the statement that failed: to the line end or semicolon
-// outside of the braces that the statement opened, or before the brace that closes the
-// block. Braces is the number of braces that are open in the block.
+// recover skips to the end of a failed statement: the line end or semicolon outside of the
+// statement's braces, or before the block's closing brace. Braces is the number of open braces in
+// the block.
 func (p *parser) recover(braces int) {
 	if !p.Failed {
 		return
@@ -220,7 +208,6 @@ func (p *parser) recover(braces int) {
 	}
 }
 
-// name consumes the name of a table, chain or set.
 func (p *parser) name(want string) string {
 	at := p.Tok
 	name := p.ExpectIdent(want)
@@ -238,12 +225,10 @@ func (p *parser) name(want string) string {
 	return name
 }
 
-// ends reports whether a statement ends at the current token.
 func (p *parser) ends() bool {
 	return p.Failed || p.Tok.EndsStatement()
 }
 
-// expectEnd fails unless the statement ends at the current token.
 func (p *parser) expectEnd() {
 	if !p.ends() {
 		p.Unexpected("the end of the line or \";\"")
@@ -274,9 +259,8 @@ func (p *parser) block(statement func()) {
 	}
 }
 
-// text consumes the rest of a statement, up to its end, a bracket, or one of the words
-// and operators in stop. It returns the text on one line and without comments. If
-// newlines is true, line ends count as blanks.
+// text consumes a statement's rest, up to its end, a bracket, or a word or operator in stop. It
+// returns one line without comments. If newlines is true, line ends count as blanks.
 func (p *parser) text(newlines bool, stop ...string) string {
 	var b strings.Builder
 	end := -1

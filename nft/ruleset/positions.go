@@ -5,10 +5,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Rule is a rule as it is written in a file.
+// Rule is a rule as written in a file.
 type Rule struct {
-	// Text is the rule as it was written, but with the values of variables and the names of
-	// anonymous chains.
+	// text in the file, with values of variables and names of anonymous chains
 	Text  string
 	src   *source
 	place func(syntax.Pos) int
@@ -19,8 +18,8 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 	return r.src.errorAt(r.place(e.Pos), e.Msg)
 }
 
-// ParsePositions is Parse for a checker: with an error it also returns the tables as far as
-// they were understood, and it always returns the positions of the declarations.
+// ParsePositions is Parse for a checker. It also returns the positions of the declarations, and
+// with an error the understood part of the tables.
 func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {
 	positions := &Positions{of: map[DeclarationID]*position{}}
 	if err := CheckLength(name, text); err != nil {
@@ -35,12 +34,12 @@ func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {
 	return p.build(), positions, nil
 }
 
-// Positions has the positions of the declarations of a file. The zero value has none.
+// Positions holds the positions of a file's declarations. The zero value is empty.
 type Positions struct {
-	// parser has read the file. It is nil in the zero value.
+	// nil in the zero value
 	parser *parser
 	of     map[DeclarationID]*position
-	// now is the declaration whose elements are being read.
+	// declaration with the elements being read
 	now *position
 }
 
@@ -51,31 +50,26 @@ type DeclarationID struct {
 	Kind, Name string
 }
 
-// position has the offsets of a declaration and its elements in the expanded text. An
-// element can be declared apart from its set.
+// position has the offsets of a declaration and its elements in the expanded text.
 type position struct {
 	at    int
 	parts []int
-	// faulty is true if the declaration has errors. Then it is not known what it declares.
+	// The declaration has errors, so its content is unknown.
 	faulty bool
 }
 
-// Declared reports whether the file has a declaration of a chain, set, flowtable or object,
-// valid or not.
+// Declared reports whether the file declares a chain, set, flowtable or object, valid or not.
 func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
 
-// Faulty reports whether the file has an error in the declaration itself: in a set, an object or
-// a flowtable, or in what a chain has besides rules.
+// Faulty reports whether the declaration itself has an error. The rules of a chain do not count.
 func (p *Positions) Faulty(id DeclarationID) bool { return p.of[id] != nil && p.of[id].faulty }
 
-// Complete reports whether the whole file was read, so that what it does not declare is
-// unknown.
+// Complete reports whether the whole file was read, so that other names are unknown.
 func (p *Positions) Complete() bool {
 	return p.parser != nil && !p.parser.partial && len(p.parser.errs) < MaxErrors
 }
 
-// Error returns an error about a declaration. Its position is unknown if the file does not
-// have the declaration.
+// Error returns an error about a declaration. Its position is unknown without the declaration.
 func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 	if d := p.of[id]; d != nil {
 		return p.parser.src.errorAt(d.at, msg)
@@ -83,9 +77,8 @@ func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 	return &syntax.Error{Msg: msg}
 }
 
-// ElementError returns an error about element number n (from 0) of a set or map. If the
-// set has not all elements of the file, because the file deletes some of them, the error is
-// about the set.
+// ElementError returns an error about element n (from 0) of a set or map, or about the set if the
+// file deletes some elements.
 func (p *Positions) ElementError(id DeclarationID, n int, msg string) *syntax.Error {
 	d := p.of[id]
 	if d == nil || n >= len(d.parts) {
@@ -97,7 +90,7 @@ func (p *Positions) ElementError(id DeclarationID, n int, msg string) *syntax.Er
 	return p.parser.src.errorAt(d.parts[n], msg)
 }
 
-// Rule returns rule number n (from 0) of a chain as it is written in the file.
+// Rule returns rule n (from 0) of a chain as written in the file.
 func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	if p.parser == nil || p.parser.table(table) == nil {
 		return nil, false
@@ -110,8 +103,7 @@ func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	return &Rule{Text: r.text, src: src, place: r.place}, true
 }
 
-// enter is called at the start of a declaration, or of a command that adds to it. Like
-// element it does nothing if p is nil.
+// enter is called at the start of a declaration or addition. Like element, it ignores a nil p.
 func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	if p == nil {
 		return
@@ -123,15 +115,13 @@ func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	p.now = p.of[id]
 }
 
-// check is called at the end of what enter was called for, or of a part of it that begins at
-// an offset.
+// check is called at the end of a declaration, or of a part that begins at from.
 func (p *Positions) check(table *nft.Table, kind, name string, from int) {
 	if p != nil && p.parser.faulty(from) {
 		p.of[DeclarationID{table.ID(), kind, name}].faulty = true
 	}
 }
 
-// element is called for each element of a set.
 func (p *Positions) element(at int) {
 	if p != nil && p.now != nil {
 		p.now.parts = append(p.now.parts, at)

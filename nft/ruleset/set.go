@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// set parses "NAME { ... }", the declaration of a set or map.
 func (p *parser) set(t *table, isMap bool) {
 	at := p.Tok
 	name := p.name("the name of a set or map")
@@ -37,7 +36,7 @@ func (p *parser) set(t *table, isMap bool) {
 	}
 }
 
-// sameDeclaration compares everything except the elements.
+// sameDeclaration ignores the elements.
 func sameDeclaration(a, b *set) bool {
 	x, y := &a.Set, &b.Set
 	return a.isMap == b.isMap && x.Type == y.Type && x.TypeOf == y.TypeOf && slices.Equal(x.Flags, y.Flags) &&
@@ -45,7 +44,6 @@ func sameDeclaration(a, b *set) bool {
 		slices.Equal(x.Stateful, y.Stateful) && x.Policy == y.Policy && x.AutoMerge == y.AutoMerge && x.Comment == y.Comment
 }
 
-// setStatement parses one line of the declaration of a set or map.
 func (p *parser) setStatement(s *set) {
 	at := p.Tok
 	switch word := p.ExpectIdent("type, typeof, flags, elements or another attribute of a set"); {
@@ -80,15 +78,14 @@ func (p *parser) setStatement(s *set) {
 	}
 }
 
-// statefulWords are the first words of the statements that keep a state.
+// statefulWords begin the statements with state.
 var statefulWords = [...]string{"counter", "limit", "quota", "ct"}
 
 // elementStops end the key of an element.
 var elementStops = append([]string{":", ",", "}", "timeout", "expires", "comment"}, statefulWords[:]...)
 
-// stateful parses statements that keep a state and returns each in canonical form. at is
-// the first word, which was consumed already. If newlines is true, line ends count as
-// blanks.
+// stateful parses statements with state and returns each in canonical form. at is the first word,
+// already consumed. If newlines is true, line ends count as blanks.
 func (p *parser) stateful(at scan.Token, newlines bool) []string {
 	p.text(newlines, ":", ",", "}", "timeout", "expires", "comment")
 	if p.Failed {
@@ -163,8 +160,7 @@ func (p *parser) elements(list []nft.Element) []nft.Element {
 	return list
 }
 
-// braces parses "{ ITEM, ... }". Braces inside the braces come from variables and are
-// flattened. What names the items in errors.
+// braces parses "{ ITEM, ... }". Nested braces come from variables and are flattened.
 func (p *parser) braces(what string, item func()) {
 	open := p.Tok
 	p.ExpectPunct("{")
@@ -210,7 +206,6 @@ func (p *parser) element() nft.Element {
 	return e
 }
 
-// elementOptions parses the times and the comment of an element.
 func (p *parser) elementOptions(e *nft.Element) {
 	for !p.Failed && p.Tok.Kind == scan.Ident {
 		at := p.Tok

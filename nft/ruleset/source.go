@@ -7,32 +7,28 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// source is the text of a file after its variables were replaced, and maps its places to
-// the original text.
+// source is the text of a file with replaced variables. It maps places to the original text.
 type source struct {
-	// name is the name of the file.
+	// the file's name
 	name string
-	// text is the expanded text, original the text of the file.
+	// expanded and original text
 	text, original string
-	// pieces are the origins of the parts of text, in order. There are none if text is the
-	// original.
+	// origins of the parts of text, in order; empty if text is the original
 	pieces pieces
 	lines  []int
 }
 
-// piece is a part of the text: it begins at offset at of text, and at offset from of the
-// original. The origin of a variable's value is the place of its use.
+// piece is a part of the text, from offset at of text and offset from of the original. A
+// variable's value originates at its use.
 type piece struct {
 	at, from int
-	// file is the number of the file in a bundle.
+	// number of the file in a bundle
 	file     int
 	variable bool
 }
 
-// pieces are the origins of the parts of a text, in order.
 type pieces []piece
 
-// at returns the piece that contains an offset of the text.
 func (p pieces) at(offset int) piece {
 	i := sort.Search(len(p), func(i int) bool { return p[i].at > offset })
 	if i == 0 {
@@ -41,20 +37,18 @@ func (p pieces) at(offset int) piece {
 	return p[i-1]
 }
 
-// splice is a text that is put together from parts of others.
+// splice is a text joined from parts.
 type splice struct {
 	strings.Builder
 	pieces
 }
 
-// add appends text, whose origin is p.
 func (s *splice) add(text string, p piece) {
 	p.at = s.Len()
 	s.pieces = append(s.pieces, p)
 	s.WriteString(text)
 }
 
-// errorAt returns an error at an offset of the expanded text.
 func (s *source) errorAt(offset int, msg string) *syntax.Error {
 	if p := s.pieces.at(offset); p.variable {
 		offset = p.from
@@ -82,7 +76,7 @@ func (s *source) errorAt(offset int, msg string) *syntax.Error {
 	}
 }
 
-// offsetOf returns the offset in text of a place in the part that begins at base.
+// offsetOf converts a position in the part at base to an offset in text.
 func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	at := base
 	for line := 1; line < pos.Line; line++ {
@@ -95,5 +89,4 @@ func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	return min(at+max(pos.Column-1, 0), len(s.text))
 }
 
-// fromVariable reports whether the expanded text at an offset comes from a variable.
 func (s *source) fromVariable(offset int) bool { return s.pieces.at(offset).variable }

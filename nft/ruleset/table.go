@@ -6,14 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// list is a list of named things in the order of their first mention.
+// list holds named items in the order of their first mention.
 type list[K comparable, T any] struct {
-	// items are nil if they were deleted.
+	// nil for deleted items
 	items []*T
 	index map[K]int
 }
 
-// get returns the thing with the given name, or nil.
 func (l *list[K, T]) get(name K) *T {
 	if i, ok := l.index[name]; ok {
 		return l.items[i]
@@ -21,7 +20,6 @@ func (l *list[K, T]) get(name K) *T {
 	return nil
 }
 
-// add appends a thing and returns it.
 func (l *list[K, T]) add(name K, item *T) *T {
 	if l.index == nil {
 		l.index = map[K]int{}
@@ -31,7 +29,7 @@ func (l *list[K, T]) add(name K, item *T) *T {
 	return item
 }
 
-// remove removes the thing with the given name and reports whether it existed.
+// remove reports whether the item existed.
 func (l *list[K, T]) remove(name K) bool {
 	i, ok := l.index[name]
 	if ok {
@@ -41,7 +39,6 @@ func (l *list[K, T]) remove(name K) bool {
 	return ok
 }
 
-// each calls f for each thing in order.
 func (l *list[K, T]) each(f func(*T)) {
 	for _, item := range l.items {
 		if item != nil {
@@ -50,42 +47,39 @@ func (l *list[K, T]) each(f func(*T)) {
 	}
 }
 
-// table is a table while its file is read.
+// table is a table during parsing.
 type table struct {
 	table      nft.Table
 	chains     list[string, chain]
 	sets       list[string, set]
 	objects    list[objectName, nft.Object]
 	flowtables list[string, nft.Flowtable]
-	// filled are the chains that have rules.
+	// chains with rules
 	filled []*chain
-	// updated are the sets that rules of the file change.
+	// sets changed by rules of the file
 	updated map[string]bool
-	// flushes is how often the tables of the family had been flushed when this table was
-	// declared.
+	// number of earlier flushes of the family
 	flushes int
 }
 
-// objectName names an object in its table.
 type objectName struct {
 	kind nft.ObjectKind
 	name string
 }
 
-// set is a set or map while its file is read.
+// set is a set or map during parsing.
 type set struct {
 	nft.Set
 	isMap bool
-	// index maps the keys of the first indexed Elements to their places. It is made when
-	// an element is looked for.
+	// maps the keys of the first indexed Elements to their places; built by the first search
 	index   map[string]int
 	indexed int
-	// gone are the places of deleted elements.
+	// places of deleted elements
 	gone map[int]bool
 }
 
-// remove removes something of a table and reports whether it existed. Kind is the kind
-// of an object, or empty; then word is chain, flowtable, set or map.
+// remove removes part of a table and reports whether it existed. Kind is the kind of an object, or
+// empty; then word is chain, flowtable, set or map.
 func (t *table) remove(word string, kind nft.ObjectKind, name string) bool {
 	switch {
 	case kind != "":
@@ -99,7 +93,6 @@ func (t *table) remove(word string, kind nft.ObjectKind, name string) bool {
 	}
 }
 
-// build returns the finished table.
 func (t *table) build() nft.Table {
 	out := t.table
 	t.objects.each(func(o *nft.Object) { out.Objects = append(out.Objects, *o) })
@@ -110,7 +103,7 @@ func (t *table) build() nft.Table {
 		}
 	})
 	t.sets.each(func(s *set) {
-		// As nft does. A set that rules cannot change is refused with the rule.
+		// Like nft. If rules cannot change the set, the rule is refused.
 		if t.updated[s.Name] && !slices.ContainsFunc(s.Flags, func(flag string) bool { return flag == "dynamic" || flag == "interval" || flag == "constant" }) {
 			s.Flags = append(s.Flags, "dynamic")
 		}
@@ -123,7 +116,6 @@ func (t *table) build() nft.Table {
 	return out
 }
 
-// find returns the place of the element with the given key.
 func (s *set) find(key string) (int, bool) {
 	if s.index == nil {
 		s.index = map[string]int{}
@@ -135,7 +127,7 @@ func (s *set) find(key string) (int, bool) {
 	return i, ok
 }
 
-// remove removes an element and reports whether it existed.
+// remove reports whether the element existed.
 func (s *set) remove(key string) bool {
 	i, ok := s.find(key)
 	if !ok {
@@ -149,10 +141,8 @@ func (s *set) remove(key string) bool {
 	return true
 }
 
-// flush removes all elements.
 func (s *set) flush() { s.Elements, s.index, s.indexed, s.gone = nil, nil, 0, nil }
 
-// build returns the finished set.
 func (s *set) build() nft.Set {
 	out := s.Set
 	if len(s.gone) == 0 {
@@ -167,28 +157,26 @@ func (s *set) build() nft.Set {
 	return out
 }
 
-// chain is a chain while its file is read.
+// chain is a chain during parsing.
 type chain struct {
 	nft.Chain
-	// head are the rules that were inserted at the start, in reverse order. tail are the
-	// rules after them.
+	// head has the rules inserted at the start, in reverse order, tail the rules after them.
 	head, tail []rule
-	// anonymous is true for a chain in braces. It belongs to its rule.
+	// a chain in braces, owned by its rule
 	anonymous bool
 }
 
-// rule is a rule, the offset in the expanded text at which it begins, and its text there.
+// rule is a rule with its offset and its text in the expanded text.
 type rule struct {
 	nft.Rule
 	start int
 	text  string
-	// anonymous are the chains in braces that the rule contains. In the expanded text, what
-	// follows offset cut of text is further on by shift.
+	// anonymous are the rule's chains in braces. In the expanded text, the part after offset cut of
+	// text is shifted by shift.
 	anonymous  []*chain
 	cut, shift int
 }
 
-// rules returns all rules in order.
 func (c *chain) rules() []rule {
 	slices.Reverse(c.head)
 	c.tail = append(c.head, c.tail...)
@@ -196,7 +184,7 @@ func (c *chain) rules() []rule {
 	return c.tail
 }
 
-// build appends the finished chain, after the anonymous chains of its rules.
+// build appends the finished chain after the anonymous chains of the rules.
 func (c *chain) build(list []nft.Chain) []nft.Chain {
 	out := c.Chain
 	for _, r := range c.rules() {
@@ -208,5 +196,4 @@ func (c *chain) build(list []nft.Chain) []nft.Chain {
 	return append(list, out)
 }
 
-// flush removes the rules.
 func (c *chain) flush() { c.head, c.tail = nil, nil }

@@ -9,10 +9,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// expandVariables removes the definitions ("define NAME = VALUE") from a file and
-// replaces $NAME by the values. A variable is known from its definition to the end of
-// the table or chain that contains the definition, or until it is undefined. A "$" that is
-// left in the text was reported.
+// expandVariables removes the definitions ("define NAME = VALUE") from a file and replaces $NAME
+// by the values. A variable is valid until the table or chain of its definition ends, or until it
+// is undefined. A remaining "$" was reported.
 func expandVariables(text string) (*source, []*syntax.Error) {
 	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
@@ -27,7 +26,7 @@ func expandVariables(text string) (*source, []*syntax.Error) {
 		e.step()
 	}
 	if e.spent {
-		// What is there so far is not parsed.
+		// The text so far is not parsed.
 		return src, e.errs
 	}
 	e.copyTo(len(text))
@@ -38,21 +37,19 @@ func expandVariables(text string) (*source, []*syntax.Error) {
 // variable is the value of a variable.
 type variable struct {
 	text string
-	// set is true for a value in braces.
+	// a value in braces
 	set bool
-	// wrong is true if the definition has an error. Its uses are not reported.
+	// The definition has an error; errors of uses are suppressed.
 	wrong bool
-	// operation is true for a value such as 0x1 | 0x2, which needs parentheses next to
-	// another operator.
+	// a value such as 0x1 | 0x2, which needs parentheses next to another operator
 	operation bool
-	// commas is the number of commas in the value, and so about that of its elements.
+	// number of commas, about the number of elements
 	commas int
 }
 
-// All values that replace variables in a file have together at most expansionBytes bytes
-// and expansionElements elements, and in addition expansionFactor times those of the file.
-// Without this a file of 600 bytes that nests its variables could become millions of
-// elements. A file can use a list of any length four times, and one of 5,000 addresses
+// Replaced values have at most expansionBytes bytes and expansionElements elements, plus
+// expansionFactor times the file's own. Otherwise nested variables could expand a file of 600
+// bytes to millions of elements. A file can use any list four times, and a list of 5,000 addresses
 // 17 times.
 const (
 	expansionBytes    = 4 << 20
@@ -60,33 +57,29 @@ const (
 	expansionFactor   = 4
 )
 
-// scope has the variables that were defined in it.
 type scope map[string]variable
 
-// expander is the pass over a file that replaces its variables.
+// expander replaces the variables of a file in one pass.
 type expander struct {
 	sc  *scan.Scanner
 	src *source
-	// prev is the last token before tok that is not a line end.
+	// prev is the last token before tok, without line ends.
 	prev, tok scan.Token
 	out       splice
 	errs      []*syntax.Error
-	// bytes and elements are those of the values that have replaced variables. commas is
-	// the number of commas of the file.
+	// bytes and elements of the replaced values; commas of the file
 	bytes, elements, commas int
-	// spent is true after they were too much.
+	// the limits were exceeded
 	spent bool
-	// copied is the offset up to which the original was copied to out.
+	// offset in the original up to which out is complete
 	copied int
-	// scopes are the variables of the file and of the braces that contain the current
-	// place. Braces other than those of tables and chains share the scope around them.
-	// Braces that are nested too deeply for a scope are only counted, in tooDeep.
+	// scopes are the variables of the file and of the surrounding braces of tables and chains. Other
+	// braces share a scope. tooDeep counts braces nested too deeply for a scope.
 	scopes  []scope
 	tooDeep int
-	// unknown are the unknown variables that were reported.
+	// reported unknown variables
 	unknown map[string]bool
-	// line is true at the start of a statement, scope in a statement that may open a
-	// scope.
+	// line is true at the start of a statement, scope in a statement that may open a scope.
 	line, scope bool
 }
 
@@ -97,13 +90,11 @@ func (e *expander) next() {
 	e.tok = e.sc.Next()
 }
 
-// report records an error at an offset of the original.
 func (e *expander) report(offset int, format string, args ...any) {
 	plain := source{original: e.src.original}
 	e.errs = append(e.errs, plain.errorAt(offset, fmt.Sprintf(format, args...)))
 }
 
-// copyTo copies the original up to an offset.
 func (e *expander) copyTo(offset int) {
 	if offset > e.copied {
 		e.out.add(e.src.original[e.copied:offset], piece{from: e.copied})
@@ -111,7 +102,6 @@ func (e *expander) copyTo(offset int) {
 	}
 }
 
-// step handles one token.
 func (e *expander) step() {
 	begins := e.line
 	e.line = e.tok.EndsStatement() || e.tok.Is("{")
@@ -133,7 +123,7 @@ func (e *expander) step() {
 			e.define(e.tok.Text)
 			return
 		}
-		// "add table" goes on with the noun.
+		// "add table" continues with the noun.
 		e.line = e.tok.IsWord("add", "create")
 		e.scope = e.tok.IsWord("table", "chain")
 	}
@@ -143,7 +133,6 @@ func (e *expander) step() {
 	e.next()
 }
 
-// open enters braces. The braces of a table or chain have a scope.
 func (e *expander) open() {
 	if len(e.scopes) > syntax.MaxDepth {
 		e.tooDeep++
@@ -157,7 +146,6 @@ func (e *expander) open() {
 	e.scope = false
 }
 
-// close leaves braces.
 func (e *expander) close() {
 	switch {
 	case e.tooDeep > 0:
@@ -167,16 +155,15 @@ func (e *expander) close() {
 	}
 }
 
-// use replaces the variable that begins at the current token. It returns false if there
-// is none.
+// use replaces the variable at the current token, or returns false.
 func (e *expander) use() bool {
 	at, prev := e.tok.Offset, e.prev
 	value, ok := e.variable()
 	return ok && e.replace(at, e.tok.End, &value, e.fit(&value, prev))
 }
 
-// replace puts a value in place of a part of the original. It returns false, after which the
-// file is not read on, if that is too much.
+// replace replaces a part of the original by a value. It returns false if the limits are exceeded;
+// then the file is not read further.
 func (e *expander) replace(at, end int, v *variable, text string) bool {
 	if !e.spend(at, v, text) {
 		return false
@@ -192,8 +179,8 @@ func (e *expander) replace(at, end int, v *variable, text string) bool {
 	return true
 }
 
-// prefix replaces the variables in a log prefix, the only string in which nft knows them. It
-// returns false, after which the file is not read on, if that is too much.
+// prefix replaces the variables in a log prefix, the only string in which nft expands them. Its
+// result is like the result of replace.
 func (e *expander) prefix() bool {
 	text, from := e.tok.Text, e.tok.Offset+1
 	for i := 0; ; {
@@ -219,8 +206,7 @@ func (e *expander) prefix() bool {
 	}
 }
 
-// spend counts a value that replaces a variable at an offset of the original. It returns
-// false, after which the file is not read on, if all values together are too much.
+// spend counts a replacing value. Its result is like the result of replace.
 func (e *expander) spend(at int, v *variable, text string) bool {
 	bytes, elements := expansionBytes+expansionFactor*len(e.src.original), expansionElements+expansionFactor*e.commas
 	e.bytes += len(text)
@@ -237,7 +223,7 @@ func (e *expander) spend(at int, v *variable, text string) bool {
 	return false
 }
 
-// word returns a value that is one word or one text, without its quotes.
+// word returns a one-word value or a single text, unquoted.
 func (v *variable) word() (string, bool) {
 	if inner, ok := strings.CutPrefix(v.text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
 		return strings.TrimSuffix(inner, `"`), true
@@ -245,10 +231,9 @@ func (v *variable) word() (string, bool) {
 	return v.text, scan.IsWord(v.text)
 }
 
-// fit returns a value as the place of its use requires it. The tokens around the value
-// must not merge with it, an operation keeps its own operands, and the elements of a set
-// in a set become elements of the outer set. Where nft requires a word, the value may
-// have quotes.
+// fit returns a value as its place requires. The tokens around the value must not merge with it,
+// an operation keeps its own operands, and nested sets are flattened. If nft requires a word, the
+// value may have quotes.
 func (e *expander) fit(v *variable, prev scan.Token) string {
 	text := v.text
 	if prev.IsWord("jump", "goto", "policy", "priority") {
@@ -270,7 +255,7 @@ func (e *expander) fit(v *variable, prev scan.Token) string {
 	return text
 }
 
-// peek returns the next token that is not a line end.
+// peek returns the next token, without line ends.
 func (e *expander) peek() scan.Token {
 	sc := *e.sc
 	for {
@@ -280,13 +265,11 @@ func (e *expander) peek() scan.Token {
 	}
 }
 
-// isOperation reports whether a token is an operator on bits.
 func isOperation(t scan.Token) bool {
 	return t.Is("|", "&", "^", "<<", ">>") || t.IsWord("or", "and", "xor", "lshift", "rshift")
 }
 
-// variable reads the name after a "$" and returns the value of the variable. The name
-// stays the current token.
+// variable reads the name after a "$" and returns the value. The name stays the current token.
 func (e *expander) variable() (variable, bool) {
 	at := e.tok
 	e.next()
@@ -297,8 +280,7 @@ func (e *expander) variable() (variable, bool) {
 	return e.lookup(at.Offset, e.tok.Text)
 }
 
-// lookup returns the variable that is used at an offset of the original, and false if it has
-// no value.
+// lookup returns the variable used at an offset of the original, if it has a value.
 func (e *expander) lookup(at int, name string) (variable, bool) {
 	for i := len(e.scopes) - 1; i >= 0; i-- {
 		if v, ok := e.scopes[i][name]; ok {
@@ -315,7 +297,6 @@ func (e *expander) lookup(at int, name string) (variable, bool) {
 	return variable{}, false
 }
 
-// define carries out a statement about a variable and removes it from the text.
 func (e *expander) define(word string) {
 	at := e.tok.Offset
 	if word == "undefine" {
@@ -343,7 +324,7 @@ func (e *expander) undefinition() {
 	}
 }
 
-// definition reads "define NAME = VALUE" up to the end of the statement.
+// definition reads "define NAME = VALUE".
 func (e *expander) definition(redefine bool) {
 	e.next()
 	name := e.tok

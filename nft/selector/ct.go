@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// directionUse says whether a ct key takes a direction.
 type directionUse uint8
 
 const (
@@ -17,9 +16,8 @@ const (
 	DirectionMust
 )
 
-// CTKeys are the ct keys of nft 1.0.6. The types of saddr, daddr, proto-src and proto-dst
-// depend on what the rule has matched before: the table has no Type for the addresses, and
-// 0 Bits.
+// CTKeys are the ct keys of nft 1.0.6. The types of saddr, daddr, proto-src and proto-dst depend on earlier
+// matches of the rule: addresses have no Type and 0 Bits here.
 var CTKeys = Keys{
 	{Name: "state", Key: unix.NFT_CT_STATE, Type: datatype.CTState, Bits: 32, Order: datatype.HostEndian},
 	{Name: "direction", Key: unix.NFT_CT_DIRECTION, Type: datatype.CTDir, Bits: 8, Order: datatype.HostEndian},
@@ -47,7 +45,7 @@ var CTKeys = Keys{
 	{Name: "ip6 daddr", Key: unix.NFT_CT_DST_IP6, dump: "dst_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
 }
 
-// Direction is a direction of a connection: enum ip_conntrack_dir plus one.
+// Direction is enum ip_conntrack_dir plus one.
 type Direction uint8
 
 // The directions.
@@ -59,8 +57,7 @@ const (
 
 var directions = [...]string{NoDirection: "", DirectionOriginal: "original", DirectionReply: "reply"}
 
-// ParseDirection returns the direction that a word names, NoDirection for every other
-// word.
+// ParseDirection returns the direction of a word, by default NoDirection.
 func ParseDirection(word string) Direction {
 	return Direction(max(0, slices.Index(directions[:], word)))
 }

@@ -8,36 +8,33 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// extension is an extension of a packet header: an IPv6 extension header, an
-// option of IPv4 or TCP, a chunk of SCTP.
+// extension is an IPv6 extension header, an option of IPv4 or TCP, or a chunk of SCTP.
 type extension struct {
 	Name string
-	// Type is its number in the packet.
+	// number in the packet
 	Type uint8
-	// Desc is how nft numbers it in a typeof declaration: 0 where that is typ.
+	// nft's number in a typeof declaration, 0 if it is Type
 	Desc uint32
-	// Presence is the field that nft loads to ask for the extension itself; it
-	// has no word where it is none of fields.
+	// Presence is the field that nft loads to check for the extension. It has no name unless it is one of
+	// Fields.
 	Presence ExtensionField
 	Fields   []ExtensionField
 }
 
-// ExtensionField is a field of an extension. Its offset and Bits are in bits.
+// ExtensionField is a field of an extension. offset and Bits are in bits.
 type ExtensionField struct {
 	Name string
-	// Index is how nft numbers the field in a typeof declaration.
+	// nft's number in a typeof declaration
 	Index        uint32
 	Type         *datatype.Type
 	offset, Bits uint32
 }
 
-// field returns the field of a name, or nil.
 func (e *extension) field(name string) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.Name == name })
 }
 
-// fieldAt returns the field at a place, as nft finds it for raw options; nil
-// where there is none.
+// fieldAt returns the field at a place, as nft finds it for raw options, or nil.
 func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	if e.Presence.offset == offset && e.Presence.Bits == bits {
 		return &e.Presence
@@ -45,8 +42,7 @@ func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.offset == offset && f.Bits == bits })
 }
 
-// ExtensionsOf returns the extensions of a kind, and the kernel's number for where they
-// are.
+// ExtensionsOf returns the extensions of a kind, and the kernel's number of their header.
 func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
 	switch kind {
 	case syntax.ExthdrIPv4:
@@ -60,11 +56,10 @@ func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
 	}
 }
 
-// resolved is what an expression on an extension refers to.
 type resolved struct {
 	Ext *extension
 	Op  ExthdrOp
-	// Field is nil for raw options at a place that is not a field.
+	// nil for raw options outside fields
 	Field        *ExtensionField
 	Type         *datatype.Type
 	Offset, Bits uint32
@@ -93,8 +88,8 @@ func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
 	return r, nil
 }
 
-// ExthdrAt returns the expression on a place of an extension, in bits, as nft lists it; of no bits the extension
-// itself. It is the inverse of ResolveExthdr, which fails for what it returns if the place has no name.
+// ExthdrAt returns the expression on a place of an extension, in bits, as nft lists it, or on the extension
+// itself for 0 bits. It is the inverse of ResolveExthdr, which fails if the place has no name.
 func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
 	kind := [...]syntax.ExthdrKind{ExthdrIPv6: syntax.ExthdrIPv6, ExthdrTCP: syntax.ExthdrTCP, ExthdrIPv4: syntax.ExthdrIPv4, ExthdrSCTP: syntax.ExthdrSCTP}[op&3]
 	list, _ := ExtensionsOf(kind)
@@ -129,22 +124,20 @@ func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
 	return x
 }
 
-// fieldName is the field's name with the number in its brackets.
 func fieldName(x *syntax.Exthdr) string {
 	switch {
 	case x.Index != 0:
 		return x.Field + "[" + strconv.FormatUint(uint64(x.Index), 10) + "]"
 	case x.Name == "rt0" && x.Field == "addr", x.Name == "srh" && x.Field == "sid":
-		return x.Field + "[0]" // which is none: they count from 1
+		return x.Field + "[0]" // no such field: they count from 1
 	default:
 		return x.Field
 	}
 }
 
-// IsNumber reports whether name begins with a digit, as the number of a TCP option does.
+// IsNumber reports whether name begins with a digit, like the number of a TCP option.
 func IsNumber(name string) bool { return name != "" && '0' <= name[0] && name[0] <= '9' }
 
-// findExtension returns the extension that an expression names.
 func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Error) {
 	if IsNumber(x.Name) && x.Kind == syntax.ExthdrTCP {
 		n, ok := datatype.ParseNumber(x.Name, 8)
@@ -158,8 +151,7 @@ func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Erro
 	}
 	var names []string
 	for i := range list {
-		// "exthdr" goes by the protocol number, which rt0, rt2 and srh share
-		// with rt.
+		// "exthdr" uses the protocol number, which rt0, rt2 and srh share with rt.
 		if x.Kind == syntax.ExthdrIPv6 && x.Field == "" && list[i].Presence.Bits == 0 {
 			continue
 		}
@@ -175,7 +167,6 @@ func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Erro
 	return nil, syntax.ErrorAt(x.NamePos, "unknown %s %q: want %s", what, x.Name, strings.Join(names, ", "))
 }
 
-// unknownExtensionField says which fields an extension has.
 func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
 	what := x.Name
 	if x.Kind != syntax.ExthdrIPv6 {
@@ -196,7 +187,7 @@ func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
 	return syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", fieldName(x), what, strings.Join(names, ", "))
 }
 
-// maxTCPOptions is the room for options in a TCP header, in bits.
+// room for options in a TCP header, in bits
 const maxTCPOptions = 40 * 8
 
 // resolveRaw checks the place of "tcp option @KIND,OFFSET,LENGTH".

@@ -9,12 +9,11 @@ import (
 // nextHeader begins every extension header of IPv6.
 var nextHeader = ExtensionField{Name: "nexthdr", Index: 1, Type: datatype.InetProto, offset: 0, Bits: 8}
 
-// headerLength follows the next header in most of them.
+// headerLength follows nextHeader in most extension headers.
 var headerLength = ExtensionField{Name: "hdrlength", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// ipv6Extensions are the extension headers of IPv6. Routing headers of the
-// types 0, 2 and 4 (segment routing) have names of their own for what follows
-// the common part; of type 2 nft 1.0.6 knows no field.
+// ipv6Extensions are the extension headers of IPv6. Routing headers of the types 0, 2 and 4 (segment
+// routing) have own names for their special part. nft 1.0.6 has no fields for type 2.
 var ipv6Extensions = [...]extension{
 	{Name: "hbh", Type: unix.IPPROTO_HOPOPTS, Desc: 1, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
 	{Name: "rt", Type: unix.IPPROTO_ROUTING, Desc: 2, Presence: nextHeader, Fields: []ExtensionField{
@@ -51,7 +50,6 @@ var ipv6Extensions = [...]extension{
 	}},
 }
 
-// The fields of IPv4 options.
 var (
 	ipv4Type   = ExtensionField{Name: "type", Index: 1, Type: datatype.Integer, offset: 0, Bits: 8}
 	ipv4Length = ExtensionField{Name: "length", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8}
@@ -60,8 +58,7 @@ var (
 	ipv4Addr   = ExtensionField{Name: "addr", Index: 5, Type: datatype.Integer, offset: 24, Bits: 32}
 )
 
-// ipv4Options are the options of IPv4 (linux/ip.h): loose and strict source
-// routes, the record of a route, and the router alert.
+// ipv4Options (linux/ip.h) are loose and strict source routes, the record of a route, and the router alert.
 var ipv4Options = [...]extension{
 	{Name: "lsrr", Type: 131, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},
 	{Name: "rr", Type: 7, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},

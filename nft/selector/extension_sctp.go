@@ -2,25 +2,24 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// The fields that all chunks of SCTP begin with.
+// Fields of all SCTP chunks.
 var (
 	chunkType   = ExtensionField{Name: "type", Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 	chunkFlags  = ExtensionField{Name: "flags", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
 	chunkLength = ExtensionField{Name: "length", Index: 2, Type: datatype.Integer, offset: 16, Bits: 16}
 )
 
-// chunkField is a field of a chunk's own, in bits behind its common ones.
 type chunkField struct {
 	name string
 	bits uint32
 }
 
-// initFields are those of INIT and its answer.
+// initFields are for INIT and its answer.
 var initFields = []chunkField{
 	{"init-tag", 32}, {"a-rwnd", 32}, {"num-outbound-streams", 16}, {"num-inbound-streams", 16}, {"initial-tsn", 32},
 }
 
-// sctpChunks are the chunks of SCTP (linux/sctp.h).
+// sctpChunks are from linux/sctp.h.
 var sctpChunks = [...]extension{
 	chunk("data", 0, chunkField{"tsn", 32}, chunkField{"stream", 16}, chunkField{"ssn", 16}, chunkField{"ppid", 32}),
 	chunk("init", 1, initFields...),
@@ -42,7 +41,6 @@ var sctpChunks = [...]extension{
 	chunk("asconf", 193, chunkField{"seqno", 32}),
 }
 
-// chunk makes a chunk with the common fields and its own.
 func chunk(name string, typ uint8, own ...chunkField) extension {
 	e := extension{Name: name, Type: typ, Presence: chunkType, Fields: []ExtensionField{chunkType, chunkFlags, chunkLength}}
 	offset := chunkLength.offset + chunkLength.Bits

@@ -2,15 +2,14 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// TCPKind is the kind byte, the first field of every TCP option. nft 1.0.6 has no name for
-// it.
+// TCPKind is the first byte of every TCP option. nft 1.0.6 has no name for it.
 var TCPKind = ExtensionField{Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 
-// tcpLength follows it, but in the two options of a single byte.
+// tcpLength follows TCPKind, except in the two options of a single byte.
 var tcpLength = ExtensionField{Name: "length", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// tcpOptions are the options of TCP (net/tcp.h), with the other names that nft 1.0.6 takes.
-// The first of a kind has all of its fields, so that raw options find them.
+// tcpOptions (net/tcp.h) include the aliases of nft 1.0.6. The first entry of a kind has all fields, so
+// that raw options find them.
 var tcpOptions = [...]extension{
 	{Name: "eol", Type: 0, Presence: TCPKind},
 	{Name: "nop", Type: 1, Presence: TCPKind},
@@ -42,10 +41,8 @@ var tcpOptions = [...]extension{
 	{Name: "fastopen", Type: 34, Presence: TCPKind, Fields: []ExtensionField{tcpLength}},
 }
 
-// maxSegSize is the maximum segment size.
 var maxSegSize = ExtensionField{Name: "size", Index: 2, Type: datatype.Integer, offset: 16, Bits: 16}
 
-// sackBlock returns the fields of a block of selective acknowledgements.
 func sackBlock(n uint32) []ExtensionField {
 	return []ExtensionField{
 		tcpLength,

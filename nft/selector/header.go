@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Layer is a protocol layer of a packet. Minus one, it is the kernel's
-// payload base (NFT_PAYLOAD_LL_HEADER, ...); nft stores it in userdata.
+// Layer is a protocol layer. Minus one, it is the kernel's payload base (NFT_PAYLOAD_LL_HEADER, ...); nft
+// stores it in userdata.
 type Layer uint8
 
 const (
@@ -16,75 +16,66 @@ const (
 	LayerLink
 	LayerNetwork
 	LayerTransport
-	// LayerInner is the data after the transport header. It has no Header, but raw payload
-	// can be in it.
+	// LayerInner is the data after the transport header, only for raw payload.
 	LayerInner
 	// Layers is the number of layers, including none.
 	Layers
 )
 
-// Header is a protocol: the fields of its header and the protocols that it
-// carries. Headers are compared by pointer. Most have no variable of their own:
-// HeaderByName returns them.
+// Header is a protocol: its fields and the protocols above it. Headers are compared by pointer.
+// HeaderByName returns headers without a variable.
 type Header struct {
 	Name string
-	// Desc is how nft numbers the protocol in a typeof declaration (enum proto_desc_id of
-	// its proto.h). It numbers the fields from 1, in the order of Fields.
+	// Desc is nft's number in a typeof declaration (enum proto_desc_id of nft's proto.h). Fields count from
+	// 1, in the order of Fields.
 	Desc  uint32
 	Layer Layer
-	// Key is the meta key that has the number of the next protocol, as nft uses it for
-	// implicit dependencies. If it is empty, the number is in a field of the header, if
-	// there is one.
+	// Key is the meta key with the next protocol's number, used by nft for implicit dependencies. If it is
+	// empty, the number may be in a field.
 	Key    string
 	Uppers []upper
 	Fields []Field
-	// Length is the size of the header in bits if it can carry another header of its layer,
-	// else 0.
+	// header size in bits if it can carry another header of the same layer, else 0
 	Length uint32
-	// Checksum says how the kernel corrects the checksum when a rule changes
-	// the header.
+	// the kernel's correction after a change of the header
 	Checksum checksum
-	// Raw headers are used without knowing the protocol ("th").
+	// Raw headers do not require a known protocol ("th").
 	Raw bool
 }
 
-// checksum is a kind of checksum (enum nft_payload_csum_types) and its place in
-// the header, in bytes. The zero value means that there is none.
+// checksum is a kind of checksum (enum nft_payload_csum_types) and its offset in the header, in bytes. The
+// zero value means no checksum.
 type checksum struct{ Kind, Offset uint32 }
 
-// The kinds of checksums.
 const (
 	checksumInet = 1
 	checksumSCTP = 2
 )
 
-// upper is a protocol that a header carries: its number in the key, and the
-// name of its header.
+// upper is a protocol in a header: its number in the key, and its header's name.
 type upper struct {
 	Num  uint64
 	Name string
 }
 
-// Field is a field of a header. Offsets and widths are in bits.
+// Field is a field of a header. Offset and Bits are in bits.
 type Field struct {
 	Name         string
 	Type         *datatype.Type
 	Offset, Bits uint32
-	// Protocol is true for the field that has the number of the next protocol.
+	// number of the next protocol
 	Protocol bool
-	// Pseudo is true for the fields of the pseudo header, which the checksums of transport
-	// headers cover.
+	// part of the pseudo header, which transport checksums cover
 	Pseudo bool
-	// ICMPTypes are the types of ICMP messages that have the field; the rule
-	// must match one of them.
+	// ICMPTypes are the message types with the field; the rule must match one.
 	ICMPTypes []uint64
 }
 
 // Partial reports whether the field does not fill its bytes.
 func (f *Field) Partial() bool { return f.Offset%8 != 0 || f.Bits%8 != 0 }
 
-// Number returns the number that the protocol up has in the Protocol field or the Key of h;
-// false if h does not carry it.
+// Number returns the number of the protocol up in the Protocol field or the Key of h. It returns false if h
+// does not carry it.
 func (h *Header) Number(up *Header) (uint64, bool) {
 	for _, u := range h.Uppers {
 		if u.Name == up.Name {
@@ -94,8 +85,8 @@ func (h *Header) Number(up *Header) (uint64, bool) {
 	return 0, false
 }
 
-// Upper returns the protocol that h carries if its Protocol field or Key is num. It is nil
-// if h carries none of that number, or if the protocol has no Header.
+// Upper returns the protocol with the number num in the Protocol field or Key of h, or nil if h does not
+// carry it or it has no Header.
 func (h *Header) Upper(num uint64) *Header {
 	for _, u := range h.Uppers {
 		if u.Num == num {
@@ -105,18 +96,18 @@ func (h *Header) Upper(num uint64) *Header {
 	return nil
 }
 
-// Field returns the field of a name, or nil.
+// Field returns a field by name, or nil.
 func (h *Header) Field(name string) *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Name == name })
 }
 
-// ProtocolField returns the field that has the number of the next protocol, or nil.
+// ProtocolField returns the field with the next protocol's number, or nil.
 func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
 
-// HeaderByName returns the header of a word in a rule, such as "tcp", or nil. HeaderInet,
-// HeaderLink and HeaderService have no such word.
+// HeaderByName returns the header of a word in a rule, such as "tcp", or nil. HeaderInet, HeaderLink and
+// HeaderService have no such word.
 func HeaderByName(name string) *Header {
 	for _, h := range Headers {
 		if h.Name == name {
@@ -126,7 +117,7 @@ func HeaderByName(name string) *Header {
 	return nil
 }
 
-// FieldOf returns the field of a header that a rule names.
+// FieldOf returns the header and field of a selector.
 func FieldOf(x *syntax.Payload) (*Header, *Field, *syntax.Error) {
 	h := HeaderByName(x.Proto)
 	if h == nil {
@@ -138,7 +129,6 @@ func FieldOf(x *syntax.Payload) (*Header, *Field, *syntax.Error) {
 	return nil, nil, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, names(h.Fields, func(f Field) string { return f.Name }))
 }
 
-// names lists the names of rows.
 func names[T any](rows []T, name func(T) string) string {
 	var list []string
 	for _, row := range rows {
@@ -147,20 +137,18 @@ func names[T any](rows []T, name func(T) string) string {
 	return strings.Join(list, ", ")
 }
 
-// Headers are the headers that selectors name, the most frequent first.
+// Headers are the headers named by selectors, the most frequent first.
 var Headers = [...]*Header{
 	&HeaderTCP, &HeaderIP, &headerUDP, &HeaderIP6, &HeaderTH, &headerSCTP, &HeaderICMP, &HeaderICMPv6, &HeaderEther, &headerVLAN,
 	&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
 }
 
-// HeaderRaw is the header of raw payload. HeaderUnknown is for a protocol that has no header
-// in this package.
+// HeaderRaw is for raw payload, HeaderUnknown for a protocol without header.
 var (
 	HeaderRaw     = Header{Name: "raw payload", Raw: true}
 	HeaderUnknown = Header{Name: "another protocol"}
 )
 
-// find returns the first row of a table for which ok returns true, or nil.
 func find[T any](table []T, ok func(*T) bool) *T {
 	for i := range table {
 		if ok(&table[i]) {

@@ -5,7 +5,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// RtKeys are the keys of the rt expression (enum nft_rt_keys).
+// RtKeys are enum nft_rt_keys.
 var RtKeys = Keys{
 	{Name: "classid", Key: 0, Type: datatype.Realm, Bits: 32, Order: datatype.HostEndian},
 	{Name: "ip nexthop", Key: 1, dump: "nexthop4", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian},
@@ -14,8 +14,7 @@ var RtKeys = Keys{
 	{Name: "ipsec", Key: 4, Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
 }
 
-// rtKey returns the key of a selector, which names its family if there is one key for
-// each family.
+// rtKey returns the key of a selector, which names its family if each family has a key.
 func rtKey(x *syntax.Rt) (*Key, *syntax.Error) {
 	if k := RtKeys.ByName("", x.Key); k != nil {
 		return k, nil
@@ -29,8 +28,7 @@ func rtKey(x *syntax.Rt) (*Key, *syntax.Error) {
 	return nil, syntax.ErrorAt(x.KeyPos, "unknown key %q of rt: want classid, nexthop, mtu or ipsec", x.Key)
 }
 
-// SocketKeys are the keys of the socket expression (enum
-// nft_socket_keys).
+// SocketKeys are enum nft_socket_keys.
 var SocketKeys = Keys{
 	{Name: "transparent", Key: 0, Type: datatype.Integer, Bits: 8, Order: datatype.HostEndian, Flag: true},
 	{Name: "mark", Key: 1, Type: datatype.Mark, Bits: 32, Order: datatype.HostEndian},
@@ -38,7 +36,7 @@ var SocketKeys = Keys{
 	{Name: "cgroupv2", Key: 3, Type: datatype.CGroupV2, Bits: 64, Order: datatype.HostEndian},
 }
 
-// IPsecKeys are the keys of the xfrm expression (enum nft_xfrm_keys).
+// IPsecKeys are enum nft_xfrm_keys.
 var IPsecKeys = Keys{
 	{Name: "ip daddr", Key: 1, dump: "daddr4", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian},
 	{Name: "ip6 daddr", Key: 2, dump: "daddr6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian},
@@ -48,8 +46,7 @@ var IPsecKeys = Keys{
 	{Name: "spi", Key: 6, Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
 }
 
-// XfrmDirection returns the number of a direction: XFRM_POLICY_OUT for out, else
-// XFRM_POLICY_IN.
+// XfrmDirection returns XFRM_POLICY_OUT for out, else XFRM_POLICY_IN.
 func XfrmDirection(dir string) uint8 {
 	if dir == "out" {
 		return 1

@@ -10,36 +10,36 @@ import (
 
 // Key is a key of a meta, ct, rt, socket or xfrm expression.
 type Key struct {
-	// Name is the key's name, after "ip " or "ip6 " if rules name the protocol.
+	// Name follows "ip " or "ip6 " if rules name the protocol.
 	Name string
-	// alias is an older name that nft accepts too.
+	// older name accepted by nft
 	alias string
-	// Key is the kernel's number.
+	// kernel's number
 	Key uint32
-	// dump is libnftnl's name if it is not Name.
+	// libnftnl's name if it is not Name
 	dump  string
 	Type  *datatype.Type
 	Bits  uint32
 	Order datatype.Order
-	// Layer is the layer of the protocol whose number a meta key has; 0 for others.
+	// layer of the protocol with its number in a meta key, else 0
 	Layer Layer
-	// Direction says whether "original" or "reply" goes with a ct key.
+	// use of "original" or "reply" with a ct key
 	Direction directionUse
-	// Protocol is the network protocol that a ct key belongs to, if any.
+	// network protocol of a ct key, if any
 	Protocol *Header
 	// Settable keys can be assigned to; unreadable ones cannot be matched.
 	Settable, Unreadable bool
-	// Bridge is true for the meta keys that the kernel has only in the bridge family.
+	// Bridge keys exist only in the bridge family.
 	Bridge bool
-	// Flag is true for numbers that are 0 or 1.
+	// 0 or 1
 	Flag bool
 }
 
-// Keys are the keys of one expression.
+// Keys are the keys of an expression.
 type Keys []Key
 
-// ByName returns the key of a name or of an older name that nft accepts too, or nil. l3 is
-// "ip" or "ip6" if the rule names a protocol, otherwise "".
+// ByName returns the key with a name or alias, or nil. l3 is "ip" or "ip6" if the rule names a protocol,
+// otherwise "".
 func (k Keys) ByName(l3, name string) *Key {
 	return find(k, func(k *Key) bool {
 		rest, ok := strings.CutPrefix(k.Name, l3)
@@ -50,7 +50,6 @@ func (k Keys) ByName(l3, name string) *Key {
 	})
 }
 
-// find returns the key that a rule names. of is the word of the expression.
 func (k Keys) find(of, l3, name string, pos syntax.Pos) (*Key, *syntax.Error) {
 	if key := k.ByName(l3, name); key != nil {
 		return key, nil

@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// networks are the network protocols by nf_proto, etherNetworks what is in an
-// Ethernet frame.
+// networks is by nf_proto, etherNetworks by Ethernet type.
 var (
 	networks = []upper{
 		{uint64(unix.NFPROTO_IPV4), "ip"},
@@ -22,8 +21,8 @@ var (
 	}
 )
 
-// The link layer of tables that see packets of several protocols: inet tables
-// know the network protocol by meta nfproto, netdev tables by meta protocol.
+// The link layer of tables with packets of several protocols: inet tables have the network protocol in meta
+// nfproto, netdev tables in meta protocol.
 var (
 	HeaderInet = Header{Name: "inet", Layer: LayerLink, Key: "nfproto", Uppers: networks}
 	HeaderLink = Header{Name: "netdev", Layer: LayerLink, Key: "protocol", Uppers: etherNetworks}
@@ -38,7 +37,7 @@ var HeaderEther = Header{
 	},
 }
 
-// headerVLAN is what comes behind the Ethernet header of a tagged frame.
+// headerVLAN follows the Ethernet header of a tagged frame.
 var headerVLAN = Header{
 	Name: "vlan", Desc: 16, Layer: LayerLink, Uppers: etherNetworks, Length: 4 * 8,
 	Fields: []Field{

@@ -7,12 +7,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxRaw is the widest raw payload, in bits: what the kernel compares.
+// maxRaw is the kernel's widest comparison, in bits.
 const maxRaw = 128
 
-// RawField returns the header and field that raw payload is, and its layer: HeaderTH and a
-// port for 16 bits at offset 0 or 16 of th, else HeaderRaw and a field of type integer. It
-// returns an error for an unknown base, for 0 bits and for more than 128.
+// RawField returns the header, field and layer of raw payload: HeaderTH and a port for 16 bits at offset 0
+// or 16 of th, else HeaderRaw and a field of type integer. It returns an error for an unknown base, for 0
+// bits and for more than 128.
 func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	l := Layer(slices.Index(rawBases[:], x.Base))
 	f := &Field{Type: datatype.Integer, Offset: x.Offset, Bits: x.Bits}
@@ -31,8 +31,7 @@ func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	return &HeaderRaw, f, l, nil
 }
 
-// rawBases are the names of the layers, in their order.
 var rawBases = [...]string{"", "ll", "nh", "th", "ih"}
 
-// maxRawOffset is the greatest offset that the kernel takes, in bytes.
+// maxRawOffset is the kernel's greatest offset, in bytes.
 const maxRawOffset = 1<<16 - 1

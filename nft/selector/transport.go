@@ -32,8 +32,8 @@ var headerUDP = Header{
 	},
 }
 
-// headerUDPLite has the same form as UDP; its second word says how much the
-// checksum covers. The kernel does not correct that one.
+// headerUDPLite is like UDP, but its second word is the coverage of the checksum. The kernel does not
+// correct this checksum.
 var headerUDPLite = Header{
 	Name: "udplite", Desc: 7, Layer: LayerTransport,
 	Fields: []Field{
@@ -63,7 +63,7 @@ var headerDCCP = Header{
 	},
 }
 
-// HeaderTH is what TCP, UDP, UDP-Lite, DCCP and SCTP have in common; it adds no dependency.
+// HeaderTH has the common fields of TCP, UDP, UDP-Lite, DCCP and SCTP. It adds no dependency.
 var HeaderTH = Header{
 	Name: "th", Desc: 11, Layer: LayerTransport, Raw: true,
 	Fields: []Field{
@@ -100,8 +100,8 @@ var headerComp = Header{
 	},
 }
 
-// secured are the protocols behind AH and IPComp. They are of the same layer,
-// which nft 1.0.6 cannot stack above the link layer: it aborts.
+// secured are the protocols after AH and IPComp. They are of the same layer, which nft 1.0.6 cannot stack
+// above the link layer: it aborts.
 var secured = []upper{
 	{unix.IPPROTO_ESP, "esp"},
 	{unix.IPPROTO_AH, "ah"},
@@ -124,8 +124,7 @@ var HeaderIGMP = Header{
 	},
 }
 
-// The types of echo messages, of ICMP and ICMPv6. A rule on the field id or sequence
-// matches both.
+// Echo messages of ICMP and ICMPv6. A rule on the field id or sequence matches both.
 const (
 	ICMPEchoReply     = 0
 	ICMPEchoRequest   = 8
@@ -133,8 +132,8 @@ const (
 	ICMPv6EchoReply   = 129
 )
 
-// HeaderICMP is ICMP. The type of a message decides which fields it has (linux/icmp.h). For
-// messages that come in pairs nft checks the request before the reply.
+// HeaderICMP is ICMP (linux/icmp.h). The message type decides the fields. For messages in pairs, nft checks
+// the request before the reply.
 var HeaderICMP = Header{
 	Name: "icmp", Desc: 4, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{
@@ -148,7 +147,7 @@ var HeaderICMP = Header{
 	},
 }
 
-// HeaderICMPv6 is ICMPv6, see HeaderICMP (linux/icmpv6.h).
+// HeaderICMPv6 is like HeaderICMP (linux/icmpv6.h).
 var HeaderICMPv6 = Header{
 	Name: "icmpv6", Desc: 14, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{

@@ -5,19 +5,16 @@ import (
 	"slices"
 )
 
-// boxes are elements of a concatenation with intervals, as boxes in a space that has a
-// dimension for each field. A pair of boxes that overlap is found by the method of Zomorodian
-// and Edelsbrunner ("Fast software for box intersections", 2000): for n boxes with d fields it
-// takes time in O(n log^d n), whatever the boxes look like.
+// boxes are elements of a concatenation with intervals, as boxes with one dimension for each field.
+// Overlaps are found by the method of Zomorodian and Edelsbrunner ("Fast software for box
+// intersections", 2000), in O(n log^d n) time for any n boxes with d fields.
 type boxes struct {
 	elements []*Element
-	// first and last have for each dimension the bounds of each box, as their ranks among
-	// all bounds of the dimension.
+	// first and last are the bounds of each box by dimension, as ranks in the dimension.
 	first, last [][]int32
 }
 
-// newBoxes returns the boxes of elements. Fields in which all of them overlap have no
-// dimension.
+// newBoxes returns the boxes of elements. Fields in which all elements overlap are left out.
 func (s *Set) newBoxes(elements []*Element) *boxes {
 	b := &boxes{elements: elements}
 	bounds := make([]string, 0, 2*len(elements))
@@ -44,13 +41,12 @@ func (s *Set) newBoxes(elements []*Element) *boxes {
 	return b
 }
 
-// rank returns the place of a bound in an ordered list that has it.
 func rank(bounds []string, bound string) int32 {
 	i, _ := slices.BinarySearch(bounds, bound)
 	return int32(i) //nolint:gosec // a set has less than 2^31 elements
 }
 
-// overlap returns two boxes that overlap, nil if none do.
+// overlap returns two overlapping boxes, or nil.
 func (b *boxes) overlap() (*Element, *Element) {
 	all := make([]int32, len(b.elements))
 	for i := range all {
@@ -62,10 +58,9 @@ func (b *boxes) overlap() (*Element, *Element) {
 	return nil, nil
 }
 
-// between returns two different boxes, one of each list, that overlap in the first d
-// dimensions. Of the last of them it looks for one order alone: the interval of the box in
-// the first list has the start of the other one. All boxes of the lists overlap in the
-// dimensions from d.
+// between returns two different boxes, one of each list, that overlap in the first d dimensions. In
+// the last of these, the first box contains the start of the second. All boxes of the lists overlap
+// in the dimensions from d.
 func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	switch {
 	case len(intervals) == 0 || len(starts) == 0:
@@ -88,9 +83,8 @@ func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) 
 	return b.descend(intervals, starts, d)
 }
 
-// descend is between for starts that are ordered. It passes the intervals that have all the
-// starts on to the next dimension, and divides the starts for the others: an interval is
-// passed on at most twice for each time that the starts can be halved.
+// descend is between for ordered starts. Intervals with all starts go to the next dimension, and
+// the starts are divided for the others. An interval is passed on at most twice for each halving.
 func (b *boxes) descend(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	if len(intervals) <= fewElements || len(starts) <= fewElements {
 		return b.inPairs(intervals, starts, d)
@@ -141,7 +135,6 @@ func (b *boxes) inPairs(some, others []int32, d int) (i, j int32, ok bool) {
 	return 0, 0, false
 }
 
-// meet reports whether two boxes overlap in the first d dimensions.
 func (b *boxes) meet(i, j int32, d int) bool {
 	for k := range d {
 		if b.first[k][i] > b.last[k][j] || b.first[k][j] > b.last[k][i] {

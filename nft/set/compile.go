@@ -25,18 +25,17 @@ const (
 	FlagExpr      = 0x100
 )
 
-// flagWords are the flags of a declaration, by their bits.
+// flagWords are flags by bit.
 var flagWords = []string{1: "constant", 2: "interval", 4: "timeout", 5: "dynamic"}
 
 // VerdictType is the data type of verdict maps (NFT_DATA_VERDICT).
 const VerdictType = 0xffffff00
 
-// jiffy is the longest tick of Linux (HZ=100), to which the kernel rounds
-// timeouts.
+// jiffy is the longest tick of Linux (HZ=100), to which the kernel rounds timeouts.
 const jiffy = 10 * time.Millisecond
 
-// Compile compiles a set's declaration. It ignores the family, and s.Elements, see Pack.
-// Errors in the typeof declaration are a *syntax.Error with a position in s.TypeOf, wrapped.
+// Compile compiles a set's declaration. It ignores the family, and s.Elements (see Pack). Errors in
+// the typeof declaration wrap a *syntax.Error with a position in s.TypeOf.
 func Compile(_ nft.Family, s *nft.Set) (*Set, error) {
 	out, err := compileSet(s, false)
 	if err != nil {
@@ -116,7 +115,7 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 	return out, nil
 }
 
-// setOptions fills in the flags and checks what the kernel wants of them.
+// setOptions fills in and checks the flags.
 func (s *Set) setOptions(decl *nft.Set) error {
 	switch {
 	case s.Object != "":
@@ -168,9 +167,8 @@ func (s *Set) setOptions(decl *nft.Set) error {
 	return nil
 }
 
-// Equal reports whether the declarations of s and o are the same to the kernel, so that a
-// set declared as o can stay if s is wanted. Timeouts that differ by less than a kernel
-// tick are equal.
+// Equal reports whether s and o are equal for the kernel, so that a set declared as o can stay if s
+// is wanted. Timeouts may differ by less than a kernel tick.
 func (s *Set) Equal(o *Set) bool {
 	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict && s.Object == o.Object &&
 		s.Key.ID == o.Key.ID && s.Key.Len == o.Key.Len &&
@@ -180,12 +178,11 @@ func (s *Set) Equal(o *Set) bool {
 		slices.Equal(s.Stateful, o.Stateful) && string(s.UserData) == string(o.UserData)
 }
 
-// dynamicSize is the size that the kernel gives a set without one when the first rule
-// that adds elements to it is loaded (nft_dynset_init).
+// dynamicSize is the size that the first rule that adds elements gives a set without a size
+// (nft_dynset_init).
 const dynamicSize = 0xffff
 
-// sameSize reports whether s and o declare the same size. A set that rules can fill
-// and that declares none is the one to which the kernel gave dynamicSize.
+// sameSize compares sizes. For sets that rules can fill, no size equals dynamicSize.
 func sameSize(s, o *Set) bool {
 	if s.Size == o.Size {
 		return true
@@ -195,15 +192,14 @@ func sameSize(s, o *Set) bool {
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
 
-// Part is one part of a key or of data: a value of a basic datatype.
+// Part is a part of a key or of data: a value of a basic datatype.
 type Part struct {
 	Type *datatype.Type
-	// Size is the unpadded width in bytes, Bits the width of its numbers in bits.
+	// Size is the unpadded width in bytes, Bits its numbers' width in bits.
 	Size, Bits int
-	// Order is the byte order of numbers: that of the expression for the
-	// types that have none of their own.
+	// Order is the byte order of numbers: the expression's for types without an order.
 	Order datatype.Order
-	// Raw is true for data that is written to raw payload.
+	// Raw is true for data written to raw payload.
 	Raw bool
 }
 
@@ -213,16 +209,14 @@ func (p Part) Padded() int { return (p.Size + 3) &^ 3 }
 // Text reports whether values are strings.
 func (p Part) Text() bool { return p.Type == datatype.String || p.Type == datatype.IfName }
 
-// partOf is the part of a "type" declaration.
 func partOf(t *datatype.Type) Part {
 	return Part{Type: t, Size: t.Len(), Bits: int(t.Bits), Order: t.Order}
 }
 
-// maxParts is how many six-bit type numbers fit into NFTA_SET_KEY_TYPE:
-// nft(8) misreads longer concatenations.
+// maxParts six-bit type numbers fit into NFTA_SET_KEY_TYPE. nft(8) misreads longer concatenations.
 const maxParts = 5
 
-// NewType makes the Type of one part, or of the concatenation of several.
+// NewType makes the Type of a part or concatenation.
 func NewType(parts []Part) (Type, error) {
 	t := Type{parts: parts}
 	for _, p := range parts {

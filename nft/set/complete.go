@@ -9,10 +9,9 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Complete fills in Map, Verdict, DataInterval, AutoMerge, Comment, and the names and
-// widths of Key and Data from what the kernel dumps: Flags, Key, Data, Object and
-// UserData. Fields that they do not determine stay empty. After it, elements are packed
-// and formatted as by a Set of Compile.
+// Complete fills in Map, Verdict, DataInterval, AutoMerge, Comment, and the names and widths of Key
+// and Data from the dumped Flags, Key, Data, Object and UserData. Undetermined fields stay empty.
+// Afterwards elements are packed and formatted as by a Set of Compile.
 func (s *Set) Complete() {
 	s.Map = s.Flags&(FlagMap|FlagObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
@@ -27,7 +26,7 @@ func (s *Set) Complete() {
 	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
-		// The kernel gives the size of its own structure.
+		// The kernel reports its structure's size.
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case s.Object != "":
 		s.Data = Type{}
@@ -38,14 +37,13 @@ func (s *Set) Complete() {
 	}
 }
 
-// order sets the byte order that nft has stored of a single number whose type has none of its own.
+// order sets the stored byte order of a single number if its type has no order.
 func (t *Type) order(stored uint32) {
 	if len(t.parts) == 1 && t.parts[0].Type == datatype.Integer && stored != 0 {
 		t.parts[0].Order = datatype.Order(stored)
 	}
 }
 
-// complete sets the parts, if they could be found.
 func (t *Type) complete(parts []Part, err error) {
 	if err != nil {
 		return
@@ -58,8 +56,7 @@ func (t *Type) complete(parts []Part, err error) {
 	}
 }
 
-// typeNames returns the names of the datatypes in a type number, six bits for
-// each part of a concatenation; nil where one is not known.
+// typeNames returns the datatypes in a type number with six bits per part; nil if one is not known.
 func typeNames(id uint32) []string {
 	var names []string
 	for ; id != 0; id >>= 6 {
@@ -72,8 +69,7 @@ func typeNames(id uint32) []string {
 	return names
 }
 
-// keyParts are the parts of the key, also in a Set that did not come from Compile: a dump
-// of the kernel gives numbers, names and userdata.
+// keyParts returns the parts of the key, also for a dumped Set, from numbers, names and userdata.
 func (s *Set) keyParts() ([]Part, error) {
 	if s.Key.parts != nil {
 		return s.Key.parts, nil
@@ -81,7 +77,6 @@ func (s *Set) keyParts() ([]Part, error) {
 	return s.Key.partsOf(int(s.Key.Len), typeOfParts(s.UserData, udataSetKeyTypeOf))
 }
 
-// dataParts are the parts of a map's data.
 func (s *Set) dataParts() ([]Part, error) {
 	if s.Data.parts != nil {
 		return s.Data.parts, nil
@@ -93,8 +88,8 @@ func (s *Set) dataParts() ([]Part, error) {
 	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
-// Resolve returns the parts of the type without the typeof expressions of its set. It
-// returns an error if the width of a part is not known.
+// Resolve returns the parts of the type without typeof expressions. It returns an error if the
+// width of a part is not known.
 func (t *Type) Resolve() ([]Part, error) {
 	if t.parts != nil {
 		return t.parts, nil
@@ -102,8 +97,8 @@ func (t *Type) Resolve() ([]Part, error) {
 	return t.partsOf(int(t.Len), nil)
 }
 
-// partsOf makes the parts of a type of n bytes from its names, with the widths
-// that its fields or else its typeof expressions say.
+// partsOf makes the parts of a type of n bytes from its names, with widths from its fields or else
+// its typeof expressions.
 func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	if len(t.Names) == 0 {
 		return nil, errors.New("no datatype given")
@@ -135,8 +130,8 @@ func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	return parts, nil
 }
 
-// partType returns the datatype of a part: by its number, since some names are
-// those of two types or of one that cannot be declared, else by its name.
+// partType finds a part by number, or else by name: some names belong to two types or to a type
+// that cannot be declared.
 func (t *Type) partType(i int) (*datatype.Type, bool) {
 	if t.ID != 0 {
 		if typ, ok := datatype.ByID(t.ID >> (6 * (len(t.Names) - 1 - i)) & 0x3f); ok {

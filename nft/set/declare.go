@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Records of a set's userdata (enum nftnl_udata_set_types) and of a typeof
-// expression in it (enum nftnl_udata_set_typeof_types).
+// Records of a set's userdata (enum nftnl_udata_set_types) and typeof expressions (enum
+// nftnl_udata_set_typeof_types).
 const (
 	udataSetKeyOrder     = 0
 	udataSetDataOrder    = 1
@@ -26,21 +26,18 @@ const (
 	udataTypeOfData = 1
 )
 
-// declaration is what a "type" or "typeof" line says.
+// declaration is the content of a "type" or "typeof" line.
 type declaration struct {
-	// word is "type" or "typeof", text what comes after it.
-	word, text string
-	key, data  []Part
-	isMap      bool
-	verdict    bool
-	interval   bool
-	// object is the kind of the objects in a map of objects.
-	object nft.ObjectKind
-	// keyExprs and dataExprs are the expressions of a typeof declaration.
+	// word is "type" or "typeof", text the rest of the line.
+	word, text          string
+	key, data           []Part
+	isMap               bool
+	verdict             bool
+	interval            bool
+	object              nft.ObjectKind
 	keyExprs, dataExprs []TypeOfExpr
 }
 
-// declaredTypes reads the Type or TypeOf of a set or map.
 func declaredTypes(s *nft.Set) (*declaration, error) {
 	switch {
 	case s.Type != "" && s.TypeOf != "":
@@ -80,7 +77,7 @@ func parseTypes(text string) (*declaration, error) {
 		return d, nil
 	}
 	if kind := nft.ObjectKind(data); slices.Contains(nft.ObjectKinds[:], kind) {
-		// The grammar of nft 1.0.6 has no maps of ct objects but anonymous ones.
+		// nft 1.0.6 has only anonymous maps of ct objects.
 		if strings.HasPrefix(data, "ct ") {
 			return nil, fmt.Errorf("maps of %s are possible in rules only: write %s set KEY map { ... }", data, data)
 		}
@@ -107,7 +104,6 @@ func parseTypeList(text string) ([]Part, error) {
 	return parts, nil
 }
 
-// userData stores the declaration in s.
 func (d *declaration) userData(s *Set) {
 	data := TypeOf{OrderOf(d.data), d.dataExprs, len(d.data)}
 	if d.verdict && d.word == "typeof" {
@@ -116,11 +112,10 @@ func (d *declaration) userData(s *Set) {
 	s.SetUserData(TypeOf{OrderOf(d.key), d.keyExprs, len(d.key)}, data)
 }
 
-// TypeOf is what nft stores of the type of a key or of a map's data.
+// TypeOf is nft's record of the type of a key or of a map's data.
 type TypeOf struct {
 	Order datatype.Order
-	// Exprs are the expressions of a typeof declaration, of as many of its parts as nft can
-	// store.
+	// Exprs are the expressions of a typeof declaration, as many as nft can store.
 	Exprs []TypeOfExpr
 	// Parts is the number of parts of the type; 0 if nft stores only Order.
 	Parts int
@@ -129,8 +124,8 @@ type TypeOf struct {
 // VerdictTypeOf is the data of a verdict map in a typeof declaration.
 var VerdictTypeOf = TypeOf{Exprs: []TypeOfExpr{{expr: exprVerdict}}, Parts: 1}
 
-// SetUserData sets UserData to what makes nft print the declaration as it was written, in
-// the order of nft 1.0.6 (mnl_nft_set_add). The other fields of s must be complete.
+// SetUserData sets UserData so that nft prints the declaration as written, in the order of nft
+// 1.0.6 (mnl_nft_set_add). The other fields of s must be complete.
 func (s *Set) SetUserData(key, data TypeOf) {
 	b := userdata.AppendUint32(nil, udataSetKeyOrder, uint32(key.Order))
 	if s.Map && s.Object == "" {
@@ -154,8 +149,7 @@ func (s *Set) SetUserData(key, data TypeOf) {
 	s.UserData = b
 }
 
-// OrderOf returns the byte order that nft stores: that of a single part, NoOrder for
-// concatenations and verdicts.
+// OrderOf returns the byte order that nft stores: a single part's, or NoOrder.
 func OrderOf(parts []Part) datatype.Order {
 	if len(parts) != 1 {
 		return datatype.NoOrder
@@ -163,8 +157,8 @@ func OrderOf(parts []Part) datatype.Order {
 	return parts[0].Order
 }
 
-// append appends the expressions as a record. For a "type" declaration, which has no
-// expressions, nft stores only that it is a concatenation.
+// append appends the expressions as a record. For a "type" declaration nft stores only whether it
+// is a concatenation.
 func (t *TypeOf) append(b []byte, record byte) []byte {
 	switch {
 	case t.Parts == 1 && len(t.Exprs) == 1:
@@ -184,9 +178,8 @@ func (t *TypeOf) append(b []byte, record byte) []byte {
 	}
 }
 
-// appendNested appends a record with the records that f appends in it. A
-// record that is too long for its length byte makes the userdata too long as a
-// whole, which compileSet refuses.
+// appendNested appends a record with the records of f inside. If it is too long for its length
+// byte, the whole userdata is too long, and compileSet rejects it.
 func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
 	at := len(b)
 	b = f(append(b, record, 0))
@@ -194,8 +187,8 @@ func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
 	return b
 }
 
-// TypeOfExpr is an expression of a typeof declaration as nft stores it: its
-// number (enum expr_types) and its attributes, which are numbers.
+// TypeOfExpr is an expression as nft stores it: its number (enum expr_types) and its numeric
+// attributes.
 type TypeOfExpr struct {
 	expr  uint32
 	attrs []typeOfAttr

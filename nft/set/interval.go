@@ -13,9 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// appendInterval packs the start, followed by the inclusive end of
-// "10.0.0.0/8", "1024-2048", a single value, or a concatenation of such. Big
-// selects big-endian numbers, as keys of interval sets want them.
+// appendInterval packs the start and the inclusive end of "10.0.0.0/8", "1024-2048", a single
+// value, or a concatenation. big selects big-endian numbers, for keys of interval sets.
 func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, error) {
 	var room [MaxKey]byte
 	end := room[:0]
@@ -45,7 +44,7 @@ func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, erro
 	return append(b, end...), nil
 }
 
-// appendRange appends the begin of one part to lo and its inclusive end to hi.
+// appendRange appends a part's start to lo and its inclusive end to hi.
 func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
 	at, atHi := len(lo), len(hi)
 	if p.Type == datatype.IfName {
@@ -77,7 +76,6 @@ func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte
 	return lo, append(hi, lo[at:]...), nil
 }
 
-// compare orders two packed values.
 func (p *Part) compare(a, b []byte, big bool) int {
 	if !big && p.Order == datatype.HostEndian && LittleHost && !p.Text() {
 		for i := len(a) - 1; i >= 0; i-- {
@@ -104,8 +102,7 @@ func (p *Part) appendWildcard(lo, hi []byte, prefix string) ([]byte, []byte, err
 	return lo, hi, nil
 }
 
-// appendPrefix packs VALUE/LENGTH; bits behind the prefix are dropped, as nft
-// does.
+// appendPrefix packs VALUE/LENGTH without the bits after the prefix, as nft does.
 func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]byte, []byte, error) {
 	n, err := strconv.ParseUint(length, 10, 8)
 	if err != nil || int(n) > p.Bits {
@@ -132,9 +129,8 @@ func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]by
 	return lo, hi, nil
 }
 
-// cutRange splits FROM-TO. Names can hold dashes too (echo-request, ftp-data),
-// so that a word which is a constant as a whole is not a range, and otherwise the
-// first dash with constants on both sides counts.
+// cutRange splits FROM-TO. Names can contain dashes (echo-request, ftp-data). So a whole constant
+// is not a range; otherwise the first dash with constants on both sides counts.
 func (p *Part) cutRange(text string) (from, to string, ok bool) {
 	if strings.IndexByte(text, '-') < 0 || p.Text() {
 		return "", "", false
@@ -143,7 +139,7 @@ func (p *Part) cutRange(text string) (from, to string, ok bool) {
 		return cutQuoted(text)
 	}
 	if c := text[0]; c >= '0' && c <= '9' && p.Type != datatype.Date {
-		// No name that holds a dash begins with a digit.
+		// Names with dashes never begin with a digit.
 		from, to, _ = strings.Cut(text, "-")
 		return trim(from), trim(to), true
 	}
@@ -163,11 +159,11 @@ func (p *Part) cutRange(text string) (from, to string, ok bool) {
 			return a, b, true
 		}
 	}
-	// A misspelled name rather than a range.
+	// Probably a misspelled name.
 	return "", "", false
 }
 
-// cutQuoted splits FROM-TO where FROM is in quotes, such as "08:00"-"17:00".
+// cutQuoted splits FROM-TO with a quoted FROM, such as "08:00"-"17:00".
 func cutQuoted(text string) (from, to string, ok bool) {
 	end := strings.IndexByte(text[1:], '"')
 	if end < 0 {
@@ -194,11 +190,13 @@ func hasInterval(parts []Part, text string) bool {
 	return false
 }
 
-// Normalize returns the elements ordered by key. It reports intervals that overlap, and one
-// key with different data, timeouts, comments or statements; of equal elements it keeps one.
-// In sets with auto-merge, intervals without a timeout that overlap or touch become one; it has
-// the comment and the statements of the first of them, as in nft, and of several with one key those of
-// the one that ends last. The catch-all element comes last. It does not modify elems.
+// Normalize returns the elements ordered by key, the catch-all element last, without duplicates. It
+// does not modify elems. It rejects overlapping intervals, and a repeated key with different data,
+// timeout, comment or statements.
+//
+// In sets with auto-merge, intervals without a timeout that overlap or touch become one. As in nft,
+// it has the comment and statements of the first interval, or, among intervals with the same key,
+// of the one that ends last.
 func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	out := slices.Clone(elems)
 	slices.SortStableFunc(out, func(a, b Element) int {
@@ -221,9 +219,9 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	return append(rest, out[0]), nil
 }
 
-// normalizeKeys is Normalize for sorted elements that have a key.
+// normalizeKeys is Normalize for sorted elements with keys.
 func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
-	// Concatenations have no order, so that the others may overlap too.
+	// Concatenations have no order: elements that are not neighbours may overlap.
 	concat := len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0
 	n := 0
 	for _, e := range out {
@@ -261,7 +259,8 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	return out, nil
 }
 
-// repeated returns an error unless two elements with the same key are equal, or auto-merge joins them.
+// repeated returns an error unless two elements with the same key are equal or joined by
+// auto-merge.
 func (s *Set) repeated(a, b Element) error {
 	switch {
 	case a.Data != b.Data:
@@ -273,7 +272,7 @@ func (s *Set) repeated(a, b Element) error {
 	}
 }
 
-// Overlap reports whether a key exists that both elements match.
+// Overlap reports whether a key matches both elements.
 func (s *Set) Overlap(a, b Element) bool {
 	if s.Flags&FlagInterval == 0 || a.Key == "" || b.Key == "" {
 		return a.Key == b.Key
@@ -292,7 +291,7 @@ func (s *Set) Overlap(a, b Element) bool {
 	return true
 }
 
-// Conflict returns an error that says that a and b exclude each other; what is the verb,
+// Conflict returns an error about elements that exclude each other. The last argument is the verb,
 // such as "overlaps".
 func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
@@ -308,7 +307,7 @@ func (s *Set) Conflict(a, b Element, what string) error {
 	return s.elementError("add", s.FormatKey(b), fmt.Errorf("it %s %s: remove one of them%s", what, s.FormatKey(a), advice))
 }
 
-// Next returns the key after a key of a set with intervals, or "" if it is the greatest.
+// Next returns the next key, or "" after the greatest.
 func Next(key string) string {
 	next := []byte(key)
 	if !increment(next) {
@@ -317,7 +316,7 @@ func Next(key string) string {
 	return string(next)
 }
 
-// Before returns the key before a key of a set with intervals, or "" if it is the least.
+// Before returns the previous key, or "" before the least.
 func Before(key string) string {
 	b := []byte(key)
 	for i := len(b) - 1; i >= 0; i-- {
@@ -328,20 +327,18 @@ func Before(key string) string {
 	return ""
 }
 
-// touches reports whether b is the value after a.
 func touches(a, b string) bool { return b != "" && Next(a) == b }
 
-// Merges reports whether auto-merge joins elements of the set: it has ranges, and is not a map.
+// Merges reports whether auto-merge joins elements: the set has ranges, and is not a map.
 func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
 
-// Merged reports whether auto-merge joins an element with others. One with a timeout stays as it is,
-// because a range has one timeout: nft gives it that of its first element.
+// Merged reports whether auto-merge joins an element with others. Elements with a timeout stay,
+// because nft would give the range its first element's timeout.
 func (s *Set) Merged(e *Element) bool {
 	return s.Merges() && e.Key != "" && e.Timeout == 0 && s.Timeout == 0
 }
 
-// increment adds 1 to a big-endian number. It returns false if the number was the
-// greatest.
+// increment adds 1 to a big-endian number. It returns false on overflow.
 func increment(b []byte) bool {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i]++; b[i] != 0 {
@@ -351,8 +348,7 @@ func increment(b []byte) bool {
 	return false
 }
 
-// FormatKey returns the element's key in nft's words, or a hexadecimal number if it has
-// not the length of the set's keys.
+// FormatKey returns the key in nft's words, or in hexadecimal if its length is wrong.
 func (s *Set) FormatKey(e Element) string {
 	if e.Key == "" {
 		return catchAll
@@ -368,8 +364,8 @@ func (s *Set) FormatKey(e Element) string {
 	return formatParts(parts, e.Key, end, s.Flags&FlagInterval != 0)
 }
 
-// FormatData returns the element's data in nft's words, or a hexadecimal number if it has
-// not the length of the set's data; empty for sets.
+// FormatData returns the data in nft's words, or in hexadecimal if its length is wrong; "" for
+// sets.
 func (s *Set) FormatData(e Element) string {
 	if !s.Map {
 		return ""
@@ -391,7 +387,6 @@ func (s *Set) FormatData(e Element) string {
 	return formatParts(parts, e.Data, e.Data, false)
 }
 
-// formatParts joins the parts of a packed key or of data.
 func formatParts(parts []Part, lo, hi string, big bool) string {
 	var out strings.Builder
 	at := 0
@@ -409,7 +404,7 @@ func formatParts(parts []Part, lo, hi string, big bool) string {
 	return out.String()
 }
 
-// format returns one part: a value, a prefix where nft prints one, or a range.
+// format returns a value, a prefix if nft prints one, or a range.
 func (p *Part) format(lo, hi string, big bool) string {
 	hi = p.closedEnd(hi, big)
 	if lo == hi {
@@ -428,9 +423,9 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd sets all bits of end, a big-endian number, if it is the greatest number of the
-// given bits and these are not a multiple of eight: nft then sends no end, and the kernel's
-// interval is open. The end 0x3f of 6 bits becomes 0xff.
+// OpenEnd sets all bits of end, a big-endian number, if it is the greatest of the given bits and
+// these are not a multiple of eight. nft then sends no end, and the kernel's interval is open. The
+// end 0x3f of 6 bits becomes 0xff.
 func OpenEnd(end []byte, bits int) {
 	if len(end) > 0 && bits%8 != 0 && end[0] == 0xff>>(8-bits%8) && bytes.Count(end[1:], []byte{0xff}) == len(end)-1 {
 		end[0] = 0xff
@@ -445,21 +440,20 @@ func (p *Part) closedEnd(end string, big bool) string {
 	return string([]byte{0xff >> (8 - p.Bits%8)}) + end[1:]
 }
 
-// native returns a packed value in the byte order of its type.
+// native returns a packed value in its type's byte order.
 func (p *Part) native(v string, big bool) []byte {
 	b := []byte(v)
 	if p.Order != datatype.HostEndian || !LittleHost || p.Text() {
 		return b
 	}
 	if big != (p.Type.Len() == 0) {
-		// Types without a width of their own format big-endian numbers.
+		// Types without a width format big-endian numbers.
 		slices.Reverse(b)
 	}
 	return b
 }
 
-// prefixLen returns the length of the prefix that covers exactly the values
-// from lo to hi, big-endian.
+// prefixLen returns the length of the prefix that covers exactly lo to hi, big-endian.
 func prefixLen(lo, hi string) (int, bool) {
 	n := 0
 	for n < 8*len(lo) && lo[n/8] == hi[n/8] {

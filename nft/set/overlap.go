@@ -6,19 +6,18 @@ import (
 )
 
 const (
-	// fewElements are compared in pairs.
+	// fewElements is the maximum number of elements compared in pairs.
 	fewElements = 16
-	// maxDivisions bounds how often a group is divided. Elements that differ in one field
-	// are divided once for each field.
+	// maxDivisions limits the divisions of a group. Elements that differ in one field are divided
+	// once for each field.
 	maxDivisions = 16
 )
 
-// findOverlap returns two of the elements of a concatenation with intervals that overlap,
-// nil if none do. It orders the elements by one field and divides them where no interval
-// of that field covers the gap: elements of different groups cannot overlap. Then it does
-// the same in each group with the next field. undivided counts the fields that did not
-// divide the group, and depth the calls. A group that cannot be divided, because its elements
-// interlock like bricks, is searched as boxes. findOverlap changes the order of elements.
+// findOverlap returns two overlapping elements of a concatenation with intervals, or nil, and
+// changes their order. It divides the elements at gaps between a field's intervals, because
+// elements of different groups cannot overlap, then each group by the next field. Groups that
+// cannot be divided, because their elements interlock like bricks, are searched as boxes. undivided
+// counts the fields that did not divide the group, and depth the calls.
 func (s *Set) findOverlap(elements []*Element, field, undivided, depth int) (a, b *Element) {
 	at := 0
 	for _, n := range s.Key.Fields[:field] {

@@ -14,25 +14,23 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// maxPacked is room for a key, its end, data of both ends and a verdict's
-// chain.
+// maxPacked is room for a key, its end, both ends of data and a verdict's chain.
 const maxPacked = 4*MaxKey + 4 + datatype.MaxName
 
-// Pack converts an element from nft's words to what the kernel stores. Keys
-// and data of interval sets and of maps with interval data can be prefixes and
-// ranges; the result's Data is empty in sets, and a VerdictData in verdict maps.
+// Pack converts an element from nft's words to the kernel's form. Keys and data of intervals can be
+// prefixes and ranges. Data is empty in sets, and a VerdictData in verdict maps.
 func (s *Set) Pack(e nft.Element) (Element, error) {
 	var buf [maxPacked]byte
 	b, keys, err := s.pack(buf[:0], e)
 	if err != nil {
 		return Element{}, err
 	}
-	// One string for all, so that there is one allocation.
+	// One string needs one allocation.
 	return s.element(string(b), keys, e)
 }
 
-// pack appends an element's key (in interval sets with its end), whose length it
-// returns, and its data.
+// pack appends an element's key, in interval sets with its end, and its data. It returns the key's
+// length.
 func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	b, err = s.appendKey(b, e.Key)
 	keys = len(b)
@@ -52,10 +50,10 @@ func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	return b, keys, nil
 }
 
-// catchAll is the key of the element that matches what no other does.
+// catchAll is the key of the catch-all element.
 const catchAll = "*"
 
-// element cuts what pack has appended.
+// element splits the result of pack.
 func (s *Set) element(packed string, keys int, e nft.Element) (Element, error) {
 	out := Element{Key: packed[:keys], Data: packed[keys:], Timeout: e.Timeout, Comment: e.Comment}
 	if e.Expires != 0 || len(e.Stateful) > 0 {
@@ -86,9 +84,9 @@ func (s *Set) elementState(e nft.Element) (string, error) {
 	return NewState(e.Expires, words), err
 }
 
-// CheckStatements returns an error if an element cannot have the statements, which are in
-// canonical form. If the set declares statements, they must be of the same kinds in the
-// same order. In a set with the flag timeout, ct count is not possible.
+// CheckStatements returns an error if an element cannot have the canonical statements. If the set
+// declares statements, kinds and order must be the same. With the flag timeout, ct count is not
+// possible.
 func (s *Set) CheckStatements(words []string) error {
 	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
 		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
@@ -104,7 +102,6 @@ func (s *Set) CheckStatements(words []string) error {
 	return nil
 }
 
-// sameStatement reports whether two statements that keep a state are of one kind.
 func sameStatement(a, b string) bool {
 	x, _, _ := strings.Cut(a, " ")
 	y, _, _ := strings.Cut(b, " ")
@@ -139,7 +136,6 @@ func (s *Set) checkOptions(e nft.Element) error {
 	return userdata.CheckComment(e.Comment)
 }
 
-// noun is "set" or "map".
 func (s *Set) noun() string {
 	if s.Map {
 		return "map"
@@ -154,8 +150,7 @@ func (s *Set) elementError(verb, key string, err error) error {
 	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
 }
 
-// appendKey packs a key; in interval sets its end follows. It appends nothing for the
-// catch-all element.
+// appendKey packs a key, in interval sets with its end; empty for the catch-all element.
 func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	if text == catchAll {
 		return b, nil
@@ -198,8 +193,8 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	return b, nil
 }
 
-// appendConstants packs "10.0.0.1 . tcp . 80", each part padded to a multiple
-// of four bytes where there are several.
+// appendConstants packs "10.0.0.1 . tcp . 80". Each of several parts is padded to a multiple of
+// four bytes.
 func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
 	if len(parts) == 1 {
 		return parts[0].appendParse(b, trim(text), false)
@@ -219,7 +214,7 @@ func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
 	return b, nil
 }
 
-// AppendPadding fills a part up to a multiple of four bytes.
+// AppendPadding pads a part to a multiple of four bytes.
 func AppendPadding(b []byte, p Part) []byte {
 	for range p.Padded() - p.Size {
 		b = append(b, 0)
@@ -227,7 +222,6 @@ func AppendPadding(b []byte, p Part) []byte {
 	return b
 }
 
-// countError says that a concatenation has too few or too many parts.
 func countError(parts []Part, text string) error {
 	n := 1
 	for rest, ok := text, true; ok; n++ {
@@ -242,8 +236,7 @@ func countError(parts []Part, text string) error {
 	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
 }
 
-// cutField cuts text at the first dot between blanks and outside of quotes. The blanks are
-// in neither part.
+// cutField cuts text at the first dot between blanks and outside of quotes, and removes the blanks.
 func cutField(text string) (field, rest string, found bool) {
 	quoted := false
 	for i := range len(text) {
@@ -261,7 +254,6 @@ func cutField(text string) (field, rest string, found bool) {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// trim takes blanks off both ends.
 func trim(s string) string {
 	for s != "" && blank(s[0]) {
 		s = s[1:]
@@ -272,8 +264,8 @@ func trim(s string) string {
 	return s
 }
 
-// appendParse packs one constant, unpadded. Interval sets compare bytes from
-// the first to the last and so want all numbers big-endian.
+// appendParse packs one constant, unpadded. Interval sets compare bytes in order, so their numbers
+// must be big-endian.
 func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	if p.Type.Len() == 0 && !p.Text() {
 		return p.appendNumber(b, text, big)
@@ -301,7 +293,7 @@ func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	return b, nil
 }
 
-// appendNumber packs a number of a type whose width the expression gives.
+// appendNumber packs a number of a type with the expression's width.
 func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	v, err := p.Type.ParseUint(text)
 	if err != nil {
@@ -318,8 +310,7 @@ func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	return b, nil
 }
 
-// appendObjectName appends the name of an object, which may be quoted, as nft
-// lists it.
+// appendObjectName appends the name of an object, quoted as nft lists it or not.
 func appendObjectName(b []byte, text string) ([]byte, error) {
 	name := strings.TrimSpace(text)
 	if len(name) > 1 && name[0] == '"' && name[len(name)-1] == '"' {

@@ -6,15 +6,14 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Packer packs the elements of one batch. Many of them share one string, so that a
-// large batch needs few allocations; keeping one element keeps the string. It is
-// for one goroutine.
+// Packer packs a batch's elements. Many elements share one string to save allocations;
+// keeping one element keeps the string. A Packer belongs to one goroutine.
 type Packer struct {
 	set  *Set
 	text strings.Builder
 }
 
-// packerText is the size of the strings that elements share.
+// packerText is the size of the shared strings.
 const packerText = 16 << 10
 
 // Packer returns a packer for about as many elements.
@@ -31,7 +30,7 @@ func (p *Packer) Pack(e nft.Element) (Element, error) {
 	if err != nil {
 		return Element{}, err
 	}
-	// A Builder that has no room would copy what it has.
+	// A full Builder would copy its contents.
 	if p.text.Cap()-p.text.Len() < len(b) {
 		p.text = strings.Builder{}
 		p.text.Grow(max(packerText, len(b)))

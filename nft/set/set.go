@@ -12,26 +12,24 @@ type Anonymous struct {
 	Elements []Element
 }
 
-// Set is a compiled declaration of a set or map, named or anonymous: what
-// NEWSET carries, and how elements are packed.
+// Set is a compiled declaration of a set or map, named or anonymous.
 type Set struct {
 	Name string
-	// Key is the type of the key, Data that of a map's data (zero in sets).
+	// Key is the type of the key, Data the type of a map's data (zero in sets).
 	Key  Type
 	Data Type
-	// Map is true for all maps, those of verdicts and objects included. Verdict is true for
-	// verdict maps.
+	// Map is true for all maps, including verdict and object maps. Verdict is true for verdict
+	// maps.
 	Map     bool
 	Verdict bool
-	// Object is the kind of the objects that a map of objects names; such a
-	// Map has no Data type, and the Data of its elements are names.
+	// Object is the kind of objects in a map of objects. Such a Map has no Data type; its elements'
+	// Data are names.
 	Object nft.ObjectKind
-	// DataInterval is true if a map's data are ranges ("interval" before the type of the
-	// data); Data.Len then counts both ends.
+	// DataInterval is true if a map's data are ranges ("interval" before the data type). Data.Len
+	// counts both ends.
 	DataInterval bool
-	// Flags are the kernel's NFT_SET_* bits, NFT_SET_MAP (or
-	// NFT_SET_OBJECT) included;
-	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT only in anonymous sets.
+	// Flags are the kernel's NFT_SET_* bits, including NFT_SET_MAP or NFT_SET_OBJECT.
+	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT occur only in anonymous sets.
 	Flags uint32
 	// Timeout, GCInterval and Size are as in nft.Set.
 	Timeout    time.Duration
@@ -41,55 +39,47 @@ type Set struct {
 	Memory    bool
 	AutoMerge bool
 	Comment   string
-	// Stateful are the statements that every new element gets, in nft's words.
+	// Stateful are the statements of every new element, in nft's words.
 	Stateful []string
-	// UserData is what makes nft print the declaration as it was written
-	// (byte orders, typeof expressions, comment), encoded as nft 1.0.6 does.
+	// UserData makes nft print the declaration as it was written (byte orders, typeof expressions,
+	// comment), encoded as by nft 1.0.6.
 	UserData []byte
 }
 
-// MaxKey is the greatest size of a packed key or of data in bytes
-// (NFT_DATA_VALUE_MAXLEN).
+// MaxKey is the maximum size in bytes of a packed key or of data (NFT_DATA_VALUE_MAXLEN).
 const MaxKey = 64
 
-// Type is the type of a key or of data: one basic datatype or a
-// concatenation of several.
+// Type is the type of a key or of data: one basic datatype or a concatenation.
 type Type struct {
-	// ID is nft's number for the datatype, or six bits for each part of a
-	// concatenation (NFTA_SET_KEY_TYPE, NFTA_SET_DATA_TYPE).
+	// ID is nft's number of the datatype, or six bits for each part (NFTA_SET_KEY_TYPE,
+	// NFTA_SET_DATA_TYPE).
 	ID uint32
-	// Len is the packed length in bytes; each part of a concatenation takes
-	// a multiple of four.
+	// Len is the packed length in bytes. Parts of a concatenation take multiples of four.
 	Len uint32
-	// Fields are the unpadded lengths of the parts of a concatenation in
-	// bytes, in order; nil for a basic type (NFTA_SET_DESC_CONCAT).
+	// Fields are the unpadded lengths in bytes of the parts of a concatenation; nil for a basic
+	// type (NFTA_SET_DESC_CONCAT).
 	Fields []uint32
-	// Names are the datatypes of the parts, as nft names them.
+	// Names are nft's names of the parts' datatypes.
 	Names []string
 
-	// parts are the parts as Pack needs them; nil in a Type that was put
-	// together from the fields above.
+	// parts are the parts for Pack; nil in a Type made from the fields above.
 	parts []Part
 }
 
-// Element is one packed element. Strings, not byte slices: they are map keys
-// and never change.
+// Element is one packed element. Its strings serve as map keys and never change.
 type Element struct {
-	// Key is the packed key. In sets with the interval flag all its numbers are big-endian; in
-	// others they have the byte order of their type. Parts of a concatenation are padded to
-	// four bytes. It is empty for the catch-all element "*".
+	// Key is the packed key, empty for the catch-all element "*". Its numbers are big-endian in
+	// sets with the interval flag, otherwise in the order of their type. Parts of a concatenation
+	// are padded to four bytes.
 	Key string
-	// KeyEnd is the inclusive packed end of an interval, empty for a single
-	// value of a set without the interval flag; in interval sets a single
-	// value has KeyEnd == Key.
+	// KeyEnd is the inclusive packed end of an interval. For a single value it equals Key in
+	// interval sets, otherwise it is empty.
 	KeyEnd string
-	// Data is a map's packed data; for verdict maps it is a VerdictData,
-	// for maps of objects a name.
+	// Data is a map's packed data: a VerdictData in verdict maps, a name in maps of objects.
 	Data    string
 	Timeout time.Duration
 	Comment string
-	// State is the remaining time and the statements of the element in one canonical text,
-	// which most elements do not have. NewState makes it; Expires and Stateful return its
-	// parts.
+	// State is the remaining time and the statements in canonical text, usually empty. NewState
+	// makes it; Expires and Stateful return its parts.
 	State string
 }

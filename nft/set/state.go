@@ -7,14 +7,12 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// expiresWord begins what is left of an element's timeout in Element.State.
+// expiresWord begins the remaining time in Element.State.
 const expiresWord = "expires "
 
-// statefulSeparator joins statements in Element.State.
 const statefulSeparator = "; "
 
-// NewState returns the text for Element.State: the remaining time and statements in
-// canonical form. It is empty for neither.
+// NewState returns Element.State for the remaining time and canonical statements.
 func NewState(expires time.Duration, stateful []string) string {
 	if expires == 0 {
 		return strings.Join(stateful, statefulSeparator)
@@ -26,7 +24,7 @@ func NewState(expires time.Duration, stateful []string) string {
 	return s
 }
 
-// Expires returns what is left of the element's timeout, 0 for all of it.
+// Expires returns the remaining time, 0 for the whole timeout.
 func (e *Element) Expires() time.Duration {
 	rest, ok := strings.CutPrefix(e.State, expiresWord)
 	if !ok {
@@ -40,7 +38,7 @@ func (e *Element) Expires() time.Duration {
 	return d
 }
 
-// Stateful returns the element's statements in nft's words, with their state.
+// Stateful returns the statements in nft's words, with their state.
 func (e *Element) Stateful() []string {
 	s := e.State
 	if strings.HasPrefix(s, expiresWord) {

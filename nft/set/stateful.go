@@ -6,7 +6,6 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// declaredStateful reads the statements of a set's declaration or of an element.
 func declaredStateful(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {

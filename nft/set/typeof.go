@@ -10,12 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsFlags reports whether the values of a type are sets of flags. The type
-// bitmask itself is a number to nft.
+// IsFlags reports whether values are sets of flags. For nft the type bitmask itself is a number.
 func IsFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
 
-// Numbers that nft 1.0.6 stores for the expressions of a typeof declaration
-// (enum expr_types of its expression.h).
+// nft 1.0.6's numbers for expressions of typeof declarations (enum expr_types of its expression.h).
 const (
 	exprVerdict = 1
 	exprPayload = 7
@@ -31,7 +29,7 @@ const (
 	exprFIB     = 26
 )
 
-// parseTypeOf reads "ip daddr . th dport : verdict". Errors are a *syntax.Error.
+// parseTypeOf parses "ip daddr . th dport : verdict". Errors are a *syntax.Error.
 func parseTypeOf(text string) (*declaration, error) {
 	t, err := syntax.ParseTypeOf(text)
 	if err != nil {
@@ -59,8 +57,8 @@ func typeOfList(text string, list []syntax.Expr) ([]Part, []TypeOfExpr, error) {
 	return parts, exprs, nil
 }
 
-// TypeOfSelector returns the type of a selector, and how nft stores it. The error has a
-// concrete type: compare it with nil before it becomes an error.
+// TypeOfSelector returns the type of a selector and nft's stored form. The error has a concrete
+// type: compare it with nil before converting it to error.
 func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	switch x := x.(type) {
 	case *syntax.Payload:
@@ -95,7 +93,6 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	}
 }
 
-// selectorPart is the part that a selector's value takes.
 func selectorPart(t *datatype.Type, bits uint32, order datatype.Order) Part {
 	return Part{Type: t, Size: int(bits+7) / 8, Bits: int(bits), Order: order}
 }
@@ -108,14 +105,13 @@ func typeOfPayload(x *syntax.Payload) (Part, TypeOfExpr, *syntax.Error) {
 	i := slices.IndexFunc(h.Fields, func(f selector.Field) bool { return f.Name == x.Field })
 	e := TypeOfExpr{exprPayload, []typeOfAttr{{0, h.Desc}, {1, uint32(i + 1)}}}
 	if f.Type == datatype.Integer {
-		// The width of an integer is not in its type.
+		// The type of an integer does not contain its width.
 		e.attrs = append(e.attrs, typeOfAttr{4, f.Bits})
 	}
 	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
 }
 
-// typeOfRawPayload returns what nft stores of raw payload: its place, or the
-// port that it is.
+// typeOfRawPayload returns nft's record of raw payload: its place, or its port.
 func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 	h, f, l, err := selector.RawField(x)
 	if err != nil {
@@ -128,7 +124,6 @@ func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
 }
 
-// typeOfKey is TypeOfSelector for the keys of the packet, its connection and the host.
 func typeOfKey(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	key, err := selector.KeyOf(x)
 	if err != nil {
@@ -143,7 +138,7 @@ func typeOfKey(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		case key.Type == nil:
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "ct %s has no type that nft(8) could list: use \"type inet_service\"", x.Key)
 		}
-		dir := uint32(selector.ParseDirection(x.Dir)) - 1 // no direction is the greatest number
+		dir := uint32(selector.ParseDirection(x.Dir)) - 1 // without a direction, the greatest number
 		e.expr, e.attrs = exprCT, append(e.attrs, typeOfAttr{1, dir})
 	case *syntax.Rt:
 		e.expr = exprRt
@@ -155,7 +150,6 @@ func typeOfKey(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	return keyPart(key), e, nil
 }
 
-// keyPart is the part of a set's key that the key's values are.
 func keyPart(k *selector.Key) Part { return selectorPart(k.Type, k.Bits, k.Order) }
 
 func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
@@ -167,18 +161,16 @@ func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
 	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, expr.Flags(x.Inputs, expr.FibInputs)}}}, nil
 }
 
-// MaxGenre is the length of an operating system's name with its NUL
-// (NFT_OSF_MAXGENRELEN).
+// MaxGenre is the length of an operating system's name with its NUL (NFT_OSF_MAXGENRELEN).
 const MaxGenre = 16
 
 // OsfPart is the type of both keys of osf.
 var OsfPart = selectorPart(datatype.String, 8*MaxGenre, datatype.HostEndian)
 
-// NumgenPart is the type of a number generator.
+// NumgenPart is a number generator's type.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
 
-// FIBPart returns the type of a fib result, an index of selector.FIBResults; false if there
-// is no such result.
+// FIBPart returns the type of a fib result, an index of selector.FIBResults, and whether it exists.
 func FIBPart(result uint32) (Part, bool) {
 	if result == 0 || result >= uint32(len(fibParts)) {
 		return Part{}, false
@@ -186,7 +178,6 @@ func FIBPart(result uint32) (Part, bool) {
 	return fibParts[result], true
 }
 
-// fibParts are the types of selector.FIBResults.
 var fibParts = [...]Part{
 	1: selectorPart(datatype.IfIndex, 32, datatype.HostEndian),
 	2: selectorPart(datatype.String, 8*datatype.IfNameSize, datatype.HostEndian),

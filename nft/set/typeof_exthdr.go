@@ -6,9 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// typeOfExthdr returns the type of an expression on an extension, and how nft
-// stores it. Of the options that nft knows it can read raw ones back only
-// where they are one of the fields: it aborts on others.
+// typeOfExthdr returns the type of an expression on an extension and nft's stored form. nft can
+// read a raw option of a known kind back only if it equals a field, and aborts otherwise.
 func typeOfExthdr(x *syntax.Exthdr) (Part, TypeOfExpr, *syntax.Error) {
 	r, err := selector.ResolveExthdr(x)
 	switch {
@@ -26,8 +25,7 @@ func typeOfExthdr(x *syntax.Exthdr) (Part, TypeOfExpr, *syntax.Error) {
 	return selectorPart(r.Type, r.Bits, datatype.BigEndian), e, nil
 }
 
-// Attributes that nft stores of an expression on an extension, and the number
-// of the expression (enum expr_types).
+// nft's attributes and number of the expression (enum expr_types).
 const (
 	exprExthdr = 8
 

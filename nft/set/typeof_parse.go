@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// typeOfParts returns the types of the typeof expressions in a set's
-// userdata, nil where there are none or one of them is not known here.
+// typeOfParts returns the types of the typeof expressions in a set's userdata; nil without
+// expressions or if one is not known.
 func typeOfParts(userData []byte, record byte) []Part {
 	nested, ok := userdata.FindRecord(userData, record)
 	if !ok {
@@ -42,7 +42,6 @@ func typeOfParts(userData []byte, record byte) []Part {
 	return parts
 }
 
-// parseTypeOfExpr splits a typeof expression into its number and attributes.
 func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
 	number, ok := userdata.FindRecord(b, udataTypeOfExpr)
 	if !ok {
@@ -55,14 +54,14 @@ func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
 	return expr, data, ok
 }
 
-// findUint32 returns the number in a record; 0 if there is none.
+// findUint32 returns the number in a record, 0 if missing.
 func findUint32(b []byte, record byte) uint32 {
 	value, _ := userdata.FindRecord(b, record)
 	n, _ := userdata.ParseUint32(value)
 	return n
 }
 
-// parseTypeOfPart is the inverse of typeOfSelector.
+// parseTypeOfPart is the inverse of TypeOfSelector.
 func parseTypeOfPart(expr uint32, data []byte) (Part, bool) {
 	attr := func(typ byte) uint32 { return findUint32(data, typ) }
 	switch expr {

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// unlistable says why nft 1.0.6 cannot list a declared set or map, and what uses it.
+// unlistable says why nft 1.0.6 cannot list a declared set or map and its users.
 func (d *declaration) unlistable() error {
 	for i, p := range slices.Concat(d.key, d.data) {
 		switch {
@@ -25,13 +25,12 @@ func (d *declaration) unlistable() error {
 	return nil
 }
 
-// jenkins reports whether the expression is jhash.
 func (e TypeOfExpr) jenkins() bool {
 	return e.expr == exprHash && len(e.attrs) > 0 && e.attrs[0].value == unix.NFT_HASH_JENKINS
 }
 
-// AdjacentWildcards reports whether the keys of two elements follow each other without a
-// gap. nft merges such wildcards into a range, which it cannot list.
+// AdjacentWildcards reports whether the keys of two elements are adjacent. nft merges such
+// wildcards into a range, which it cannot list.
 func AdjacentWildcards(elems []Element) bool {
 	sorted := slices.SortedFunc(slices.Values(elems), func(a, b Element) int { return strings.Compare(a.Key, b.Key) })
 	for i := 1; i < len(sorted); i++ {
@@ -42,8 +41,8 @@ func AdjacentWildcards(elems []Element) bool {
 	return false
 }
 
-// SeveralFlags reports whether in one of elems the bytes [at, at+size) of the key have more
-// than one bit set, or differ from those of its KeyEnd.
+// SeveralFlags reports whether the bytes [at, at+size) of an element's key have more than one bit
+// set, or differ from KeyEnd's.
 func SeveralFlags(elems []Element, at, size int) bool {
 	for _, e := range elems {
 		if e.Key == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Verdict is what a rule or a verdict map decides.
+// Verdict is the decision of a rule or verdict map.
 type Verdict struct {
 	// Code is a NFT_* or NF_* verdict, such as datatype.VerdictGoto.
 	Code int32
@@ -18,16 +18,16 @@ type Verdict struct {
 // String returns the verdict in nft's words, such as "goto pick-3".
 func (v Verdict) String() string { return datatype.Verdict.Format([]byte(VerdictData(v))) }
 
-// VerdictData packs a verdict for Element.Data: the code in four bytes,
-// big-endian, then the chain's name.
+// VerdictData packs a verdict for Element.Data: the code in four big-endian bytes, then the chain's
+// name.
 func VerdictData(v Verdict) string {
 	b := make([]byte, 0, 4+len(v.Chain))
 	b = binary.BigEndian.AppendUint32(b, uint32(v.Code))
 	return string(append(b, v.Chain...))
 }
 
-// ParseVerdictData unpacks what VerdictData packed. It returns an error for less than four
-// bytes, and for the name of a chain without jump or goto.
+// ParseVerdictData is the inverse of VerdictData. It rejects less than four bytes, a chain without
+// jump or goto, and a jump or goto without chain.
 func ParseVerdictData(s string) (Verdict, error) {
 	if len(s) < 4 {
 		return Verdict{}, errors.New("parse verdict data: want four bytes at least")

@@ -7,18 +7,16 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Pos is a place in the source text: line and byte column, both from 1. The zero value
-// means that the place is unknown.
+// Pos is a line and byte column in the source text, both from 1. The zero value is unknown.
 type Pos = scan.Pos
 
 // Error is an error at a place of the source.
 type Error struct {
-	// File is the name of the included file that contains Pos. It is empty for the text
-	// itself.
+	// included file that contains Pos, or empty
 	File string
 	Pos  Pos
 	Msg  string
-	// Line is the source line at Pos, without its newline.
+	// source line at Pos, without its newline
 	Line string
 }
 
@@ -27,7 +25,7 @@ func ErrorAt(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Error returns "line:column: message", after the name of the included file if any.
+// Error returns "line:column: message", after the name of an included file.
 func (e *Error) Error() string {
 	if e.File != "" {
 		return e.File + ":" + e.Pos.String() + ": " + e.Msg
@@ -35,8 +33,8 @@ func (e *Error) Error() string {
 	return e.Pos.String() + ": " + e.Msg
 }
 
-// Excerpt returns the source line and a second line with a caret below the place of the
-// error. It is empty if the place is unknown.
+// Excerpt returns the source line and a second line with a caret below the error. It is empty if
+// the place is unknown.
 func (e *Error) Excerpt() string {
 	if !e.Pos.IsValid() {
 		return ""
@@ -44,9 +42,8 @@ func (e *Error) Excerpt() string {
 	return Caret(e.Line, e.Pos.Column)
 }
 
-// Caret returns the line and a second line with a caret below the character at the given
-// byte column (from 1). It keeps tabs, so that the caret is at the right place in every
-// terminal.
+// Caret returns the line and a second line with a caret below a byte column (from 1). It keeps
+// tabs, so that every terminal aligns the caret.
 func Caret(line string, column int) string {
 	blank := func(r rune) rune {
 		if r == '\t' {
@@ -57,7 +54,7 @@ func Caret(line string, column int) string {
 	return line + "\n" + strings.Map(blank, line[:min(max(column-1, 0), len(line))]) + "^"
 }
 
-// SourceLine returns line number n (from 1) of text, without its newline.
+// SourceLine returns line n (from 1) of text, without its newline.
 func SourceLine(text string, n int) string {
 	for ; n > 1; n-- {
 		_, text, _ = strings.Cut(text, "\n")

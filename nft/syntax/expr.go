@@ -6,22 +6,20 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Expr is an expression. Only the types of this package implement it.
+// Expr is an expression. Only this package implements it.
 type Expr interface {
-	// Position returns where the expression begins.
+	// Position returns the expression's begin.
 	Position() Pos
-	// printExpr writes the expression in canonical form.
+	// printExpr writes the canonical form.
 	printExpr(p *printer)
 }
 
-// precedences are how tightly the binary operators bind, as in nft's grammar.
+// precedences of the binary operators, as in nft's grammar. Higher binds tighter.
 var precedences = map[string]int{"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4}
 
-// binaryWords are the binary operators that are words.
 var binaryWords = map[string]string{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 
-// operator returns the operator that the current token is, or "". Words has the operators
-// that are words, and punctuation the others.
+// operator returns the operator at the current token, or "".
 func operator[T any](p *parser, words map[string]string, punctuation map[string]T) string {
 	switch p.Tok.Kind {
 	case scan.Punct:
@@ -34,15 +32,14 @@ func operator[T any](p *parser, words map[string]string, punctuation map[string]
 	return ""
 }
 
-// selector parses the left side of a statement: selectors or constants joined by " . ",
-// with operations on bits.
+// selector parses the left side of a statement: selectors or constants joined by " . ", with
+// operations on bits.
 func (p *parser) selector() Expr { return p.concat(p.selectorPart) }
 
-// selectorPart parses one part of a concatenation on the left side.
 func (p *parser) selectorPart() Expr { return p.binary(p.selectorPrimary, 1) }
 
-// value parses a value that is assigned, or the target of an address translation. In
-// addition to a selector it can be a range, a prefix or a map.
+// value parses an assigned value or the target of an address translation: a selector, range,
+// prefix or map.
 func (p *parser) value() Expr {
 	p.assigned = true
 	x := p.operand()
@@ -50,7 +47,6 @@ func (p *parser) value() Expr {
 	return x
 }
 
-// operand parses a key or value of a dynamic statement.
 func (p *parser) operand() Expr {
 	return p.mapped(p.concat(func() Expr { return p.span(p.selectorPart) }))
 }
@@ -60,10 +56,8 @@ func (p *parser) constant() Expr {
 	return p.concat(func() Expr { return p.span(p.constantPart) })
 }
 
-// constantPart parses one part of the right side, with operations on bits.
 func (p *parser) constantPart() Expr { return p.binary(p.constantPrimary, 1) }
 
-// concat parses parts joined by ".".
 func (p *parser) concat(part func() Expr) Expr {
 	x := part()
 	if !p.IsPunct(".") {
@@ -90,7 +84,7 @@ func (p *parser) span(part func() Expr) Expr {
 	}
 }
 
-// binary parses operations that bind at least as tightly as level.
+// binary parses operations of at least level.
 func (p *parser) binary(primary func() Expr, level int) Expr {
 	x := primary()
 	for p.err == nil {
@@ -103,14 +97,13 @@ func (p *parser) binary(primary func() Expr, level int) Expr {
 			p.Fail(p.Tok, "nft 1.1.2 has a selector after %s, on Linux 6.13; weft has only constants there", op)
 		}
 		x = &Binary{Pos: x.Position(), Op: op, X: x, Y: p.binary(p.constantPrimary, precedences[op]+1)}
-		// Every later walk over the tree recurses into the left operands.
+		// Later walks over the tree recurse into the left operands.
 		p.nest()
 		defer p.unnest()
 	}
 	return x
 }
 
-// constantPrimary parses one constant or constants in parentheses.
 func (p *parser) constantPrimary() Expr {
 	pos := p.Tok.Pos
 	switch {
@@ -135,7 +128,6 @@ func (p *parser) constantPrimary() Expr {
 	}
 }
 
-// constantOf parses a constant that is a token of the given kind.
 func (p *parser) constantOf(kind scan.Kind, want string) Expr {
 	c := &Const{Pos: p.Tok.Pos, Text: p.Tok.Text}
 	if p.Tok.Kind != kind {
@@ -145,7 +137,6 @@ func (p *parser) constantOf(kind scan.Kind, want string) Expr {
 	return c
 }
 
-// selectorPrimary parses one selector, a constant, or selectors in parentheses.
 func (p *parser) selectorPrimary() Expr {
 	switch {
 	case p.IsPunct("("):
@@ -163,8 +154,8 @@ func (p *parser) selectorPrimary() Expr {
 	return p.constantPrimary()
 }
 
-// selector returns the parser of the selector that word begins, or nil if it begins none.
-// Next is the token after word.
+// selector returns the parser for a selector that begins with word, or nil. Next is the following
+// token.
 func selector(word, next scan.Token) func(*parser) Expr {
 	if word.Kind != scan.Ident {
 		return nil
@@ -202,9 +193,9 @@ func selector(word, next scan.Token) func(*parser) Expr {
 	}
 }
 
-// isConstantHeader reports whether the current token is the name of a header that is used
-// as a constant, such as an Ethernet type. Then no field follows it, but the end of the
-// text, an operator, or a word that begins something else.
+// isConstantHeader reports whether a header's name is used as a constant, such as an Ethernet
+// type. Then the end of the text, an operator, or the first word of another part follows, but
+// never a field.
 func (p *parser) isConstantHeader() bool {
 	if !slices.Contains(constantHeaders, p.Tok.Text) {
 		return false

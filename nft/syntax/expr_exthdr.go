@@ -6,44 +6,39 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg
-// size". Without a field it is true if the packet has the extension: "exthdr frag",
-// "tcp option sack-perm".
+// Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg size".
+// Without a field it tests for the extension: "exthdr frag", "tcp option sack-perm".
 type Exthdr struct {
 	Pos
 	Kind ExthdrKind
-	// Name is the extension's name, or the number of a TCP option.
-	Name string
-	// NamePos is where Name begins.
+	// extension's name, or number of a TCP option
+	Name    string
 	NamePos Pos
-	// Field is empty if only the extension is named.
-	Field string
-	// FieldPos is where Field begins.
+	// empty for the extension alone
+	Field    string
 	FieldPos Pos
-	// Index is the number in the brackets of "rt0 addr[1]" and "srh sid[1]".
+	// index of "rt0 addr[1]" and "srh sid[1]"
 	Index uint32
-	// Raw is true for "tcp option @NAME,OFFSET,LENGTH". Offset and Length are in bits.
+	// "tcp option @NAME,OFFSET,LENGTH"; Offset and Length are in bits
 	Raw            bool
 	Offset, Length uint32
 }
 
-// ExthdrKind is the header that an extension belongs to. Its values are not those of
-// selector.ExthdrOp, which are the kernel's.
+// ExthdrKind is the header of an extension. Its values differ from the kernel's values in
+// selector.ExthdrOp.
 type ExthdrKind uint8
 
-// The kinds of extensions.
 const (
-	// ExthdrIPv6 is an extension header of IPv6.
+	// ExthdrIPv6 is an IPv6 extension header.
 	ExthdrIPv6 ExthdrKind = iota
-	// ExthdrIPv4 is an option of IPv4.
+	// ExthdrIPv4 is an IPv4 option.
 	ExthdrIPv4
-	// ExthdrTCP is an option of TCP.
+	// ExthdrTCP is a TCP option.
 	ExthdrTCP
-	// ExthdrSCTP is a chunk of SCTP.
+	// ExthdrSCTP is an SCTP chunk.
 	ExthdrSCTP
 )
 
-// exthdrWords are the words before the name of an extension.
 var exthdrWords = [...]string{
 	ExthdrIPv6: "exthdr", ExthdrIPv4: "ip option", ExthdrTCP: "tcp option", ExthdrSCTP: "sctp chunk",
 }
@@ -51,14 +46,11 @@ var exthdrWords = [...]string{
 // String returns the words before the extension's name.
 func (k ExthdrKind) String() string { return exthdrWords[k] }
 
-// extensionHeaders are the names of the IPv6 extension headers. "rt" is one of them only if
-// one of routingFields follows.
+// extensionHeaders are the IPv6 extension headers. "rt" counts only before one of routingFields.
 var extensionHeaders = []string{"hbh", "rt", "rt0", "rt2", "srh", "frag", "dst", "mh"}
 
-// routingFields are the fields of the IPv6 routing header.
 var routingFields = []string{"nexthdr", "hdrlength", "type", "seg-left"}
 
-// extensionHeader parses "exthdr frag", "frag id" and "rt0 addr[1]".
 func (p *parser) extensionHeader() Expr {
 	if p.assigned {
 		p.Fail(p.Tok, "%s %s cannot be assigned: IPv6 extension headers can only be matched and put into sets", p.Tok.Text, p.Ahead.Text)
@@ -84,8 +76,7 @@ func (p *parser) extensionHeader() Expr {
 	return x
 }
 
-// option parses "ip option NAME [FIELD]", "tcp option NAME [FIELD]" and
-// "sctp chunk NAME [FIELD]".
+// option parses "ip option NAME [FIELD]", "tcp option NAME [FIELD]" and "sctp chunk NAME [FIELD]".
 func (p *parser) option() Expr {
 	kind := slices.Index(exthdrWords[:], p.Tok.Text+" "+p.Ahead.Text)
 	x := &Exthdr{Pos: p.begin(), Kind: ExthdrKind(kind)}
@@ -104,7 +95,6 @@ func (p *parser) option() Expr {
 	return x
 }
 
-// optionName parses the name of an option or chunk, or the number of a TCP option.
 func (p *parser) optionName(x *Exthdr) {
 	x.NamePos = p.Tok.Pos
 	switch x.Name = p.Tok.Text; {
@@ -117,7 +107,6 @@ func (p *parser) optionName(x *Exthdr) {
 	}
 }
 
-// followsOption reports whether a word can follow an option without a field.
 func followsOption(word string) bool {
 	return comparisonWords[word] != "" || binaryWords[word] != "" ||
 		slices.Contains([]string{"exists", "missing", "set", "map", "vmap", "timeout", "expires", "comment", "counter", "limit", "quota", "ct", "last"}, word)

@@ -3,7 +3,7 @@ package syntax
 // Numgen is a number generator: "numgen random mod 3 offset 1".
 type Numgen struct {
 	Pos
-	// Mode is random or inc.
+	// random or inc
 	Mode        string
 	Mod, Offset uint32
 }
@@ -11,14 +11,13 @@ type Numgen struct {
 // Hash is a hash value: "jhash ip saddr mod 4 seed 0x1 offset 8", "symhash mod 2".
 type Hash struct {
 	Pos
-	// X is the expression that jhash hashes. It is nil for symhash.
+	// operand of jhash, nil for symhash
 	X Expr
-	// Seed is nil if the kernel chooses one.
+	// nil if the kernel chooses a seed
 	Seed        *uint32
 	Mod, Offset uint32
 }
 
-// numgen parses "numgen random mod 3 offset 1".
 func (p *parser) numgen() Expr {
 	n := &Numgen{Pos: p.begin()}
 	n.Mode = p.OneOf("random", "inc")
@@ -49,13 +48,11 @@ func (p *parser) hash() Expr {
 	return x
 }
 
-// modulus parses "mod N".
 func (p *parser) modulus() uint32 {
 	p.OneOf("mod")
 	return p.uint32("a modulus")
 }
 
-// offset parses "[offset N]".
 func (p *parser) offset() uint32 {
 	if !p.AcceptIdent("offset") {
 		return 0

@@ -12,49 +12,44 @@ type FIB struct {
 // Rt is a property of the packet's route: "rt nexthop", "rt mtu".
 type Rt struct {
 	Pos
-	// Family is ip, ip6 or empty.
+	// ip, ip6 or empty
 	Family string
 	Key    string
-	// KeyPos is where Key begins.
 	KeyPos Pos
 }
 
-// Socket is a property of the packet's socket: "socket transparent",
-// "socket cgroupv2 level 2".
+// Socket is a property of the packet's socket: "socket transparent", "socket cgroupv2 level 2".
 type Socket struct {
 	Pos
-	// Key is transparent, mark, wildcard or cgroupv2.
-	Key string
-	// KeyPos is where Key begins.
+	// transparent, mark, wildcard or cgroupv2
+	Key    string
 	KeyPos Pos
-	// Level is the level of cgroupv2.
-	Level uint32
+	Level  uint32
 }
 
-// OSF is the operating system that probably sent a TCP SYN: "osf name".
+// OSF is the probable operating system of the sender of a TCP SYN: "osf name".
 type OSF struct {
 	Pos
-	// TTL is how the TTL is compared: loose, skip, or empty for an exact comparison.
+	// comparison of the TTL: loose, skip, or empty for exact
 	TTL string
-	// Key is name or version.
+	// name or version
 	Key string
 }
 
-// IPsec is a state of the IPsec transformation of a packet: "ipsec in spnum 1 reqid",
-// "ipsec out ip saddr".
+// IPsec is a state of a packet's IPsec transformation: "ipsec in spnum 1 reqid", "ipsec out ip
+// saddr".
 type IPsec struct {
 	Pos
-	// Dir is in or out.
+	// in or out
 	Dir string
-	// Spnum is the number of the packet's state, from 0.
+	// number of the packet's state, from 0
 	Spnum uint32
-	// L3 is ip or ip6 for addresses, otherwise empty.
+	// ip or ip6 for addresses, otherwise empty
 	L3 string
-	// Key is spi, reqid, saddr or daddr.
+	// spi, reqid, saddr or daddr
 	Key string
 }
 
-// fib parses "fib saddr . iif oif".
 func (p *parser) fib() Expr {
 	f := &FIB{Pos: p.begin()}
 	for {
@@ -64,7 +59,7 @@ func (p *parser) fib() Expr {
 		}
 	}
 	if p.IsIdent("check") && p.Ahead.IsWord("exists", "missing") {
-		// nft 1.1.4 writes "check" for what earlier versions write "oif", and means the same.
+		// "check" of nft 1.1.4 is "oif" of earlier versions.
 		p.Tok.Text = "oif"
 	}
 	if p.IsIdent("check") {
@@ -74,7 +69,6 @@ func (p *parser) fib() Expr {
 	return f
 }
 
-// rt parses "rt [ip|ip6] KEY".
 func (p *parser) rt() Expr {
 	x := &Rt{Pos: p.begin()}
 	x.Family = p.family()
@@ -83,7 +77,6 @@ func (p *parser) rt() Expr {
 	return x
 }
 
-// socket parses "socket KEY [level N]".
 func (p *parser) socket() Expr {
 	x := &Socket{Pos: p.begin()}
 	x.KeyPos = p.Tok.Pos
@@ -95,7 +88,6 @@ func (p *parser) socket() Expr {
 	return x
 }
 
-// osf parses "osf [ttl loose|skip] name|version".
 func (p *parser) osf() Expr {
 	x := &OSF{Pos: p.begin()}
 	if p.AcceptIdent("ttl") {
@@ -105,7 +97,6 @@ func (p *parser) osf() Expr {
 	return x
 }
 
-// ipsec parses "ipsec in|out [spnum N] [ip|ip6] KEY".
 func (p *parser) ipsec() Expr {
 	x := &IPsec{Pos: p.begin()}
 	x.Dir = p.OneOf("in", "out")

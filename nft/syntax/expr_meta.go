@@ -6,33 +6,31 @@ import "slices"
 type Meta struct {
 	Pos
 	Key string
-	// KeyPos is where Key begins. It is Pos if there is no "meta" before the key.
+	// begin of Key; equals Pos without "meta"
 	KeyPos Pos
 }
 
 // CT is conntrack information: "ct state", "ct original ip saddr".
 type CT struct {
 	Pos
-	// Dir is original, reply or empty.
+	// original, reply or empty
 	Dir string
-	// L3 is ip, ip6 or empty.
-	L3  string
-	Key string
-	// KeyPos is where Key begins.
+	// ip, ip6 or empty
+	L3     string
+	Key    string
 	KeyPos Pos
 }
 
-// metaKeys are the meta keys that need no "meta" before them.
+// metaKeys need no "meta" before them.
 var metaKeys = []string{
 	"mark", "iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "skuid", "skgid", "nftrace", "rtclassid",
 	"ibriport", "ibrname", "obriport", "obrname", "pkttype", "cpu", "iifgroup", "oifgroup", "cgroup", "ipsec",
 	"time", "day", "hour",
 }
 
-// bareMetaKeys are the meta keys that nft lists without "meta".
+// bareMetaKeys are listed by nft without "meta".
 var bareMetaKeys = []string{"iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "iifgroup", "oifgroup"}
 
-// meta parses "meta KEY" and "KEY".
 func (p *parser) meta() Expr {
 	x := &Meta{Pos: p.Tok.Pos}
 	p.AcceptIdent("meta")
@@ -48,7 +46,6 @@ func (x *Meta) printExpr(p *printer) {
 	p.str(x.Key)
 }
 
-// ct parses "ct [original|reply] [ip|ip6] KEY".
 func (p *parser) ct() Expr {
 	c := &CT{Pos: p.begin()}
 	if p.IsIdent("original") || p.IsIdent("reply") {

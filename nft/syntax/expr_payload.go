@@ -6,30 +6,27 @@ import "github.com/weft-proxy/weft/nft/internal/scan"
 type Payload struct {
 	Pos
 	Proto, Field string
-	// FieldPos is where Field begins.
-	FieldPos Pos
+	FieldPos     Pos
 }
 
 // RawPayload is payload at a given place: "@th,16,16". Offset and Bits count bits.
 type RawPayload struct {
 	Pos
-	// Base is ll (link layer), nh (network header), th (transport header) or ih (data after
-	// the transport header).
+	// ll (link layer), nh (network header), th (transport header) or ih (data after the transport
+	// header)
 	Base         string
 	Offset, Bits uint32
 }
 
-// headers are the packet headers whose fields are selectors.
+// headers are the packet headers with fields as selectors.
 var headers = []string{
 	"ether", "vlan", "arp", "ip", "icmp", "igmp", "ip6", "icmpv6", "tcp", "udp", "udplite", "sctp", "dccp", "th",
 	"ah", "esp", "comp",
 }
 
-// constantHeaders are the names of headers that are also constants, such as Ethernet
-// types.
+// constantHeaders have names that are also constants, such as Ethernet types.
 var constantHeaders = []string{"ether", "vlan", "arp", "ip", "ip6"}
 
-// payload parses a field of a header: "ip saddr", "arp saddr ether".
 func (p *parser) payload() Expr {
 	x := &Payload{Pos: p.Tok.Pos, Proto: p.Tok.Text}
 	p.Advance()
@@ -44,7 +41,6 @@ func (p *parser) payload() Expr {
 	return x
 }
 
-// rawPayload parses "@BASE,OFFSET,LENGTH".
 func (p *parser) rawPayload() Expr {
 	x := &RawPayload{Pos: p.Tok.Pos}
 	p.ExpectPunct("@")
@@ -53,7 +49,6 @@ func (p *parser) rawPayload() Expr {
 	return x
 }
 
-// offsetAndLength parses ",OFFSET,LENGTH".
 func (p *parser) offsetAndLength() (offset, length uint32) {
 	p.ExpectPunct(",")
 	offset = p.uint32("an offset in bits")
@@ -68,7 +63,6 @@ func (x *RawPayload) printExpr(p *printer) {
 	p.offsetAndLength(x.Offset, x.Bits)
 }
 
-// offsetAndLength writes ",OFFSET,LENGTH".
 func (p *printer) offsetAndLength(offset, length uint32) {
 	p.str(",")
 	p.num(uint64(offset))

@@ -13,41 +13,38 @@ type SetRef struct {
 	Name string
 }
 
-// Set is an anonymous set or map: "{ 22, 80 }", "{ 80 : accept }". A set in the braces is
-// replaced by its elements.
+// Set is an anonymous set or map: "{ 22, 80 }", "{ 80 : accept }". Its elements replace a nested
+// set.
 type Set struct {
 	Pos
 	Elems []*Elem
 }
 
-// Elem is an element of an anonymous set, or the element that a dynamic statement adds to
-// a named set.
+// Elem is an element of an anonymous set or of a dynamic statement.
 type Elem struct {
 	Pos
-	// Key is a Const, Prefix, Range, Concat or Wildcard. In dynamic statements it is any
-	// expression.
+	// Const, Prefix, Range, Concat or Wildcard; any expression in dynamic statements
 	Key Expr
-	// Timeout is 0 if the element does not have its own. Expires is the time that is left
-	// of it, 0 for all of it.
+	// Timeout is 0 without its own timeout. Expires is the time left, 0 for the full timeout.
 	Timeout, Expires time.Duration
 	Comment          string
-	// Stmts are the element's statements that keep a state.
+	// statements with state
 	Stmts []Stmt
-	// Value is a map's data: a *Verdict in verdict maps, nil in sets.
+	// a map's data: a *Verdict in verdict maps, nil in sets
 	Value Expr
 }
 
-// Wildcard is the element "*", which matches everything that no other element matches.
+// Wildcard is the catch-all element "*".
 type Wildcard struct{ Pos }
 
-// Map is a lookup: "tcp dport map @ports". Its Table is the map, a *Set or *SetRef.
+// Map is a lookup: "tcp dport map @ports". Its Table is a *Set or *SetRef.
 type Map struct {
 	Pos
 	Key   Expr
 	Table Expr
 }
 
-// mapped parses the "map ..." that may follow a value.
+// mapped parses an optional "map ..." after a value.
 func (p *parser) mapped(key Expr) Expr {
 	if !p.AcceptIdent("map") {
 		return key
@@ -55,7 +52,6 @@ func (p *parser) mapped(key Expr) Expr {
 	return &Map{Pos: key.Position(), Key: key, Table: p.table()}
 }
 
-// table parses "{ ... }" or "@name".
 func (p *parser) table() Expr {
 	switch {
 	case p.IsPunct("{"):
@@ -68,7 +64,6 @@ func (p *parser) table() Expr {
 	}
 }
 
-// setRef parses "@name".
 func (p *parser) setRef() *SetRef {
 	r := &SetRef{Pos: p.Tok.Pos}
 	p.ExpectPunct("@")
@@ -95,9 +90,9 @@ func (p *parser) set() *Set {
 	return s
 }
 
-// member parses one member of a set and appends it. A set in a set, which is often the
-// value of a variable, stands for its elements. If they have a common value, nft puts them
-// after all other elements, so member appends them to last and returns it.
+// member parses and appends one member of a set. A nested set, often the value of a variable, is
+// flattened. If its elements have a common value, nft puts them after all other elements, so
+// member appends them to last and returns it.
 func (p *parser) member(s *Set, last []*Elem) []*Elem {
 	if !p.IsPunct("{") {
 		s.Elems = append(s.Elems, p.element())
@@ -118,7 +113,6 @@ func (p *parser) member(s *Set, last []*Elem) []*Elem {
 	return append(last, inner.Elems...)
 }
 
-// element parses an element of an anonymous set or map.
 func (p *parser) element() *Elem {
 	e := &Elem{Pos: p.Tok.Pos}
 	if p.AcceptPunct("*") {
@@ -139,7 +133,6 @@ func (p *parser) element() *Elem {
 	return e
 }
 
-// elementData parses the data of an element.
 func (p *parser) elementData() Expr {
 	if isVerdict(p.Tok) {
 		return p.verdict()
@@ -147,7 +140,6 @@ func (p *parser) elementData() Expr {
 	return p.constant()
 }
 
-// elementOptions parses the times and the comment of an element.
 func (p *parser) elementOptions(e *Elem) {
 	for p.err == nil {
 		at := p.Tok
@@ -187,8 +179,8 @@ func (x *Set) printExpr(p *printer) {
 	p.str(" }")
 }
 
-// elem writes an element. Its statements come after its options in dynamic statements, and
-// before them elsewhere.
+// elem writes an element. Statements follow the options in dynamic statements and precede them
+// elsewhere.
 func (p *printer) elem(e *Elem, dynamic bool) {
 	e.Key.printExpr(p)
 	if !dynamic {
@@ -213,7 +205,6 @@ func (p *printer) elem(e *Elem, dynamic bool) {
 	}
 }
 
-// stmts writes the statements of an element.
 func (p *printer) stmts(list []Stmt) {
 	for _, s := range list {
 		p.str(" ")

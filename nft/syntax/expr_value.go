@@ -2,11 +2,11 @@ package syntax
 
 import "strings"
 
-// Const is a constant: a number, an address, a symbol such as "established", or a quoted
-// string. Its meaning depends on the type that it is compared with or assigned to.
+// Const is a constant: a number, an address, a symbol such as "established", or a quoted string.
+// The context's type decides the meaning.
 type Const struct {
 	Pos
-	// Text is the constant without its quotes.
+	// without quotes
 	Text   string
 	Quoted bool
 }
@@ -79,14 +79,14 @@ func (x *Range) printExpr(p *printer) {
 	x.To.printExpr(p)
 }
 
-// endsInWord reports whether "-" and "/" after an expression require a blank, because they
-// are characters of names.
+// endsInWord reports whether "-" and "/" need a blank after an expression, because names can
+// contain them.
 func endsInWord(x Expr) bool {
 	c, ok := x.(*Const)
 	if !ok {
 		return true
 	}
-	// A class of traffic control has one colon. Addresses have none, or several.
+	// A traffic control class has one colon; addresses have zero or several.
 	colons := strings.Count(c.Text, ":")
 	return c.Quoted || c.Text == "" || colons == 1 || colons == 0 && !isDigit(c.Text[0])
 }
@@ -107,8 +107,7 @@ func (x *Binary) printExpr(p *printer) {
 	p.operand(x.Y, precedences[x.Op]+1)
 }
 
-// operand writes one side of a binary operation. It adds parentheses around an operation
-// that binds less tightly than level.
+// operand adds parentheses to an operation below level.
 func (p *printer) operand(x Expr, level int) {
 	if b, ok := x.(*Binary); ok && precedences[b.Op] < level {
 		p.str("(")

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// newer has the version of nft that brought what begins with one or two words, for all that nft
-// 1.0.6 does not have and weft does not either. LANGUAGE.md has the reasons.
+// newer maps the first words of constructs to the nft version that added them, unless nft 1.0.6 or
+// weft supports them. LANGUAGE.md has the reasons.
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",
@@ -23,8 +23,7 @@ var newer = map[[2]string]string{
 	{"meta", "ibrhwaddr"}: "1.1.6",
 }
 
-// Newer returns why a file cannot contain what two words begin, or "" if that is not because it
-// is new in nft.
+// Newer returns the reason to reject a new construct of nft, given by its first two words, or "".
 func Newer(word, next scan.Token) string {
 	if word.Kind != scan.Ident {
 		return ""
@@ -41,7 +40,7 @@ func Newer(word, next scan.Token) string {
 	return fmt.Sprintf("nft %s has %s; weft does not", version, text)
 }
 
-// refuseNewer fails at the current token if it begins what only later versions of nft have.
+// refuseNewer fails if a construct of later nft versions begins at the current token.
 func (p *parser) refuseNewer() {
 	if why := Newer(p.Tok, p.Ahead); why != "" {
 		p.Fail(p.Tok, "%s", why)

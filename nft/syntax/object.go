@@ -11,17 +11,16 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// ObjectBody is the text between the braces of a named object's declaration: a *Counter,
-// *Limit, *Quota, *HelperBody, *TimeoutBody, *ExpectationBody, *SecMarkBody or
-// *SynProxyBody. Fields that were not given are zero.
+// ObjectBody is the text between the braces of a named object's declaration: a *Counter, *Limit,
+// *Quota, *HelperBody, *TimeoutBody, *ExpectationBody, *SecMarkBody or *SynProxyBody. Missing
+// fields are zero.
 type ObjectBody interface {
 	// parseBody parses one statement. As in nft(8), it overrides an earlier one.
 	parseBody(p *parser)
-	// printBody writes the body in canonical form.
+	// printBody writes the canonical form.
 	printBody(p *printer)
 }
 
-// newBody has a function for each kind that returns an empty body.
 var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectCounter:       func() ObjectBody { return &Counter{} },
 	nft.ObjectQuota:         func() ObjectBody { return &Quota{} },
@@ -33,8 +32,8 @@ var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectSynProxy:      func() ObjectBody { return &SynProxyBody{} },
 }
 
-// ParseObject parses the body of an object's declaration. An empty text gives an empty
-// body. The error is an *Error; it has no position if the kind is unknown.
+// ParseObject parses the body of an object's declaration, which may be empty. The error is an
+// *Error; it has no position if the kind is unknown.
 func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	empty, ok := newBody[kind]
 	if !ok {
@@ -47,15 +46,14 @@ func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	return result(p, body, "")
 }
 
-// PrintObject returns a body in canonical form: its statements, separated by "; ".
+// PrintObject returns a body in canonical form, separated by "; ".
 func PrintObject(body ObjectBody) string {
 	p := &printer{}
 	body.printBody(p)
 	return p.b.String()
 }
 
-// attribute writes "NAME VALUE", after "; " unless it is the first attribute. It writes
-// nothing for an empty value.
+// attribute writes "NAME VALUE", after "; " unless it is the first. It skips an empty value.
 func (p *printer) attribute(name, value string) {
 	if value == "" {
 		return
@@ -66,27 +64,24 @@ func (p *printer) attribute(name, value string) {
 	p.str(name, " ", value)
 }
 
-// number is attribute for a number. It writes nothing for 0.
 func (p *printer) number(name string, n uint64) {
 	if n != 0 {
 		p.attribute(name, fmt.Sprint(n))
 	}
 }
 
-// bodyEnd fails unless a statement of a body ends at the current token.
 func (p *parser) bodyEnd() {
 	if p.Tok.Kind != scan.EOF && p.Tok.Kind != scan.Newline && p.Tok.Kind != scan.Semicolon {
 		p.Unexpected("the end of the line or \";\"")
 	}
 }
 
-// l3proto parses the family of an l3proto statement.
 func (p *parser) l3proto() string {
 	return p.OneOf("ip", "ip6", "inet", "arp", "bridge", "netdev")
 }
 
-// MaxHelper is the greatest length of the name of a conntrack helper in bytes
-// (NF_CT_HELPER_NAME_LEN without its NUL).
+// MaxHelper is the longest name of a conntrack helper, in bytes (NF_CT_HELPER_NAME_LEN without its
+// NUL).
 const MaxHelper = 15
 
 // HelperBody is the body of a ct helper: `type "ftp" protocol tcp; l3proto ip`.
@@ -121,14 +116,14 @@ func (o *HelperBody) printBody(p *printer) {
 	p.attribute("l3proto", o.L3Proto)
 }
 
-// TimeoutBody is the body of a ct timeout: "protocol tcp; l3proto ip; policy = {
-// established : 100 }".
+// TimeoutBody is the body of a ct timeout: "protocol tcp; l3proto ip; policy = { established : 100
+// }".
 type TimeoutBody struct {
 	Protocol, L3Proto string
 	Policy            []StateTimeout
 }
 
-// StateTimeout is the time after which a connection in a state expires.
+// StateTimeout is a connection's timeout in a state.
 type StateTimeout struct {
 	Pos
 	State   string
@@ -148,8 +143,8 @@ func (o *TimeoutBody) parseBody(p *parser) {
 	p.bodyEnd()
 }
 
-// parsePolicy parses "{ STATE : SECONDS, ... }". The braces may be empty, because nft(8)
-// lists a policy so if all timeouts are the kernel's own.
+// parsePolicy parses "{ STATE : SECONDS, ... }". nft(8) lists empty braces if all timeouts are the
+// kernel's.
 func (o *TimeoutBody) parsePolicy(p *parser) {
 	if !p.IsPunct("{") {
 		p.Unexpected(`"{"`)
@@ -161,7 +156,7 @@ func (o *TimeoutBody) parsePolicy(p *parser) {
 		t.State = p.ExpectIdent("a state such as established")
 		p.ExpectPunct(":")
 		if d, ok := p.Tok.Duration(); ok && d%time.Second == 0 && d/time.Second <= math.MaxUint32 {
-			// So since nft 1.0.9.
+			// since nft 1.0.9
 			t.Seconds = uint32(d / time.Second)
 			p.Advance()
 		} else {
@@ -191,8 +186,8 @@ func (o *TimeoutBody) printBody(p *printer) {
 	p.attribute("policy", "= { "+strings.Join(states, ", ")+" }")
 }
 
-// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; timeout 2m;
-// size 12; l3proto ip".
+// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; timeout 2m; size 12;
+// l3proto ip".
 type ExpectationBody struct {
 	Protocol, L3Proto string
 	DPort             uint16
@@ -230,8 +225,8 @@ func (o *ExpectationBody) printBody(p *printer) {
 	p.attribute("l3proto", o.L3Proto)
 }
 
-// MaxSecContext is the greatest length of a security context in bytes
-// (NFT_SECMARK_CTX_MAXLEN without its NUL).
+// MaxSecContext is the longest security context, in bytes (NFT_SECMARK_CTX_MAXLEN without its
+// NUL).
 const MaxSecContext = 255
 
 // SecMarkBody is the body of a secmark: a security context in double quotes.
@@ -253,15 +248,15 @@ func (o *SecMarkBody) printBody(p *printer) {
 
 // SynProxyBody is the body of a synproxy: "mss 1460 wscale 7 timestamp sack-perm".
 type SynProxyBody struct {
-	// Given is true if there is an mss and a wscale.
+	// true with an mss and a wscale
 	Given               bool
 	MSS                 uint16
 	WScale              uint8
 	Timestamp, SackPerm bool
 }
 
-// parseBody parses "mss N wscale N [timestamp] [sack-perm]". An end mark may follow the mss
-// and the wscale.
+// parseBody parses "mss N wscale N [timestamp] [sack-perm]". An end mark may follow the mss and
+// the wscale.
 func (o *SynProxyBody) parseBody(p *parser) {
 	*o = SynProxyBody{Given: true}
 	p.OneOf("mss")

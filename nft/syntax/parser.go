@@ -9,11 +9,10 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// The limits of the parsers.
 const (
-	// MaxRuleLength is the greatest length of a text in bytes.
+	// MaxRuleLength is the longest text, in bytes.
 	MaxRuleLength = 64 << 10
-	// MaxDepth is how deep parentheses and braces may be nested.
+	// MaxDepth is the deepest nesting of parentheses and braces.
 	MaxDepth = 64
 )
 
@@ -24,8 +23,8 @@ type Rule struct {
 	Comment string
 }
 
-// ParseRule parses one rule, which is the text after "add rule TABLE CHAIN" in nft(8).
-// It stores family in the rule. The error is an *Error.
+// ParseRule parses one rule: the text after "add rule TABLE CHAIN" in nft(8). The error is an
+// *Error.
 func ParseRule(family nft.Family, text string) (*Rule, error) {
 	p := newParser(text)
 	p.SkipNewlines()
@@ -37,8 +36,7 @@ func ParseRule(family nft.Family, text string) (*Rule, error) {
 	return result(p, r, "after the end of the rule")
 }
 
-// result returns what was parsed, or the error. It fails if text is left; where says
-// what that text follows.
+// result fails if text is left after where.
 func result[T any](p *parser, x T, where string) (T, error) {
 	if p.err == nil && p.Tok.Kind != scan.EOF {
 		p.Fail(p.Tok, "unexpected %s %s", p.Tok, where)
@@ -50,20 +48,19 @@ func result[T any](p *parser, x T, where string) (T, error) {
 	return x, nil
 }
 
-// parser is a recursive-descent parser. After the first error every token is EOF, so
-// that all loops end.
+// parser is a recursive-descent parser. After the first error every token is EOF, so that loops
+// end.
 type parser struct {
 	scan.Cursor
 	scan.Scanner
 	src   string
 	err   *Error
 	depth int
-	// assigned is true in a value that is assigned. nft does not accept an IPv6 extension
-	// header there.
+	// true in an assigned value, where nft rejects IPv6 extension headers
 	assigned bool
 }
 
-// newParser returns a parser at the first token. Text that is too long is an error.
+// newParser rejects a text that is too long.
 func newParser(text string) *parser {
 	p := &parser{src: text}
 	if len(text) > MaxRuleLength {
@@ -75,10 +72,9 @@ func newParser(text string) *parser {
 	return p
 }
 
-// Report implements scan.Parser.
 func (p *parser) Report(at scan.Token, format string, args ...any) { p.fail(at.Pos, format, args...) }
 
-// fail records the first error and ends the sequence of tokens.
+// fail records the first error and ends the tokens.
 func (p *parser) fail(pos Pos, format string, args ...any) {
 	if p.err == nil {
 		p.err = &Error{Pos: pos, Msg: fmt.Sprintf(format, args...), Line: SourceLine(p.src, pos.Line)}
@@ -87,10 +83,9 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 	p.Tok.Kind, p.Ahead.Kind = scan.EOF, scan.EOF
 }
 
-// uint32 consumes a number of 32 bits.
 func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
-// text consumes a text in double quotes. A word needs none unless it is a keyword.
+// text consumes a quoted text, or a word other than a keyword.
 func (p *parser) text(want string) string {
 	if p.Tok.Kind == scan.Ident && datatype.IsKeyword(p.Tok.Text, true) {
 		p.Unexpected(want)
@@ -98,7 +93,6 @@ func (p *parser) text(want string) string {
 	return p.ExpectText(want)
 }
 
-// family consumes "ip" or "ip6" if it is the current token.
 func (p *parser) family() string {
 	if p.IsIdent("ip") || p.IsIdent("ip6") {
 		return p.ExpectIdent("a family")
@@ -106,8 +100,7 @@ func (p *parser) family() string {
 	return ""
 }
 
-// flagList consumes flags such as "random,persistent" and adds them to list, sorted and
-// without duplicates.
+// flagList adds flags such as "random,persistent" to list, sorted and without duplicates.
 func (p *parser) flagList(list []string, flags ...string) []string {
 	list = append(list, p.OneOf(flags...))
 	for p.AcceptPunct(",") {
@@ -117,14 +110,12 @@ func (p *parser) flagList(list []string, flags ...string) []string {
 	return slices.Compact(list)
 }
 
-// begin consumes the first word of a statement or selector and returns its place.
 func (p *parser) begin() Pos {
 	pos := p.Tok.Pos
 	p.Advance()
 	return pos
 }
 
-// nest enters one more level of nesting. unnest leaves it.
 func (p *parser) nest() {
 	if p.depth++; p.depth > MaxDepth {
 		p.Fail(p.Tok, "nested deeper than %d levels", MaxDepth)
@@ -133,22 +124,20 @@ func (p *parser) nest() {
 
 func (p *parser) unnest() { p.depth-- }
 
-// open consumes an opening bracket.
 func (p *parser) open() {
 	p.nest()
 	p.Inline++
 	p.Advance()
 }
 
-// close consumes the closing bracket text. The line end after the outermost bracket
-// counts again.
+// close consumes the closing bracket. After the outermost bracket, line ends count again.
 func (p *parser) close(text string) {
 	p.unnest()
 	p.Inline--
 	p.ExpectPunct(text)
 }
 
-// rule parses statements up to the end of the line, ";" or "}".
+// rule parses statements up to a line end, ";" or "}".
 func (p *parser) rule(family nft.Family) *Rule {
 	r := &Rule{Family: family}
 	for p.err == nil {

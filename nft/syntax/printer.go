@@ -38,21 +38,19 @@ func PrintExpr(x Expr) string {
 	return p.b.String()
 }
 
-// printer builds text.
 type printer struct {
 	b strings.Builder
-	// brackets is true if an IPv6 address needs brackets, because a port follows.
+	// true if an IPv6 address needs brackets before a port
 	brackets bool
 }
 
-// str writes text as it is.
 func (p *printer) str(text ...string) {
 	for _, s := range text {
 		p.b.WriteString(s)
 	}
 }
 
-// words writes a word and, with a blank before each, the others that are not empty.
+// words writes the nonempty words, separated by blanks.
 func (p *printer) words(first string, more ...string) {
 	p.str(first)
 	for _, w := range more {
@@ -62,7 +60,6 @@ func (p *printer) words(first string, more ...string) {
 	}
 }
 
-// num writes a number.
 func (p *printer) num(n uint64) {
 	var buf [20]byte
 	p.b.Write(strconv.AppendUint(buf[:0], n, 10))
@@ -74,32 +71,29 @@ func (p *printer) option(name string, n uint64) {
 	p.num(n)
 }
 
-// optional is option for a number that is not 0.
+// optional is option for a nonzero number.
 func (p *printer) optional(name string, n uint32) {
 	if n != 0 {
 		p.option(name, uint64(n))
 	}
 }
 
-// given is option for a number that was given.
+// given is option unless n is nil.
 func given[T uint8 | uint16 | uint32](p *printer, name string, n *T) {
 	if n != nil {
 		p.option(name, uint64(*n))
 	}
 }
 
-// quote writes a quoted string. The language has no escapes, and the scanner does not
-// accept a quote in a string.
+// quote writes a quoted string. The scanner rejects quotes in strings, so escapes are not needed.
 func (p *printer) quote(s string) { p.str(`"`, s, `"`) }
 
-// over writes "over " for a limit that matches above its value.
 func (p *printer) over(over bool) {
 	if over {
 		p.str("over ")
 	}
 }
 
-// list writes expressions with sep between them.
 func (p *printer) list(xs []Expr, sep string) {
 	for i, x := range xs {
 		if i > 0 {

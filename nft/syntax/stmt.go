@@ -5,16 +5,16 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Stmt is a statement of a rule. Only the types of this package implement it.
+// Stmt is a statement of a rule. Only this package implements it.
 type Stmt interface {
-	// Position returns where the statement begins.
+	// Position returns the statement's begin.
 	Position() Pos
-	// printStmt writes the statement in canonical form.
+	// printStmt writes the canonical form.
 	printStmt(p *printer)
 }
 
-// statement returns the parser of the statement that word begins, or nil if it begins
-// none. Next is the token after word.
+// statement returns the parser for a statement that begins with word, or nil. Next is the
+// following token.
 func statement(word, next scan.Token) func(*parser) Stmt {
 	if word.Kind != scan.Ident {
 		return nil
@@ -73,7 +73,6 @@ func statement(word, next scan.Token) func(*parser) Stmt {
 	return nil
 }
 
-// stmt parses one statement.
 func (p *parser) stmt() Stmt {
 	if parse := statement(p.Tok, p.Ahead); parse != nil {
 		return parse(p)
@@ -90,8 +89,8 @@ func (p *parser) stmt() Stmt {
 	}
 }
 
-// stateful parses a statement that keeps a state. It returns nil if there is none. The
-// elements of sets can have such statements too.
+// stateful parses a statement with state, or returns nil. Elements of sets can have such
+// statements too.
 func (p *parser) stateful() Stmt {
 	if !p.Tok.IsWord("counter", "limit", "quota") && !(p.IsIdent("ct") && p.Ahead.IsWord("count")) {
 		return nil
@@ -99,7 +98,6 @@ func (p *parser) stateful() Stmt {
 	return statement(p.Tok, p.Ahead)(p)
 }
 
-// statefulList parses as many statements that keep a state as there are.
 func (p *parser) statefulList() []Stmt {
 	var list []Stmt
 	for p.err == nil {
@@ -112,8 +110,8 @@ func (p *parser) statefulList() []Stmt {
 	return list
 }
 
-// ParseStateful parses the statements of a set's declaration or of an element, such as
-// "counter limit rate 5/second". An empty text is an error. The error is an *Error.
+// ParseStateful parses the statements of a set's declaration or of an element, such as "counter
+// limit rate 5/second". An empty text is an error. The error is an *Error.
 func ParseStateful(text string) ([]Stmt, error) {
 	p := newParser(text)
 	p.Inline++

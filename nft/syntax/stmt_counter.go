@@ -6,7 +6,6 @@ type Counter struct {
 	Packets, Bytes uint64
 }
 
-// counter parses "counter [packets N] [bytes N]" and "counter name X".
 func (p *parser) counter() Stmt {
 	c := &Counter{Pos: p.begin()}
 	for p.err == nil {

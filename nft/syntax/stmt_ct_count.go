@@ -1,14 +1,12 @@
 package syntax
 
-// ConnLimit matches up to a number of connections, or above it if Over is set:
-// "ct count over 10".
+// ConnLimit matches up to a number of connections, or above it if Over is set: "ct count over 10".
 type ConnLimit struct {
 	Pos
 	Over  bool
 	Count uint32
 }
 
-// ctCount parses "ct count [over] N".
 func (p *parser) ctCount() Stmt {
 	c := &ConnLimit{Pos: p.begin()}
 	p.Advance()

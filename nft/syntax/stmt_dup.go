@@ -3,13 +3,12 @@ package syntax
 // Dup sends a copy of the packet to another host or device.
 type Dup struct {
 	Pos
-	// To is an address, or a device in tables of family netdev.
+	// address, or device in tables of family netdev
 	To Expr
-	// Device is nil if it was not given.
+	// nil if not given
 	Device Expr
 }
 
-// dup parses "dup to ADDR [device DEVICE]" and "dup to DEVICE".
 func (p *parser) dup() Stmt {
 	d := &Dup{Pos: p.begin()}
 	p.OneOf("to")

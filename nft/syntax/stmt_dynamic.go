@@ -3,7 +3,7 @@ package syntax
 // Dynamic changes a named set from the packet path: "update @seen { ip saddr timeout 5s }".
 type Dynamic struct {
 	Pos
-	// Op is add, update or delete.
+	// add, update or delete
 	Op   string
 	Set  *SetRef
 	Elem *Elem
@@ -26,7 +26,7 @@ func (p *parser) dynamic() Stmt {
 	return d
 }
 
-// dynamicElem parses "{ KEY [OPTIONS] ... }", of which rest parses the end.
+// dynamicElem parses "{ KEY [OPTIONS] ... }". Rest parses the end.
 func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	e := &Elem{Pos: p.Tok.Pos}
 	if !p.IsPunct("{") {
@@ -42,8 +42,7 @@ func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	return e
 }
 
-// oldDynamic parses "set add|update|delete KEY [OPTIONS] @SET", the older form of the
-// statement.
+// oldDynamic parses the older form "set add|update|delete KEY [OPTIONS] @SET".
 func (p *parser) oldDynamic() Stmt {
 	d := &Dynamic{Pos: p.begin()}
 	d.Op = p.OneOf("add", "update", "delete")
@@ -60,7 +59,6 @@ func (d *Dynamic) printStmt(p *printer) {
 	p.dynamicElem(d.Elem)
 }
 
-// dynamicElem writes the element of a dynamic statement.
 func (p *printer) dynamicElem(e *Elem) {
 	p.str(" { ")
 	p.elem(e, true)

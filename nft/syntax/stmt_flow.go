@@ -4,12 +4,11 @@ package syntax
 type FlowAdd struct {
 	Pos
 	Flowtable string
-	// NamePos is where the flowtable's name begins.
-	NamePos Pos
+	NamePos   Pos
 }
 
-// flow parses "flow add @f" and its older form "flow offload @f". "flow table" is the old name
-// of a meter.
+// flow parses "flow add @f" and the older "flow offload @f". "flow table" is the old name of a
+// meter.
 func (p *parser) flow() Stmt {
 	if p.Ahead.IsWord("table") {
 		p.Advance()

@@ -3,9 +3,9 @@ package syntax
 // Fwd forwards the packet to a device.
 type Fwd struct {
 	Pos
-	// Family is ip or ip6 if there is an Addr, otherwise empty.
+	// ip or ip6 with an Addr, otherwise empty
 	Family string
-	// Addr is the neighbour, nil if it was not given.
+	// neighbour, nil if not given
 	Addr   Expr
 	Device Expr
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Limit matches until a rate is reached, or above the rate if Over is set. It is also the
-// body of a limit object, in which Per is empty if no rate was given.
+// Limit matches until a rate is reached, or above it if Over is set. It is also the body of a
+// limit object; Per is then empty without a rate.
 type Limit struct {
 	Pos
 	Over bool
-	// Rate is in packets, or in Unit, which is a unit of datatype.ByteUnits.
+	// packets, or a unit Unit of datatype.ByteUnits
 	Rate uint64
 	Unit string
-	// Per is a unit of datatype.TimeUnits.
+	// unit of datatype.TimeUnits
 	Per string
-	// Burst is in BurstUnit: packets or a unit of datatype.ByteUnits. BurstUnit is empty
-	// if no burst was given.
+	// Burst is in BurstUnit: packets or a unit of datatype.ByteUnits. BurstUnit is empty without a
+	// burst.
 	Burst     uint64
 	BurstUnit string
 }
@@ -29,7 +29,6 @@ func (p *parser) limit() Stmt {
 	return l
 }
 
-// parseRate parses a limit without its first word.
 func (l *Limit) parseRate(p *parser) {
 	p.OneOf("rate")
 	l.Over = p.AcceptIdent("over")

@@ -6,13 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Log logs the packet. A nil pointer means that the option was not given.
+// Log logs the packet. Options that were not given are nil.
 type Log struct {
 	Pos
 	Prefix *string
-	// Level is empty or a syslog level such as "warn".
+	// empty or a syslog level such as "warn"
 	Level string
-	// Flags are "tcp sequence", "tcp options", "ip options", "skuid", "ether" or "all".
+	// "tcp sequence", "tcp options", "ip options", "skuid", "ether" or "all"
 	Flags          []string
 	Group          *uint16
 	Snaplen        *uint32
@@ -22,14 +22,13 @@ type Log struct {
 // LogLevels are the levels of log by the kernel's numbers.
 var LogLevels = []string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"}
 
-// log parses "log" and its options.
 func (p *parser) log() Stmt {
 	l := &Log{Pos: p.begin()}
 	for p.err == nil {
 		switch {
 		case p.AcceptIdent("prefix"):
 			if p.Tok.Kind == scan.Addr || p.Tok.Kind == scan.Word {
-				p.Tok.Kind = scan.String // such words need no quotes here
+				p.Tok.Kind = scan.String // keywords without quotes
 			}
 			if p.Tok.IsWord("prefix", "level", "group", "snaplen", "queue-threshold") {
 				p.Unexpected("a log prefix in double quotes")
@@ -55,7 +54,6 @@ func (p *parser) log() Stmt {
 	return l
 }
 
-// logFlags parses the flags after one "flags".
 func (p *parser) logFlags(l *Log) {
 	add := func(flag string) {
 		if !slices.Contains(l.Flags, flag) {

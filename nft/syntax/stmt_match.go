@@ -4,21 +4,18 @@ package syntax
 type Match struct {
 	Pos
 	Left Expr
-	// Op is "", "==", "!=", "<", ">", "<=", ">=" or "!". "!" means none of the flags. If
-	// it is empty, the type decides: equal, member of the set, or any of the flags.
+	// Op is "", "==", "!=", "<", ">", "<=", ">=", or "!" for none of the flags. With an empty Op the
+	// type decides: equal, member of the set, or any of the flags.
 	Op string
-	// OpPos is the place of the operator, or of the right side if Op is empty.
+	// place of the operator, or of the right side if Op is empty
 	OpPos Pos
 	Right Expr
 }
 
-// comparisonWords are the comparison operators that are words.
 var comparisonWords = map[string]string{"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "not": "!"}
 
-// comparisons are the other comparison operators.
 var comparisons = map[string]bool{"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true, "!": true}
 
-// match parses the rest of a comparison.
 func (p *parser) match(left Expr) Stmt {
 	m := &Match{Pos: left.Position(), Left: left, Op: operator(p, comparisonWords, comparisons), OpPos: p.Tok.Pos}
 	if m.Op != "" {
@@ -38,7 +35,6 @@ func (p *parser) match(left Expr) Stmt {
 	return m
 }
 
-// flags parses a constant or a list of them.
 func (p *parser) flags() Expr {
 	x := p.constant()
 	if !p.IsPunct(",") {
@@ -51,7 +47,7 @@ func (p *parser) flags() Expr {
 	return l
 }
 
-// mask parses the mask of a flag comparison, which is a list of at least two flags.
+// mask parses the mask of a flag comparison, a list of at least two flags.
 func (p *parser) mask() Expr {
 	x := p.flags()
 	if _, ok := x.(*List); !ok {
@@ -60,8 +56,7 @@ func (p *parser) mask() Expr {
 	return x
 }
 
-// printStmt writes the comparison. nft(8) writes "==" only after operations on bits,
-// because only there it is required.
+// printStmt writes "==" only after operations on bits, which require it in nft(8).
 func (m *Match) printStmt(p *printer) {
 	m.Left.printExpr(p)
 	p.words("", m.Op)

@@ -1,13 +1,13 @@
 package syntax
 
-// Meter keeps a statement for each key: "meter seen { ip saddr limit rate 5/second }". The
-// set that it fills belongs to the rule.
+// Meter runs a statement per key: "meter seen { ip saddr limit rate 5/second }". Its set belongs
+// to the rule.
 type Meter struct {
 	Pos
 	Name string
-	// Size is 0 if it was not given.
+	// 0 if not given
 	Size uint32
-	// Elem has the key, its timeout, and one statement.
+	// key, its timeout, and one statement
 	Elem *Elem
 }
 

@@ -10,24 +10,21 @@ import (
 type NAT struct {
 	Pos
 	Kind string
-	// Family is ip, ip6 or empty.
+	// ip, ip6 or empty
 	Family string
-	// Addr and Port are nil if they were not given. Addr may be a Map whose data has both.
+	// nil if not given; Addr may be a Map with data for both
 	Addr, Port Expr
-	// AddrPort is true for "ip addr . port to", the older way to say that a map's data has
-	// both.
+	// "ip addr . port to", the older form for a map with data for both
 	AddrPort bool
-	// Prefix is true for "ip prefix to".
+	// "ip prefix to"
 	Prefix bool
-	// Flags are any of random, fully-random and persistent. Like nft, dnat and snat keep
-	// only the last of several groups of flags.
+	// Flags are random, fully-random and persistent. Like in nft, dnat and snat keep only the last of
+	// several groups.
 	Flags []string
 }
 
-// natFlags are the flags of NAT.
 var natFlags = []string{"random", "fully-random", "persistent"}
 
-// nat parses dnat, snat, masquerade and redirect.
 func (p *parser) nat() Stmt {
 	n := &NAT{Pos: p.Tok.Pos, Kind: p.Tok.Text}
 	p.Advance()
@@ -46,7 +43,6 @@ func (p *parser) nat() Stmt {
 		}
 	default:
 		p.natTarget(n)
-		// nft uses only the last of several groups of flags.
 		for p.Tok.IsWord(natFlags...) {
 			n.Flags = p.flagList(nil, natFlags...)
 		}
@@ -68,8 +64,7 @@ func (p *parser) natTarget(n *NAT) {
 		n.Addr = p.value()
 		return
 	case p.Tok.IsWord("prefix", "interval") && p.Ahead.IsWord("to"):
-		// "interval" is the older way to say that a map gives ranges. nft finds that out by
-		// itself.
+		// "interval" is the older way to declare a map of ranges. nft infers it.
 		n.Prefix = p.Tok.Text == "prefix"
 		p.Advance()
 		p.Advance()
@@ -112,7 +107,7 @@ func (n *NAT) printStmt(p *printer) {
 	p.words("", strings.Join(n.Flags, ","))
 }
 
-// addrPort writes "ADDR:PORT". One of them may be nil.
+// addrPort writes "ADDR:PORT". One side may be nil.
 func (p *printer) addrPort(addr, port Expr) {
 	if addr != nil {
 		p.brackets = port != nil
@@ -124,15 +119,14 @@ func (p *printer) addrPort(addr, port Expr) {
 	}
 	_, prefix := addr.(*Prefix)
 	if c := lastConst(addr); prefix || c != nil && scan.IsClassID(c.Text+":0") {
-		// Without a blank, nft(8) reads "24:80" as one word, and the scanner reads "ab:80"
-		// as a class of traffic control.
+		// Without a blank, nft(8) reads "24:80" as one word, and the scanner "ab:80" as a class of
+		// traffic control.
 		p.str(" ")
 	}
 	p.str(":")
 	port.printExpr(p)
 }
 
-// lastConst returns the constant that an expression ends in, or nil.
 func lastConst(x Expr) *Const {
 	switch x := x.(type) {
 	case *Const:

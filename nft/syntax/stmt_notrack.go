@@ -3,7 +3,6 @@ package syntax
 // Notrack keeps the packet out of conntrack.
 type Notrack struct{ Pos }
 
-// notrack parses "notrack".
 func (p *parser) notrack() Stmt {
 	s := &Notrack{p.Tok.Pos}
 	p.Advance()

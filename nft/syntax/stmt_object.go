@@ -6,11 +6,10 @@ import "github.com/weft-proxy/weft/nft"
 type ObjectRef struct {
 	Pos
 	Kind nft.ObjectKind
-	// Ref is the name, which is a quoted Const, or a Map from keys to names.
+	// the name as a quoted Const, or a Map from keys to names
 	Ref Expr
 }
 
-// objectRef parses the name of an object, or a map to names.
 func (p *parser) objectRef(pos Pos, kind nft.ObjectKind) Stmt {
 	return newObjectRef(pos, kind, p.value())
 }
@@ -23,7 +22,7 @@ func (p *parser) objectName() Stmt {
 	return p.objectRef(pos, kind)
 }
 
-// newObjectRef returns the use of an object. As in nft's listing, the name is quoted.
+// newObjectRef quotes the name, as nft does.
 func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
 	if c, ok := ref.(*Const); ok {
 		ref = &Const{Pos: c.Pos, Text: c.Text, Quoted: true}
@@ -31,7 +30,6 @@ func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
 	return &ObjectRef{Pos: pos, Kind: kind, Ref: ref}
 }
 
-// ctObject parses "ct timeout set X" and "ct expectation set X".
 func (p *parser) ctObject() Stmt {
 	pos := p.begin()
 	kind := nft.ObjectKind("ct " + p.OneOf("timeout", "expectation"))

@@ -9,17 +9,17 @@ import (
 // Queue passes the packet to a program in user space.
 type Queue struct {
 	Pos
-	// Num is nil (queue 0), a number, a range of numbers, a generator of numbers or a Map.
+	// nil (queue 0), a number, a range of numbers, a generator of numbers or a Map
 	Num Expr
-	// Flags are bypass and fanout.
+	// bypass and fanout
 	Flags []string
 }
 
 // QueueFlags are the flags of queue by their bits.
 var QueueFlags = []string{"bypass", "fanout"}
 
-// queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order,
-// "queue [flags FLAGS] to WHAT" and "queue flags FLAGS num N[-N]".
+// queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order, "queue [flags
+// FLAGS] to TARGET" and "queue flags FLAGS num N[-N]".
 func (p *parser) queue() Stmt {
 	q := &Queue{Pos: p.begin()}
 	switch {
@@ -49,13 +49,12 @@ func (p *parser) queue() Stmt {
 	return q
 }
 
-// queueNumbers parses the number of a queue or a range of them.
 func (p *parser) queueNumbers() Expr {
 	return p.span(func() Expr { return p.constantOf(scan.Number, "the number of a queue") })
 }
 
-// queueTarget parses what comes after "queue to": numbers, or an expression that gives a
-// number. nft accepts a generator or a hash there, whose range is known, but no selector.
+// queueTarget parses numbers, or an expression for a number. nft accepts a generator or a hash,
+// because its range is known, but no selector.
 func (p *parser) queueTarget() Expr {
 	if p.Tok.Kind == scan.Number {
 		return p.queueNumbers()

@@ -2,13 +2,13 @@ package syntax
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// Quota matches until an amount of bytes has passed, or after that if Over is set. It is
-// also the body of a quota object, in which Unit is empty if no amount was given.
+// Quota matches until an amount of bytes has passed, or after it if Over is set. It is also the
+// body of a quota object; Unit is then empty without an amount.
 type Quota struct {
 	Pos
 	Over bool
-	// Bytes is in Unit, Used in UsedUnit, which are units of datatype.ByteUnits. UsedUnit
-	// is empty if the amount that has passed already was not given.
+	// Bytes is in Unit, Used in UsedUnit; both are units of datatype.ByteUnits. UsedUnit is empty
+	// without a used amount.
 	Bytes    uint64
 	Unit     string
 	Used     uint64
@@ -22,7 +22,6 @@ func (p *parser) quota() Stmt {
 	return q
 }
 
-// parseAmounts parses a quota without its first word.
 func (q *Quota) parseAmounts(p *parser) {
 	if !p.AcceptIdent("until") {
 		q.Over = p.AcceptIdent("over")

@@ -5,9 +5,9 @@ import "github.com/weft-proxy/weft/nft/internal/scan"
 // Reject drops the packet and answers it.
 type Reject struct {
 	Pos
-	// With is empty, icmp, icmpv6, icmpx or "tcp reset".
+	// empty, icmp, icmpv6, icmpx or "tcp reset"
 	With string
-	// Code is the ICMP code, nil if it was not given.
+	// ICMP code, nil if not given
 	Code Expr
 }
 

@@ -6,10 +6,8 @@ type ResetOption struct {
 	Option *Exthdr
 }
 
-// tcpOptionFields are the fields of TCP options.
 var tcpOptionFields = []string{"length", "size", "count", "left", "right", "tsval", "tsecr", "subtype"}
 
-// reset parses "reset tcp option NAME".
 func (p *parser) reset() Stmt {
 	s := &ResetOption{Pos: p.begin()}
 	s.Option = &Exthdr{Pos: p.Tok.Pos, Kind: ExthdrTCP}

@@ -3,14 +3,13 @@ package syntax
 // SynProxy answers the first packets of a TCP connection.
 type SynProxy struct {
 	Pos
-	// MSS and WScale are nil if they were not given.
+	// nil if not given
 	MSS                 *uint16
 	WScale              *uint8
 	Timestamp, SackPerm bool
 }
 
-// synproxy parses "synproxy [mss N] [wscale N] [timestamp] [sack-perm]" and
-// "synproxy name X".
+// synproxy parses "synproxy [mss N] [wscale N] [timestamp] [sack-perm]" and "synproxy name X".
 func (p *parser) synproxy() Stmt {
 	s := &SynProxy{Pos: p.begin()}
 	for p.err == nil {
@@ -37,7 +36,6 @@ func (s *SynProxy) printStmt(p *printer) {
 	p.synproxyFlags(s.Timestamp, s.SackPerm)
 }
 
-// synproxyFlags writes the flags of a synproxy statement or object.
 func (p *printer) synproxyFlags(timestamp, sackPerm bool) {
 	if timestamp {
 		p.str(" timestamp")

@@ -3,9 +3,9 @@ package syntax
 // TProxy passes the packet to a local socket.
 type TProxy struct {
 	Pos
-	// Family is ip, ip6 or empty.
+	// ip, ip6 or empty
 	Family string
-	// Addr and Port are nil if they were not given.
+	// nil if not given
 	Addr, Port Expr
 }
 

@@ -2,8 +2,8 @@ package syntax
 
 import "github.com/weft-proxy/weft/nft/internal/scan"
 
-// Verdict ends the evaluation of a rule: accept, drop, return, continue, jump or goto.
-// Jump and goto have a Chain. A Verdict is also the data of verdict maps.
+// Verdict is accept, drop, return, continue, jump or goto. Jump and goto have a Chain. A Verdict
+// is also the data of verdict maps.
 type Verdict struct {
 	Pos
 	Kind  string
@@ -14,16 +14,14 @@ type Verdict struct {
 type Vmap struct {
 	Pos
 	Key Expr
-	// Table is the map, a *Set or *SetRef.
+	// a *Set or *SetRef
 	Table Expr
 }
 
-// isVerdict reports whether a token begins a verdict.
 func isVerdict(t scan.Token) bool {
 	return t.IsWord("accept", "drop", "return", "continue", "jump", "goto")
 }
 
-// verdict parses a verdict, which begins at the current token.
 func (p *parser) verdict() *Verdict {
 	v := &Verdict{Pos: p.Tok.Pos, Kind: p.Tok.Text}
 	p.Advance()

@@ -1,13 +1,13 @@
 package syntax
 
-// XT is a match or target of iptables, which iptables-nft puts into rules. nft(8) can list it, but not load it.
+// XT is a match or target of iptables in a rule of iptables-nft. nft(8) can list it, but not load
+// it.
 type XT struct {
 	Pos
-	// Kind is match or target, and Name that of the extension, such as conntrack.
+	// Kind is match or target; Name is the extension's name, such as conntrack.
 	Kind, Name string
 }
 
-// xt fails.
 func (p *parser) xt() Stmt {
 	p.Fail(p.Tok, "xt statements are extensions of iptables, which nft(8) can list but not load: write the rule in nft's own words")
 	return &XT{}

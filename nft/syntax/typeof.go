@@ -1,20 +1,19 @@
 package syntax
 
-// TypeOf is a parsed typeof declaration: the selectors that give the types of a set's key
-// and of a map's data.
+// TypeOf is a parsed typeof declaration: selectors with the types of a set's key and of a map's
+// data.
 type TypeOf struct {
 	Key []Expr
-	// Map is true if there is a ": DATA". Verdict is true too if the data is "verdict"; Data
-	// is then nil.
+	// Map is true for ": DATA". Verdict is also true if the data is "verdict"; Data is then nil.
 	Map     bool
 	Verdict bool
-	// Interval is true for ": interval DATA".
+	// true for ": interval DATA"
 	Interval bool
 	Data     []Expr
 }
 
-// ParseTypeOf parses the selectors of a typeof declaration, such as
-// "ip daddr . tcp dport" or "ip daddr : verdict". The error is an *Error.
+// ParseTypeOf parses the selectors of a typeof declaration, such as "ip daddr . tcp dport" or "ip
+// daddr : verdict". The error is an *Error.
 func ParseTypeOf(text string) (*TypeOf, error) {
 	p := newParser(text)
 	t := &TypeOf{Key: p.typeOfList()}
@@ -30,7 +29,6 @@ func ParseTypeOf(text string) (*TypeOf, error) {
 	return result(p, t, "in a typeof declaration")
 }
 
-// typeOfList parses selectors joined by ".".
 func (p *parser) typeOfList() []Expr {
 	x := p.selector()
 	if c, ok := x.(*Concat); ok {

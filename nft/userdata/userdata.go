@@ -15,70 +15,61 @@ type Fingerprint [16]byte
 
 // Limits of nft and the kernel, in bytes.
 const (
-	// MaxComment is the longest comment that nft reads
-	// (NFTNL_UDATA_COMMENT_MAXLEN).
+	// MaxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 	MaxComment = 128
-	// Max is the greatest size of userdata (NFT_USERDATA_MAXLEN).
+	// Max is NFT_USERDATA_MAXLEN.
 	Max = 256
-	// MaxOwner is the longest owner that fits into a rule's userdata with a comment of
-	// MaxComment bytes and the fingerprint.
+	// MaxOwner is the longest owner in a rule's userdata with the longest comment and the fingerprint.
 	MaxOwner = Max - (2 + MaxComment + 1) - (2 + len(Fingerprint{})) - 2
 )
 
-// Userdata is a list of records: a byte with the type, a byte with the length, and the
-// value. nft uses the types from 0 up, separately for each kind of object (libnftnl
-// udata.h), and skips those that it does not know.
+// Types of records. nft uses the types from 0 up, separately for each kind of object (libnftnl udata.h),
+// and skips unknown types.
 const (
 	udataComment      = 0 // tables, chains, rules, objects and elements
 	udataElementFlags = 1 // elements
 
-	// The types that are weft's own are far above those of nft.
+	// Weft's own types are far above nft's.
 	udataWeft        = 0xe0 // tables: the version of this format
 	UdataFingerprint = 0xe1 // rules: a Fingerprint
-	UdataOwner       = 0xe2 // rules: the caller's name for who publishes the rule
+	UdataOwner       = 0xe2 // rules: the publisher, as the caller names it
 
-	// udataVersion is the version of weft's own records.
+	// version of weft's own records
 	udataVersion = 1
 
-	// elementIntervalOpen marks the last interval of a set that has no end
-	// (SET_ELEM_F_INTERVAL_OPEN of nft's rule.h).
+	// elementIntervalOpen is SET_ELEM_F_INTERVAL_OPEN of nft's rule.h.
 	elementIntervalOpen = 1
 )
 
-// ErrMalformed says that userdata is not a list of records, or that a known record has the
-// wrong form.
+// ErrMalformed means that userdata is not a list of records, or a known record has the wrong form.
 var ErrMalformed = errors.New("malformed userdata")
 
 // TableInfo is the userdata of a table.
 type TableInfo struct {
 	Comment string
-	// Ours is true for tables that weft created, Version the version of the
-	// format in which weft marked it.
+	// Ours is true for tables created by weft, Version the version of weft's mark.
 	Ours    bool
 	Version uint8
 }
 
 // RuleInfo is the userdata of a rule.
 type RuleInfo struct {
-	Comment string
-	// Fingerprint identifies the rule's content.
+	Comment     string
 	Fingerprint Fingerprint
-	// Owner is the caller's name for who publishes the rule.
+	// publisher of the rule, as the caller names it
 	Owner string
-	// Ours is true if weft wrote the rule: it has a fingerprint.
+	// Ours means that the rule has a fingerprint: weft wrote it.
 	Ours bool
 }
 
 // ElementInfo is the userdata of an element.
 type ElementInfo struct {
 	Comment string
-	// Open marks the start of an interval without an end element, which
-	// reaches up to the greatest key.
+	// Open marks the start of an interval without an end element, up to the greatest key.
 	Open bool
 }
 
-// Table returns userdata that marks a table as weft's and holds its comment. It is not
-// empty even without a comment. The error is that of CheckComment.
+// Table returns userdata with weft's mark and a comment. It is never empty. The error is from CheckComment.
 func Table(comment string) ([]byte, error) {
 	b, err := AppendComment(nil, comment)
 	return append(b, udataWeft, 1, udataVersion), err
@@ -95,15 +86,15 @@ func ParseTable(b []byte) (info TableInfo, err error) {
 	return info, err
 }
 
-// ParseComment returns the comment in the userdata of a chain or named object.
+// ParseComment parses the userdata of a chain or named object.
 func ParseComment(b []byte) (comment string, err error) {
 	err = parse("object", b, &comment, &comment, func(byte, []byte) bool { return true })
 	return comment, err
 }
 
-// AppendElement appends the userdata of an element: nothing if it has no comment and is
-// not open. Open is true for the start of an interval that has no end element because it
-// reaches up to the greatest key; nft needs the mark to print such an interval.
+// AppendElement appends the userdata of an element, if it has a comment or is open. Open is true for the
+// start of an interval without an end element, up to the greatest key; nft needs the mark to print such an
+// interval.
 func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	dst, err := AppendComment(dst, comment)
 	if err != nil || !open {
@@ -142,8 +133,8 @@ func ParseRule(b []byte) (info RuleInfo, err error) {
 	return info, err
 }
 
-// parse sets the comment, and calls f for the other records until it returns false for a
-// malformed one. On errors it sets info to its zero value.
+// parse sets the comment, and calls f for the other records until f returns false for a malformed record.
+// On errors it sets info to its zero value.
 func parse[T any](what string, b []byte, info *T, comment *string, f func(typ byte, value []byte) bool) error {
 	err := EachRecord(b, func(typ byte, value []byte) error {
 		var ok bool
@@ -165,8 +156,8 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 	return nil
 }
 
-// CheckComment returns an error if comment exceeds MaxComment bytes or contains a double
-// quote or a control character: nft could not print it and read it back.
+// CheckComment rejects a comment that exceeds MaxComment bytes or contains a double quote or a control
+// character: nft could not print it and read it back.
 func CheckComment(comment string) error {
 	if comment == nft.EmptyComment {
 		return nil
@@ -180,8 +171,8 @@ func CheckComment(comment string) error {
 	return nil
 }
 
-// AppendComment appends the record of a comment, and nothing for an empty one. It returns
-// dst unchanged on errors, which are those of CheckComment.
+// AppendComment appends the record of a comment, unless it is empty. On errors of CheckComment, it returns
+// dst unchanged.
 func AppendComment(dst []byte, comment string) ([]byte, error) {
 	if comment == "" {
 		return dst, nil
@@ -192,8 +183,8 @@ func AppendComment(dst []byte, comment string) ([]byte, error) {
 	return AppendString(dst, udataComment, nft.CommentText(comment)), nil
 }
 
-// AppendString appends a record that holds s and a NUL. It panics if s has more than 254
-// bytes, because the length of the record would be wrong.
+// AppendString appends a record of s and a NUL. It panics if s exceeds 254 bytes, because the length of the
+// record would be wrong.
 func AppendString(dst []byte, typ byte, s string) []byte {
 	if len(s) >= math.MaxUint8 {
 		panic(fmt.Sprintf("userdata: record of a string of %d bytes", len(s)))
@@ -203,7 +194,7 @@ func AppendString(dst []byte, typ byte, s string) []byte {
 	return append(dst, 0)
 }
 
-// ParseString returns the string in a record without its NUL; false if there is no NUL.
+// ParseString returns the string in a record without its NUL, or false without a NUL.
 func ParseString(value []byte) (string, bool) {
 	if len(value) == 0 || value[len(value)-1] != 0 {
 		return "", false
@@ -211,13 +202,12 @@ func ParseString(value []byte) (string, bool) {
 	return string(value[:len(value)-1]), true
 }
 
-// AppendUint32 appends a record that holds a number, in the machine's byte order.
+// AppendUint32 appends a number in the machine's byte order.
 func AppendUint32(dst []byte, typ byte, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(append(dst, typ, 4), v)
 }
 
-// ParseUint32 returns the number in a record of four bytes; false if it has another
-// length.
+// ParseUint32 returns the number in a record, or false unless it has four bytes.
 func ParseUint32(value []byte) (uint32, bool) {
 	if len(value) != 4 {
 		return 0, false
@@ -225,8 +215,7 @@ func ParseUint32(value []byte) (uint32, bool) {
 	return binary.NativeEndian.Uint32(value), true
 }
 
-// FindRecord returns the value of the first record of a type; false if there is none or if
-// b is malformed.
+// FindRecord returns the first record of a type. ok is false without such a record, or if b is malformed.
 func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	err := EachRecord(b, func(t byte, v []byte) error {
 		if t == typ && !ok {
@@ -237,8 +226,8 @@ func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	return value, ok && err == nil
 }
 
-// EachRecord calls f for each record of b. It returns the first error of f, or
-// ErrMalformed if b ends within a record.
+// EachRecord calls f for each record of b. It returns the first error of f, or ErrMalformed if b ends
+// within a record.
 func EachRecord(b []byte, f func(typ byte, value []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < 2 || len(b)-2 < int(b[1]) {

@@ -16,30 +16,25 @@ import (
 
 // File is a file to check.
 type File struct {
-	// Name is the name of the file in errors.
 	Name string
-	// Text is its content.
 	Text string
-	// Context is true for a file of which only the declarations count.
+	// Context files contribute only declarations.
 	Context bool
-	// Open reads the files that it includes; nil refuses include statements.
+	// Open reads included files; nil rejects includes.
 	Open ruleset.OpenFunc
 }
 
 // Problem is an error of a file.
 type Problem struct {
-	// File is the name of the checked file. Err.File is set if the error is in a file that
-	// it includes.
+	// File is the checked file; Err.File is set for an included file.
 	File string
-	// Err has the place and the source line, if they are known.
+	// Err has the place and the source line if known.
 	Err *syntax.Error
 }
 
-// String returns "FILE:LINE:COL: message", followed by the source line with a caret if
-// the place is known.
+// String returns "FILE:LINE:COL: message", with the source line and a caret if the place is known.
 func (p Problem) String() string {
 	if p.Err.File != "" {
-		// The error is in an included file.
 		p.File = p.Err.File
 	}
 	if !p.Err.Pos.IsValid() {
@@ -50,18 +45,17 @@ func (p Problem) String() string {
 
 // Result is the result of a check.
 type Result struct {
-	// Problems are in the order of the files, and sorted by place in each file.
+	// in the order of the files and of their places
 	Problems []Problem
-	// Tables, Rules, Sets, Elements and Objects count what was compiled of the files that
-	// are not context. Sets include maps, and Objects include flowtables. A set that two
-	// files declare counts twice, a table once.
+	// Counts of compiled objects outside context files. Sets include maps, and Objects include
+	// flowtables. A set in two files counts twice, a table once.
 	Tables, Rules, Sets, Elements, Objects int
 
 	tables []*table
 	units  []*unit
 }
 
-// Run checks the files, each of which is in nft's own syntax or JSON.
+// Run checks files in nft's own syntax or JSON.
 func Run(files []File) *Result {
 	c := &checker{scopes: map[nft.TableID]*scope{}}
 	units := make([]*unit, len(files))
@@ -82,22 +76,20 @@ func Run(files []File) *Result {
 	return &c.out
 }
 
-// checker is one run.
 type checker struct {
 	scopes map[nft.TableID]*scope
 	out    Result
-	// partial is true if a file was not read to its end: it may declare any name.
+	// partial means that an incompletely read file may declare any name.
 	partial bool
 }
 
-// unit is a file and its state in the checker.
 type unit struct {
 	*File
 	parsed []nft.Table
-	// tables are the tables of the file, as far as they are compiled.
+	// compiled tables
 	tables []*table
 	places *ruleset.Positions
-	// bundle is the file with the files that it includes; nil if it may not include any.
+	// the file with its included files, nil if it may not include any
 	bundle *ruleset.Bundle
 	errs   []*syntax.Error
 }
@@ -109,27 +101,23 @@ type table struct {
 	chains []chainContent
 }
 
-// setContent is a compiled set and its elements in the order of the file.
 type setContent struct {
 	decl     *set.Set
 	elements []set.Element
 }
 
-// chainContent is the rules of a chain.
 type chainContent struct {
 	name  string
 	rules []*compile.Rule
 }
 
-// fail records an error.
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
-// faulty reports whether the declaration of an object has an error that was reported.
+// faulty reports whether the error of a declaration was reported.
 func (u *unit) faulty(t *nft.Table, kind, name string) bool {
 	return u.places.Faulty(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name})
 }
 
-// sorted returns the problems, sorted by place.
 func (u *unit) sorted() []Problem {
 	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	out := make([]Problem, len(u.errs))
@@ -142,7 +130,6 @@ func (u *unit) sorted() []Problem {
 	return out
 }
 
-// read parses a file.
 func (c *checker) read(f *File) *unit {
 	u := &unit{File: f}
 	text, err := f.Text, error(nil)
@@ -176,7 +163,6 @@ func (c *checker) read(f *File) *unit {
 	return u
 }
 
-// declare compiles the declarations of a file.
 func (c *checker) declare(u *unit) {
 	for i := range u.parsed {
 		t, out := &u.parsed[i], u.tables[i]
@@ -196,7 +182,6 @@ func (c *checker) declare(u *unit) {
 	}
 }
 
-// objects compiles the objects and flowtables of a table.
 func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 	count := func(kind, name string, err error) bool {
 		if err != nil {
@@ -228,7 +213,6 @@ func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 	}
 }
 
-// chain compiles a chain's declaration.
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	id := ruleset.DeclarationID{Table: t.ID(), Kind: "chain", Name: decl.Name}
 	if u.places.Faulty(id) {
@@ -248,8 +232,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	}
 }
 
-// set records a compiled set or map, or the error of its declaration, and packs its
-// elements.
+// set records a compiled set or map, or its error, and packs its elements.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
 	if u.places.Faulty(id) {
@@ -286,8 +269,6 @@ func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *se
 	out.sets = append(out.sets, content)
 }
 
-// compile compiles the rules of a file and checks that the chains of verdict maps
-// exist.
 func (c *checker) compile(u *unit) {
 	if u.Context {
 		return
@@ -305,7 +286,7 @@ func (c *checker) compile(u *unit) {
 	}
 }
 
-// checkVerdicts checks that the chains to which elements lead exist.
+// checkVerdicts checks that the chains of elements exist.
 func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
@@ -320,7 +301,6 @@ func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	}
 }
 
-// rules compiles the rules of a chain.
 func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
 	out := chainContent{name: chain.Name}
 	for i, r := range chain.Rules {
@@ -337,8 +317,8 @@ func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
 	return out
 }
 
-// ruleError returns the error of a rule with its place in the file. Rules are compiled
-// in canonical form, which may have other columns than the file.
+// ruleError returns the error of a rule with its place in the file: rules are compiled in canonical
+// form, with other columns.
 func ruleError(u *unit, s *scope, chain string, n int, r nft.Rule, err error) *syntax.Error {
 	at := (*syntax.Error)(nil)
 	if src, ok := u.places.Rule(s.id, chain, n); ok {

@@ -1,20 +1,19 @@
-// Package check is the verb "weft check": it parses and compiles .nft files as the daemon
-// does, without a daemon, a kernel or privileges.
+// Package check is the verb "weft check": it parses and compiles .nft files as the daemon does,
+// without a daemon, a kernel or privileges.
 //
-// In come files ([File]); out come all errors of all files with their places
-// ([Problem]), and the compiled expressions ([Result.Netlink]). Read check.go first.
+// It turns files ([File]) into errors with places ([Problem]), and compiled expressions
+// ([Result.Netlink]). Read check.go first.
 //
-// The files are one ruleset: a rule may refer to a chain, set or object that another
-// file declares. Files that other publishers would publish are context: their
-// declarations count, and their rules are not compiled.
+// The files are one ruleset: a rule may refer to a chain, set or object of another file. Files of
+// other publishers are context: only their declarations count.
 //
 // # Errors
 //
-// A [Problem] is one error of one file. A wrong declaration is reported once, without
-// the rules that refer to it.
+// A [Problem] is one error of a file. A wrong declaration is reported once, without the rules that use
+// it.
 //
-// # What it does not do
+// # Limits
 //
-// It does not know what the kernel of a node would refuse, who may publish what, and what
-// other publishers have: "weft plan" asks the daemon for that.
+// It does not know a node's kernel, the rights of publishers, or other publishers' fragments: "weft
+// plan" asks the daemon.
 package check

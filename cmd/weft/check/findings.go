@@ -15,9 +15,10 @@ import (
 // replaces matches a command that makes a file the whole ruleset.
 var replaces = regexp.MustCompile(`(?m)^\s*flush\s+ruleset\b`)
 
-// Findings returns what package lint finds in all files together, the rules of context included. The files that are
-// not context are one party. Needs are what the node that gets them must be able to receive; without them nothing is cut off. That no rule reads a set is found if the files are the whole ruleset: if there is context, or if one
-// of them flushes the ruleset.
+// Findings returns the findings of package lint in all files, including rules of context. The other
+// files are one party. needs is the traffic that the node must receive; without needs lint reports no
+// traffic as cut off. Sets without a reading rule are findings only if the files are the whole
+// ruleset: with context, or if a file flushes the ruleset.
 func (r *Result) Findings(needs []lint.Need) ([]lint.Finding, error) {
 	rules, err := load.Tables(cli.Map(r.units, func(u *unit) load.Part {
 		p := load.Part{Tables: u.parsed}

@@ -8,9 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
-// Netlink prints the sets with their elements and the expressions of each rule, in the
-// notation of "nft --debug=netlink". It leaves out files that are context. The error is
-// that of w.
+// Netlink prints sets with elements and the expressions of rules in the notation of "nft
+// --debug=netlink", without context files. It returns the error of w.
 func (r *Result) Netlink(w io.Writer) error {
 	var b strings.Builder
 	for _, t := range r.tables {
@@ -31,7 +30,6 @@ func (r *Result) Netlink(w io.Writer) error {
 	return nil
 }
 
-// dumpRule prints a rule with its anonymous sets.
 func dumpRule(b *strings.Builder, t *table, chain string, rule *compile.Rule) {
 	for i := range rule.Anonymous {
 		a := &rule.Anonymous[i]

@@ -9,23 +9,22 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// scope holds the declarations of all files in one table. It implements compile.Scope.
+// scope implements compile.Scope with the declarations of all files in one table.
 type scope struct {
 	id         nft.TableID
 	sets       map[string]*set.Set
 	chains     map[string]*object.Chain
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
-	// files are the files that have a part in the table.
-	files []*unit
-	// counted is true if the table is in a file that is not context.
+	files      []*unit
+	// whether a file outside context has the table
 	counted bool
-	// incomplete is set when a lookup fails that is not an error of its own: the declaration has
-	// an error or may be in what was not read, or the same name was reported before.
+	// incomplete is set by a failed lookup that is not an error: the declaration is wrong or maybe
+	// unread, or the name was reported before.
 	incomplete bool
-	// unknown are the names that were reported.
+	// reported names
 	unknown map[ruleset.DeclarationID]bool
-	// partial is true if a file was not read to its end.
+	// true if a file was not read to its end
 	partial *bool
 }
 
@@ -56,7 +55,7 @@ func (s *scope) Flowtable(name string) bool {
 	return s.found(s.flowtables[name], "flowtable", name)
 }
 
-// found returns ok. It sets incomplete if a failed lookup is not to be reported.
+// found returns ok, and sets incomplete if a failure must not be reported.
 func (s *scope) found(ok bool, kind, name string) bool {
 	if ok {
 		return true
@@ -68,7 +67,7 @@ func (s *scope) found(ok bool, kind, name string) bool {
 	return false
 }
 
-// first returns the first file, other than u, that declares an object.
+// first returns the first file other than u that declares an object.
 func (s *scope) first(id ruleset.DeclarationID, u *unit) string {
 	for _, f := range s.files {
 		if f != u && f.places.Declared(id) {

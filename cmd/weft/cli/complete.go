@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Object is the kind of object that a verb's arguments name.
+// Object is the kind of object named by a verb's arguments.
 type Object int
 
 const (
@@ -24,12 +24,9 @@ const (
 	ObjectElement
 )
 
-// completionTime is how long completion waits for an answer. A user who presses the tab key
-// waits too.
 const completionTime = time.Second
 
-// Complete completes an argument with the words that ask returns, and with nothing if there is
-// no answer soon.
+// Complete completes an argument with the words from ask, if they come within a second.
 func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
@@ -40,7 +37,6 @@ func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) (
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// complete is Complete for words that the aggregator has.
 func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	return Complete(cmd, func(ctx context.Context) ([]string, error) {
 		config := client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1}
@@ -48,8 +44,7 @@ func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *cli
 	})
 }
 
-// CompleteFragments completes an argument with the names of all fragments, as
-// "publisher/name". It is a cobra.CompletionFunc, and offers nothing on an error.
+// CompleteFragments completes an argument with the names of all fragments, as "publisher/name".
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.List(ctx)
@@ -65,7 +60,7 @@ func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string
 	})
 }
 
-// CompleteObject completes each argument in turn with what the aggregator has.
+// CompleteObject completes each argument in turn with objects of the aggregator.
 func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
@@ -81,7 +76,6 @@ func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 	}
 }
 
-// tableWords returns the families in use, or the tables of one.
 func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string, error) {
 	list, err := cl.ListTables(ctx)
 	var words []string
@@ -96,8 +90,6 @@ func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string
 	return words, err
 }
 
-// objectWords returns the chains or sets of a table, the handles of a chain, or
-// the keys of a set.
 func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) (names []string, _ error) {
 	t, err := cl.GetTable(ctx, &weftv1.GetTableRequest{Family: args[0], Name: args[1], Terse: what == ObjectRule || len(args) == 2})
 	of := make(map[string][]string)

@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Connection holds the flags that say which aggregator a verb talks to, and as
-// which publisher.
+// Connection selects an aggregator and a publisher.
 type Connection struct {
 	Socket    string
 	Publisher string
@@ -25,15 +24,14 @@ func (c *Connection) AddFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("publisher", c.CompletePublishers)
 }
 
-// Do connects within client.DefaultDialTimeout, calls f, and closes the connection. It
-// returns the error of client.Dial or of f.
+// Do calls f with a connection made within client.DefaultDialTimeout. It returns the error of
+// client.Dial or f.
 func (c *Connection) Do(ctx context.Context, f func(*client.Client) error) error {
 	_, err := Ask(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher}, func(cl *client.Client) (none struct{}, _ error) { return none, f(cl) })
 	return err
 }
 
-// Ask connects, calls ask, and closes the connection. It returns the error of client.Dial or of
-// ask.
+// Ask calls ask with a connection. It returns the error of client.Dial or ask.
 func Ask[T any](ctx context.Context, config client.Config, ask func(*client.Client) (T, error)) (answer T, err error) {
 	cl, err := client.Dial(ctx, config)
 	if err != nil {
@@ -43,8 +41,7 @@ func Ask[T any](ctx context.Context, config client.Config, ask func(*client.Clie
 	return ask(cl)
 }
 
-// Query completes a command that asks the aggregator one question and prints the answer in the
-// format text, or as JSON or YAML.
+// Query completes a command that prints the answer to one question as text, JSON or YAML.
 func Query[T any](cmd *cobra.Command, conn *Connection, text string,
 	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
 	var output Output
@@ -63,8 +60,7 @@ func Query[T any](cmd *cobra.Command, conn *Connection, text string,
 	return cmd
 }
 
-// SplitName splits "publisher/name". Without a slash the publisher is empty,
-// which means the caller.
+// SplitName splits "publisher/name". An empty publisher is the caller.
 func SplitName(arg string) (publisher, name string) {
 	if p, n, ok := strings.Cut(arg, "/"); ok {
 		return p, n

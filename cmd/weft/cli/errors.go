@@ -12,9 +12,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Describe returns the text of an error for people. For a rejection that is every violation,
-// with the line of text it is in. For a gRPC status it is the message without
-// "rpc error: code = ...".
+// Describe returns an error for people: for a rejection every violation with its line of text, for a
+// gRPC status the message without "rpc error: code = ...".
 func Describe(err error) string {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {
@@ -29,7 +28,6 @@ func Describe(err error) string {
 	return text
 }
 
-// statusText returns the message of a status. One that is a fault of the other side says so.
 func statusText(st *status.Status) string {
 	switch {
 	case st.Message() == "":
@@ -44,13 +42,11 @@ func statusText(st *status.Status) string {
 // UsageError is a wrong command line. The exit code is 2.
 type UsageError struct{ err error }
 
-// Error says what is wrong.
 func (e *UsageError) Error() string { return e.err.Error() }
 
-// Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.err }
 
-// Usagef returns a *UsageError; it formats as fmt.Errorf does.
+// Usagef returns a *UsageError, formatted as by fmt.Errorf.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
@@ -58,7 +54,6 @@ func Usagef(format string, args ...any) error {
 // ExitCode is an error that only sets the exit code: the command has printed everything.
 type ExitCode int
 
-// Error names the code.
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // CheckArgs makes the errors of cmd.Args UsageErrors. Call it after cmd.Args is set.

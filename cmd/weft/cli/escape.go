@@ -7,9 +7,9 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// Escape escapes the strings of a message of the aggregator for people, in place: content
-// that an older aggregator accepted may have characters that forge lines or hide text.
-// An excerpt keeps its line end and tabs. Another value stays as it is.
+// Escape escapes the strings of a proto.Message for people, in place, but keeps line ends and tabs of
+// excerpts: content that an older aggregator accepted may forge lines or hide text. It ignores other
+// values.
 func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
 		escapeMessage(m.ProtoReflect())
@@ -19,7 +19,7 @@ func Escape(v any) {
 func escapeMessage(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		// No message of the aggregator has a map that is printed.
+		// No printed message of the aggregator has a map.
 		case f.IsMap(), f.Message() == nil && f.Kind() != protoreflect.StringKind:
 		case f.IsList():
 			for i := range v.List().Len() {
@@ -32,7 +32,6 @@ func escapeMessage(m protoreflect.Message) {
 	})
 }
 
-// escaped returns a message or a string of a field, escaped.
 func escaped(f protoreflect.FieldDescriptor, v protoreflect.Value) protoreflect.Value {
 	switch {
 	case f.Message() != nil:

@@ -19,7 +19,7 @@ type Output struct {
 	allowed []string
 }
 
-// AddFlag adds -o with the formats that a verb has; the first is the default.
+// AddFlag adds -o with the formats of a verb; the first is the default.
 func (o *Output) AddFlag(cmd *cobra.Command, allowed ...string) {
 	o.Format, o.allowed = allowed[0], allowed
 	cmd.Flags().VarP(o, "output", "o", "output format: "+strings.Join(allowed, ", "))
@@ -27,10 +27,10 @@ func (o *Output) AddFlag(cmd *cobra.Command, allowed ...string) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// String returns the format. With Set and Type it makes Output a pflag.Value.
+// String implements pflag.Value.
 func (o *Output) String() string { return o.Format }
 
-// Set accepts a format that the verb has.
+// Set implements pflag.Value.
 func (o *Output) Set(s string) error {
 	if !slices.Contains(o.allowed, s) {
 		return fmt.Errorf("want one of %s", strings.Join(o.allowed, ", "))
@@ -39,11 +39,11 @@ func (o *Output) Set(s string) error {
 	return nil
 }
 
-// Type returns the word that the help shows for the value.
+// Type implements pflag.Value.
 func (o *Output) Type() string { return "format" }
 
-// Write prints v, a proto.Message or a value for encoding/json, if the format is "json" or
-// "yaml". Otherwise it escapes the strings of a message and calls text, which prints it.
+// Write prints v, a proto.Message or a value for encoding/json, as "json" or "yaml". Otherwise it
+// escapes a message and calls text to print it.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
 		Escape(v)
@@ -63,8 +63,7 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	return err
 }
 
-// MarshalJSON returns indented JSON. Protobuf messages follow their own JSON
-// mapping.
+// MarshalJSON returns indented JSON, with the JSON mapping of protobuf for messages.
 func MarshalJSON(v any) ([]byte, error) {
 	m, ok := v.(proto.Message)
 	if !ok {

@@ -11,11 +11,10 @@ import (
 	"golang.org/x/term"
 )
 
-// clearLine removes what is in the line of a terminal.
 const clearLine = "\r\x1b[K"
 
-// Progress shows that an operation is under way: if w is a terminal, and from a second on, a line
-// with the time so far, which done removes. Call done before anything else is printed.
+// Progress shows the elapsed time of an operation in a line, after one second and if w is a terminal.
+// Call done before other output.
 func Progress(w io.Writer, what string) (done func()) {
 	terminal := Terminal(w)
 	if terminal == nil {
@@ -24,7 +23,6 @@ func Progress(w io.Writer, what string) (done func()) {
 	return progress(terminal, what)
 }
 
-// progress is Progress for a terminal.
 func progress(w io.Writer, what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var shown sync.WaitGroup
@@ -44,8 +42,7 @@ func progress(w io.Writer, what string) (done func()) {
 	}
 }
 
-// Terminal returns the terminal that a Writer writes to, or nil if it is another file or a
-// terminal without cursor control.
+// Terminal returns the terminal of a Writer, or nil if it is another file or lacks cursor control.
 func Terminal(w io.Writer) *os.File {
 	if u, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = u.Unwrap()
@@ -57,7 +54,7 @@ func Terminal(w io.Writer) *os.File {
 	return f
 }
 
-// Pause waits, and reports whether ctx has not ended meanwhile.
+// Pause waits. It returns false if ctx ends meanwhile.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

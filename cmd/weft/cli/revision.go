@@ -13,13 +13,10 @@ import (
 )
 
 const (
-	// minDigits is the length of the shortest form of a revision.
 	minDigits = 5
 	// whole is less than every revision: they begin with the milliseconds since 1970.
-	whole = 1_000_000_000_000
-	// page is how many revisions are read at a time.
-	page = 256
-	// offered is how many revisions completion offers.
+	whole   = 1_000_000_000_000
+	page    = 256
 	offered = 40
 )
 
@@ -27,8 +24,8 @@ const (
 const RevisionHelp = `Tables show the last digits of a revision, and every verb accepts them: they mean the newest
 revision that ends in them. With -o json revisions are whole.`
 
-// ShortRevision returns the last digits of a revision, enough to find it among those up to
-// last, and among half as many again. It returns the whole number if last is 0.
+// ShortRevision returns enough last digits of a revision to find it among all up to last and half as
+// many again, or all digits if last is 0.
 func ShortRevision(revision, last uint64) string {
 	text := strconv.FormatUint(revision, 10)
 	if last < revision {
@@ -41,10 +38,10 @@ func ShortRevision(revision, last uint64) string {
 	return text[max(0, len(text)-digits):]
 }
 
-// FindRevision returns the revision that an argument names: a whole number, or the last digits
-// of one in the history.
+// FindRevision returns the revision of an argument: a whole number, or the last digits of the newest
+// match.
 //
-// Possible errors: a *UsageError, those of client.Client.ListRevisions, or that there is none.
+// Possible errors: a *UsageError, the errors of client.Client.ListRevisions, no match.
 func FindRevision(ctx context.Context, c *client.Client, arg string) (uint64, error) {
 	n, err := strconv.ParseUint(arg, 10, 64)
 	switch {
@@ -73,7 +70,7 @@ func FindRevision(ctx context.Context, c *client.Client, arg string) (uint64, er
 	}
 }
 
-// CompleteRevisions completes a revision by the last ones, with their fragments.
+// CompleteRevisions completes a revision with the last ones and their fragments.
 func (c *Connection) CompleteRevisions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (words []string, err error) {
 		list, err := cl.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: offered})

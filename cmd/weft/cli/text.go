@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Counts returns what a commit changed, such as "+3 -1 elements, +1 rules".
+// Counts returns the changes of a commit, such as "+3 -1 elements, +1 rules".
 func Counts(c *weftv1.Counts) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -37,15 +37,12 @@ func Finding(f *weftv1.Finding) string {
 	return lint.Format(f.GetId(), f.GetText(), f.GetRemedy(), f.GetRules(), f.GetExample(), int(f.GetMore()))
 }
 
-// Word returns the value of an enum as tables show it: "STATE_ADOPTED" with the
-// prefix "STATE_" is "adopted".
+// Word returns an enum value for tables: "STATE_ADOPTED" with the prefix "STATE_" is "adopted".
 func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
 
-// maxNamed is how many names of a list a line shows.
 const maxNamed = 8
 
-// Some joins names by commas. Of a long list it shows the first eight, and the number of the
-// others. The empty list is "-".
+// Some joins the first eight names by commas, and counts the others. The empty list is "-".
 func Some(names []string) string {
 	if len(names) == 0 {
 		return "-"
@@ -56,7 +53,7 @@ func Some(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// Map returns what f returns for each entry of a list. It is not nil.
+// Map returns the results of f for a list. It is not nil.
 func Map[T, U any](list []T, f func(T) U) []U {
 	out := make([]U, len(list))
 	for i, e := range list {

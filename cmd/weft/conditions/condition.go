@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// State says how a condition is.
+// State of a condition.
 type State int
 
 // The states, the worst last.
@@ -23,10 +23,9 @@ const (
 	NotReady
 )
 
-// stateNames are the states as a person reads them.
 var stateNames = [...]string{"ok", "degraded", "not ready"}
 
-// String returns the state as a person reads it.
+// String returns the state for people.
 func (s State) String() string { return stateNames[s] }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -41,10 +40,9 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// proto returns the state as a message.
 func (s State) proto() conditionspb.State { return conditionspb.State(s) + conditionspb.State_STATE_OK }
 
-// stateOf returns the state of a message. A state that this version does not know is Degraded.
+// An unknown state is Degraded.
 func stateOf(s conditionspb.State) State {
 	if s < conditionspb.State_STATE_OK || s > conditionspb.State_STATE_NOT_READY {
 		return Degraded
@@ -52,21 +50,20 @@ func stateOf(s conditionspb.State) State {
 	return State(s - conditionspb.State_STATE_OK)
 }
 
-// Condition is one aspect of a process that is as it should be, or not.
+// Condition is one aspect of the health of a process.
 type Condition struct {
-	// Name is that of one of Kinds. Required.
+	// Name is in Kinds. Required.
 	Name string
-	// Check returns nil if all is well, an error of Degrade if the process does its work all
-	// the same, and any other error if it is not ready. Required.
+	// Check returns nil, an error of Degrade if the process still works, or another error if it is not
+	// ready. Required.
 	Check func() error
 }
 
-// degradedError is an error of Degrade.
 type degradedError struct{ error }
 
 func (e degradedError) Unwrap() error { return e.error }
 
-// Degrade returns err as an error that does not make the process unready; nil if err is nil.
+// Degrade returns err as an error that does not make the process unready. It keeps a nil err.
 func Degrade(err error) error {
 	if err == nil {
 		return nil
@@ -74,7 +71,6 @@ func Degrade(err error) error {
 	return degradedError{err}
 }
 
-// state returns the state that the result of a check means.
 func state(err error) State {
 	switch {
 	case err == nil:
@@ -89,19 +85,19 @@ func state(err error) State {
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Since is when the condition was first seen in this state.
+	// when the state was first seen
 	Since time.Time `json:"since"`
-	// Message says what is wrong in one line, and Remedy what to do. Both are "" if nothing is wrong.
+	// Message is the error in one line, Remedy the action to take. Both are "" for OK.
 	Message string `json:"message,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
 // Process is the list of conditions of a process.
 type Process struct {
-	// Process is the verb of the process, Version that of weft.
+	// Process is a verb, Version weft's version.
 	Process string `json:"process"`
 	Version string `json:"version"`
-	// Conditions have a cause before its effects.
+	// a cause before its effects
 	Conditions []Status `json:"conditions"`
 }
 
@@ -112,7 +108,6 @@ func ProcessOf(m *conditionspb.ListConditionsResponse) *Process {
 	})}
 }
 
-// proto returns the process as a message.
 func (p *Process) proto() *conditionspb.ListConditionsResponse {
 	return &conditionspb.ListConditionsResponse{Process: p.Process, Version: p.Version, Conditions: cli.Map(p.Conditions, func(s Status) *conditionspb.Condition {
 		return &conditionspb.Condition{Name: s.Name, State: s.State.proto(), Since: timestamppb.New(s.Since), Message: s.Message, Remedy: s.Remedy}
@@ -124,7 +119,7 @@ func (p *Process) Wrong() []Status {
 	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
-// Ready returns an error with the conditions that are not ready, nil if there are none.
+// Ready returns an error with the conditions that are not ready, or nil.
 func (p *Process) Ready() error {
 	var errs []string
 	for _, s := range p.Conditions {
@@ -146,7 +141,7 @@ func (p *Process) State() (worst State) {
 	return worst
 }
 
-// String returns the state of the process and the names of the conditions that are not OK.
+// String returns the state and the names of the conditions that are not OK.
 func (p *Process) String() string {
 	names := cli.Map(p.Wrong(), func(s Status) string { return s.Name })
 	text := fmt.Sprintf("weft %s %s: %s", p.Process, p.Version, p.State())

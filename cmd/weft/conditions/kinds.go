@@ -2,16 +2,16 @@ package conditions
 
 import "slices"
 
-// Kind is a condition that a process of weft can have.
+// Kind is a possible condition of a process.
 type Kind struct {
-	// Name is the same in all versions: alerts name it.
+	// the same in all versions, for alerts
 	Name string
-	// Meaning says what is wrong if the condition is not OK, and Remedy what to do. Both are
-	// sentences without a full stop at the end.
+	// Meaning explains a condition that is not OK, Remedy is the action to take. Both lack a full
+	// stop.
 	Meaning, Remedy string
 }
 
-// The names of conditions. A frontend names its own.
+// A frontend names its own condition.
 const (
 	APIServer      = "api-server"
 	Clock          = "clock"
@@ -29,11 +29,9 @@ const (
 	Takeover       = "takeover"
 )
 
-// frontendMeaning is that of the conditions of frontends.
 const frontendMeaning = "Not ready: its rules are not in force yet. Degraded: the aggregator does not answer or does not commit, changes wait for a minute, some objects were rejected, or an IP family is rejected as a whole: it stays as it was, and the other goes on"
 
-// Kinds are all conditions. deploy/docs/operating.md has the same table, made by
-// TestDocument.
+// Kinds are all conditions. TestDocument writes the same table to deploy/docs/operating.md.
 var Kinds = []Kind{
 	{APIServer, "The API server does not answer, refuses the credentials, or does not let weft list what it needs: rules stay as they are, and changes wait", "Correct what the message names: address, certificate, token or RBAC. weft tries again by itself"},
 	{Clock, "The wall clock was set by 10 s or more in the last 90 s, or the machine was suspended. Rules, retries and confirmations do not depend on it; dates, certificates and expirations do", "None, if the clock is right now; otherwise mend the time service (`timedatectl`, `chronyc tracking`)"},
@@ -55,7 +53,7 @@ var Kinds = []Kind{
 	{Takeover, "With `--takeover`: kube-proxy's rules are still there, or there again", "Take kube-proxy off this node, or wait for what the message names"},
 }
 
-// KindOf returns the kind of a name, the zero Kind if this version does not know it.
+// KindOf returns the kind of a name, or the zero Kind.
 func KindOf(name string) Kind {
 	if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
 		return Kinds[i]

@@ -16,40 +16,38 @@ import (
 )
 
 const (
-	// interval is the time between two looks of Run. A look wakes a process that rests.
+	// A look of Run wakes a resting process.
 	interval = 10 * time.Second
-	// hold is for how long a condition must last before it is reported. As much again is
-	// added at random: the nodes of a cluster share many a cause.
+	// hold is how long a condition must last before its report, plus a random time up to hold: nodes
+	// of a cluster share many causes.
 	hold = 30 * time.Second
-	// maxReason is how many characters of a message an event has, so that the remedy fits.
+	// maxReason limits the characters of a message in an event, to fit the remedy.
 	maxReason = 500
 )
 
-// The reasons of the events on the Node.
+// Reasons of events on the Node.
 const (
 	ReasonDegraded  = "WeftDegraded"
 	ReasonRecovered = "WeftRecovered"
 )
 
-// The types of events.
 const (
 	eventNormal  = "Normal"
 	eventWarning = "Warning"
 )
 
-// Config describes a Monitor.
+// Config configures a Monitor.
 type Config struct {
-	// Process is the verb of the process, Version that of weft.
 	Process, Version string
-	// Conditions are those of the process, a cause before its effects.
+	// a cause before its effects
 	Conditions []Condition
-	// Event records an event on the Node, and does not block. It may be nil.
+	// Event does not block. It may be nil.
 	Event func(kind, reason, condition, message string)
-	// Logger receives reports; nil discards.
+	// nil discards
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil means none.
+	// nil means none
 	Registerer prometheus.Registerer
-	// Now is the clock; nil means time.Now.
+	// nil means time.Now
 	Now func() time.Time
 }
 
@@ -57,24 +55,21 @@ type Config struct {
 type Monitor struct {
 	cfg Config
 
-	mu sync.Mutex
-	// tracks has one for each condition.
+	mu     sync.Mutex
 	tracks []track
 }
 
-// track is what is known of one condition.
 type track struct {
 	Status
-	// spread is between 0 and hold.
+	// between 0 and hold
 	spread time.Duration
-	// reported is what was reported, "" while the condition is taken for OK. wrongSince is
-	// the begin of what was reported, and of what is not reported yet.
+	// reported is the reported message, "" while the condition counts as OK. wrongSince is the begin
+	// of the problem.
 	reported   string
 	wrongSince time.Time
 }
 
-// NewMonitor returns a monitor. An error means that a metric is registered already, or that a
-// condition is not in Kinds.
+// NewMonitor returns an error if a metric is registered already, or a condition is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -98,7 +93,7 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 	return m, nil
 }
 
-// Look returns the conditions as they are now, in the order of Config.Conditions.
+// Look returns the current conditions in the order of Config.Conditions.
 func (m *Monitor) Look() *Process {
 	results := make([]error, len(m.cfg.Conditions))
 	for i, c := range m.cfg.Conditions {
@@ -124,7 +119,7 @@ func (m *Monitor) Look() *Process {
 	return &Process{m.cfg.Process, m.cfg.Version, out}
 }
 
-// Run reports conditions that last, and their end, in the log and as events, until ctx ends.
+// Run calls Report regularly until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	m.Report()
 	for cli.Pause(ctx, interval) {
@@ -132,8 +127,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Report reports conditions that have lasted for long enough, and the end of reported
-// conditions. Run calls it.
+// Report reports conditions that have lasted long enough, and their end, in the log and as events.
 func (m *Monitor) Report() {
 	list := m.Look().Conditions
 	m.mu.Lock()
@@ -158,10 +152,8 @@ func (m *Monitor) Report() {
 	}
 }
 
-// degraded is the metric of conditions.
 var degraded = prometheus.NewDesc("weft_degraded", "1 if the condition is not as it should be, 0 if it is.", []string{"condition"}, nil)
 
-// ready is the metric of /readyz.
 var ready = prometheus.NewDesc("weft_ready", "1 if /readyz is 200, 0 if it is 503.", nil, nil)
 
 // Describe implements prometheus.Collector.

@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
-// Readyz answers /readyz: 200, or 503 if a condition is not ready, and why as JSON. With
-// ?verbose it has a line for each condition, as the API server's has for each check: [+] ok, [!]
-// degraded, [-] not ready; the remedy is in the line below.
+// Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. ?verbose
+// adds a line for each condition, as the API server does: [+] ok, [!] degraded, [-] not ready, with
+// the remedy below.
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	p := m.Look()
 	if !r.URL.Query().Has("verbose") {
@@ -36,12 +36,11 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// An error means that the reader has gone.
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
-// Answer writes the answer of a health check as JSON: 200, or 503 with the reason; and the
-// conditions that are not OK, if there are any.
+// Answer answers a health check with JSON: 200, or 503 with the reason, and the conditions that are
+// not OK.
 func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	body := struct {
 		Time       time.Time `json:"currentTime"`
@@ -56,11 +55,9 @@ func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// An error means that the reader has gone.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// server offers the conditions to readers of the socket.
 type server struct {
 	conditionspb.UnimplementedConditionsServer
 	monitor *Monitor

@@ -28,13 +28,10 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// defaultStateDir survives a reboot, as durable fragments must.
 const defaultStateDir = "/var/lib/weft"
 
-// ownTables are the tables of the frontends, with their publishers.
 var ownTables = map[string]string{servicetables.Table: services.Publisher, policytables.Table: policy.Publisher}
 
-// aggregatorFlags are the flags of the aggregator.
 type aggregatorFlags struct {
 	socket                          string
 	stateDir                        string
@@ -61,7 +58,6 @@ func (a *aggregatorFlags) add(set *pflag.FlagSet) {
 		"how long after a start /readyz waits for the publishers of before the restart; 0 does not wait")
 }
 
-// check rejects wrong values.
 func (a *aggregatorFlags) check() error {
 	if !(a.rate >= 0) || a.burst < 1 { // NaN is rejected too
 		return cli.Usagef("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, a.burst)
@@ -78,7 +74,6 @@ func (a *aggregatorFlags) check() error {
 	return nil
 }
 
-// limit is the commit rate.
 func (a *aggregatorFlags) limit() rate.Limit {
 	if a.rate == 0 {
 		return rate.Inf
@@ -86,8 +81,8 @@ func (a *aggregatorFlags) limit() rate.Limit {
 	return rate.Limit(a.rate)
 }
 
-// openFlows opens the conntrack table for the removal of entries after commits, and for the
-// listings of publishers. Each has its own sockets, so that a listing does not delay a removal.
+// openFlows opens a connection for removals after commits and one for listings of publishers, so that
+// a listing does not delay a removal.
 func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	if flows, err = conntrack.Open(); err != nil {
 		return nil, nil, err
@@ -99,7 +94,7 @@ func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	return flows, flowTable, nil
 }
 
-// follow adds the reader of the configuration to g. SIGHUP makes it read at once.
+// follow makes g follow the access configuration. SIGHUP triggers a read.
 func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -110,8 +105,7 @@ func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	})
 }
 
-// openKernel opens the kernel, and returns what hands its socket to a holder and takes that of an
-// earlier weft from there.
+// openKernel opens the kernel. The lease passes its socket to and from a holder.
 func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, error) {
 	lease := server.NewLease(server.HoldSocket(socket), log)
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
@@ -121,8 +115,8 @@ func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, e
 	return conn, lease, err
 }
 
-// startAggregator opens the kernel and the socket, and adds the aggregator and its server to
-// g. With --standby it returns at once, and they start when no other weft has the socket.
+// startAggregator starts the aggregator and its server in g. With --standby they start later, when no
+// other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {
@@ -132,7 +126,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	// Without a file SIGHUP ends the process, as it does by default.
+	// SIGHUP without a file ends the process, its default.
 	if accessFile != "" {
 		follow(ctx, g, control)
 	}
@@ -144,7 +138,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	// The tables stay in the kernel when the socket that owns them closes.
+	// The tables stay in the kernel when their owner's socket closes.
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
@@ -168,9 +162,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	run := func(srv *server.Server) error {
 		d.socket = srv
-		// Only now, because before, a frontend would publish to another weft, and that weft
-		// has the HTTP ports. After a restart the daemon is ready when the earlier publishers
-		// are back.
+		// Not earlier: a frontend would publish to another weft, which also has the HTTP ports. After
+		// a restart the daemon is ready when the earlier publishers are back.
 		if err := d.serve(ctx, g, agg.Healthy); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())

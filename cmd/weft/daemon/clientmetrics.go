@@ -9,9 +9,8 @@ import (
 	"k8s.io/client-go/tools/metrics"
 )
 
-// Names of the metrics about requests to the API server, as in every component of
-// Kubernetes. Metrics of name resolution, credential plugins and the transport cache
-// are left out.
+// As in every component of Kubernetes, without metrics of name resolution, credential plugins and the
+// transport cache.
 const (
 	metricRequestSeconds  = "rest_client_request_duration_seconds"
 	metricLimiterSeconds  = "rest_client_rate_limiter_duration_seconds"
@@ -21,14 +20,12 @@ const (
 	metricRequestsRetried = "rest_client_request_retries_total"
 )
 
-// clientMetrics are the metrics that client-go reports to.
 type clientMetrics struct {
 	latency, limiter       restLatency
 	requestSize, replySize restSize
 	requests, retries      restCounter
 }
 
-// newClientMetrics makes and registers the metrics.
 func newClientMetrics(reg prometheus.Registerer) *clientMetrics {
 	seconds := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60}
 	bytes := []float64{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216}
@@ -49,8 +46,7 @@ func newClientMetrics(reg prometheus.Registerer) *clientMetrics {
 	return m
 }
 
-// install makes client-go report to the metrics. client-go accepts one receiver for the
-// whole process: the first.
+// install makes client-go report to m. client-go accepts only the first receiver.
 func (m *clientMetrics) install() {
 	metrics.Register(metrics.RegisterOpts{
 		RequestLatency: m.latency, RateLimiterLatency: m.limiter, RequestSize: m.requestSize, ResponseSize: m.replySize,
@@ -58,7 +54,6 @@ func (m *clientMetrics) install() {
 	})
 }
 
-// restLatency implements metrics.LatencyMetric.
 type restLatency struct{ *prometheus.HistogramVec }
 
 // Observe implements metrics.LatencyMetric.
@@ -66,7 +61,6 @@ func (r restLatency) Observe(_ context.Context, verb string, u url.URL, latency 
 	r.WithLabelValues(verb, u.Host).Observe(latency.Seconds())
 }
 
-// restSize implements metrics.SizeMetric.
 type restSize struct{ *prometheus.HistogramVec }
 
 // Observe implements metrics.SizeMetric.
@@ -74,7 +68,6 @@ func (r restSize) Observe(_ context.Context, verb, host string, size float64) {
 	r.WithLabelValues(verb, host).Observe(size)
 }
 
-// restCounter implements metrics.ResultMetric and metrics.RetryMetric.
 type restCounter struct{ *prometheus.CounterVec }
 
 // Increment implements metrics.ResultMetric.

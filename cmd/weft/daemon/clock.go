@@ -8,30 +8,28 @@ import (
 )
 
 const (
-	// clockJump is the least step of the wall clock that is reported. Time servers correct
-	// less as they go.
+	// clockJump is the smallest reported step. Time servers usually make smaller corrections.
 	clockJump = 10 * time.Second
-	// clockRecent is for how long a step is reported: longer than it takes to become an event.
+	// clockRecent is how long a step is reported: longer than it takes to become an event.
 	clockRecent = 90 * time.Second
 )
 
-// wallClock notices that the wall clock is set, by comparing it with the monotonic clock. Rules,
-// retries and deadlines do not depend on it, but the dates in logs and in the history, and
-// whether certificates are valid, do. It is safe for concurrent use.
+// wallClock compares the wall clock with the monotonic clock to notice steps. Rules, retries and
+// deadlines do not depend on the wall clock, but dates in logs and the validity of certificates do. It
+// is safe for concurrent use.
 type wallClock struct {
 	log *slog.Logger
-	// start has a reading of the monotonic clock.
+	// has a monotonic clock reading
 	start time.Time
 
 	mu sync.Mutex
-	// wall and uptime are what the clocks said at the last look.
+	// at the last look
 	wall   time.Time
 	uptime time.Duration
-	// by is the last step, zero if there was none, and at the uptime then.
+	// by is the last step, zero without one, and at its uptime.
 	by, at time.Duration
 }
 
-// look compares the wall clock with the uptime, which is that of the monotonic clock.
 func (c *wallClock) look(wall time.Time, uptime time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +44,6 @@ func (c *wallClock) look(wall time.Time, uptime time.Duration) error {
 	return fmt.Errorf("the wall clock jumped by %s: it was set, or the machine was suspended", signed(c.by))
 }
 
-// signed returns a duration in seconds with its sign.
 func signed(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d > 0 {
@@ -55,9 +52,8 @@ func signed(d time.Duration) string {
 	return d.String()
 }
 
-// check compares the clocks now.
 func (c *wallClock) check() error {
 	now := time.Now()
-	// Round removes the reading of the monotonic clock, so that differences are those of the wall clock.
+	// Round removes the monotonic clock reading, which Sub would use.
 	return c.look(now.Round(0), now.Sub(c.start))
 }

@@ -30,22 +30,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// frontend is a part of the process that follows the objects of a cluster and publishes a
-// fragment: *services.Frontend or *policy.Frontend.
+// frontend is *services.Frontend or *policy.Frontend.
 type frontend interface {
-	// Run works until ctx ends.
 	Run(ctx context.Context) error
-	// Ready returns nil once the frontend has committed its rules.
 	Ready() error
-	// Name is that of its condition.
 	Name() string
-	// Degraded returns what is wrong although the rules are committed.
+	// Degraded returns a problem although the rules are committed.
 	Degraded() error
-	// RegisterLocalState registers the service that readers of its state use.
 	RegisterLocalState(grpc.ServiceRegistrar)
 }
 
-// frontendFlags are the flags of the daemons with a frontend that kube-proxy does not have.
 type frontendFlags struct {
 	manifests string
 	// socket and local exist only if the aggregator is another process.
@@ -68,7 +62,6 @@ func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
 	}
 }
 
-// localState returns the path of the socket for readers of the local state.
 func (f *frontendFlags) localState(verb Verb) string {
 	if f.local != "" {
 		return f.local
@@ -80,21 +73,19 @@ func (f *frontendFlags) localState(verb Verb) string {
 	return filepath.Join(filepath.Dir(f.socket), name)
 }
 
-// cluster is what the frontends of a process share.
 type cluster struct {
 	nodeName string
 	version  string
-	// socket is the aggregator's, and local what leads to it within the process.
+	// socket is the aggregator's, local its connection within the process.
 	socket string
 	local  grpc.ClientConnInterface
 	source source.Source
-	// api is a client of the API server, nil if the objects are in manifests.
+	// nil if the objects come from manifests
 	api    kubernetes.Interface
 	events *event.Recorder
 }
 
-// newFrontends makes the frontends, and what they share. Their order is that in which they
-// subscribe to the source.
+// The frontends subscribe to the source in this order.
 func (d *daemon) newFrontends() error {
 	var err error
 	if d.cluster, err = d.newCluster(); err != nil {
@@ -111,7 +102,6 @@ func (d *daemon) newFrontends() error {
 	return nil
 }
 
-// newCluster makes the source of objects and the recorder of events.
 func (d *daemon) newCluster() (*cluster, error) {
 	c := &cluster{nodeName: d.settings.NodeName, version: d.version, socket: d.frontend.socket}
 	if d.verb.hasAggregator() {
@@ -124,7 +114,7 @@ func (d *daemon) newCluster() (*cluster, error) {
 		}
 		c.nodeName = strings.ToLower(strings.TrimSpace(name))
 	}
-	// The source and its events are of the first frontend.
+	// The source and the recorder log as the first frontend.
 	log := d.log.With("component", d.publishers()[0])
 	before := func(ctx context.Context) bool { return restarted(ctx, c.socket, d.publishers()) }
 	src, api, err := d.frontend.source(d.settings.Settings, d.version, before, log)
@@ -138,8 +128,8 @@ func (d *daemon) newCluster() (*cluster, error) {
 	return c, nil
 }
 
-// source returns the objects to follow, and a client of the API server if they come
-// from one. restarted says whether rules of an earlier process are in force.
+// source returns the objects to follow, and a client for objects of an API server. restarted reports
+// whether rules of an earlier process are in force.
 func (f *frontendFlags) source(set *kubeproxy.Settings, version string, restarted func(context.Context) bool, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
 	if f.manifests != "" {
 		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
@@ -160,7 +150,6 @@ func (f *frontendFlags) source(set *kubeproxy.Settings, version string, restarte
 	return src, src.Client(), nil
 }
 
-// kubeConfig translates the settings for the client of the API server.
 func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	c := set.Configuration.ClientConnection
 	return source.KubeConfig{
@@ -169,19 +158,16 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	}
 }
 
-// run adds the source and the recorder of events to g. Services is true in a process that has the
-// Service frontend.
+// services reports whether the process has the Service frontend.
 func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.events.Run(ctx) })
-	// Once for a node whose frontends are processes of their own: kube-proxy's event is that of the Services.
+	// One event per node: kube-proxy's event belongs to the Services.
 	if services {
 		c.events.Node(event.Normal, event.Starting, "weft "+c.version)
 	}
 	g.Go(func() error { return c.source.Run(ctx) })
 }
 
-// registerLocalState registers the services for readers of all frontends, and of the
-// conditions.
 func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
 	d.monitor.Register(r)
 	for _, f := range d.frontends {
@@ -189,8 +175,8 @@ func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
 	}
 }
 
-// startFrontends starts the daemon without the aggregator: a server of the local state, and
-// serve. The frontends do not depend on the first: its failure is logged.
+// startFrontends only logs a failure of the local state server, because the frontends do not depend on
+// the server.
 func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	if err := d.newMonitor(nil); err != nil {
 		return err
@@ -204,12 +190,11 @@ func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	return d.serve(ctx, g, func() error { return nil })
 }
 
-// healthy returns the health of the frontends that the Service frontend's does not include.
+// healthy returns errors that the Service frontend's health does not include.
 func (d *daemon) healthy() error {
 	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
 }
 
-// joined returns the errors of the frontends that are of a type.
 func joined[T any](d *daemon, ask func(T) error) (err error) {
 	for _, f := range d.frontends {
 		if of, ok := f.(T); ok {
@@ -219,11 +204,10 @@ func joined[T any](d *daemon, ask func(T) error) (err error) {
 	return err
 }
 
-// restartedWait is how long a frontend waits for an aggregator that says whether its rules are in
-// force. Without rules the aggregator answers as soon as it listens.
+// restartedWait limits the wait for the aggregator's answer. Without rules it answers as soon as it
+// listens.
 const restartedWait = time.Second
 
-// publishers returns the names of the frontends of a process.
 func (d *daemon) publishers() (names []string) {
 	if d.verb.hasServices() {
 		names = append(names, services.Publisher)
@@ -234,8 +218,8 @@ func (d *daemon) publishers() (names []string) {
 	return names
 }
 
-// restarted reports whether the aggregator at socket has rules of one of the publishers, which are
-// those of this process before its restart. Without an answer the process counts as new.
+// restarted reports whether the aggregator has rules of this process from before a restart, false
+// without an answer.
 func restarted(ctx context.Context, socket string, publishers []string) bool {
 	ctx, cancel := context.WithTimeout(ctx, restartedWait)
 	defer cancel()

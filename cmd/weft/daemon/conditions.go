@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// newMonitor makes the monitor of the process. Of is the aggregator and what it reads, nil
-// without one.
+// newMonitor accepts nil for a process without the aggregator.
 func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.servers = &serverErrors{}
 	if d.takeover {
@@ -27,7 +26,7 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	return err
 }
 
-// conditions returns the conditions of the process, a cause before its effects.
+// The conditions have a cause before its effects.
 func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	list := []conditions.Condition{degrading(conditions.Clock, d.clock.check)}
 	if d.cluster != nil {
@@ -54,18 +53,16 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	return list
 }
 
-// node returns what the Node object lacks for the frontends.
 func (d *daemon) node() error {
 	return joined(d, func(f interface{ Node() error }) error { return f.Node() })
 }
 
-// degrading returns a condition that never makes the process unready.
 func degrading(name string, failing check) conditions.Condition {
 	return readyThen(name, func() error { return nil }, failing)
 }
 
-// readyThen returns a condition that is not ready while ready returns an error, and else degraded
-// while failing does.
+// readyThen returns a condition that is not ready while ready fails, and else degraded while failing
+// fails.
 func readyThen(name string, ready, failing check) conditions.Condition {
 	return conditions.Condition{Name: name, Check: func() error {
 		if err := ready(); err != nil {
@@ -75,7 +72,6 @@ func readyThen(name string, ready, failing check) conditions.Condition {
 	}}
 }
 
-// aggregatorHealth is what the conditions of the aggregator look at.
 type aggregatorHealth struct {
 	aggregator interface {
 		Healthy() error
@@ -85,14 +81,13 @@ type aggregatorHealth struct {
 		Missing() error
 		Refused() error
 	}
-	// rival returns another weft that wants the socket, current why the configuration is not
-	// that of its file. They are called once the socket is there.
+	// rival fails if another weft wants the socket, current if the configuration in force differs from
+	// its file. They are called once the socket exists.
 	rival, current check
-	// root has the files of the host, such as proc.
+	// of the host's file system
 	root string
 }
 
-// conditions returns the conditions of the aggregator and of what it reads.
 func (h *aggregatorHealth) conditions() []conditions.Condition {
 	return []conditions.Condition{
 		{Name: conditions.Aggregator, Check: h.aggregator.Healthy},
@@ -106,13 +101,12 @@ func (h *aggregatorHealth) conditions() []conditions.Condition {
 	}
 }
 
-// The metrics of the connection tracking table.
 var (
 	conntrackEntries = prometheus.NewDesc("weft_conntrack_entries", "Connections that the kernel tracks in this network namespace.", nil, nil)
 	conntrackLimit   = prometheus.NewDesc("weft_conntrack_limit", "Connections that the kernel tracks at most; further ones are dropped.", nil, nil)
 )
 
-// conntrackSize are the metrics of the connection tracking table of a host, whose files are below this directory.
+// conntrackSize is the root of the host's file system.
 type conntrackSize string
 
 // Describe implements prometheus.Collector.
@@ -120,7 +114,7 @@ func (root conntrackSize) Describe(to chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(root, to)
 }
 
-// Collect implements prometheus.Collector. Without connection tracking there is nothing.
+// Collect implements prometheus.Collector, without metrics if the kernel does not track connections.
 func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	if entries, limit, err := sysctl.Tracked(string(root)); err == nil && limit > 0 {
 		to <- prometheus.MustNewConstMetric(conntrackEntries, prometheus.GaugeValue, float64(entries))
@@ -128,11 +122,9 @@ func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// conntrackFull is the share of the table, in percent, above which new connections are about
-// to be dropped.
+// conntrackFull is the percentage of the table above which new connections are about to be dropped.
 const conntrackFull = 95
 
-// checkConntrack returns an error if the connection tracking table is full.
 func checkConntrack(root string) error {
 	entries, limit, err := sysctl.Tracked(root)
 	if err != nil || limit == 0 || entries*100 < limit*conntrackFull {

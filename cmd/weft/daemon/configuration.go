@@ -17,15 +17,13 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// settings are what the flags and the files of --config amount to.
 type settings struct {
 	*kubeproxy.Settings
 	HTTP httpSettings
-	// accessFile is the file that says who may publish what; empty if there is none.
+	// rights of publishers; may be ""
 	accessFile string
 }
 
-// configurationFlags are --config and the flags of kube-proxy.
 type configurationFlags struct {
 	files []string
 	proxy *kubeproxy.Options
@@ -50,7 +48,7 @@ func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringArrayVar(&c.files, "config", nil, help)
 }
 
-// complete reads the files and makes the log. Its first lines are the warnings.
+// complete makes a log that begins with the warnings.
 func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {
@@ -79,7 +77,6 @@ func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	return s, log, nil
 }
 
-// sort returns the files of --config by their kind.
 func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err error) {
 	for _, file := range c.files {
 		into, kind := &accessFile, kubeproxy.KindOf(file)
@@ -89,7 +86,7 @@ func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err 
 		case kind == access.Kind && verb == VerbServices:
 			return "", "", cli.Usagef("--config %s: that is a configuration for weft aggregator or weft run", file)
 		case kind == access.Kind, kind == "":
-			// Reading the file reports what is wrong with it.
+			// Reading the file reports its errors.
 		default:
 			return "", "", fmt.Errorf("%s: got kind %q: want %s of %s, or %s of %s", file, kind, access.Kind, access.APIVersion, kubeproxy.Kind, kubeproxy.APIVersion)
 		}
@@ -101,8 +98,6 @@ func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err 
 	return proxyFile, accessFile, nil
 }
 
-// runOnce does what --write-config-to and --init-only ask for, and reports whether
-// the process is done.
 func (c *configurationFlags) runOnce(ctx context.Context, s *settings, log *slog.Logger) (done bool, err error) {
 	switch {
 	case c.proxy.WriteTo != "":
@@ -113,15 +108,14 @@ func (c *configurationFlags) runOnce(ctx context.Context, s *settings, log *slog
 	return false, nil
 }
 
-// setUpConntrack sets up connection tracking for a weft that runs with CAP_NET_ADMIN
-// alone.
+// setUpConntrack sets up connection tracking for a weft that later runs with CAP_NET_ADMIN alone.
 func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	flows, err := conntrack.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = flows.Close() }()
-	// Reading the table makes the kernel load the module. No flow matches this one.
+	// Reading the table makes the kernel load the module. The destination matches no flow.
 	nowhere := conntrack.Destination{Addr: netip.IPv4Unspecified()}
 	if _, err := flows.Reconcile(ctx, []conntrack.Destination{nowhere}); err != nil {
 		log.Warn("cannot read the connection tracking table", "error", err)
@@ -129,9 +123,8 @@ func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Once: true, Logger: log})
 }
 
-// tune sets up connection tracking and the OOM score of this process. weft run
-// replaces kube-proxy, and therefore applies kube-proxy's defaults; the other verbs may
-// run where there is no Kubernetes, and apply only what a flag or a file says.
+// tune sets up connection tracking and the OOM score. weft run replaces kube-proxy and applies its
+// defaults. The other verbs may run without Kubernetes, and apply only values from a flag or a file.
 func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	s := d.settings
 	host := d.verb == VerbRun || d.verb == VerbAggregator && s.HostGiven
@@ -143,8 +136,8 @@ func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// setOOMScore sets the OOM score. It warns only if the operator asked for it: the
-// kubelet has a score of its own for the containers of critical pods.
+// setOOMScore warns only about a score that the operator asked for: the kubelet sets its own for
+// critical pods.
 func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	level := slog.LevelDebug
 	if s.OOMGiven {
@@ -155,9 +148,8 @@ func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	}
 }
 
-// follow ends the daemon when kube-proxy's configuration file changes, so that it is
-// started again with the new one. The aggregator alone uses only the settings of the
-// machine, and ignores changes of the others.
+// follow ends the daemon when kube-proxy's configuration file changes, so that it restarts with the
+// new one. The aggregator alone follows only the settings of the machine.
 func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
 	if d.settings.File == "" {
 		return

@@ -10,25 +10,20 @@ import (
 )
 
 const (
-	// maxHTTPConnections is the number of connections of one HTTP server at a time. The
-	// kubelet, load balancers and monitoring need a few each, and the rest of the
-	// daemon's descriptors is for publishers.
+	// The kubelet, load balancers and monitoring need a few connections each; the other descriptors
+	// are for publishers.
 	maxHTTPConnections = 64
-	// descriptorShare is the part of the process's descriptors, one in so many, that the
-	// connections of one HTTP server may use, if that is less.
+	// An HTTP server may use at most 1/descriptorShare of the process's descriptors.
 	descriptorShare = 16
-	// idleTimeout is how long a connection may be open between two requests.
-	idleTimeout = time.Minute
-	// headerTimeout is how long the header of a request may take.
-	headerTimeout = 5 * time.Second
-	// writeTimeout is how long a request may take after its header, until the answer was read.
+	idleTimeout     = time.Minute
+	headerTimeout   = 5 * time.Second
+	// from the end of the header until the answer was read
 	writeTimeout = 30 * time.Second
 )
 
-// httpConnections limits the connections of an HTTP server. A new connection is always
-// accepted: if there are too many, the one that has been idle for the longest is closed,
-// and if none is idle, the one whose request began first. So clients that keep connections
-// open do not keep a probe away.
+// httpConnections limits the connections of an HTTP server so that clients with open connections do
+// not block a probe. It always accepts a new connection. Above the limit it closes the longest idle
+// connection or, if none is idle, the connection with the oldest request.
 type httpConnections struct {
 	most int
 
@@ -36,7 +31,6 @@ type httpConnections struct {
 	open map[net.Conn]httpConnection
 }
 
-// httpConnection is the state of a connection, since when it has it.
 type httpConnection struct {
 	idle  bool
 	since time.Time
@@ -51,7 +45,7 @@ func newHTTPConnections() *httpConnections {
 	return c
 }
 
-// changed follows the state of a connection. It is for http.Server.ConnState.
+// changed implements http.Server.ConnState.
 func (c *httpConnections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,13 +58,13 @@ func (c *httpConnections) changed(conn net.Conn, state http.ConnState) {
 		delete(c.open, oldest)
 		_ = oldest.Close()
 	}
-	// One that has just been closed to make room may still report a state.
+	// A connection closed to make room may still report a state.
 	if _, ok := c.open[conn]; ok || state == http.StateNew {
 		c.open[conn] = httpConnection{idle: state != http.StateActive, since: time.Now()}
 	}
 }
 
-// oldest returns the connection to close next. The lock is held, and there is one.
+// oldest returns the connection to close next. c.mu is held, and c.open is not empty.
 func (c *httpConnections) oldest() (oldest net.Conn) {
 	for conn, this := range c.open {
 		best := c.open[oldest]

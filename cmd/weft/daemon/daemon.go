@@ -20,7 +20,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// Verb says which parts a daemon has. It is the name of the command.
+// Verb names a command and its parts.
 type Verb string
 
 // The verbs.
@@ -31,16 +31,12 @@ const (
 	VerbPolicy     Verb = "policy"
 )
 
-// hasAggregator reports whether the aggregator is in this process.
 func (v Verb) hasAggregator() bool { return v == VerbRun || v == VerbAggregator }
 
-// hasServices reports whether the Service frontend is in this process.
 func (v Verb) hasServices() bool { return v == VerbRun || v == VerbServices }
 
-// mayHavePolicy reports whether the NetworkPolicy frontend may be in this process.
 func (v Verb) mayHavePolicy() bool { return v == VerbRun || v == VerbPolicy }
 
-// followsCluster reports whether a frontend is in this process.
 func (v Verb) followsCluster() bool { return v != VerbAggregator }
 
 // Flags are the flags of a daemon.
@@ -54,8 +50,7 @@ type Flags struct {
 	services      serviceFlags
 	policy        policyFlags
 	configuration configurationFlags
-	// takeover is true if kube-proxy's rules are to be removed, handover if weft's are when
-	// kube-proxy is back.
+	// takeover removes kube-proxy's rules, handover removes weft's when kube-proxy is back.
 	takeover, handover bool
 }
 
@@ -84,10 +79,11 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	return f
 }
 
-// Run runs the daemon until ctx ends, a part fails, the tables were cleaned up, or the
-// configuration file of kube-proxy changed; the last two are not errors. With
-// --write-config-to or --init-only it does what the flag says and returns. Version is
-// weft's own. A wrong setting is a *cli.UsageError or an *access.FileError.
+// Run runs the daemon until ctx ends or a part fails. It returns nil if the tables were cleaned up or
+// kube-proxy's configuration file changed. With --write-config-to or --init-only it does only that.
+// version is weft's own.
+//
+// Possible errors: a *cli.UsageError or an *access.FileError for a wrong setting; the error of a part.
 func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error {
 	settings, log, err := f.complete(stderr)
 	if err != nil {
@@ -123,7 +119,7 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	}
 	end := ctx.Done()
 	if f.handover {
-		// The parts go on until the handover is done.
+		// The parts continue until the handover is done.
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -152,38 +148,33 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	return err
 }
 
-// daemon is one run of Flags.
 type daemon struct {
 	*Flags
 	settings *settings
 	version  string
 	log      *slog.Logger
 	registry *prometheus.Registry
-	// cluster is nil without a frontend.
+	// nil without a frontend
 	cluster *cluster
-	// frontends are those of this process, in the order in which they start.
+	// in the order of their start
 	frontends []frontend
-	// proxy is the health of the Service frontend, nil without one.
-	proxy proxyHealth
-	// monitor has the conditions of the process, clock that of the wall clock, and servers that of its
-	// HTTP servers.
+	// nil without the Service frontend
+	proxy   proxyHealth
 	monitor *conditions.Monitor
 	clock   *wallClock
 	servers *serverErrors
-	// successor is nil unless weft is to remove the rules of kube-proxy.
+	// nil unless weft is to remove the rules of kube-proxy
 	successor *successor
-	// tables is the aggregator, nil without one.
+	// nil without the aggregator
 	tables *aggregator.Aggregator
-	// socket is the aggregator's server, nil without one and before serve.
+	// nil without the aggregator, and before serve
 	socket *server.Server
 	local  server.Local
-	// releasePorts closes the HTTP ports and ends the successor. It is nil before serve.
+	// ends the HTTP ports and the successor; nil before serve
 	releasePorts context.CancelFunc
 }
 
-// start starts the parts, sets up the machine and the process, and follows the
-// configuration file. What needs the socket or the ports of another weft waits, with
-// --standby, until that weft has ended.
+// start waits, with --standby, for the end of a weft with the same socket or ports.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {
@@ -205,9 +196,8 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
-// serve binds the HTTP ports, and starts the frontends, the HTTP servers and the monitor.
 func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) error {
-	// With kube-proxy's ports weft also gives up the place of its successor.
+	// If weft gives up kube-proxy's ports, its successor ends too.
 	inPlace, release := context.WithCancel(ctx)
 	ports, err := d.settings.HTTP.listen(inPlace)
 	if err != nil {

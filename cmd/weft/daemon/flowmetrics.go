@@ -11,21 +11,19 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// Names of kube-proxy's metrics about connection tracking. They have no label ip_family
-// here, because one pass reads the flows of both families.
+// kube-proxy's metrics about connection tracking, without its label ip_family: one pass reads the
+// flows of both families.
 const (
 	metricFlowSeconds = "kubeproxy_conntrack_reconciler_sync_duration_seconds"
 	metricFlowDeleted = "kubeproxy_conntrack_reconciler_deleted_entries_total"
 )
 
-// measuredFlows removes stale UDP flows and measures each pass.
 type measuredFlows struct {
 	flows   aggregator.Flows
 	seconds prometheus.Histogram
 	deleted prometheus.Counter
 }
 
-// measureFlows makes and registers the metrics.
 func measureFlows(flows aggregator.Flows, reg prometheus.Registerer) *measuredFlows {
 	m := &measuredFlows{
 		flows: flows,
@@ -56,16 +54,14 @@ func (m *measuredFlows) measure(pass func() (int, error)) (deleted int, err erro
 	return deleted, err
 }
 
-// metricPublisherFlows counts the entries that DeleteFlows has deleted.
+// metricPublisherFlows counts entries deleted by DeleteFlows.
 const metricPublisherFlows = "weft_flows_deleted_total"
 
-// measuredTable counts the entries that are deleted for publishers.
 type measuredTable struct {
 	server.FlowTable
 	deleted prometheus.Counter
 }
 
-// measureTable makes and registers the metric.
 func measureTable(table server.FlowTable, reg prometheus.Registerer) *measuredTable {
 	m := &measuredTable{FlowTable: table, deleted: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: metricPublisherFlows, Help: "Conntrack entries that publishers had deleted, such as connections that network policies deny.",

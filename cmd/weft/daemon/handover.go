@@ -15,39 +15,32 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// flagHandover is the flag of a weft that gives its node back to kube-proxy.
 const flagHandover = "handover"
 
 const (
-	// handoverPoll is the time between two looks whether kube-proxy's rules are in force.
 	handoverPoll = time.Second
-	// handoverLooks is how many looks one after the other must find them in force.
+	// consecutive looks that must find kube-proxy's rules in force
 	handoverLooks = 3
-	// labelPatience is how long the API server may take to say which proxy the node has.
 	labelPatience = 5 * time.Second
 )
 
-// reasonHandover is the reason of the event that begins a handover.
 const reasonHandover = "WeftHandsOver"
 
-// handover gives the node back to kube-proxy if weft is to end because the Node's label says
-// so: weft goes on updating its rules until those of kube-proxy are in force, and then removes
-// them. Old rules that stay would be asked before those of kube-proxy, and nothing would update
-// them.
+// handover gives the node back to kube-proxy if the Node's label asks for that: weft updates its rules
+// until kube-proxy's are in force, and then removes them. Its old rules would otherwise take
+// precedence, without further updates.
 type handover struct {
-	// label returns the value of takeover.Label of the Node.
 	label func(context.Context) (string, error)
 	// release closes the ports that kube-proxy needs.
 	release func()
-	// inForce returns why the rules of kube-proxy are not in force.
+	// inForce returns why kube-proxy's rules are not in force.
 	inForce func(context.Context) error
-	// cleanup removes weft's tables, after which the daemon ends.
+	// cleanup also ends the daemon.
 	cleanup func(context.Context) ([]nft.TableID, error)
 	event   func(kind, reason, message string)
 	log     *slog.Logger
 }
 
-// newHandover returns the handover of a daemon with all parts, which have been started.
 func (d *daemon) newHandover() *handover {
 	return &handover{
 		label: d.cluster.proxyLabel, inForce: newPeerProbe(d.settings.HTTP.metrics).check, cleanup: d.tables.Cleanup,
@@ -63,7 +56,6 @@ func (d *daemon) newHandover() *handover {
 	}
 }
 
-// checkHandover rejects settings with which a handover cannot work.
 func (f *Flags) checkHandover() error {
 	switch {
 	case !f.handover:
@@ -78,9 +70,9 @@ func (f *Flags) checkHandover() error {
 	return nil
 }
 
-// proxyLabel returns the value of takeover.Label of this node, "" if it does not have it.
+// proxyLabel returns the node's value of takeover.Label, or "".
 func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
-	// weft may list and watch Nodes, and not get them.
+	// weft may list and watch Nodes, but not get them.
 	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + c.nodeName})
 	if err != nil {
 		return "", fmt.Errorf("read Node %s: %w", c.nodeName, err)
@@ -91,9 +83,8 @@ func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
 	return nodes.Items[0].Labels[takeover.Label], nil
 }
 
-// run waits until asked to end, and hands over if the node has another proxy now. It returns
-// when the daemon is to end, or when ctx has ended. A part that is not done leaves the rules
-// as they are.
+// run waits for end, and then hands over if the node has another proxy now. It returns when the daemon
+// is to end. A failed step leaves the rules unchanged.
 func (h *handover) run(ctx context.Context, end <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -124,8 +115,7 @@ func (h *handover) run(ctx context.Context, end <-chan struct{}) {
 	h.log.Info("the node is given back: kube-proxy's rules are in force, and weft's are removed", "tables", len(tables))
 }
 
-// await waits until the rules of kube-proxy are in force, and reports whether ctx has not
-// ended before.
+// await waits until kube-proxy's rules are in force. It returns false if ctx ends first.
 func (h *handover) await(ctx context.Context) bool {
 	logged := ""
 	for looks := 0; looks < handoverLooks; {
@@ -134,7 +124,7 @@ func (h *handover) await(ctx context.Context) bool {
 		}
 		err := h.inForce(ctx)
 		if err == nil {
-			// Said before the end, which does not wait for events.
+			// The event is early because the end does not wait for events.
 			if looks++; looks == 1 {
 				h.event(event.Normal, takeover.ReasonHandedOver, "the rules of kube-proxy are in force, those of weft go")
 			}

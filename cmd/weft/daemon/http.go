@@ -27,7 +27,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
 
-// The flags of the addresses, and kube-proxy's defaults.
 const (
 	flagMetrics = "metrics-bind-address"
 	flagHealthz = "healthz-bind-address"
@@ -35,16 +34,14 @@ const (
 	defaultMetricsAddress = "127.0.0.1:10249"
 	defaultHealthzAddress = "0.0.0.0:10256"
 
-	// The NetworkPolicy frontend alone has other ports, because it runs beside the
-	// Service frontend or kube-proxy.
+	// The NetworkPolicy frontend alone runs beside the Service frontend or kube-proxy.
 	policyMetricsAddress = "127.0.0.1:10243"
 	policyHealthzAddress = "127.0.0.1:10244"
 )
 
-// serveRetry is how long after a failure a server is started again, as in kube-proxy.
+// serveRetry is as in kube-proxy.
 const serveRetry = 5 * time.Second
 
-// httpFlags are the flags of the HTTP servers.
 type httpFlags struct {
 	metrics string
 	healthz string
@@ -59,8 +56,7 @@ func (f *httpFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&f.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
 }
 
-// settings returns the settings. kube-proxy's addresses belong to the Service frontend:
-// without it, a daemon uses its own flags.
+// settings returns kube-proxy's addresses only for a daemon with the Service frontend.
 func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
 	switch verb {
 	case VerbAggregator:
@@ -77,25 +73,22 @@ func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings 
 	}
 }
 
-// httpSettings are the addresses of the HTTP servers and what they offer. An empty
-// address turns a server off. Ports and paths are kube-proxy's.
+// httpSettings has kube-proxy's ports and paths. An empty address turns a server off.
 type httpSettings struct {
 	metrics string
 	healthz string
-	// hardFail ends the daemon if a server fails, instead of retrying (kube-proxy's
-	// bindAddressHardFail).
+	// hardFail ends the daemon if a server fails, as kube-proxy's bindAddressHardFail.
 	hardFail bool
 	// profiling adds /debug/pprof to the address of the metrics.
 	profiling bool
-	// configuration is what /configz shows as JSON; nil means the flags.
+	// JSON of /configz; nil shows the flags
 	configuration any
 }
 
-// endpoint is one HTTP server.
 type endpoint struct {
 	flag    string
 	address string
-	// reason is the reason of the event if the server fails, as in kube-proxy.
+	// as in kube-proxy
 	reason string
 }
 
@@ -106,51 +99,44 @@ func (s *httpSettings) endpoints() []endpoint {
 	}
 }
 
-// check returns why a part is not healthy or not ready; nil means that it is.
+// check returns why a part is not healthy or not ready, or nil.
 type check func() error
 
-// proxyHealth is the health of a Service frontend.
 type proxyHealth interface {
 	Healthz(http.ResponseWriter, *http.Request)
 	Livez(http.ResponseWriter, *http.Request)
 	Require(check func() error)
 }
 
-// nodeEvents records events about this node. It does not block.
+// nodeEvents records events without blocking.
 type nodeEvents interface {
 	Node(kind, reason, message string)
 }
 
-// httpServers are the HTTP servers of a daemon.
 type httpServers struct {
 	httpSettings
-	// ports are bound already. A server without one binds its address itself.
+	// A server without a port binds its address itself.
 	ports   listeners
 	flags   *pflag.FlagSet
 	version string
 	healthy check
-	// monitor answers /readyz.
 	monitor *conditions.Monitor
-	// errors has those of these servers.
-	errors *serverErrors
-	// published is a further condition of /healthz: what other frontends than that of the
-	// Services publish. /livez does not depend on it. It may be nil.
+	errors  *serverErrors
+	// published checks the other frontends for /healthz, but not for /livez. It may be nil.
 	published check
-	// proxy answers /healthz and /livez as kube-proxy does; nil without the Service
-	// frontend, when healthy answers.
+	// nil without the Service frontend, when healthy answers
 	proxy proxyHealth
-	// page is the status page; it may be nil.
+	// may be nil
 	page http.Handler
-	// events may be nil.
+	// may be nil
 	events nodeEvents
 	log    *slog.Logger
-	// retry replaces serveRetry if it is not 0.
+	// 0 means serveRetry
 	retry time.Duration
-	// patience replaces writeTimeout if it is not 0.
+	// 0 means writeTimeout
 	patience time.Duration
 }
 
-// newRegistry returns a registry with the metrics of the process.
 func newRegistry(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -162,7 +148,6 @@ func newRegistry(version string) *prometheus.Registry {
 	return reg
 }
 
-// run adds the servers to g.
 func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheus.Registry) {
 	for _, e := range s.endpoints() {
 		if e.address == "" {
@@ -176,8 +161,7 @@ func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheu
 	}
 }
 
-// keep serves until ctx ends. With hardFail a failure ends it; without, the failure is
-// logged and recorded as an event, and the server is started again.
+// keep serves until ctx ends. It retries a failed server, or returns the error with hardFail.
 func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler) error {
 	retry := cmp.Or(s.retry, serveRetry)
 	reported := ""
@@ -200,7 +184,6 @@ func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler
 	}
 }
 
-// report logs a server's failure and records an event.
 func (s *httpServers) report(e endpoint, err error, retry time.Duration) {
 	if s.log != nil {
 		s.log.Error("an HTTP server failed", "flag", "--"+e.flag, "address", e.address, "error", err.Error(), "fatal", s.hardFail, "retry", retry)
@@ -210,7 +193,7 @@ func (s *httpServers) report(e endpoint, err error, retry time.Duration) {
 	}
 }
 
-// serve serves until ctx ends or the server fails. If l is nil it binds the address.
+// If l is nil, serve binds the address.
 func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, handler http.Handler) error {
 	if l == nil {
 		var err error
@@ -220,20 +203,20 @@ func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, han
 	}
 	s.errors.set(e.flag, nil)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: cmp.Or(s.patience, writeTimeout), IdleTimeout: idleTimeout, ConnState: newHTTPConnections().changed}
-	// The process is ending: it does not wait for a scrape.
+	// The end of the process does not wait for a scrape.
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	return fmt.Errorf("serve http on %s: %w", l.Addr(), srv.Serve(l))
 }
 
-// serverErrors has why HTTP servers do not run, by the flag of their address: nil if one
-// runs, and nothing before that is known. A nil serverErrors keeps nothing.
+// serverErrors has the errors of HTTP servers by their flags: nil for a running server, no entry while
+// the state is unknown. A nil serverErrors discards.
 type serverErrors struct {
 	mu     sync.Mutex
 	byFlag map[string]error
 }
 
-// set notes how a server is: err is nil if it runs.
+// set records the state of a server, nil if it runs.
 func (e *serverErrors) set(flag string, err error) {
 	if e == nil {
 		return
@@ -252,7 +235,7 @@ func (e *serverErrors) set(flag string, err error) {
 	e.byFlag[flag] = err
 }
 
-// running returns why not all servers run, nil if they do.
+// running returns nil if all servers are known to run.
 func (e *serverErrors) running() error {
 	e.mu.Lock()
 	known := len(e.byFlag)
@@ -263,7 +246,7 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// err returns the errors of all servers, in the order of their flags.
+// The errors are in the order of their flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -274,7 +257,6 @@ func (e *serverErrors) err() error {
 	return errors.Join(errs...)
 }
 
-// healthHandler answers load balancers and the kubelet.
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
 	healthz, livez := answer(s.health), answer(s.healthy)
@@ -288,7 +270,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
-// health returns the conditions of /healthz, except those of the Service frontend.
+// health returns errors for /healthz of all parts except the Service frontend.
 func (s *httpServers) health() error {
 	if err := s.healthy(); err != nil || s.published == nil {
 		return err
@@ -296,8 +278,7 @@ func (s *httpServers) health() error {
 	return s.published()
 }
 
-// proxyHealthz answers /healthz for a process with the Service frontend: as kube-proxy does,
-// unless another frontend is not healthy.
+// proxyHealthz answers as kube-proxy does, unless another frontend is not healthy.
 func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 	if s.published != nil && s.published() != nil {
 		answer(s.published)(w, r)
@@ -306,7 +287,6 @@ func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 	s.proxy.Healthz(w, r)
 }
 
-// metricsHandler answers monitoring systems and people.
 func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
@@ -330,21 +310,19 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	return pages.mux
 }
 
-// answer returns the handler of a check.
 func answer(check check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { conditions.Answer(w, check()) }
 }
 
-// portPatience is how long to wait for the port of a weft that is ending: the kernel
-// closes the files of a killed process one after the other.
+// portPatience is the wait for the port of a weft that is ending: the kernel closes the files of a
+// killed process one by one.
 const portPatience = time.Second
 
-// listeners are bound ports, by the flag that names the address.
 type listeners map[string]net.Listener
 
-// listen binds the addresses before anything runs, so that a wrong one is an error of
-// the command. An address that is in use or does not exist yet is such an error only
-// with hardFail; without it the server retries. The ports are closed when ctx ends.
+// listen binds the addresses before anything runs, so that a wrong address is an error of the command.
+// Without hardFail the server retries an address that is in use or does not exist yet. The ports are
+// closed when ctx ends.
 func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	bound := make(listeners)
 	ours := make(map[string]bool)
@@ -353,7 +331,7 @@ func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 			continue
 		}
 		l, err := bind(ctx, e.address)
-		// An address that the kernel refused, rather than the parser, may be free later.
+		// An address rejected by the kernel, not by the parser, may be free later.
 		if err != nil && (s.hardFail || ours[e.address] || !errors.As(err, new(syscall.Errno))) {
 			return nil, fmt.Errorf("--%s: %w (an empty address turns it off)", e.flag, err)
 		}
@@ -367,7 +345,7 @@ func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	return bound, nil
 }
 
-// bind listens on a TCP address, and waits up to portPatience while it is in use.
+// bind waits up to portPatience for an address in use.
 func bind(ctx context.Context, address string) (net.Listener, error) {
 	for deadline := time.Now().Add(portPatience); ; {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

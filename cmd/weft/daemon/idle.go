@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// gcPercent is how much a heap grows until it is collected. With Go's 100, the heap of a daemon that
-	// compiles the large updates of a hostile publisher one after the other grows by up to 65 MiB
-	// (TestPortSets of cmd/weft/attack), with this by 51.
+	// gcPercent bounds a daemon that compiles large updates of a hostile publisher (TestPortSets of
+	// cmd/weft/attack): it grows by up to 51 MiB, with Go's 100 by 65.
 	gcPercent = 75
-	// idleGCPercent is the same for an idle daemon. A collection costs as much as 30 single changes.
+	// A collection costs as much as 30 single changes.
 	idleGCPercent = 150
 )
 
-// limitGarbage sets the percentage of an idle or busy daemon, unless the operator has set GOGC.
+// limitGarbage keeps the operator's GOGC.
 func limitGarbage(idle bool) {
 	switch {
 	case os.Getenv("GOGC") != "":
@@ -31,37 +30,33 @@ func limitGarbage(idle bool) {
 
 // idler returns memory and processors while a daemon is idle.
 //
-// A start, a resync or a rolling update allocates several times what the process keeps.
-// After it there is so little work that the runtime would keep the garbage until its
-// forced collection, and the free pages as long as its next goal has room for them. The
-// idler has them collected and returned.
+// A start, a resync or a rolling update allocates several times the memory that the process keeps. In
+// the quiet time afterwards the runtime would keep the garbage until its forced collection, and the
+// free pages as long as its next goal has room for them. The idler returns both.
 //
-// A single change passes through a dozen goroutines, each of which waits for the one
-// before it. On several processors each step wakes a thread that finds no work, which
-// is a third of the cost of the change. An idle daemon therefore runs on one processor.
-// It has all of them again at most one period after a burst begins.
+// A single change passes through a dozen goroutines in sequence. On several processors each step wakes
+// a thread that finds no work, a third of the cost of the change. An idle daemon therefore runs on one
+// processor, and on all again at most one period after a burst begins.
 type idler struct {
-	// period is the time between two looks at the heap.
+	// between two looks at the heap
 	period time.Duration
-	// quietBytes is how much an idle daemon allocates in a period at most.
+	// most allocations of an idle daemon in a period
 	quietBytes uint64
-	// minBytes is how much more the process must hold before a collection is worth it.
+	// least growth that is worth a collection
 	minBytes uint64
 	read     func() heap
 	free     func()
-	// setIdle is called when the daemon becomes idle or busy.
-	setIdle func(bool)
-	// last is the heap one period ago, freed the heap after it was last freed.
+	setIdle  func(bool)
+	// last is one period old, freed is from after the last collection.
 	last, freed heap
 	idle        bool
 }
 
 // heap is the state of the runtime's heap, in bytes.
 type heap struct {
-	// allocated counts from the start of the process.
+	// since the start of the process
 	allocated uint64
-	// held is the memory obtained from the system and not returned: live and dead
-	// objects, and free pages.
+	// memory not returned to the system: live and dead objects, and free pages
 	held uint64
 }
 
@@ -69,7 +64,6 @@ func newIdler() *idler {
 	return &idler{period: 2 * time.Second, quietBytes: 2 << 20, minBytes: 16 << 20, read: readHeap, free: debug.FreeOSMemory, setIdle: setIdle}
 }
 
-// run judges each period until ctx ends. It returns nil.
 func (i *idler) run(ctx context.Context) error {
 	tick := time.NewTicker(i.period)
 	defer tick.Stop()
@@ -83,8 +77,8 @@ func (i *idler) run(ctx context.Context) error {
 	}
 }
 
-// judge looks at the period that ends. After an idle one it frees memory if the
-// process holds half as much again as when it last did.
+// judge ends a period. After an idle one it frees memory if the process holds half as much again as
+// after the last time.
 func (i *idler) judge() {
 	now := i.read()
 	idle := now.allocated-i.last.allocated < i.quietBytes
@@ -100,8 +94,8 @@ func (i *idler) judge() {
 	}
 }
 
-// setIdle makes Go code run on one processor and with more garbage, or on all processors
-// that the process may use. It leaves alone GOMAXPROCS and GOGC if the operator has set them.
+// setIdle gives Go one processor and more garbage, or all processors. It keeps the operator's
+// GOMAXPROCS and GOGC.
 func setIdle(idle bool) {
 	limitGarbage(idle)
 	switch {
@@ -113,7 +107,7 @@ func setIdle(idle bool) {
 	}
 }
 
-// readHeap reads the state of the heap without stopping the program.
+// readHeap does not stop the program.
 func readHeap() heap {
 	samples := [...]metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 )
 
-// logFlags are the flags of a daemon's log.
 type logFlags struct {
 	level  slog.Level
 	format string
@@ -21,7 +20,6 @@ func (l *logFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&l.format, "log-format", "text", "text or json, as kube-proxy's --logging-format")
 }
 
-// withProxy returns the flags, with kube-proxy's settings for flags that were not given.
 func (l logFlags) withProxy(proxy *kubeproxy.Settings, set *pflag.FlagSet) logFlags {
 	if proxy.LogGiven && !set.Changed("log-level") {
 		l.level = proxy.LogLevel
@@ -32,7 +30,6 @@ func (l logFlags) withProxy(proxy *kubeproxy.Settings, set *pflag.FlagSet) logFl
 	return l
 }
 
-// logger returns a log that writes to w.
 func (l logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: l.level}
 	switch l.format {

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// notifySocket is the variable in which systemd names the socket of a unit with Type=notify.
+	// notifySocket names systemd's socket for a unit with Type=notify.
 	notifySocket = "NOTIFY_SOCKET"
-	// notifyPatience bounds the wait for the rules: while the API server is away a start does not fail.
+	// notifyPatience bounds the wait for rules: a start does not fail while the API server is away.
 	notifyPatience = 10 * time.Second
-	// notifyInterval is the time between two looks at the conditions.
 	notifyInterval = 20 * time.Millisecond
 )
 
-// notifyStarted reports to systemd that the daemon has started: when its own frontends have published, and at the latest after the
-// patience. So `systemctl start` fails if the daemon cannot start, and otherwise returns when the rules are in force. Publishers of
-// other units do not count, because these may wait for this one.
+// notifyStarted reports the start to systemd when the process's own frontends have published, or after
+// patience. So `systemctl start` fails if the daemon cannot start, and otherwise returns with the
+// rules in force. Publishers of other units may wait for this unit, so they do not count.
 func notifyStarted(ctx context.Context, socket string, ready check, patience time.Duration) error {
 	for end := time.Now().Add(patience); ready() != nil && time.Now().Before(end); {
 		if !cli.Pause(ctx, notifyInterval) {

@@ -15,17 +15,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Names of the metrics of /metrics/slis, which every component of Kubernetes has.
+// Metrics of /metrics/slis, as in every component of Kubernetes.
 const (
 	metricHealthcheck  = "kubernetes_healthcheck"
 	metricHealthchecks = "kubernetes_healthchecks_total"
 )
 
-// configGroup is the key of kube-proxy's configuration in /configz.
 const configGroup = "kubeproxy.config.k8s.io"
 
-// pages are the pages of every component of Kubernetes besides /metrics: /healthz,
-// /metrics/slis, /configz, /flagz and /statusz.
+// pages are /healthz, /metrics/slis, /configz, /flagz and /statusz, as in every component of
+// Kubernetes.
 type pages struct {
 	mux     *http.ServeMux
 	paths   []string
@@ -37,7 +36,7 @@ type pages struct {
 	results *prometheus.CounterVec
 }
 
-// newPages returns the pages. /configz shows configuration, or the flags if it is nil.
+// newPages returns the pages. /configz shows the flags if configuration is nil.
 func newPages(version string, flags *pflag.FlagSet, configuration any) *pages {
 	p := &pages{
 		mux: http.NewServeMux(), flags: flags, started: time.Now(), version: version,
@@ -60,14 +59,13 @@ func (p *pages) handle(path string, handler http.HandlerFunc) {
 	p.mux.HandleFunc(path, handler)
 }
 
-// plain sets the headers of a text answer.
 func plain(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// healthz answers as the API machinery does: "ok", or 500 and a line for each
-// check. With ?verbose it always prints the lines.
+// healthz answers as the API machinery does: "ok", or 500 and a line for each check, which ?verbose
+// always prints.
 func (p *pages) healthz(healthy check) http.HandlerFunc {
 	checks := []struct {
 		name  string
@@ -99,14 +97,12 @@ func (p *pages) healthz(healthy check) http.HandlerFunc {
 	}
 }
 
-// observe records the result of a check for /metrics/slis.
 func (p *pages) observe(name, status string, value float64) {
 	const kind = "healthz"
 	p.current.WithLabelValues(name, kind).Set(value)
 	p.results.WithLabelValues(name, kind, status).Inc()
 }
 
-// configz shows the configuration in force.
 func (p *pages) configz(configuration any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		all := map[string]any{configGroup: configuration}
@@ -124,7 +120,6 @@ func (p *pages) configz(configuration any) http.HandlerFunc {
 	}
 }
 
-// values returns the flags in force.
 func (p *pages) values() map[string]string {
 	out := make(map[string]string)
 	if p.flags != nil {
@@ -133,13 +128,11 @@ func (p *pages) values() map[string]string {
 	return out
 }
 
-// forPeople writes the head of a page that is not meant for programs.
 func forPeople(w http.ResponseWriter, page string) {
 	plain(w)
 	fmt.Fprintf(w, "\nweft %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n", page)
 }
 
-// flagz shows the flags.
 func (p *pages) flagz(w http.ResponseWriter, _ *http.Request) {
 	forPeople(w, "flagz")
 	values := p.values()
@@ -148,7 +141,6 @@ func (p *pages) flagz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// statusz shows the version, the start time, and the other paths.
 func (p *pages) statusz(w http.ResponseWriter, _ *http.Request) {
 	forPeople(w, "statusz")
 	up := time.Since(p.started).Round(time.Second)

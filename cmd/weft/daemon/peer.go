@@ -17,35 +17,31 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// peerSynced is the metric by which kube-proxy says when it last wrote its rules, in seconds
-// since 1970. It has the label ip_family if kube-proxy is of 1.36 or later.
+// peerSynced is kube-proxy's metric of its last write of rules, in seconds since 1970. It has the
+// label ip_family since kube-proxy 1.36.
 const (
 	peerSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 	peerFamily = "ip_family"
 )
 
 const (
-	// peerPatience is how long kube-proxy may take to answer.
 	peerPatience = 2 * time.Second
-	// peerBytes bounds its answer, which has some 100 KB.
+	// The answer has some 100 KB.
 	peerBytes = 16 << 20
-	// familyPatience is how long a family is waited for after another one: a kube-proxy that
-	// has it writes its rules a moment later.
+	// familyPatience is the wait for a second family, whose rules kube-proxy writes a moment later.
 	familyPatience = 30 * time.Second
 )
 
-// peerProbe finds out whether kube-proxy's rules are in force, by its metrics.
+// peerProbe reads from kube-proxy's metrics whether its rules are in force.
 type peerProbe struct {
-	url    string
-	client *http.Client
-	// families are those of this node.
+	url      string
+	client   *http.Client
 	families []string
 	now      func() time.Time
-	// first is when kube-proxy had rules of some family, zero before.
+	// when kube-proxy first had rules of a family, or zero
 	first time.Time
 }
 
-// newPeerProbe returns the probe of a kube-proxy that serves its metrics at an address.
 func newPeerProbe(address string) *peerProbe {
 	p := &peerProbe{
 		url: "http://" + dialable(address) + "/metrics", now: time.Now,
@@ -59,7 +55,7 @@ func newPeerProbe(address string) *peerProbe {
 	return p
 }
 
-// dialable returns the address under which a server is reached that listens on address.
+// dialable returns an address that reaches a listener on address.
 func dialable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -75,7 +71,6 @@ func dialable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// check returns why the rules of kube-proxy are not in force.
 func (p *peerProbe) check(ctx context.Context) error {
 	synced, err := p.read(ctx)
 	if err != nil {
@@ -101,8 +96,8 @@ func (p *peerProbe) check(ctx context.Context) error {
 	return fmt.Errorf("kube-proxy has not written its rules of %s yet", strings.Join(missing, " and "))
 }
 
-// read returns the families of which kube-proxy says that it has written its rules: "IPv4",
-// "IPv6", and "" of a kube-proxy that does not tell them apart.
+// read returns the families with written rules: "IPv4", "IPv6", or "" from a kube-proxy that does not
+// distinguish them.
 func (p *peerProbe) read(ctx context.Context) (map[string]bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {

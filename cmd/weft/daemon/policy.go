@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
 
-// The names of flags of the NetworkPolicy frontend.
 const (
 	flagPolicy        = "network-policy"
 	flagPolicyStart   = "policy-start"
@@ -20,15 +19,13 @@ const (
 	flagPolicyStatus  = "cluster-policy-status"
 )
 
-// The values of --policy-start.
 const (
 	startAllow = "allow"
 	startDeny  = "deny"
 )
 
-// policyFlags are the flags of the NetworkPolicy frontend.
 type policyFlags struct {
-	// enabled is a flag of weft run only.
+	// only for weft run
 	enabled bool
 	start   string
 	dropLog int
@@ -53,7 +50,6 @@ func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
 		"write the condition Accepted into the status of ClusterNetworkPolicies, which needs a further right in the API")
 }
 
-// check rejects wrong values. enabled is true if the frontend is in this process.
 func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
 	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck, flagPolicyNRI, flagPolicyStatus} {
 		if f := set.Lookup(name); !enabled && f != nil && f.Changed {
@@ -72,10 +68,8 @@ func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
 	return nil
 }
 
-// hasPolicy reports whether the NetworkPolicy frontend is in this process.
 func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enabled }
 
-// addPolicy makes the NetworkPolicy frontend.
 func (d *daemon) addPolicy() error {
 	cfg := policy.Config{
 		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Local: d.cluster.local, Events: d.cluster.events,

@@ -8,13 +8,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// The names of flags of the Service frontend.
 const (
 	flagServiceCounters = "service-counters"
 	flagServiceActive   = "service-active-connections"
 )
 
-// serviceFlags are the flags of the Service frontend that kube-proxy does not have.
 type serviceFlags struct {
 	counters string
 	active   bool
@@ -27,7 +25,6 @@ func (s *serviceFlags) add(set *pflag.FlagSet) {
 		"also export the active connections of each Service, and their bytes where the kernel counts them: lists the kernel's connection tracking table at a scrape, at most every 15s and in a twentieth of the time")
 }
 
-// addServices makes the Service frontend.
 func (d *daemon) addServices() error {
 	cfg := d.settings.Config
 	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Local, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.local, d.cluster.events

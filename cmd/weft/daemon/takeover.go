@@ -13,18 +13,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/event"
 )
 
-// flagTakeover is the flag of a weft that removes the rules of kube-proxy.
 const flagTakeover = "takeover"
 
 const (
-	// takeoverRetry is the time between two attempts to remove kube-proxy's rules.
 	takeoverRetry = time.Second
-	// takeoverWatch is the time between two looks for rules that have come again.
 	takeoverWatch = time.Minute
 )
 
-// successor removes the rules that kube-proxy left, once weft's own are in force and
-// kube-proxy has ended. Then it watches that they do not come again.
+// successor removes kube-proxy's rules once weft's are in force and kube-proxy has ended. Then it
+// watches for new ones.
 type successor struct {
 	// ready returns why weft's rules are not in force, running why kube-proxy may still run.
 	ready, running check
@@ -37,7 +34,6 @@ type successor struct {
 	err error
 }
 
-// newSuccessor returns the successor of kube-proxy for a daemon with all parts.
 func (d *daemon) newSuccessor() *successor {
 	return &successor{
 		ready: d.published, running: d.servers.running, event: d.cluster.events.Node, log: d.log.With("component", "takeover"),
@@ -49,7 +45,6 @@ func (d *daemon) newSuccessor() *successor {
 	}
 }
 
-// published returns why a frontend has not committed its rules.
 func (d *daemon) published() error {
 	for _, f := range d.frontends {
 		if err := f.Ready(); err != nil {
@@ -59,7 +54,7 @@ func (d *daemon) published() error {
 	return nil
 }
 
-// checkTakeover rejects settings with which a successor cannot see that kube-proxy has ended.
+// checkTakeover rejects settings that hide the end of kube-proxy.
 func (s *httpSettings) checkTakeover() error {
 	if s.metrics == "" || s.healthz == "" {
 		return cli.Usagef("--%s: it needs --%s and --%s: that kube-proxy has ended is seen by its ports, which weft then has", flagTakeover, flagMetrics, flagHealthz)
@@ -67,7 +62,6 @@ func (s *httpSettings) checkTakeover() error {
 	return nil
 }
 
-// failing returns why the takeover is not complete.
 func (s *successor) failing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +74,6 @@ func (s *successor) set(err error) {
 	s.err = err
 }
 
-// run removes the rules, and watches, until ctx ends.
 func (s *successor) run(ctx context.Context) {
 	for logged := ""; ; {
 		err := s.take(ctx)
@@ -105,7 +98,7 @@ func (s *successor) run(ctx context.Context) {
 	}
 }
 
-// take removes the rules. It returns why they stay.
+// take returns why the rules stay.
 func (s *successor) take(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return fmt.Errorf("the rules of kube-proxy stay until those of weft are in force: %w", err)

@@ -16,16 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errFailed means that a step failed. The step has been printed.
+// errFailed means that a step failed and was printed.
 var errFailed = errors.New("demo failed")
 
-// limit is the maximum duration of a run.
 const limit = 2 * time.Minute
 
-// Run runs the demo and prints a line for each step, with verbose also what was expected and the
-// ruleset. It returns an error if a step fails or the cluster
-// cannot be made. It starts this program again, with the same arguments, in namespaces of
-// its own: they must lead to Run.
+// Run runs the demo and prints a line for each step. If verbose, it also prints the expectations and the
+// ruleset. It returns an error if a step fails or the cluster cannot be made. It starts this program again
+// in new namespaces, with the same arguments, which must lead to Run.
 func Run(ctx context.Context, stdout, stderr io.Writer, verbose bool) error {
 	if os.Getenv(isolated) == "" {
 		err := isolate(ctx, stdout, stderr)
@@ -46,27 +44,23 @@ func Run(ctx context.Context, stdout, stderr io.Writer, verbose bool) error {
 	return errors.Join(d.run(ctx, steps), d.close())
 }
 
-// demo is one run: the cluster, its processes, and the traffic that lasts over
-// several steps.
 type demo struct {
 	out     io.Writer
 	verbose bool
-	// dir holds sockets, manifests, state and logs.
+	// sockets, manifests, state and logs
 	dir     string
 	cluster *cluster
 	policy  *process
-	// nft is the path of nft(8), empty where it is not installed.
-	nft string
-	// stream lasts from the first step to the last; flow while its backend
-	// goes.
+	// the path of nft(8), or empty
+	nft    string
 	stream *tcpStream
-	// before is the ruleset as it was when weft was killed.
+	// the ruleset at the kill of weft
 	before ruleset
-	// removed is the endpoint of web that is removed at present, or "".
+	// the currently removed endpoint of web, or ""
 	removed string
 }
 
-// newDemo builds the cluster. On an error the demo must be closed as well.
+// newDemo builds the cluster. The caller must close the demo, even after an error.
 func newDemo(out io.Writer) (*demo, error) {
 	d := &demo{out: out}
 	d.nft, _ = exec.LookPath("nft")
@@ -81,7 +75,6 @@ func newDemo(out io.Writer) (*demo, error) {
 	return d, err
 }
 
-// logs returns the ends of the logs of all processes, without those that text contains.
 func (d *demo) logs(text string) string {
 	var out strings.Builder
 	add := func(p *process) {
@@ -100,7 +93,6 @@ func (d *demo) logs(text string) string {
 	return out.String()
 }
 
-// close ends all processes and removes namespaces and files.
 func (d *demo) close() error {
 	if d.stream != nil {
 		d.stream.stop()
@@ -120,14 +112,13 @@ func (d *demo) close() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// isolated is set in the environment of the process inside the namespaces.
+// isolated is set in the environment inside the namespaces.
 const isolated = "WEFT_DEMO_ISOLATED"
 
-// isolate runs this program again in namespaces of its own and waits for it. When ctx ends it asks the program to stop; when this process
-// dies the kernel kills it. It returns the program's exit as an error.
+// isolate runs this program again in new namespaces and waits. If ctx ends, it asks the program to stop; if
+// this process dies, the kernel kills the program.
 func isolate(ctx context.Context, stdout, stderr io.Writer) error {
-	// The parent-death signal is sent when the thread ends that started the
-	// program.
+	// The parent-death signal is sent at the end of the starting thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for userns := os.Geteuid() != 0; ; userns = true {
@@ -155,8 +146,7 @@ func isolatedCommand(ctx context.Context, userns bool) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
-		// A terminal's interrupt reaches the outer process alone, which
-		// passes it on.
+		// A terminal's interrupt reaches only the outer process, which passes it on.
 		Setpgid: true,
 	}
 	if userns {
@@ -167,9 +157,8 @@ func isolatedCommand(ctx context.Context, userns bool) *exec.Cmd {
 	return cmd
 }
 
-// mountProc gives the new PID namespace a /proc of its own. A container may
-// forbid it; all that the demo itself reads there (self, sys/net) is right in
-// the old one as well.
+// mountProc mounts /proc for the new PID namespace. A container may forbid it; the old /proc is sufficient
+// for the demo's reads (self, sys/net).
 func mountProc() {
 	if unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
 		_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// interval is the time between two probes of a traffic.
+// interval is the time between two probes.
 const interval = 5 * time.Millisecond
 
 // traffic repeats probes, each until it fails or the traffic is stopped.
@@ -25,13 +25,12 @@ type traffic struct {
 	wg     sync.WaitGroup
 
 	mu sync.Mutex
-	// count is how many probes succeeded, err the first failure.
+	// successful probes, and the first failure
 	count int
 	err   error
 }
 
-// start starts the traffic. The connection of the probes, if it is not nil, is closed when the
-// traffic stops.
+// start starts the probes. If conn is not nil, it is closed when the traffic stops.
 func (t *traffic) start(ctx context.Context, conn net.Conn, probes ...func(context.Context) error) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	if conn != nil {
@@ -63,31 +62,27 @@ func (t *traffic) repeat(ctx context.Context, probe func(context.Context) error)
 	}
 }
 
-// check returns how many probes succeeded so far, and the first failure.
 func (t *traffic) check() (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.count, t.err
 }
 
-// stop ends the traffic. A probe that it interrupts does not count.
+// stop ends the traffic. An interrupted probe does not count.
 func (t *traffic) stop() {
 	t.cancel()
 	t.wg.Wait()
 }
 
-// blockSize is how many bytes of a tcpStream go out at once.
+// blockSize is in bytes.
 const blockSize = 512
 
-// tcpStream is a TCP connection that is used all the time: blocks go out and must come back
-// as they were.
+// tcpStream sends blocks over a TCP connection, which must come back unchanged.
 type tcpStream struct {
 	traffic
-	// pod is the server at the other end.
 	pod string
 }
 
-// startStream opens a connection from a namespace.
 func startStream(ctx context.Context, from space, to netip.AddrPort) (*tcpStream, error) {
 	conn, err := from.dial(ctx, "tcp", 0, to)
 	if err != nil {
@@ -127,24 +122,22 @@ func startStream(ctx context.Context, from space, to netip.AddrPort) (*tcpStream
 	return s, nil
 }
 
-// check returns how many bytes came back so far, and why the connection ended.
+// check returns the number of bytes that came back, and the error that ended the connection.
 func (s *tcpStream) check() (int, error) {
 	blocks, err := s.traffic.check()
 	return blocks * blockSize, err
 }
 
-// udpFlow is a client that sends from one fixed source port all the time, as a
-// DNS resolver or a QUIC client does, and notes who answers.
+// udpFlow keeps sending from one source port, like a DNS resolver or a QUIC client.
 type udpFlow struct {
 	traffic
-	// last is who answered last, since the time when that pod first did.
+	// the pod that answered last, and its first answer
 	last  string
 	since time.Time
-	// lost is how many packets had no answer.
+	// packets without an answer
 	lost int
 }
 
-// startFlow begins to send from a source port.
 func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) (*udpFlow, error) {
 	conn, err := from.dial(ctx, "udp", port, to)
 	if err != nil {
@@ -155,9 +148,8 @@ func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) 
 	return f, nil
 }
 
-// send sends a packet and reads answers until the next one is due.
 func (f *udpFlow) send(conn net.Conn) error {
-	// An ICMP error for an earlier packet is reported here; the next may well arrive.
+	// Ignore an ICMP error for an earlier packet; the next packet may well arrive.
 	_, _ = conn.Write([]byte("?"))
 	f.mu.Lock()
 	f.lost++
@@ -180,7 +172,6 @@ func (f *udpFlow) send(conn net.Conn) error {
 	}
 }
 
-// note records an answer.
 func (f *udpFlow) note(text string) error {
 	a, err := parseAnswer(text)
 	if err != nil {
@@ -195,22 +186,19 @@ func (f *udpFlow) note(text string) error {
 	return nil
 }
 
-// state returns who answers, since when, and how many packets had no answer.
 func (f *udpFlow) state() (pod string, since time.Time, lost int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last, f.since, f.lost, f.err
 }
 
-// target is what new flows ask, and from where.
 type target struct {
 	from    space
 	network string
 	to      netip.AddrPort
 }
 
-// startNewFlows makes new flows to each target all the time, to find out whether anything
-// that happens meanwhile disturbs them.
+// startNewFlows keeps making new flows, to detect disturbances.
 func startNewFlows(ctx context.Context, targets ...target) *traffic {
 	probes := make([]func(context.Context) error, len(targets))
 	for i, t := range targets {

@@ -14,7 +14,6 @@ import (
 // webVIP has the ClusterIPs in manifests/services.yaml.
 var webVIP = at("10.96.0.10", "fd00:96::10")
 
-// The ports of web over TCP and UDP.
 var (
 	webTCP = netip.AddrPortFrom(webVIP.V4, webPort)
 	webUDP = netip.AddrPortFrom(webVIP.V4, dnsPort)
@@ -31,11 +30,10 @@ const (
 //go:embed manifests
 var embedded embed.FS
 
-// webManifest has the endpoints of the Service web, each on a line of its own.
+// webManifest has the endpoints of web, one per line.
 const webManifest = "manifests/web.yaml"
 
-// setWeb replaces the manifest of web's endpoints: they are all servers but the one that is
-// removed, if removed is not empty.
+// setWeb makes all servers but removed endpoints of web.
 func (d *demo) setWeb(removed string) error {
 	text, err := embedded.ReadFile(webManifest)
 	if err != nil {
@@ -51,9 +49,8 @@ func (d *demo) setWeb(removed string) error {
 	return d.writeManifest(filepath.Base(webManifest), kept.String())
 }
 
-// writeManifest replaces a file of the manifests that weft follows.
 func (d *demo) writeManifest(name, text string) error {
-	// weft does not read files whose names begin with a dot. No reader sees a part of the file.
+	// weft ignores files with a leading dot, so that it never reads a partial file.
 	path := filepath.Join(d.dir, filepath.Dir(webManifest), name)
 	temporary := filepath.Join(filepath.Dir(path), "."+name)
 	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
@@ -62,7 +59,6 @@ func (d *demo) writeManifest(name, text string) error {
 	return os.Rename(temporary, path)
 }
 
-// web returns the names of the pods that are endpoints of the Service web.
 func (d *demo) web() []string {
 	names := cli.Map(d.cluster.servers(), func(p *pod) string { return p.Name })
 	return slices.DeleteFunc(names, func(name string) bool { return name == d.removed })

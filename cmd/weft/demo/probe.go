@@ -15,13 +15,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// askTimeout is how long a single question may take. Nothing in the demo is
-// further away than a few veth pairs, but a machine that runs other things
-// beside it has let a server wait for a core for two seconds.
+// askTimeout bounds a question. On a busy machine a server waited two seconds for a core.
 const askTimeout = 10 * time.Second
 
-// dial opens a connection from inside a namespace; local is the source port of
-// UDP, 0 for any.
+// dial opens a connection from the namespace; local is the source port of UDP, 0 for any.
 func (s space) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
 	var conn net.Conn
 	err := s.Do(func() (err error) {
@@ -35,7 +32,6 @@ func (s space) dial(ctx context.Context, network string, local uint16, to netip.
 	return conn, err
 }
 
-// ask makes a new flow to an address and returns who answered.
 func (s space) ask(ctx context.Context, network string, to netip.AddrPort) (answer, error) {
 	return s.askWithin(ctx, askTimeout, network, to)
 }
@@ -67,13 +63,12 @@ func (s space) askWithin(ctx context.Context, limit time.Duration, network strin
 	return parseAnswer(string(buf[:n]))
 }
 
-// tally is who answered how often, and which client addresses were seen.
+// tally counts answers by pod, and has the client addresses that the servers saw.
 type tally struct {
 	pods map[string]int
 	seen map[netip.Addr]bool
 }
 
-// askMany asks n times.
 func (s space) askMany(ctx context.Context, n int, network string, to netip.AddrPort) (tally, error) {
 	t := tally{pods: make(map[string]int), seen: make(map[netip.Addr]bool)}
 	for i := range n {
@@ -87,7 +82,6 @@ func (s space) askMany(ctx context.Context, n int, network string, to netip.Addr
 	return t, nil
 }
 
-// add adds another tally.
 func (t *tally) add(o tally) {
 	if t.pods == nil {
 		*t = o
@@ -108,17 +102,14 @@ func (t tally) String() string {
 	return fmt.Sprintf("answers of %s; they see %s", strings.Join(counts, ", "), t.sources())
 }
 
-// names returns the pods that answered, in words.
 func (t tally) names() string { return strings.Join(slices.Sorted(maps.Keys(t.pods)), ", ") }
 
-// sources returns the client addresses that were seen, in words.
 func (t tally) sources() string {
 	return strings.Join(cli.Map(slices.SortedFunc(maps.Keys(t.seen), netip.Addr.Compare), netip.Addr.String), ", ")
 }
 
-// blocked reports whether an address can't be reached: a question gets no
-// answer in the time that others take a hundredth of. Any other outcome than
-// silence is an error.
+// blocked reports whether an address does not answer in 300 ms, a hundred times longer than usual. Any
+// failure except silence is an error.
 func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (bool, error) {
 	_, err := s.askWithin(ctx, 300*time.Millisecond, network, to)
 	var netErr net.Error
@@ -132,14 +123,14 @@ func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (
 	}
 }
 
-// final is an error that waiting will not mend.
+// final is an error after which waiting is useless.
 type final struct{ err error }
 
 func (f *final) Error() string { return f.err.Error() }
 func (f *final) Unwrap() error { return f.err }
 
-// await polls a condition until it is true. The condition's last answer becomes
-// the error when it takes too long, or at once when it is final.
+// await polls a condition until it returns nil. After limit, or at once if it is final, await returns the
+// condition's error.
 func await(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -17,24 +17,21 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// stopTimeout is how long a process may take to end before it is killed.
 const stopTimeout = 5 * time.Second
 
-// process is a program in a namespace. Its standard error goes to a file.
+// process is a program in a namespace. Its standard error goes to the file log.
 type process struct {
-	name string
-	cmd  *exec.Cmd
-	log  string
-	in   io.WriteCloser // its standard input
-	// out is its standard output, lines what has been read of it.
+	name  string
+	cmd   *exec.Cmd
+	log   string
+	in    io.WriteCloser
 	out   *os.File
 	lines *bufio.Reader
-	// done is closed when the process has ended, err is set then.
+	// closed after the end, when err is set
 	done chan struct{}
 	err  error
 }
 
-// start runs this program with args in a namespace, its log in dir.
 func start(ns *netns.Namespace, dir, name string, args ...string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	if err := p.start(ns, args); err != nil {
@@ -60,8 +57,7 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 	defer func() { _ = write.Close() }()
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Stdout, p.cmd.Stderr, p.out, p.lines = write, log, out, bufio.NewReader(out)
-	// In its own group, so that an interrupt at the terminal reaches the demo
-	// alone.
+	// An interrupt at the terminal must reach only the demo.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
 		err = ns.Do(p.cmd.Start)
@@ -69,8 +65,7 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 	return err
 }
 
-// expect reads a line of the process's output, which must contain word. The process must
-// write it within readyTimeout, and before ctx ends.
+// expect reads a line, which must contain word. It waits for readyTimeout at most.
 func (p *process) expect(ctx context.Context, word string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -85,7 +80,6 @@ func (p *process) expect(ctx context.Context, word string) error {
 	return nil
 }
 
-// running returns an error if the process has ended.
 func (p *process) running() error {
 	select {
 	case <-p.done:
@@ -95,13 +89,12 @@ func (p *process) running() error {
 	}
 }
 
-// kill ends the process without asking.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// stop asks the process to end, and kills it when it takes too long.
+// stop asks the process to end, and kills it after stopTimeout.
 func (p *process) stop() {
 	_ = p.in.Close()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -112,7 +105,6 @@ func (p *process) stop() {
 	}
 }
 
-// tail returns the end of the process's log, indented, on lines of its own.
 func (p *process) tail() string {
 	const most = 15
 	b, err := os.ReadFile(p.log)

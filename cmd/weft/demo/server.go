@@ -10,16 +10,14 @@ import (
 	"strings"
 )
 
-// The ports that a pod's servers listen on.
 const (
 	serverTCP = 8080
 	serverUDP = 5353
 )
 
-// serve starts the servers of a pod. Over TCP a server sends the pod's name and the client's
-// address in a line, and then returns every byte that it gets; over UDP it answers each
-// packet with the name, the client's address and the packet. They end when the cluster is
-// closed; a TCP connection ends with its client.
+// serve starts the servers of a pod. The TCP server sends the pod's name and the client's address in a
+// line, and then returns every byte. The UDP server answers with the name, the client's address and the
+// packet. They end with the cluster.
 func (p *pod) serve() error {
 	return p.Do(func() error {
 		tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", serverTCP))
@@ -67,18 +65,15 @@ func serveUDP(name string, conn *net.UDPConn) {
 	}
 }
 
-// greeting is what a server says of itself and of its client.
 func greeting(name string, client net.Addr) string {
 	return name + " " + client.String()
 }
 
-// answer is a greeting as the client reads it.
 type answer struct {
 	pod  string
 	seen netip.AddrPort
 }
 
-// parseAnswer reads a greeting and what follows it.
 func parseAnswer(text string) (answer, error) {
 	pod, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
 	client, _, _ := strings.Cut(rest, " ")
@@ -89,7 +84,6 @@ func parseAnswer(text string) (answer, error) {
 	return answer{pod: pod, seen: netip.AddrPortFrom(seen.Addr().Unmap(), seen.Port())}, nil
 }
 
-// readGreeting reads the first line of a TCP connection.
 func readGreeting(r *bufio.Reader) (answer, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {

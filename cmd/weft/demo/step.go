@@ -8,26 +8,23 @@ import (
 	"time"
 )
 
-// step is one thing that the demo shows.
 type step struct {
-	name string
-	// expect says what ought to be observed.
+	name   string
 	expect string
-	// run does it and says in words what was observed. An error means that it
-	// is not what was expected; a skipped error that it can't be observed here.
+	// run returns the observation in words, and an error if it was unexpected, or a skipped error if it is
+	// not possible here.
 	run func(d *demo, ctx context.Context) (observed string, err error)
-	// needed is true for a step without which the others mean nothing.
+	// A failure ends the demo.
 	needed bool
 }
 
-// skipped is why a step can't be run on this machine.
+// skipped is why a step cannot run on this machine.
 type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
 
-// run runs the steps in order and prints a line for each, the verdict last. A step that failed
-// gets more lines: what was expected, the error, and the logs. With verbose every step has what was
-// expected, and the ruleset follows.
+// run runs the steps in order and prints a line for each, the verdict last. A failure has more lines. If
+// verbose, it prints every expectation, and finally the ruleset.
 func (d *demo) run(ctx context.Context, steps []step) error {
 	began := time.Now()
 	fmt.Fprintln(d.out, "weft demo: two nodes with pods, and a client outside the cluster, as network namespaces; weft runs on each node.")
@@ -72,7 +69,7 @@ func (d *demo) run(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// steps are all that the demo shows, in an order that they depend on.
+// steps depend on their order.
 var steps = []step{
 	{
 		name:   "weft starts on both nodes, with Services from manifests",

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// runNft runs nft(8) in a node's namespace and returns what it prints.
 func (d *demo) runNft(ctx context.Context, n *node, args ...string) (string, error) {
 	if d.nft == "" {
 		return "", &skipped{"nft(8) is not installed: it acts as the other program"}
@@ -64,8 +63,7 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 	return "nft " + strings.Join(out, ", ") + ": each gets operation not permitted", rules.same(after)
 }
 
-// undisturbed makes new flows of every kind while f runs and for a moment
-// after, and returns what became of them.
+// undisturbed makes new flows of every kind while f runs and for a moment after, and returns their results.
 func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) {
 	app, n := d.cluster.pod("app"), d.cluster.nodes[0]
 	before, err := d.stream.check()
@@ -91,7 +89,7 @@ func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) 
 	return observed, errors.Join(err, flowErr, streamErr)
 }
 
-// repairTimeout is how long a Service may be gone if another program removes weft's tables.
+// repairTimeout bounds the outage after another program has removed weft's tables.
 const repairTimeout = 5 * time.Second
 
 func (d *demo) foreignFlush(ctx context.Context) (string, error) {
@@ -112,7 +110,7 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 	}
 	began := time.Now()
 	err = await(ctx, repairTimeout, func(ctx context.Context) error {
-		// What is sent before the repair is lost, and TCP sends it again after a second.
+		// Packets before the repair are lost, and TCP retransmits after a second.
 		_, err := d.cluster.pod("app").askWithin(ctx, repairTimeout/10, "tcp", webTCP)
 		return err
 	})
@@ -120,8 +118,8 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 	if err != nil {
 		return observed, err
 	}
-	// Without rules nothing is translated, of connections that exist neither, so that a server
-	// or the client resets one that sends meanwhile.
+	// Without rules, existing connections are not translated either, so that an active connection may be
+	// reset.
 	if _, err := d.stream.check(); err == nil {
 		return observed + "; the TCP connection stays up", nil
 	}
@@ -198,7 +196,6 @@ func (d *demo) streamAtEnd(context.Context) (string, error) {
 	return fmt.Sprintf("%d bytes went to %s and came back as they were", n, d.stream.pod), err
 }
 
-// printRuleset shows what weft has made of it all, as nft prints it.
 func (d *demo) printRuleset(ctx context.Context) {
 	n := d.cluster.nodes[0]
 	text, err := d.runNft(ctx, n, "list", "ruleset")

@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// webPolicy is a NetworkPolicy that lets the nodes, app and other pods reach web, and one that
-// lets shell-1 reach web only.
+// webPolicy lets the nodes, app and other pods reach web, and restricts shell-1 to web.
 const webPolicy = `apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: web, namespace: demo}
@@ -35,7 +34,6 @@ spec:
   egress: [{to: [{podSelector: {matchLabels: {app: web}}}]}]
 `
 
-// isolateWeb applies the NetworkPolicy that lets shell-1 reach web, and not shell-2.
 func (d *demo) isolateWeb(ctx context.Context) (string, error) {
 	if _, err := d.reachPods(ctx); err != nil {
 		return "before the policy", err
@@ -43,12 +41,11 @@ func (d *demo) isolateWeb(ctx context.Context) (string, error) {
 	return d.applyWebPolicy(ctx, ", shell-1", "shell-2")
 }
 
-// admitShell lets both reach web.
 func (d *demo) admitShell(ctx context.Context) (string, error) {
 	return d.applyWebPolicy(ctx, ", shell-1, shell-2")
 }
 
-// applyWebPolicy writes the NetworkPolicy that admits roles, and waits until the nodes enforce it.
+// applyWebPolicy admits roles, and waits until the nodes enforce the policy.
 func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...string) (string, error) {
 	if err := d.writeManifest("policy.yaml", fmt.Sprintf(webPolicy, roles)); err != nil {
 		return "", err
@@ -61,19 +58,17 @@ func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...stri
 	return observed, err
 }
 
-// reachPods asks each pod of web from both shells; see reach.
 func (d *demo) reachPods(ctx context.Context, dropped ...string) (string, error) {
 	to := cli.Map(d.cluster.servers(), func(p *pod) netip.AddrPort { return netip.AddrPortFrom(p.V4, serverTCP) })
 	return d.reach(ctx, to, dropped)
 }
 
-// reachService asks the Service web from both shells; see reach.
 func (d *demo) reachService(ctx context.Context, dropped ...string) (string, error) {
 	return d.reach(ctx, []netip.AddrPort{webTCP}, dropped)
 }
 
-// reach asks each address from both shells, and checks that only the named shells are dropped, at
-// all addresses. A patch takes effect before it is acknowledged, so the first observation counts.
+// reach asks each address from both shells, and checks that only the named shells are dropped. A patch
+// takes effect before it is acknowledged, so the first observation counts.
 func (d *demo) reach(ctx context.Context, to []netip.AddrPort, dropped []string) (string, error) {
 	var out []string
 	var errs []error

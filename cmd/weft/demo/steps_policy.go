@@ -6,7 +6,6 @@ import (
 	"fmt"
 )
 
-// The fragment of the policy publisher.
 const (
 	policyPublisher = "demo-policy"
 	policyFragment  = "deny"
@@ -24,7 +23,7 @@ const (
 }`
 )
 
-// publish sends an update to the policy process and waits for its commit.
+// publish sends an update to the policy process and waits for the commit.
 func (d *demo) publish(ctx context.Context, format string, args ...any) error {
 	if _, err := fmt.Fprintf(d.policy.in, format+"\n", args...); err != nil {
 		return fmt.Errorf("send to policy process: %w%s", err, d.policy.tail())
@@ -32,7 +31,6 @@ func (d *demo) publish(ctx context.Context, format string, args ...any) error {
 	return d.policy.expect(ctx, `"revision"`)
 }
 
-// deny adds a pod to the set of denied pods, allow removes it.
 func (d *demo) deny(ctx context.Context, pod string) error {
 	return d.patchSet(ctx, fmt.Sprintf(`"add": [{"key": %q}]`, d.cluster.pod(pod).V4))
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// rounds is how often a Service is asked to see it spread: with three
-// endpoints one is left out by chance in fewer than one of 10^9 runs.
+// rounds is the number of questions to a Service. With three endpoints, fewer than one of 10^9 runs misses
+// an endpoint by chance.
 const rounds = 60
 
 func (d *demo) startAll(ctx context.Context) (string, error) {
@@ -52,7 +52,7 @@ func (d *demo) clusterIPOverIPv6(ctx context.Context) (string, error) {
 	return d.askWeb(ctx, webVIP.V6)
 }
 
-// askWeb asks web over TCP and UDP from the app pod, whose own address the servers should see.
+// askWeb asks web from the app pod. The servers should see the pod's address.
 func (d *demo) askWeb(ctx context.Context, vip netip.Addr) (string, error) {
 	app := d.cluster.pod("app")
 	t, err := d.spread(ctx, app.space, vip, webPort, dnsPort, app.of(vip))
@@ -74,8 +74,7 @@ func (d *demo) nodePort(ctx context.Context) (string, error) {
 	return all.String(), nil
 }
 
-// spread asks an address over TCP and UDP. It checks that each of web's endpoints answers, and that they see one
-// of the given addresses.
+// spread checks that each endpoint answers over TCP and UDP, and sees one of the given addresses.
 func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp uint16, seen ...netip.Addr) (tally, error) {
 	all, err := d.spreadOver(ctx, from, "tcp", netip.AddrPortFrom(to, tcp), seen)
 	if err != nil {
@@ -86,7 +85,6 @@ func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp u
 	return all, err
 }
 
-// spreadOver is spread over one protocol.
 func (d *demo) spreadOver(ctx context.Context, from space, network string, to netip.AddrPort, seen []netip.Addr) (tally, error) {
 	t, err := from.askMany(ctx, rounds, network, to)
 	if err != nil {
@@ -103,11 +101,10 @@ func (d *demo) spreadOver(ctx context.Context, from space, network string, to ne
 	return t, nil
 }
 
-// removeEndpoint takes out the endpoint that a UDP client talks to. The server
-// itself keeps running and would go on answering.
+// removeEndpoint removes the endpoint of a UDP client. The server keeps running and answering.
 func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
-	// Not the last of them: where the endpoints have numbers, others must then
-	// change theirs, and with that a restarted weft must do the same.
+	// Do not remove the last endpoint: if an earlier one goes, numbered endpoints must be renumbered, and a
+	// restarted weft must do the same.
 	pod := d.web()[0]
 	if pod == d.stream.pod {
 		pod = d.web()[1]
@@ -145,7 +142,7 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	return observed + "; new flows: " + after.String(), err
 }
 
-// flowTo starts UDP flows to web until one is answered by the named pod.
+// flowTo starts UDP flows to web until the named pod answers one.
 func (d *demo) flowTo(ctx context.Context, name string) (*udpFlow, error) {
 	for port := uint16(40000); port < 40100; port++ {
 		flow, err := startFlow(ctx, d.cluster.pod("app").space, port, webUDP)

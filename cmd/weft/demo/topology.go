@@ -15,20 +15,18 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// The addresses of the pods. Nothing outside the demo's own namespaces sees them.
+// The pods' addresses are visible only in the demo's namespaces.
 const (
 	clusterCIDR  = "10.1.0.0/16"
 	clusterCIDR6 = "fd00:1::/48"
 )
 
-// place is an address in both families.
 type place struct{ V4, V6 netip.Addr }
 
 func at(v4, v6 string) place {
 	return place{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
 }
 
-// all returns the addresses of the families that the kernel has.
 func (p place) all() []netip.Addr {
 	if hasIPv6() {
 		return []netip.Addr{p.V4, p.V6}
@@ -36,10 +34,8 @@ func (p place) all() []netip.Addr {
 	return []netip.Addr{p.V4}
 }
 
-// hosts returns the addresses, each as a prefix of its own.
 func (p place) hosts() []netip.Prefix { return cli.Map(p.all(), host) }
 
-// of returns the address of the family of another one.
 func (p place) of(addr netip.Addr) netip.Addr {
 	if addr.Is4() {
 		return p.V4
@@ -49,51 +45,44 @@ func (p place) of(addr netip.Addr) netip.Addr {
 
 func host(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
 
-// zero returns the unspecified address of the family of another one.
 func zero(addr netip.Addr) netip.Addr {
 	return place{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(addr)
 }
 
-// hasIPv6 reports whether the kernel has IPv6 and it is not turned off.
 func hasIPv6() bool {
 	off, err := os.ReadFile("/proc/sys/net/ipv6/conf/all/disable_ipv6")
 	return err == nil && len(off) > 0 && off[0] == '0'
 }
 
-// space is a network namespace with an address: a node, a pod or the client.
+// space is the network namespace of a node, a pod or the client.
 type space struct {
 	*netns.Namespace
 	place
 }
 
-// node is a machine of the cluster.
 type node struct {
 	space
-	// gateway is the address of the node's end of every pod's link.
+	// the node's address on the link of every pod
 	gateway place
-	// pods are the prefixes of the addresses of the node's pods.
-	pods [2]netip.Prefix
-	weft *weft
+	pods    [2]netip.Prefix
+	weft    *weft
 }
 
-// pod is a namespace whose traffic a node routes.
 type pod struct {
 	space
-	// sockets are those of the pod's servers; nil for a pod that is only a client.
+	// the pod's servers, nil for a client
 	sockets []io.Closer
 }
 
-// cluster is everything in the demo that has an address.
 type cluster struct {
 	nodes []*node
 	pods  []*pod
-	// client is outside the cluster.
+	// outside the cluster
 	client space
 	all    []*netns.Namespace
 }
 
-// newCluster makes the namespaces and connects them. On an error the cluster must be closed
-// as well.
+// newCluster makes and connects the namespaces. The caller must close the cluster, even after an error.
 func newCluster() (*cluster, error) {
 	c := &cluster{}
 	for _, number := range []string{"1", "2"} {
@@ -121,7 +110,6 @@ func newCluster() (*cluster, error) {
 	)
 }
 
-// space makes a namespace. It forwards packets if forward is "1".
 func (c *cluster) space(name string, address place, forward string) (space, error) {
 	ns, err := netns.New(name)
 	if err != nil {
@@ -137,7 +125,7 @@ func (c *cluster) space(name string, address place, forward string) (space, erro
 			"ipv4/conf/default/send_redirects": "0",
 			"ipv4/conf/all/rp_filter":          "0",
 			"ipv4/conf/default/rp_filter":      "0",
-			// Otherwise an IPv6 address cannot be used for a second.
+			// Otherwise an IPv6 address is unusable for a second.
 			"ipv6/conf/all/accept_dad":     "0",
 			"ipv6/conf/default/accept_dad": "0",
 		} {
@@ -150,8 +138,6 @@ func (c *cluster) space(name string, address place, forward string) (space, erro
 	})
 }
 
-// connectNodes joins the two nodes by a link, over which each reaches the
-// other's pods.
 func (c *cluster) connectNodes() error {
 	const link = "node0"
 	one, two := c.nodes[0], c.nodes[1]
@@ -165,8 +151,6 @@ func (c *cluster) connectNodes() error {
 	return errors.Join(errs...)
 }
 
-// addPod makes a pod and connects it to its node: the pod has its own address and sends
-// everything to the gateway. With serves it has servers.
 func (c *cluster) addPod(name string, n *node, address place, serves bool) (err error) {
 	p := &pod{}
 	if p.space, err = c.space(name, address, "0"); err != nil {
@@ -184,9 +168,9 @@ func (c *cluster) addPod(name string, n *node, address place, serves bool) (err 
 	return errors.Join(errs...)
 }
 
-// addClient makes the client and connects it to each node by a link of its own, which is
-// also the node's default route: without one the node itself would answer to packets for an
-// address that no machine has, such as that of a Service without endpoints.
+// addClient makes the client and connects it to each node by a link, which is the node's default route.
+// Otherwise the node itself would answer packets for unknown addresses, such as the address of a Service
+// without endpoints.
 func (c *cluster) addClient() (err error) {
 	if c.client, err = c.space("client", at("192.0.2.100", "2001:db8::100"), "0"); err != nil {
 		return err
@@ -202,19 +186,17 @@ func (c *cluster) addClient() (err error) {
 	return errors.Join(errs...)
 }
 
-// pod returns a pod by its name.
 func (c *cluster) pod(name string) *pod {
 	i := slices.IndexFunc(c.pods, func(p *pod) bool { return p.Name == name })
 	return c.pods[i]
 }
 
-// servers returns the pods that are endpoints of Services.
 func (c *cluster) servers() []*pod {
 	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return p.sockets == nil })
 }
 
-// awaitIPv6 waits until the servers answer at their own addresses: the kernel
-// adds the routes of IPv6 addresses in the background.
+// awaitIPv6 waits until the servers answer, because the kernel adds the routes of IPv6 addresses in the
+// background.
 func (c *cluster) awaitIPv6(ctx context.Context) error {
 	for _, p := range c.servers() {
 		if err := await(ctx, askTimeout, func(ctx context.Context) error {
@@ -227,7 +209,7 @@ func (c *cluster) awaitIPv6(ctx context.Context) error {
 	return nil
 }
 
-// close releases the namespaces; their processes must have ended.
+// close removes the namespaces; their processes must have ended.
 func (c *cluster) close() error {
 	var errs []error
 	for _, p := range c.pods {

@@ -24,8 +24,7 @@ type weft struct {
 	client *client.Client
 }
 
-// startWeft runs weft on a node and connects to it. State and socket are those
-// of the weft before it, if there was one.
+// startWeft runs weft on a node, with the state and the socket of an earlier weft.
 func (d *demo) startWeft(ctx context.Context, n *node) error {
 	w := &weft{socket: filepath.Join(d.dir, n.Name+".sock")}
 	var err error
@@ -44,13 +43,11 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 	}
 	n.weft = w
 	return w.await(ctx, "accept a connection", func(ctx context.Context) (err error) {
-		// A single attempt each time.
 		w.client, err = client.Dial(ctx, client.Config{Socket: w.socket, Publisher: "demo", DialTimeout: -1})
 		return err
 	})
 }
 
-// await polls a condition until it is true, for at most readyTimeout and while weft runs.
 func (w *weft) await(ctx context.Context, what string, condition func(context.Context) error) error {
 	err := await(ctx, readyTimeout, func(ctx context.Context) error {
 		if err := w.running(); err != nil {
@@ -64,11 +61,10 @@ func (w *weft) await(ctx context.Context, what string, condition func(context.Co
 	return nil
 }
 
-// readyTimeout is how long weft may take from its start to its first commit.
+// readyTimeout bounds the time from weft's start to its first commit.
 const readyTimeout = 10 * time.Second
 
-// ready waits until every fragment that a publisher of this weft holds is
-// committed, those of both frontends among them.
+// ready waits until all fragments of this weft are committed, including both frontends'.
 func (w *weft) ready(ctx context.Context) error {
 	return w.await(ctx, "commit its fragments", func(ctx context.Context) error {
 		list, err := w.client.List(ctx)
@@ -89,7 +85,6 @@ func (w *weft) ready(ctx context.Context) error {
 	})
 }
 
-// stop ends weft.
 func (w *weft) stop() {
 	if w.client != nil {
 		_ = w.client.Close()
@@ -103,21 +98,19 @@ func (w *weft) kill() {
 	w.process.kill()
 }
 
-// ruleset is what the kernel of a node holds of weft's tables, with the
-// handle of every rule, and the number of the last change by anybody.
+// ruleset is weft's tables in a node's kernel. generation is the number of the last change by any program.
 type ruleset struct {
 	tables     []kernel.Table
 	generation uint32
-	// owner is true where the kernel keeps others from changing the tables.
+	// The kernel protects the tables from other programs.
 	owner bool
 }
 
-// readRuleset reads past weft, over a socket of the demo's own.
+// readRuleset reads the kernel without weft.
 func (n *node) readRuleset() (ruleset, error) {
 	return n.readWhen(func(*kernel.Conn) error { return nil })
 }
 
-// readWhen reads the ruleset after waiting for something.
 func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) {
 	defer func() {
 		if err != nil {
@@ -140,11 +133,10 @@ func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) 
 	return out, err
 }
 
-// stableTime is how long the ruleset must not change to be stable.
-// weft removes what has fallen out of use a second after its last change.
+// stableTime exceeds one second, after which weft removes unused objects.
 const stableTime = 1500 * time.Millisecond
 
-// stable returns the ruleset once it has not changed for stableTime.
+// stable returns the ruleset when it has not changed for stableTime.
 func (n *node) stable(ctx context.Context) (ruleset, error) {
 	return n.readWhen(func(conn *kernel.Conn) error {
 		var last uint32
@@ -165,12 +157,11 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 	})
 }
 
-// rechecked is the set of addresses whose connections the NetworkPolicy frontend judges again after a change. It
-// removes each by itself, when no connection is left to judge.
+// rechecked is the set of addresses with connections that the NetworkPolicy frontend checks again after a
+// change. The frontend removes an element after the last check.
 const rechecked = "recheck"
 
-// text lists what the tables hold, sorted: every chain, every rule with its
-// handle, every set, and every element except those of rechecked.
+// text lists chains, rules with handles, sets and elements except in rechecked, sorted.
 func (r ruleset) text() []byte {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -196,7 +187,6 @@ func (r ruleset) text() []byte {
 	return []byte(strings.Join(out, "\n"))
 }
 
-// same returns an error with the difference of two rulesets.
 func (r ruleset) same(after ruleset) error {
 	if d := diff.Diff("before", r.text(), "after", after.text()); d != nil {
 		return fmt.Errorf("the ruleset is not what it was:\n%s", d)
@@ -204,7 +194,6 @@ func (r ruleset) same(after ruleset) error {
 	return nil
 }
 
-// size returns how many rules and elements there are.
 func (r ruleset) size() (rules, elements int) {
 	for _, t := range r.tables {
 		for _, c := range t.Chains {

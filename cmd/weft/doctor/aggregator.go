@@ -16,7 +16,6 @@ import (
 
 const rulesStay = "The rules of the last commit stay in the kernel, but no Service, policy or publisher can change them"
 
-// checkSocket connects to the aggregator.
 func checkSocket(_ context.Context, n *node, r *findings) error {
 	_, err := n.dial()
 	if err == nil {
@@ -40,8 +39,8 @@ func checkSocket(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkHealth looks whether weft's server for health checks answers load balancers. What it
-// answers is kube-proxy's: a node that leaves is to get no new connections.
+// checkHealth looks whether weft's server for health checks answers load balancers. The status code does
+// not matter: as with kube-proxy, it only says whether the node leaves.
 func checkHealth(ctx context.Context, n *node, r *findings) error {
 	if !n.running() {
 		return nil
@@ -62,7 +61,6 @@ func checkHealth(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkConditions reads what weft's processes say of themselves.
 func checkConditions(ctx context.Context, n *node, r *findings) error {
 	all, err := get.ReadStatus(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher})
 	if errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrPermission) {
@@ -74,7 +72,7 @@ func checkConditions(ctx context.Context, n *node, r *findings) error {
 	n.processes.Store(&all)
 	for _, p := range all {
 		for _, c := range p.Wrong() {
-			// A later weft may have conditions that this version does not know.
+			// A later weft may have unknown conditions.
 			meaning := conditions.KindOf(c.Name).Meaning
 			r.add(Error, fmt.Sprintf("weft %s: %s is %s: %s", p.Process, c.Name, c.State, c.Message), meaning, c.Remedy)
 		}
@@ -82,7 +80,6 @@ func checkConditions(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkPublishers looks for limits that are nearly reached.
 func checkPublishers(ctx context.Context, n *node, r *findings) error {
 	c, err := n.dial()
 	if err != nil {
@@ -100,7 +97,6 @@ func checkPublishers(ctx context.Context, n *node, r *findings) error {
 	return err
 }
 
-// checkFragments looks for hidden elements.
 func checkFragments(ctx context.Context, n *node, r *findings) error {
 	c, err := n.dial()
 	if err != nil {

@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// bundleLimit is how long the parts of a bundle may take together.
+	// bundleLimit is for all parts together.
 	bundleLimit = 30 * time.Second
-	// maxPart is the size of a part at most, in bytes; the rest of it is left out.
+	// maxPart is in bytes; larger parts are cut.
 	maxPart = 64 << 20
 )
 
-// A bundle has what weft, the kernel and the node's network say of themselves. It has no
-// kubeconfig, token, certificate or environment, and none of the configuration of weft.
+// A bundle has the state of weft, the kernel and the node's network. It never has a kubeconfig, token,
+// certificate, environment, or weft's configuration.
 
-// procFiles are files of the kernel in a bundle.
 var procFiles = []string{
 	"proc/version", "proc/uptime", "proc/meminfo", "proc/modules", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/dev",
 	"proc/net/netfilter/nf_log", "proc/net/stat/nf_conntrack", "proc/net/stat/arp_cache", "proc/net/stat/ndisc_cache",
@@ -39,8 +38,7 @@ var procFiles = []string{
 	"proc/sys/net/netfilter/nf_conntrack_*", "proc/sys/net/bridge/*",
 }
 
-// programs print the rules of all programs, and the network of the node. One that is not
-// installed is left out.
+// programs print rules and the node's network. Missing programs are left out.
 var programs = [][]string{
 	{"nft", "-a", "list", "ruleset"}, {"ip", "-d", "address"}, {"ip", "rule"}, {"ip", "route", "show", "table", "all"},
 	{"ip", "-6", "route", "show", "table", "all"}, {"ss", "-xlp"},
@@ -64,14 +62,13 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	return os.Rename(f.Name(), path)
 }
 
-// bundle writes the parts of a bundle. Its error is that of the first part that was not
-// written.
+// bundle holds the first error of a write.
 type bundle struct {
 	tar *tar.Writer
 	err error
 }
 
-// add writes a part. If it could not be read, the part has the reason, and another name.
+// add writes a part. An error is added to the content, and ".error" to the name.
 func (b *bundle) add(name string, content []byte, err error) {
 	if err != nil {
 		name, content = name+".error", append(content, err.Error()+"\n"...)
@@ -86,7 +83,6 @@ func (b *bundle) add(name string, content []byte, err error) {
 	}
 }
 
-// message returns a function that adds a message as JSON, or the error.
 func (b *bundle) message(name string) func(proto.Message, error) {
 	return func(m proto.Message, err error) {
 		var content []byte
@@ -97,7 +93,6 @@ func (b *bundle) message(name string) func(proto.Message, error) {
 	}
 }
 
-// collect adds all parts.
 func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 	n := newNode(ctx, cfg)
 	defer n.close()
@@ -111,7 +106,7 @@ func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 		b.add(page.name, fmt.Appendf(nil, "%d\n%s\n", code, body), err)
 	}
 	for _, pattern := range procFiles {
-		// The pattern is valid, which is the only error.
+		// The pattern is valid, so Glob returns no error.
 		found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
 		for _, path := range found {
 			content, err := os.ReadFile(path) //nolint:gosec // files of the kernel
@@ -130,7 +125,6 @@ func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 	}
 }
 
-// weft adds what weft says.
 func (b *bundle) weft(ctx context.Context, n *node) {
 	c, err := n.dial()
 	if err != nil {
@@ -145,7 +139,7 @@ func (b *bundle) weft(ctx context.Context, n *node) {
 	b.message("services.json")(state.Proto(), err)
 }
 
-// limited drops what is more than a part may have.
+// limited drops bytes after maxPart.
 type limited struct{ w *bytes.Buffer }
 
 // Write implements io.Writer.

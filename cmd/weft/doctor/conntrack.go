@@ -9,15 +9,13 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// Shares of the connection tracking table, in percent.
+// Percentages of the connection tracking table.
 const (
 	fullShare, nearlyFullShare = 95, 80
-	// maxChain is how many entries for each bucket of the hash table are usual at most: the
-	// kernel's own default is up to 4, weft's and kube-proxy's is 4.
+	// maxChain is for entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.
 	maxChain = 8
 )
 
-// checkConntrack reads the size and the counters of the connection tracking table.
 func checkConntrack(_ context.Context, n *node, r *findings) error {
 	count, most, err := sysctl.Tracked(n.Root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && most == 0 {
@@ -51,8 +49,8 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 	return err
 }
 
-// lost adds the finding that connections were lost because the connection tracking table is full, and reports whether it
-// is. What the connections were to find out is not known then; checkConntrack has the cause.
+// lost adds a finding if the connection tracking table is full, because the results of connections are then
+// unknown. checkConntrack reports the cause.
 func (r *findings) lost(n *node, what string) bool {
 	count, most, err := sysctl.Tracked(n.Root)
 	if err != nil || most == 0 || count*100/most < fullShare {

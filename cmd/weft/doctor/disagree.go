@@ -14,32 +14,30 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// pause is how long a difference has to last: longer than a change needs from the API to the
-// kernel.
+// pause exceeds the delay of a change from the API to the kernel.
 const pause = 500 * time.Millisecond
 
-// difference is one between the Services of the API and the elements in the kernel.
 type difference struct {
 	sort differenceSort
-	// what is the address and port, or the endpoint, and service the Service, if one is known.
+	// the address and port, or the endpoint; and the Service, if known
 	what, service string
 }
 
 type differenceSort int
 
 const (
-	// missingListener is an address and port of a Service that is not in the kernel,
-	// leftListener one in the kernel that no Service has.
+	// missingListener is a Service's address and port missing in the kernel. leftListener is in the kernel
+	// without a Service.
 	missingListener differenceSort = iota
 	leftListener
-	// missingEndpoint is an endpoint that gets no connections from the kernel's rules,
-	// wrongEndpoint one that gets some and is not an endpoint of the Service.
+	// missingEndpoint gets no connections from the kernel's rules. wrongEndpoint gets connections without
+	// being an endpoint of the Service.
 	missingEndpoint
 	wrongEndpoint
 )
 
-// checkDisagree compares the Services as weft knows them from the API with weft's elements in the
-// kernel. What changes meanwhile is not a difference, so those that are found are looked for again.
+// checkDisagree compares the Services of the API with weft's elements in the kernel. It compares twice, to
+// ignore updates in progress.
 func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	state := n.services()
 	if state.Revision == 0 {
@@ -71,8 +69,8 @@ func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// differences compares Services with elements, in the IP families of the node. A family whose
-// table is missing, or is another program's, has no elements.
+// differences compares in the IP families of the node. If the table of a family is missing or is another
+// program's, the family has no elements.
 func differences(state *model.Snapshot, kernel *elements, families [model.NumFamilies]bool) (out []difference) {
 	var known [model.NumFamilies]map[string]bool
 	for family := range known {
@@ -111,14 +109,13 @@ func differences(state *model.Snapshot, kernel *elements, families [model.NumFam
 
 // listener is an address and port of a Service, or a NodePort.
 type listener struct {
-	// key is the key of its elements, as nft writes it.
+	// the key of elements, as nft writes it
 	key string
-	// main are the endpoints that it must have, and backends all that it may have.
+	// the necessary and the possible endpoints
 	main     model.Endpoints
 	backends *model.Backends
 }
 
-// listenersOf returns the addresses and ports of a port of a Service.
 func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []listener) {
 	b := &p.Backends[family]
 	for i, key := range get.ElementKeys(p, family) {
@@ -131,7 +128,6 @@ func listenersOf(s *model.Service, p *model.Port, family model.Family) (out []li
 	return out
 }
 
-// compare adds the differences between the endpoints of a listener and those in the kernel.
 func (l *listener) compare(out []difference, service string, slots []string) []difference {
 	may := make(map[string]bool)
 	for _, list := range []model.Endpoints{l.backends.Cluster, l.backends.Local, l.backends.Draining} {
@@ -159,7 +155,6 @@ func endpointText(e model.Endpoint) string {
 	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
 }
 
-// describe adds a finding for each sort.
 func (r *findings) describe(found []difference) {
 	const restart = "Look at weft's log for updates that were rejected (`weft get`), and restart weft: at its start it compares the kernel with the API, and writes what differs"
 	for sort, f := range [...]struct{ found, meaning, remedy string }{

@@ -1,25 +1,24 @@
-// Package doctor is the verb "weft doctor": it examines a node and prints what is wrong, what
-// that means, and what to do.
+// Package doctor is the command "weft doctor": it examines a node and prints each problem, its meaning, and
+// a remedy.
 //
-// In come the conditions of weft's processes, the files of /proc and /sys, the ruleset of the
-// kernel, the answers of weft's socket, and TCP connections to endpoints; out go findings
-// (doctor.go). Whether weft is well only its conditions say (package conditions): they come
-// first, and one that is not OK is an error. The other checks look at the host.
-// Read doctor.go first: it lists the checks. Each is a function from a node, which has what
-// several checks read (node.go), to findings. Checks of one subject share a file.
+// Input is the conditions of weft's processes, files of /proc and /sys, the ruleset of the kernel, answers
+// of weft's socket, and TCP connections to endpoints. Output is findings. Read doctor.go first: it lists
+// the checks, which are functions from a node (node.go) to findings.
 //
-// The package changes nothing on the node. What it asks for is bounded, in number and in time:
-// a check that does not end in time is reported as not examined, and the others are not delayed.
+// Only the conditions (package conditions) say whether weft is well: a condition that is not OK is an
+// error. The other checks look at the host.
 //
-// # What is a finding
+// The package does not change the node, and its requests are bounded in number and time. A slow check is
+// reported as not examined, and does not delay the others.
 //
-// An error harms packets or publishers now. A warning may harm them later, or harms
-// something that not every cluster uses. What is usual on healthy nodes is not a finding: a
-// setting alone is one only if weft cannot work with it; otherwise the kernel's counters have to
-// show that packets were lost.
+// # Findings
+//
+// An error harms packets or publishers now. A warning may harm them later, or in some clusters only. A
+// setting alone is a finding only if weft cannot work with it; otherwise the kernel's counters must show
+// lost packets. The usual state of healthy nodes is never a finding.
 //
 // # Errors
 //
-// What cannot be examined, such as the ruleset without CAP_NET_ADMIN, is a finding too: it
-// says what was not examined.
+// If a check cannot examine its subject, for example the ruleset without CAP_NET_ADMIN, it reports so in a
+// finding.
 package doctor

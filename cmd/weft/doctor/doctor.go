@@ -15,50 +15,46 @@ import (
 )
 
 const (
-	// limit is how long all checks together may take.
+	// limit is for all checks together.
 	limit = 2 * time.Second
-	// grace is how much earlier a check is told to end, so that it can say what it waited for.
+	// grace is the time for checks to report after the end of their context.
 	grace = 200 * time.Millisecond
 )
 
 var errLate = fmt.Errorf("the check did not end within %v", limit)
 
-// Config says what to examine.
+// Config selects the node to examine.
 type Config struct {
-	// Socket is the path of weft's socket.
 	Socket string
-	// Publisher is the publisher to act as; empty means the one of the user ID.
+	// the publisher to act as; default: the user ID's
 	Publisher string
-	// Health is the address of /healthz, /livez and /readyz, and Metrics that of /metrics.
+	// the addresses of /healthz, /livez and /readyz, and of /metrics
 	Health, Metrics string
-	// StateDir is the state directory of the aggregator.
-	StateDir string
-	// Root is the root of the file system whose /proc and /sys are read; empty means "/".
+	StateDir        string
+	// the parent of proc and sys; default: "/"
 	Root string
-	// Now is the present; nil means time.Now.
+	// default: time.Now
 	Now func() time.Time
 }
 
 // Report is the result of an examination.
 type Report struct {
-	// Conditions are those of weft's processes, none if no weft answers.
+	// empty if weft does not answer
 	Conditions []*conditions.Process `json:"conditions"`
-	// Checks are the names of the checks that ran.
-	Checks []string `json:"checks"`
-	// Findings are sorted: errors first.
+	Checks     []string              `json:"checks"`
+	// errors first
 	Findings []Finding `json:"findings"`
 }
 
-// Failed reports whether there is an error among the findings.
+// Failed reports whether the findings include an error.
 func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Severity == Error }
 
-// check examines one thing. An error means that it could not be examined.
+// check examines one subject, or returns an error if this is not possible.
 type check struct {
 	name string
 	run  func(ctx context.Context, n *node, r *findings) error
 }
 
-// checks are all checks, in the order of a report.
 var checks = []check{
 	{"conditions", checkConditions},
 	{"socket", checkSocket},
@@ -82,8 +78,8 @@ var checks = []check{
 	{"services", checkDisagree},
 }
 
-// Run examines the node. All checks run at the same time. What has not ended after two seconds
-// is reported as not examined.
+// Run runs all checks at the same time. A check that takes more than two seconds is reported as not
+// examined.
 func Run(ctx context.Context, cfg Config) *Report {
 	late, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -98,8 +94,8 @@ func Run(ctx context.Context, cfg Config) *Report {
 	return r
 }
 
-// runChecks runs checks until late is closed, and closes the node after the last one, which can be
-// later: a dump of the kernel and a read of a file cannot be interrupted.
+// runChecks runs checks until late is closed. It closes the node after the last check, possibly later,
+// because dumps of the kernel and reads of files cannot be interrupted.
 func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []check) *Report {
 	found := make([]chan []Finding, len(checks))
 	var all sync.WaitGroup
@@ -129,7 +125,6 @@ func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []chec
 	return r
 }
 
-// examine runs a check.
 func (c *check) examine(ctx context.Context, n *node) (found findings) {
 	err := c.run(ctx, n, &found)
 	for i := range found {
@@ -141,7 +136,6 @@ func (c *check) examine(ctx context.Context, n *node) (found findings) {
 	return found
 }
 
-// unknown returns the finding that the check could not be made.
 func (c *check) unknown(err error) Finding {
 	return Finding{
 		Check: c.name, Severity: Unknown, Found: err.Error(),
@@ -156,52 +150,44 @@ type Severity string
 const (
 	// Error means that packets or publishers suffer now.
 	Error Severity = "error"
-	// Warning means that they may suffer later, or in a case that not every cluster has.
+	// Warning means that they may suffer later, or in some clusters only.
 	Warning Severity = "warning"
-	// Unknown means that something could not be examined.
+	// Unknown means that a check could not be made.
 	Unknown Severity = "unknown"
 )
 
-// Finding is something that is wrong. The texts are sentences without a full stop.
+// Finding is a problem. The texts are sentences without a full stop.
 type Finding struct {
-	// Check is the name of the check that found it.
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
-	// Found is what was found, with names and numbers.
+	// the problem, with names and numbers
 	Found string `json:"found"`
-	// Meaning is what it does to packets or publishers.
+	// the effect on packets or publishers
 	Meaning string `json:"meaning"`
-	// Remedy is what to do.
-	Remedy string `json:"remedy"`
+	Remedy  string `json:"remedy"`
 }
 
-// findings are the findings of a check.
 type findings []Finding
 
-// add adds a finding.
 func (r *findings) add(severity Severity, found, meaning, remedy string) {
 	*r = append(*r, Finding{Severity: severity, Found: found, Meaning: meaning, Remedy: remedy})
 }
 
-// addSome adds an error about things that are named; found is a format of their number and names.
+// addSome adds an error; found is a format of the number and the names.
 func (r *findings) addSome(names []string, found, meaning, remedy string) {
 	if len(names) > 0 {
 		r.add(Error, fmt.Sprintf(found, len(names), cli.Some(names)), meaning, remedy)
 	}
 }
 
-// order has the worst first.
 var order = []Severity{Error, Warning, Unknown}
 
-// sortFindings sorts by severity, and keeps the order of the checks.
 func sortFindings(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
 }
 
-// printReport prints a line for each process of weft, a paragraph for each finding, and a last
-// line with their number.
 func printReport(w io.Writer, r *Report) error {
 	var b strings.Builder
 	for _, p := range r.Conditions {

@@ -9,19 +9,19 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// elements are those of the Service frontend's tables, none for a family without a table.
+// elements are the Service frontend's elements, empty for a family without a table.
 type elements [model.NumFamilies]tableElements
 
-// tableElements are the elements of one table. Keys are as nft writes them: those of addresses,
-// such as "10.96.0.10 . tcp . 80", and those of NodePorts, such as "tcp . 30080".
+// tableElements are a table's elements. Keys are as nft writes them: addresses, such as "10.96.0.10
+// . tcp . 80", and NodePorts, such as "tcp . 30080".
 type tableElements struct {
-	// listeners are the keys that lead to endpoints or to a reject.
+	// keys that lead to endpoints or to a reject
 	listeners map[string]bool
-	// slots are the endpoints of a listener, such as "10.244.1.2 . 8080".
+	// a listener's endpoints, such as "10.244.1.2 . 8080"
 	slots map[string][]string
 }
 
-// The maps of the Service frontend (frontends/services/render).
+// The maps of frontends/services/render.
 var (
 	listenerMaps = []string{"services", "shortcuts", "no-endpoint-services", "nodeports", "nodeport-shortcuts", "no-endpoint-nodeports"}
 	slotMaps     = []string{"endpoints", "nodeport-endpoints"}
@@ -29,7 +29,6 @@ var (
 
 const serviceTable = "weft"
 
-// readElements reads the tables of the Service frontend from the kernel.
 func readElements() (*elements, error) {
 	r, err := kernel.OpenReader(kernel.Config{})
 	if err != nil {
@@ -54,7 +53,6 @@ func readElements() (*elements, error) {
 	return out, nil
 }
 
-// readTable reads the elements of the maps that lead to endpoints.
 func readTable(r *kernel.Reader, p *kernel.Program) (tableElements, error) {
 	t := tableElements{listeners: make(map[string]bool), slots: make(map[string][]string)}
 	for _, s := range p.Sets {

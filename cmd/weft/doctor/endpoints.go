@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// maxProbes is how many endpoints are asked, patience how long for an answer.
+	// maxProbes bounds the number of endpoints, patience the time for an answer.
 	maxProbes = 128
 	patience  = 700 * time.Millisecond
 )
 
-// probe is an endpoint to ask, and a Service that it belongs to.
 type probe struct {
 	service string
 	addr    netip.AddrPort
@@ -28,7 +27,7 @@ type probe struct {
 	err     error
 }
 
-// checkEndpoints opens a TCP connection to endpoints of Services: to those of this node first.
+// checkEndpoints opens TCP connections to endpoints, starting with this node's.
 func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	probes := endpointsOf(n.services().Services)
 	var all sync.WaitGroup
@@ -40,7 +39,6 @@ func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// endpointsOf returns the TCP endpoints to ask, each once.
 func endpointsOf(services []*model.Service) []probe {
 	var out []probe
 	seen := make(map[netip.AddrPort]bool)
@@ -66,7 +64,6 @@ func endpointsOf(services []*model.Service) []probe {
 	return out[:min(len(out), maxProbes)]
 }
 
-// ask opens a connection and closes it.
 func ask(ctx context.Context, addr netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -77,7 +74,8 @@ func ask(ctx context.Context, addr netip.AddrPort) error {
 	return c.Close()
 }
 
-// judge adds a finding for each way in which endpoints do not answer, or one if no answer means nothing on this node.
+// judge adds a finding per kind of failure. Silent endpoints do not count if the connection tracking table
+// is full.
 func (r *findings) judge(n *node, probes []probe) {
 	var refused, silent, unreachable []string
 	for _, p := range probes {

@@ -10,20 +10,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// stop is a rule of another program, or the policy of its chain, that stops packets of Services.
+// stop is another program's rule or policy that stops packets of Services.
 type stop struct {
 	step    explain.Step
 	verdict string
-	// example is the first packet, packets counts them.
 	example trip
 	packets int
-	// reply is true if it stops the reply to the example, inside if one of the packets is from the
-	// node or a pod.
+	// reply: the reply to example is stopped. inside: a stopped packet is from the node or a pod.
 	reply, inside bool
 }
 
-// checkForeign follows packets of a sample of the Services through the rules of all programs. What
-// cannot be decided is not a finding.
+// checkForeign follows sample packets of Services through the rules of all programs. Undecided packets are
+// not findings.
 func checkForeign(ctx context.Context, n *node, r *findings) error {
 	trips := sampleTrips(n.services())
 	if len(trips) == 0 {
@@ -37,13 +35,13 @@ func checkForeign(ctx context.Context, n *node, r *findings) error {
 	var stops []*stop
 	followed := 0
 	for _, t := range trips {
-		// It is a sample: with less time it is a smaller one.
+		// With less time the sample is smaller.
 		if ctx.Err() != nil {
 			break
 		}
 		answer, err := follower.Follow(ctx, explain.Question{From: t.from, To: t.to.String(), Protocol: t.protocol.String(), Port: clientPort})
 		if err != nil {
-			continue // such as a node without a default route, and a packet from outside
+			continue // such as a packet from outside on a node without a default route
 		}
 		followed++
 		stops = addStops(stops, t, answer)
@@ -54,7 +52,7 @@ func checkForeign(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// addStops adds what stops a packet, each rule and packet once.
+// addStops counts a packet once per stopping rule.
 func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	counted := make(map[*stop]bool)
 	for i := range answer.Ways {
@@ -62,8 +60,8 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 		if step == nil || !step.Foreign {
 			continue
 		}
-		// A NodePort need not be open on every address of the node: the packet is for a program of
-		// the node then.
+		// A NodePort need not be open on every address of the node. Such a packet is for a program of the
+		// node.
 		if t.from == fromOutside && answer.Ways[i].To == t.to && step.Hook != "prerouting" {
 			continue
 		}
@@ -84,7 +82,7 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	return stops
 }
 
-// report adds what stops packets, of so many that were followed.
+// report adds a finding. followed is the number of all packets.
 func (s *stop) report(r *findings, followed int) {
 	packet, severity := "packets", Error
 	meaning := "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table"
@@ -101,7 +99,6 @@ func (s *stop) report(r *findings, followed int) {
 			s.step.Table, s.step.Chain, s.example.from, s.example.to, s.example.protocol))
 }
 
-// Sources of trips that are not pods, as weft explain names them.
 const (
 	fromNode    = "node"
 	fromOutside = "outside"
@@ -115,7 +112,6 @@ type trip struct {
 	protocol model.Protocol
 }
 
-// clientPort is the source port of a trip.
 const clientPort = 40000
 
 func (t trip) String() string {

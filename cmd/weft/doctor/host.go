@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// checkForwarding reads whether the node forwards packets.
 func checkForwarding(_ context.Context, n *node, r *findings) error {
 	for _, f := range []struct{ family, all string }{{"ipv4", "proc/sys/net/ipv4/ip_forward"}, {"ipv6", "proc/sys/net/ipv6/conf/all/forwarding"}} {
 		on, exists, err := n.number(f.all)
@@ -42,8 +41,8 @@ func checkForwarding(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads the
-// setting of all devices alone.
+// deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads only the setting of
+// all devices.
 func (n *node) deaf() []string {
 	var off []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
@@ -57,7 +56,6 @@ func (n *node) deaf() []string {
 	return off
 }
 
-// hasIPv6 reports whether the node has an IPv6 address of global scope.
 func (n *node) hasIPv6() bool {
 	text, err := n.text("proc/net/if_inet6")
 	if err != nil {
@@ -72,7 +70,6 @@ func (n *node) hasIPv6() bool {
 	return false
 }
 
-// checkReversePath reads how many packets the strict check of sources dropped.
 func checkReversePath(_ context.Context, n *node, r *findings) error {
 	dropped, err := n.netstat("TcpExt", "IPReversePathFilter")
 	if err != nil || dropped == 0 {
@@ -99,7 +96,7 @@ func checkReversePath(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// netstat returns a counter of /proc/net/netstat, 0 if the kernel does not have it.
+// netstat returns a counter of /proc/net/netstat, 0 if missing.
 func (n *node) netstat(group, name string) (uint64, error) {
 	text, err := n.text("proc/net/netstat")
 	if err != nil {
@@ -122,7 +119,7 @@ func (n *node) netstat(group, name string) (uint64, error) {
 	return 0, nil
 }
 
-// checkBridges looks for bridges whose packets from port to port do not pass nftables.
+// checkBridges looks for bridges with packets that bypass nftables.
 func checkBridges(_ context.Context, n *node, r *findings) error {
 	var bridges []string
 	for _, device := range n.devices("sys/class/net/*") {
@@ -155,7 +152,7 @@ func checkBridges(_ context.Context, n *node, r *findings) error {
 // Default NodePorts of Kubernetes (--service-node-port-range).
 const firstNodePort, lastNodePort = 30000, 32767
 
-// checkPorts looks for NodePorts among the ports that the kernel gives to clients on the node.
+// checkPorts looks for NodePorts in the kernel's range of local ports.
 func checkPorts(_ context.Context, n *node, r *findings) error {
 	text, err := n.text("proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
@@ -185,7 +182,6 @@ func covers(list string, first, last int) bool {
 	return false
 }
 
-// checkNeighbours reads whether the tables of neighbours overflowed.
 func checkNeighbours(_ context.Context, n *node, r *findings) error {
 	for _, t := range []struct{ file, family string }{{"arp_cache", "ipv4"}, {"ndisc_cache", "ipv6"}} {
 		values, err := n.perCPU(t.file)

@@ -24,20 +24,17 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// node is what several checks read, each part once.
 type node struct {
 	Config
-	// dial connects to the aggregator.
-	dial func() (*client.Client, error)
-	// open opens the ruleset of the kernel, and tables lists its tables.
+	dial   func() (*client.Client, error)
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// services are the Services as the Service frontend has them from the API, none without one.
+	// the API's Services from the Service frontend, empty without the frontend
 	services func() *model.Snapshot
-	// processes are weft's processes with their conditions, nil until checkConditions has them.
+	// nil until checkConditions stores them
 	processes atomic.Pointer[[]*conditions.Process]
 
-	// mu guards what close ends.
+	// mu guards closers.
 	mu      sync.Mutex
 	closers []io.Closer
 }
@@ -60,7 +57,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 		return c.Tables()
 	})
 	n.services = sync.OnceValue(func() *model.Snapshot {
-		// A node need not have the frontend; its conditions say if it does not work.
+		// A node need not have the frontend; the conditions say if it does not work.
 		state, err := n.readServices(ctx)
 		if err != nil {
 			return &model.Snapshot{}
@@ -70,7 +67,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// once returns what opens a connection at its first call. The node closes it.
+// once opens a connection at the first call. The node closes it.
 func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
 	return sync.OnceValues(func() (C, error) {
 		c, err := open()
@@ -91,20 +88,19 @@ func (n *node) close() {
 	}
 }
 
-// readServices asks the Service frontend for the Services. It can answer without the aggregator.
+// readServices can do without the aggregator.
 func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
 	return &state, err
 }
 
-// running reports whether a weft answers on the socket. Checks of what weft says find nothing
-// without: that it does not answer is a finding already.
+// running reports whether weft answers. If not, checkSocket reports that, and checks of weft skip.
 func (n *node) running() bool {
 	_, err := n.dial()
 	return err == nil
 }
 
-// text returns a file without the space around it, empty if it does not exist.
+// text returns a trimmed file, empty if missing.
 func (n *node) text(path string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(n.Root, path)) //nolint:gosec // files of the kernel
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +109,7 @@ func (n *node) text(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// number returns the number in a file, and false if the file does not exist.
+// number returns the number in a file, and false if the file is missing.
 func (n *node) number(path string) (int, bool, error) {
 	text, err := n.text(path)
 	if err != nil || text == "" {
@@ -123,9 +119,9 @@ func (n *node) number(path string) (int, bool, error) {
 	return v, true, err
 }
 
-// devices returns the names of directories that match a pattern below Root, without lo.
+// devices returns the base names of files below Root that match a pattern, except lo.
 func (n *node) devices(pattern string) []string {
-	// The pattern is valid, which is the only error.
+	// The pattern is valid, so Glob returns no error.
 	found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
 	var out []string
 	for _, path := range found {
@@ -136,8 +132,8 @@ func (n *node) devices(pattern string) []string {
 	return out
 }
 
-// perCPU returns the sums of the columns of a file in /proc/net/stat, which has a line of
-// names and then a line of hexadecimal numbers for each CPU; nil if the file does not exist.
+// perCPU returns the sums of the columns of a file in /proc/net/stat, nil if missing. Such a file has a
+// line of names and a line of hexadecimal numbers for each CPU.
 func (n *node) perCPU(file string) (map[string]uint64, error) {
 	text, err := n.text("proc/net/stat/" + file)
 	if err != nil || text == "" {
@@ -158,10 +154,8 @@ func (n *node) perCPU(file string) (map[string]uint64, error) {
 	return out, nil
 }
 
-// maxAnswer is how much of an answer is read.
 const maxAnswer = 16 << 20
 
-// httpGet asks an HTTP server of weft.
 func httpGet(ctx context.Context, address, path string) (code int, body string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// maxRoutes is for how many ClusterIPs a route is looked up.
 const maxRoutes = 1024
 
-// checkRoutes looks for ClusterIPs to which this node has no route. Any route will do: weft's rules
-// replace the address afterwards.
+// checkRoutes looks for ClusterIPs without a route. Any route will do: weft's rules replace the address
+// afterwards.
 func checkRoutes(ctx context.Context, n *node, r *findings) error {
 	var missing []string
 	var reason syscall.Errno
@@ -24,7 +23,7 @@ func checkRoutes(ctx context.Context, n *node, r *findings) error {
 					continue
 				}
 				asked[ip] = true
-				// To connect a UDP socket is a lookup of the route, and sends nothing.
+				// To connect a UDP socket looks up the route, and sends no packet.
 				conn, err := new(net.Dialer).DialContext(ctx, "udp", netip.AddrPortFrom(ip, s.Ports[i].Number).String())
 				switch {
 				case err == nil:

@@ -9,34 +9,29 @@ import (
 )
 
 const (
-	// maxAlike is how many ports of Services of one kind are followed, maxPods from how many pods
-	// of the node, in each family.
+	// maxAlike bounds ports of a kind, maxPods source pods of a family.
 	maxAlike = 3
 	maxPods  = 2
 )
 
-// kind are the differences between ports of Services that rules of other programs are likely to
-// make.
+// kind are the properties of a Service port on which rules of other programs may depend.
 type kind struct {
 	family   model.Family
 	protocol model.Protocol
-	// local and remote are true if there are endpoints on this node and on others, open if clients
-	// outside of the cluster have an address or a NodePort to connect to.
+	// Endpoints are on this node, or on others; clients outside of the cluster can connect.
 	local, remote, open bool
 }
 
-// sampledPort is a port of a Service in one family.
 type sampledPort struct {
 	kind
 	service *model.Service
 	port    *model.Port
 }
 
-// endpoints returns the number of endpoints.
 func (p *sampledPort) endpoints() int { return p.port.Backends[p.family].Cluster.Len() }
 
-// sampleTrips returns packets to a few ports of each kind: to the ClusterIP from the node and from
-// pods, and to an external address or a NodePort from outside.
+// sampleTrips returns packets to a few ports of each kind: to the ClusterIP from the node and from pods,
+// and to an external address or a NodePort from outside.
 func sampleTrips(state *model.Snapshot) []trip {
 	pods := localPods(state.Services)
 	var out []trip
@@ -62,8 +57,8 @@ func sampleTrips(state *model.Snapshot) []trip {
 	return out
 }
 
-// samplePorts returns a few ports of each kind that have endpoints. It prefers those with few
-// endpoints, because each endpoint is a way of the packet.
+// samplePorts returns a few ports of each kind. It prefers few endpoints, because each is a way of the
+// packet.
 func samplePorts(services []*model.Service) []sampledPort {
 	of := make(map[kind][]sampledPort)
 	var kinds []kind
@@ -84,7 +79,7 @@ func samplePorts(services []*model.Service) []sampledPort {
 		}
 	}
 	var out []sampledPort
-	// The first of each kind come first, in case that there is no time for all.
+	// One port of each kind comes first, because time may run out.
 	for i := range maxAlike {
 		for _, k := range kinds {
 			if i < len(of[k]) {
@@ -95,7 +90,6 @@ func samplePorts(services []*model.Service) []sampledPort {
 	return out
 }
 
-// kindOf returns the kind of a port.
 func kindOf(p *model.Port, family model.Family) kind {
 	k := kind{family: family, protocol: p.Protocol, open: p.NodePort != 0 || len(p.External[family]) > 0}
 	for e := range p.Backends[family].Cluster.All() {
@@ -107,7 +101,6 @@ func kindOf(p *model.Port, family model.Family) kind {
 	return k
 }
 
-// localPods returns addresses of endpoints on this node.
 func localPods(services []*model.Service) (pods [model.NumFamilies][]string) {
 	for _, s := range services {
 		for i := range s.Ports {

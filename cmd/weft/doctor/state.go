@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the state directory needs at least.
 const (
 	leastBytes  = 1 << 20
 	fewBytes    = 64 << 20
@@ -22,7 +21,6 @@ const (
 
 const stateLost = "Durable fragments that change now are not there after a reboot, and a restart of weft waits for every publisher to come back"
 
-// checkStateDir examines the state directory and its file system.
 func checkStateDir(_ context.Context, n *node, r *findings) error {
 	info, err := os.Stat(n.StateDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,15 +49,13 @@ func checkStateDir(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// fileSystem is what matters of one.
 type fileSystem struct {
 	readOnly     bool
 	free, inodes uint64
-	// hasInodes is false if the file system does not count them.
+	// false if the file system does not count inodes
 	hasInodes bool
 }
 
-// judgeFileSystem adds what is wrong with the file system of the state directory.
 func (r *findings) judgeFileSystem(dir string, fs fileSystem) {
 	remove := "Remove or move files there: `df -h " + dir + "`, `df -i " + dir + "`"
 	switch {
@@ -75,10 +71,9 @@ func (r *findings) judgeFileSystem(dir string, fs fileSystem) {
 	}
 }
 
-// skew is how far in the future a time may be.
 const skew = time.Minute
 
-// fromTheFuture looks for files of the state directory that were written in the future.
+// fromTheFuture looks for files with a future modification time.
 func (r *findings) fromTheFuture(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -93,10 +88,9 @@ func (r *findings) fromTheFuture(dir string, now time.Time) {
 	}
 }
 
-// built is a time that has passed: no clock that is right is before it.
+// built precedes every correct clock.
 var built = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// checkClock compares the clock with what is known to have passed.
 func checkClock(_ context.Context, n *node, r *findings) error {
 	if now := n.Now(); now.Before(built) {
 		r.add(Error, "the clock says "+now.UTC().Format(time.RFC3339), "Certificates of the API server are not valid yet, so weft learns of no change, and fragments with an expiration stay",

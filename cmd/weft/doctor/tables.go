@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// checkModules opens nf_tables, and looks for what the kernel lacks.
 func checkModules(_ context.Context, n *node, r *findings) error {
 	_, err := n.open()
 	switch {
@@ -40,12 +39,11 @@ func checkModules(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// ours returns weft's tables.
 func ours(tables []kernel.TableInfo) []kernel.TableInfo {
 	return slices.DeleteFunc(slices.Clone(tables), func(t kernel.TableInfo) bool { return !t.Ours })
 }
 
-// checkTables compares weft's tables in the kernel with whether weft runs and owns them.
+// checkTables compares the owners and flags of weft's tables with the running weft.
 func checkTables(ctx context.Context, n *node, r *findings) error {
 	tables, err := n.tables()
 	if err != nil {
@@ -85,7 +83,6 @@ func checkTables(ctx context.Context, n *node, r *findings) error {
 	return err
 }
 
-// checkKubeProxy looks for rules of kube-proxy, and for kube-proxy itself.
 func checkKubeProxy(ctx context.Context, n *node, r *findings) error {
 	left, notices, err := takeover.Find(ctx, takeover.Config{Proc: strings.TrimSuffix(n.Root, "/") + "/proc"})
 	if len(left) > 0 {

@@ -15,40 +15,37 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Question is what is asked.
+// Question selects a packet.
 type Question struct {
-	// From is "node", "outside", an address, or a pod of this node as "namespace/name"; To an
-	// address, address:port, "pod/namespace/name:port", or a Service as "namespace/name:port".
+	// From is "node", "outside", an address, or a pod of this node as "namespace/name". To is an address,
+	// address:port, "pod/namespace/name:port", or a Service as "namespace/name:port".
 	From, To string
-	// Protocol is tcp, udp, sctp or icmp. Empty means that of the Service's port, or tcp.
+	// tcp, udp, sctp or icmp; default: of the Service's port, or tcp
 	Protocol string
-	// In is the interface through which the packet comes in; empty means that of the route to
-	// its source.
+	// the interface of arrival; default: of the route to the source
 	In string
-	// Port is the source port.
+	// the source port
 	Port uint16
-	// IPv6 prefers IPv6 if both ends have both.
+	// preferred if both ends have both families
 	IPv6 bool
-	// Mark is the mark of the packet when it arrives.
+	// at the packet's arrival
 	Mark uint32
-	// UID is the user whose process sends the packet, if it is of this node; nil means that it
-	// is not known.
+	// the sending user on this node, or nil if unknown
 	UID *uint32
-	// Ruleset is a file with a saved ruleset, to be evaluated instead of that of the kernel.
+	// a file with a saved ruleset instead of the kernel's
 	Ruleset string
 }
 
-// asker answers one Question.
 type asker struct {
 	conn  cli.Connection
 	host  *host
 	rules *eval.Ruleset
-	// saved is true if the rules are those of a file, which does not say whose they are.
+	// The rules are from a file, so their owners are unknown.
 	saved bool
 }
 
-// Ask answers a question with the ruleset and the routes of this network namespace, unless the
-// question names another ruleset. It asks weft for the names of pods and Services.
+// Ask answers a question by the kernel's ruleset, or the question's file, and the routes of this network
+// namespace. It asks weft for the names of pods and Services.
 func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) {
 	rules, closeRules, err := readRules(q.Ruleset)
 	if err != nil {
@@ -70,7 +67,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	return answer, nil
 }
 
-// follow answers a question but for the Service and the sentence.
+// follow leaves out the Service and the sentence.
 func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer, err error) {
 	f, p, err := a.packet(ctx, q)
 	if err != nil {
@@ -81,7 +78,6 @@ func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer,
 	return f, answer, err
 }
 
-// packet returns the flow of the packet and its description.
 func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err error) {
 	if q.To == "" || q.From == "" {
 		return f, p, cli.Usagef("--from and --to are needed")
@@ -117,7 +113,7 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 		case local:
 			in, from.name = eval.Interface{}, "this node"
 		case errors.Is(err, unix.ENETUNREACH) && q.In != "":
-			err = nil // its packets come in, and replies do not find back
+			err = nil // its packets come in, but replies are lost
 		case errors.Is(err, unix.ENETUNREACH):
 			err = fmt.Errorf("--from %s: this node has no route to %s: replies to it are lost; add the route, or name the interface through which its packets come in with --interface", q.From, src)
 		}
@@ -139,7 +135,6 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 	return f, Packet{Protocol: protocolName(f.protocol), From: f.source, To: f.destination, FromName: from.name, ToName: to.name, In: in.Name}, nil
 }
 
-// ways evaluates the packet, and describes each outcome.
 func (a *asker) ways(f flow, p Packet, q Question) (ways []Way, incomplete bool, err error) {
 	packet := eval.Packet{Data: f.packet(false), Mark: q.Mark, Conn: &eval.Conn{State: eval.StateNew}, Owner: eval.Owner{UID: q.UID}}
 	for _, i := range a.host.links {
@@ -173,7 +168,6 @@ func (a *asker) ways(f flow, p Packet, q Question) (ways []Way, incomplete bool,
 	return ways, !complete, nil
 }
 
-// way describes an outcome.
 func (a *asker) way(o *eval.Outcome) Way {
 	now := flowOf(o.Packet.Data)
 	w := Way{Reason: o.Reason, From: now.source, To: now.destination, Mark: o.Packet.Mark}
@@ -189,7 +183,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 	return w
 }
 
-// reply evaluates the first reply to the first packet of f, which was accepted and left this node.
+// reply evaluates the first reply to f's first packet, which has left this node.
 func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
@@ -199,7 +193,7 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first one that does not arrive, or the first.
+	// Prefer an outcome that does not arrive.
 	worst := &outcomes[0]
 	for i := range outcomes {
 		if outcomes[i].Verdict != eval.Accept {
@@ -215,9 +209,9 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	return r, nil
 }
 
-// Follower follows packets between addresses with the ruleset and the routes of this network
-// namespace, many with one reading of the tables. It does not ask weft: its answers have neither
-// the Service of a packet nor the owners of weft's rules. A Follower belongs to one goroutine.
+// Follower follows packets by the ruleset and the routes of this network namespace. It reads the tables
+// once, and does not ask weft, so its answers have neither Services nor owners. A Follower is not safe for
+// concurrent use.
 type Follower struct {
 	asker asker
 	close func()
@@ -241,8 +235,8 @@ func (f *Follower) Follow(ctx context.Context, q Question) (*Answer, error) {
 	return answer, err
 }
 
-// Stopped returns the verdict and the last step of a way that a rule or a policy stops, or that
-// of its reply. step is nil if nothing stops it, or no rule does.
+// Stopped returns the verdict and the last step of a way, or of the reply if the way is accepted. step is
+// nil unless a rule or a policy stops the packet.
 func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	verdict, reason, steps := w.Verdict, w.Reason, w.Steps
 	if verdict == wordAccept && w.Reply != nil {
@@ -254,8 +248,8 @@ func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	return verdict, &steps[len(steps)-1], reply
 }
 
-// fullTable says that the connection tracking table is full, and is empty if it is not. No rule
-// decides then what happens to a new connection. root is the root of the file system.
+// fullTable returns a warning if the connection tracking table is full, because the kernel then drops new
+// connections regardless of rules. root is the root of the file system.
 func fullTable(root string) string {
 	count, most, err := sysctl.Tracked(root)
 	if err != nil || most == 0 || count < most {

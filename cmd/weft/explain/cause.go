@@ -10,17 +10,18 @@ import (
 	services "github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// cause is why rules of weft's own frontends end packets, and what to do.
+// cause is why weft's own rules stop packets, and the remedy.
 type cause struct {
-	// table and chain are where the rules are; chain is how its name begins. text is what a rule contains.
+	// a table, a prefix of a chain's name, and a part of a rule
 	table, chain, text string
-	// why and remedy are sentences without their full stops. {service} is the Service, if it is known.
+	// without full stops; {service} is the Service, if known
 	why, remedy string
-	// endpoints is true if the reason is that no endpoint can be used.
+	// The cause is a lack of usable endpoints.
 	endpoints bool
 }
 
-// causes are those of all rules that drop or reject, but for the policies, whose rules have comments.
+// causes covers all rules that drop or reject, except for policies, which have comments. The first match
+// counts.
 var causes = []cause{
 	{
 		table: services.Table, chain: "reject-chain", endpoints: true,
@@ -87,7 +88,7 @@ var causes = []cause{
 	},
 }
 
-// why returns why a way ends that is not accepted, and what to do. remedy may be empty.
+// why returns the cause of a stopped way, and a remedy or empty.
 func (w *Way) why(s *Service) (why, remedy string) {
 	if w.Reason != "" || len(w.Steps) == 0 {
 		return w.Reason, ""
@@ -117,11 +118,10 @@ func (w *Way) why(s *Service) (why, remedy string) {
 	}
 }
 
-// policyComment matches the policies, and the direction or the rule.
 var policyComment = regexp.MustCompile(`^(.*?) ((?:in|e)gress.*)$`)
 
-// denied returns the cause that the comment of a policy's rule names: "shop/db ingress" if no rule of the policies
-// allows the packet, "admin/db ingress[0]" if a rule denies it.
+// denied returns the cause by the comment of a policy's rule: "shop/db ingress" if no rule allows the
+// packet, "admin/db ingress[0]" if a rule denies it.
 func denied(comment string) (why, remedy string) {
 	text, left := strings.CutSuffix(comment, " is left out")
 	m := policyComment.FindStringSubmatch(text)
@@ -139,7 +139,7 @@ func denied(comment string) (why, remedy string) {
 	}
 }
 
-// unused says why no endpoint of a Service is used, empty if one is.
+// unused returns why no endpoint is used, or empty.
 func unused(s *Service) string {
 	if s == nil {
 		return ""

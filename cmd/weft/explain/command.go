@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// flagUID is the flag of the user who sends the packet.
 const flagUID = "uid"
 
 // New returns the command.

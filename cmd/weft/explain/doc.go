@@ -1,34 +1,33 @@
-// Package explain is the verbs "weft explain" and "weft trace": what would happen to a packet, and
-// what happens to real ones, and which rule, whose, decides that.
+// Package explain is the commands "weft explain" and "weft trace". The first predicts the way of a packet,
+// the second shows the way of real packets. Both name the deciding rule and its owner.
 //
-// In come a [Question], the rules of all programs in the kernel, the kernel's routes and
-// addresses, and what weft's socket tells of pods, Services and fragments; out goes an [Answer].
-// Read ask.go first. The package only asks and describes: package nft/eval evaluates the rules.
+// Input is a [Question], the rules of all programs in the kernel, the kernel's routes and addresses, and
+// weft's pods, Services and fragments. Output is an [Answer]. Read ask.go first. Package nft/eval evaluates
+// the rules.
 //
-// The ends of the packet are resolved in place.go, the kernel's routes in host.go. The Service
-// and its endpoints come from the Service frontend (service.go), also those that are not used.
-// Rules are described by step.go, with the text that package nft/decompile finds and the fragment that their userdata names. Why a packet is stopped, and what to do, is one table for explain and trace (cause.go).
+//   - place.go resolves the ends of the packet, host.go the kernel's routes.
+//   - service.go gets the Service and all endpoints from the Service frontend.
+//   - step.go describes a rule by its text (package nft/decompile) and the fragment in its userdata.
+//   - cause.go is the table of causes and remedies for stopped packets.
 //
 // # Traces
 //
-// "weft trace" publishes rules that set nftrace on the packets that it is asked for (selection.go),
-// as a session with a time to live, so that weft removes them whatever becomes of the command. It
-// reads the kernel's events (nft/kernel), puts those of a packet that it has selected together (traced.go), and describes each
-// as a step of an answer. What it keeps is bounded: 256 packets of 512 steps. The kernel does not say
-// which event of a packet is its last: a packet that was not dropped is over after 200 ms
-// without an event.
+// "weft trace" publishes rules that set nftrace on the selected packets (selection.go). They belong to a
+// session with a time to live, so that weft removes them even if the command is killed. It groups the
+// kernel's events by packet, and describes each as a step of an answer (traced.go). It keeps at most 256
+// packets of 512 steps. The kernel does not mark a packet's last event: unless it is dropped, a packet is
+// over after 200 ms without an event.
 //
 // # Bridges
 //
-// If there are rules of the family bridge, a packet passes them at the ports of bridges. The kernel's neighbours and
-// forwarding tables say which ports (bridge.go); the way of a packet is Undecided if they do not know an address. A pod
-// on a bridge is assumed to send packets for other pods on it to their ports, not to the node. A trace selects packets at
-// the hooks of IP, so it has what a bridge carries only with br_netfilter.
+// If the family bridge has rules, a packet passes them at the ports of bridges. The kernel's neighbour and
+// forwarding tables name the ports (bridge.go); a way is Undecided if an address is missing there. A pod on
+// a bridge is assumed to send packets for its neighbours to their ports, not to the node. A trace selects
+// packets at the hooks of IP, so it sees bridged packets only with br_netfilter.
 //
-// # What is assumed
+// # Assumptions
 //
-// The packet is the first of its connection, and no other connection has its addresses and
-// ports. Its reply is evaluated as a packet of an established connection; a source port that
-// the kernel chooses at random is taken to be the one from before. Without weft, or
-// without one of its frontends, the answer lacks names, and nothing else.
+// The packet is the first of its connection, with unique addresses and ports. Its reply
+// is evaluated as a packet of an established connection. A source port that the kernel chooses at random is
+// assumed unchanged. Without weft or a frontend, the answer only lacks names.
 package explain

@@ -15,19 +15,17 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// host asks the kernel for routes, interfaces and addresses, and remembers the interfaces.
+// host asks the kernel, and caches interfaces.
 type host struct {
 	links map[int]eval.Interface
 }
 
 func newHost() *host { return &host{links: make(map[int]eval.Interface)} }
 
-// inputs are the answers that the evaluator needs.
 func (h *host) inputs() eval.Host {
 	return eval.Host{Route: h.route, AddressType: h.addressType, Reaches: h.reaches, Address: h.address, Port: h.port, Filtered: func(p *eval.Packet) bool { return bridgeFilter(p.Source()) }}
 }
 
-// link returns an interface by its index.
 func (h *host) link(index int) (eval.Interface, error) {
 	if i, ok := h.links[index]; ok {
 		return i, nil
@@ -39,7 +37,6 @@ func (h *host) link(index int) (eval.Interface, error) {
 	return h.remember(l), nil
 }
 
-// named returns an interface by its name.
 func (h *host) named(name string) (eval.Interface, error) {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
@@ -48,7 +45,6 @@ func (h *host) named(name string) (eval.Interface, error) {
 	return h.remember(l), nil
 }
 
-// remember keeps an interface.
 func (h *host) remember(l netlink.Link) eval.Interface {
 	a := l.Attrs()
 	i := eval.Interface{Index: uint32(a.Index), Name: a.Name} //nolint:gosec // small
@@ -56,7 +52,7 @@ func (h *host) remember(l netlink.Link) eval.Interface {
 	return i
 }
 
-// lookup asks for a route. In is none for a packet of the node itself.
+// lookup asks for a route. in is zero for a packet of the node itself.
 func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netlink.Route, error) {
 	o := &netlink.RouteGetOptions{Mark: mark}
 	if in.Index != 0 {
@@ -75,8 +71,7 @@ func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netl
 	return routes[0], nil
 }
 
-// refusal is why the kernel drops a packet for which it returns an error instead of a route,
-// empty if that is not known.
+// refusal explains an error instead of a route, or is empty.
 func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string {
 	switch {
 	// Since Linux 6.13 the first two are one error.
@@ -96,8 +91,8 @@ func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string
 	}
 }
 
-// reversePathFilter reports whether the filter is on for an interface: the greater of its value
-// and that for all counts (ip-sysctl).
+// reversePathFilter reports whether the filter is on. The kernel uses the greater of the interface's value
+// and "all" (ip-sysctl).
 func reversePathFilter(name string) bool {
 	for _, of := range []string{"all", name} {
 		b, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv4/conf", filepath.Base(of), "rp_filter"))
@@ -108,7 +103,6 @@ func reversePathFilter(name string) bool {
 	return false
 }
 
-// route implements eval.Host.
 func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	src, dst := p.Source(), p.Destination()
 	r, err := h.lookup(src, dst, p.In, p.Mark)
@@ -126,8 +120,7 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: out, Router: len(r.Gw) > 0 || r.Via != nil}, err == nil
 }
 
-// router returns the router that a packet is sent to, none if it is sent to its destination or if
-// that is not known.
+// router returns the next router, invalid if unknown or if the destination is reached directly.
 func (h *host) router(src, dst netip.Addr, in eval.Interface, mark uint32) netip.Addr {
 	r, err := h.lookup(src, dst, in, mark)
 	if err != nil {
@@ -140,7 +133,6 @@ func (h *host) router(src, dst netip.Addr, in eval.Interface, mark uint32) netip
 	return gw.Unmap()
 }
 
-// addressType implements eval.Host.
 func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	if addr.IsMulticast() {
 		return unix.RTN_MULTICAST, true
@@ -158,8 +150,7 @@ func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	}
 }
 
-// reaches implements eval.Host. The kernel ends the search for a route through an interface with an
-// error, and for another reason it has none.
+// reaches implements eval.Host. The kernel returns an error for an interface without a route.
 func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok bool) {
 	routes, err := netlink.RouteGetWithOptions(addr.AsSlice(), &netlink.RouteGetOptions{OifIndex: int(through.Index), FIBMatch: true})
 	if err != nil {
@@ -171,8 +162,8 @@ func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok boo
 	return reached, true
 }
 
-// address implements eval.Host. As inet_select_addr does for IPv4, it prefers the first address
-// in the network of the next hop. For IPv6 it is the one that the kernel chooses for the route.
+// address implements eval.Host. Like inet_select_addr for IPv4, it prefers the first address in the network
+// of the next hop. For IPv6 it returns the kernel's choice for the route.
 func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bool) {
 	dst := p.Destination()
 	hop := dst
@@ -208,8 +199,8 @@ func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bo
 	return addr, ok
 }
 
-// towards returns the interface through which packets to and from an address pass, and whether
-// it is an address of the node itself.
+// towards returns the interface for packets to and from an address. local is true for the node's own
+// addresses.
 func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err error) {
 	r, err := h.lookup(netip.Addr{}, addr, eval.Interface{}, 0)
 	if err != nil {
@@ -222,7 +213,7 @@ func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err erro
 	return in, false, err
 }
 
-// outside returns the interface of the default route, and an address that is beyond it.
+// outside returns the interface of the default route, and an address beyond it.
 func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error) {
 	addr = netip.MustParseAddr("203.0.113.1") // for documentation (RFC 5737)
 	if six {
@@ -238,7 +229,6 @@ func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error)
 	return in, addr, err
 }
 
-// sourceTo returns the address that the node itself uses towards an address.
 func (h *host) sourceTo(dst netip.Addr) (netip.Addr, error) {
 	r, err := h.lookup(netip.Addr{}, dst, eval.Interface{}, 0)
 	if errors.Is(err, unix.ENETUNREACH) {

@@ -9,16 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flow is the packet that is asked about.
 type flow struct {
 	source, destination netip.AddrPort
 	protocol            uint8
 }
 
-// protocols are the names of protocols, for --protocol.
 var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP, "sctp": unix.IPPROTO_SCTP, "icmp": unix.IPPROTO_ICMP}
 
-// protocolName returns the name of a protocol.
 func protocolName(p uint8) string {
 	if p == unix.IPPROTO_ICMPV6 {
 		return "icmp"
@@ -31,13 +28,12 @@ func protocolName(p uint8) string {
 	return fmt.Sprintf("protocol %d", p)
 }
 
-// hasPorts reports whether the protocol has ports.
 func hasPorts(p uint8) bool {
 	return p == unix.IPPROTO_TCP || p == unix.IPPROTO_UDP || p == unix.IPPROTO_SCTP
 }
 
-// packet returns the first packet of the flow: a SYN, a datagram, an INIT or an echo request. If
-// reply is true, it is the answer to such a packet.
+// packet returns the first packet of the flow (a SYN, a datagram, an INIT or an echo request), or the
+// answer to it if reply is true.
 func (f flow) packet(reply bool) []byte {
 	var transport []byte
 	switch f.protocol {
@@ -90,8 +86,8 @@ func (f flow) packet(reply bool) []byte {
 	return append(head, transport...)
 }
 
-// flowOfHeaders returns the flow of headers as the kernel sends them, which may be cut. The
-// transport header of a packet with extension headers is where the kernel says.
+// flowOfHeaders returns the flow of a trace event, with possibly cut headers. The kernel passes the
+// transport header separately, after extension headers.
 func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	switch {
 	case len(network) >= 20 && network[0]>>4 == 4:
@@ -104,7 +100,7 @@ func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	return flowOf(append(network, make([]byte, 4)...)), true
 }
 
-// flowOf returns the flow of a packet that first has made and rules have rewritten.
+// flowOf returns the flow of a packet from flow.packet after translation.
 func flowOf(data []byte) flow {
 	var f flow
 	var src, dst netip.Addr

@@ -14,27 +14,23 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// place is an end of the packet.
 type place struct {
-	// name says what it is, such as "pod shop/web" or "Service shop/web"; it is empty for an
-	// address.
+	// such as "pod shop/web" or "Service shop/web"; empty for an address
 	name string
-	// node is true for the node itself, outside for somewhere beyond the default route.
+	// the node itself, or a client beyond the default route
 	node, outside bool
-	// addrs are the addresses, none for the node and outside.
+	// empty for the node and outside
 	addrs []netip.Addr
-	// port is 0 if it was not given. protocol is that of the Service's port, or 0.
+	// port is 0 if unset. protocol is the protocol of the Service's port, or 0.
 	port     uint16
 	protocol uint8
 }
 
-// The words for places without an address.
 const (
 	wordNode    = "node"
 	wordOutside = "outside"
 )
 
-// parseFrom parses --from.
 func (a *asker) parseFrom(ctx context.Context, text string) (place, error) {
 	switch text {
 	case wordNode:
@@ -52,7 +48,6 @@ func (a *asker) parseFrom(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// parseTo parses --to.
 func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return place{addrs: []netip.Addr{addr.Unmap()}}, nil
@@ -78,7 +73,7 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// protocolOf returns the protocol of the flag --protocol or else of the Service's port, 0 if both are unknown.
+// protocolOf returns the protocol of --protocol or else of the Service's port, 0 if unknown.
 func (p *place) protocolOf(flag string) (uint8, error) {
 	if flag == "" {
 		return p.protocol, nil
@@ -93,7 +88,6 @@ func (p *place) protocolOf(flag string) (uint8, error) {
 	return n, nil
 }
 
-// parsePort parses a port number; nothing means none.
 func parsePort(text string) (uint16, error) {
 	if text == "" {
 		return 0, nil
@@ -105,7 +99,6 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// pod finds a pod of this node by its name.
 func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {
@@ -134,7 +127,7 @@ func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// service finds a port of a Service by name and number, or its only one.
+// service finds a port of a Service by name or number, or the only port if port is empty.
 func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	key, err := get.ParseServiceName(text)
 	if err != nil {
@@ -160,7 +153,7 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	return out, nil
 }
 
-// choosePort returns the port of a Service that text names; nothing names the only one.
+// choosePort finds a port by name or number, or the only port if text is empty.
 func choosePort(s *model.Service, text string) (*model.Port, error) {
 	var names []string
 	number, err := strconv.ParseUint(text, 10, 16)
@@ -181,7 +174,7 @@ func choosePort(s *model.Service, text string) (*model.Port, error) {
 	return nil, cli.Usagef("the Service has no port %q; it has %s", text, strings.Join(names, ", "))
 }
 
-// pair chooses addresses of one family for both ends. Six prefers IPv6.
+// pair chooses addresses of the same family, preferably IPv6 if six is true.
 func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
 	if len(to.addrs) == 0 {
 		return src, dst, cli.Usagef("--to: want an address, a pod or a Service")

@@ -13,14 +13,13 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// maxRuleset is the size of the largest saved ruleset, in bytes.
+// maxRuleset is in bytes.
 const maxRuleset = 256 << 20
 
-// tableFlags matches the flags of a table as nft lists them, in the line after its name.
 var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)
 
-// withoutOwner removes the flags owner and persist, which nothing but the owner of a table can
-// declare. Before version 1.0.9 nft lists them as nothing.
+// withoutOwner removes the flags owner and persist, which only the owner of a table can declare. nft before
+// version 1.0.9 lists them as an empty string.
 func withoutOwner(text string) string {
 	head, flags, _ := strings.Cut(text, "\n")
 	if strings.Contains(flags, "dormant") {
@@ -29,8 +28,7 @@ func withoutOwner(text string) string {
 	return head + "\n"
 }
 
-// readRules returns the rules of all programs in the kernel, or those of a file, such as the
-// output of "nft list ruleset". What the kernel has is valid until it is closed.
+// readRules reads the kernel, or a file such as the output of "nft list ruleset".
 func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) {
 	if file != "" {
 		rules, err = readFile(file)
@@ -39,7 +37,7 @@ func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) 
 	return ReadKernel()
 }
 
-// ReadKernel returns the rules of all programs in the kernel, valid until they are closed.
+// ReadKernel returns the rules of all programs in the kernel, which are valid until closeRules.
 func ReadKernel() (rules *eval.Ruleset, closeRules func(), err error) {
 	r, err := kernel.OpenReader(kernel.Config{})
 	if err != nil {
@@ -53,7 +51,6 @@ func ReadKernel() (rules *eval.Ruleset, closeRules func(), err error) {
 	return rules, closeRules, nil
 }
 
-// readFile compiles the ruleset of a file.
 func readFile(name string) (*eval.Ruleset, error) {
 	f, err := os.Open(name) //nolint:gosec // the user names it
 	if err != nil {

@@ -11,17 +11,14 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// tracePriority is that of the chains that select packets: after fragments are put together (-400),
-// and before everything else that usual rulesets have.
+// tracePriority follows defragmentation (-400) and precedes the chains of usual rulesets.
 const tracePriority = -399
 
-// selection says which packets are traced.
 type selection struct {
 	from, to, protocol, in string
 	rate                   int
 }
 
-// describe returns the selection as its flags.
 func (s *selection) describe() string {
 	var b strings.Builder
 	for _, f := range [][2]string{{"from", s.from}, {"to", s.to}, {"protocol", s.protocol}, {"interface", s.in}} {
@@ -32,7 +29,6 @@ func (s *selection) describe() string {
 	return strings.TrimSpace(b.String())
 }
 
-// rules returns the rules that select the packets, in a table of its own.
 func (s *selection) rules(ctx context.Context, a *asker, table string) (string, error) {
 	from, to := place{}, place{}
 	var err error
@@ -82,7 +78,6 @@ func (s *selection) rules(ctx context.Context, a *asker, table string) (string, 
 	return b.String(), nil
 }
 
-// transport returns the match of protocol and port, for each family.
 func (s *selection) transport(to place) (map[string]string, error) {
 	protocol, err := to.protocolOf(s.protocol)
 	switch {
@@ -105,8 +100,8 @@ func (s *selection) transport(to place) (map[string]string, error) {
 	return map[string]string{"ip": text, "ip6": text}, nil
 }
 
-// addresses returns the match of the addresses of a family. It is empty without addresses, and false if
-// all are of the other family.
+// addresses returns the match of the addresses of a family, empty without addresses. ok is false if all are
+// of the other family.
 func addresses(family, field string, addrs []netip.Addr) (string, bool) {
 	var own []string
 	for _, a := range addrs {

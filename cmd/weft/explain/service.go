@@ -12,15 +12,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// The ways to reach a Service.
 const (
 	howClusterIP = "ClusterIP"
 	howNodePort  = "NodePort"
 	howExternal  = "external address"
 )
 
-// serviceOf returns the Service that a packet is for, nil if there is none, or no weft with the
-// Service frontend. The ways are those of the packet.
+// serviceOf returns the Service that receives a packet, nil without a Service, weft, or the Service
+// frontend.
 func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, error) {
 	if !hasPorts(f.protocol) {
 		return nil, nil //nolint:nilnil // Services have ports
@@ -63,14 +62,12 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	return out, nil
 }
 
-// leavesNode reports whether a way leads to an endpoint on another node.
 func leavesNode(ways []Way, candidates []model.Candidate) bool {
 	return slices.ContainsFunc(candidates, func(c model.Candidate) bool {
 		return !c.Local && slices.ContainsFunc(ways, func(w Way) bool { return w.To == c.Addr })
 	})
 }
 
-// endpointOf describes a candidate under the traffic policy Local or Cluster.
 func endpointOf(c model.Candidate, local bool) Endpoint {
 	return Endpoint{Address: c.Addr, OnNode: c.Local, Excluded: c.Why(local)}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// The words for verdicts.
 const (
 	wordAccept    = "accept"
 	wordDrop      = "drop"
@@ -19,16 +18,14 @@ const (
 	wordUndecided = "undecided"
 )
 
-// hooks are the names of the kernel's hooks.
 var hooks = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
 
-// steps describes the steps of an outcome, and returns its verdict as a word.
 func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	verdict = [...]string{eval.Accept: wordAccept, eval.Drop: wordDrop, eval.Undecided: wordUndecided}[o.Verdict]
 	base := ""
 	for i := range o.Steps {
 		s := &o.Steps[i]
-		// The first step in a base chain is one of its own rules, or its policy.
+		// The first step in a base chain is a rule or the policy of this chain.
 		if base == "" {
 			base = s.Chain
 		}
@@ -51,8 +48,7 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	return verdict, out
 }
 
-// describe describes a rule that matched in a base chain, or its policy, but for the hook and the
-// elements that it found.
+// describe describes a matching rule in a base chain, or the chain's policy, except for hook and lookups.
 func (a *asker) describe(s *eval.Step, base string) Step {
 	step := Step{Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
 	if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
@@ -72,7 +68,7 @@ func (a *asker) describe(s *eval.Step, base string) Step {
 	return step
 }
 
-// rejects reports whether a rule has a reject statement, or that of iptables.
+// rejects reports whether a rule has a reject statement of nft or iptables.
 func rejects(r *eval.Rule) bool {
 	return slices.ContainsFunc(r.Exprs, func(e expr.Expr) bool {
 		text := expr.Format(e)
@@ -80,13 +76,11 @@ func rejects(r *eval.Rule) bool {
 	})
 }
 
-// foreign reports whether a table is known to be another program's.
 func (a *asker) foreign(table nft.TableID) bool {
 	t := a.table(table)
 	return !a.saved && t != nil && !t.Ours
 }
 
-// table returns a table of the ruleset, or nil.
 func (a *asker) table(id nft.TableID) *eval.Table {
 	for i := range a.rules.Tables {
 		if a.rules.Tables[i].ID == id {
@@ -96,7 +90,6 @@ func (a *asker) table(id nft.TableID) *eval.Table {
 	return nil
 }
 
-// chain returns a chain of the ruleset, or nil.
 func (a *asker) chain(table nft.TableID, name string) *eval.Chain {
 	if t := a.table(table); t != nil {
 		for i := range t.Chains {
@@ -108,7 +101,6 @@ func (a *asker) chain(table nft.TableID, name string) *eval.Chain {
 	return nil
 }
 
-// lookup describes the element that a rule found.
 func (a *asker) lookup(table nft.TableID, l *eval.Lookup) string {
 	if t := a.table(table); t != nil {
 		for i := range t.Sets {

@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// sentence returns the answer in short.
 func sentence(a *Answer) string {
 	if len(a.Ways) == 0 {
 		return "nothing is known of this packet"
@@ -39,7 +38,6 @@ func sentence(a *Answer) string {
 	}
 }
 
-// destination says where a packet goes that is delivered.
 func destination(a *Answer) string {
 	if a.Service == nil || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.To == a.Packet.To }) {
 		return ""
@@ -54,7 +52,6 @@ func destination(a *Answer) string {
 	return fmt.Sprintf(" to one of %d endpoints of Service %s", len(targets), a.Service.Name)
 }
 
-// unanswered says that no reply comes back.
 func unanswered(a *Answer) string {
 	if r := a.lostReply(); r != nil {
 		return ", but its reply is not. " + r.ending(nil)
@@ -62,7 +59,7 @@ func unanswered(a *Answer) string {
 	return ""
 }
 
-// lostReply returns the way of the first reply that does not come back, nil if there is none.
+// lostReply returns the first reply that does not arrive, or nil.
 func (a *Answer) lostReply() *Way {
 	for i := range a.Ways {
 		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
@@ -72,16 +69,13 @@ func (a *Answer) lostReply() *Way {
 	return nil
 }
 
-// pasts are the words for the ends of packets.
 var pasts = map[string]string{wordDrop: "Dropped", wordReject: "Rejected", wordUndecided: "Not followed further"}
 
-// ending says what ends a packet: the cause, then the remedy.
 func (w *Way) ending(s *Service) string {
 	why, remedy := w.why(s)
 	return pasts[w.Verdict] + prefixed(": ", why) + prefixed(". ", remedy)
 }
 
-// by returns the rule that ends a packet, empty if none does.
 func (w *Way) by() string {
 	if w == nil || len(w.Steps) == 0 || w.Reason != "" || w.Verdict == wordAccept {
 		return ""
@@ -89,7 +83,7 @@ func (w *Way) by() string {
 	return w.Steps[len(w.Steps)-1].Place()
 }
 
-// by names what decides: of the first way if none accepts the packet, and else of a reply that is lost.
+// by returns the rule that stops the first way if no way is accepted, and otherwise a lost reply.
 func by(a *Answer) string {
 	if len(a.Ways) == 0 || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.Verdict == wordAccept }) {
 		return a.lostReply().by()
@@ -97,7 +91,7 @@ func by(a *Answer) string {
 	return a.Ways[0].by()
 }
 
-// Place says which rule, and whose, a step is.
+// Place names the rule of a step and the owner.
 func (s *Step) Place() string {
 	what := fmt.Sprintf("rule %q", s.Rule)
 	switch {
@@ -119,7 +113,6 @@ func (s *Step) Place() string {
 	return what
 }
 
-// prefixed returns text after a prefix, and nothing for nothing.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
@@ -127,7 +120,7 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// Print prints an answer for a person.
+// Print prints an answer as text.
 func Print(w io.Writer, a *Answer) error {
 	fmt.Fprintln(w, a.Sentence+".")
 	if a.By != "" {
@@ -142,7 +135,7 @@ func Print(w io.Writer, a *Answer) error {
 		fmt.Fprintf(w, "Service: %s%s (%s%s)\n", s.Name, prefixed(", port ", s.Port), s.How, policy)
 		printEndpoints(w, a)
 	}
-	// Ways with the same steps differ in the endpoint alone.
+	// Ways with the same steps differ only in the endpoint.
 	var printed []string
 	for i := range a.Ways {
 		way := &a.Ways[i]
@@ -162,8 +155,7 @@ func Print(w io.Writer, a *Answer) error {
 	return nil
 }
 
-// elsewhere returns the command that follows the packet on the node of its endpoint, empty if no
-// way leads to an endpoint of the Service on another node.
+// elsewhere returns the command for the node of a remote endpoint, or empty.
 func (a *Answer) elsewhere() string {
 	if a.Service == nil {
 		return ""
@@ -177,7 +169,6 @@ func (a *Answer) elsewhere() string {
 	return ""
 }
 
-// end describes the source or the destination.
 func (a *Answer) end(source bool) string {
 	name, addr, in := a.Packet.ToName, a.Packet.To.String(), ""
 	if a.Packet.Protocol == "icmp" {
@@ -193,7 +184,6 @@ func (a *Answer) end(source bool) string {
 	return fmt.Sprintf("%s (%s)%s", name, addr, in)
 }
 
-// printEndpoints prints a row for each endpoint.
 func printEndpoints(w io.Writer, a *Answer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, e := range a.Service.Endpoints {
@@ -215,7 +205,6 @@ func printEndpoints(w io.Writer, a *Answer) {
 	_ = tw.Flush()
 }
 
-// outline identifies the rules of a way.
 func (w *Way) outline() string {
 	var b strings.Builder
 	fmt.Fprint(&b, w.Verdict, w.Reason, w.Out)
@@ -225,7 +214,6 @@ func (w *Way) outline() string {
 	return b.String()
 }
 
-// printWay prints one way, step by step.
 func printWay(w io.Writer, a *Answer, way *Way) {
 	var changes []string
 	if way.To != a.Packet.To {
@@ -253,7 +241,6 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 	}
 }
 
-// leaving says where an accepted packet goes.
 func leaving(out string, via netip.Addr) string {
 	switch {
 	case out == "":
@@ -265,12 +252,11 @@ func leaving(out string, via netip.Addr) string {
 	}
 }
 
-// printSteps prints a row for each step: where it is, whose, the rule, and what it found.
 func printSteps(w io.Writer, steps []Step) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i := range steps {
 		s := &steps[i]
-		// Of a chain that came back without a rule that matched, nothing is worth a line.
+		// A jump to a chain without a matching rule is left out.
 		if target, ok := strings.CutPrefix(s.Verdict, "jump "); ok && (i+1 == len(steps) || steps[i+1].Chain != target) {
 			continue
 		}

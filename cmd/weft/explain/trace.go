@@ -24,19 +24,16 @@ import (
 )
 
 const (
-	// tracePublisher publishes the rules that select packets.
 	tracePublisher = "weft-trace"
-	// maxTrace bounds how long packets are selected, and maxTraced how many are shown.
+	// maxTrace, maxTraced and maxRate bound --time, --count and --rate.
 	maxTrace  = 10 * time.Minute
 	maxTraced = 10_000
 	maxRate   = 1000
-	// traceGrace is how long the rules outlive the time, if nothing else removes them.
-	traceGrace = 2 * time.Second
-	// withdrawTime bounds the wait for their removal at the end.
+	// traceGrace is the time to live of the rules after --time.
+	traceGrace   = 2 * time.Second
 	withdrawTime = 5 * time.Second
 )
 
-// tracing is what "weft trace" is asked for.
 type tracing struct {
 	conn          cli.Connection
 	selection     selection
@@ -86,7 +83,6 @@ the packet is selected as it arrives, before its addresses are translated.`,
 	return cmd
 }
 
-// check returns an error if a flag is out of its bounds.
 func (t *tracing) check() error {
 	switch {
 	case t.selection.from == "" && t.selection.to == "":
@@ -103,7 +99,7 @@ func (t *tracing) check() error {
 	return nil
 }
 
-// run selects packets, and prints them until there are enough, the time is over or ctx ends.
+// run prints packets until the count or the time is reached, or ctx ends.
 func (t *tracing) run(ctx context.Context) error {
 	if err := t.check(); err != nil {
 		return err
@@ -115,7 +111,7 @@ func (t *tracing) run(ctx context.Context) error {
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
-	// Before the rules are there, so that no event is missed.
+	// Subscribe before the rules are installed, so that no event is missed.
 	events, err := conn.Trace(ctx)
 	if err != nil {
 		return err
@@ -144,7 +140,6 @@ func (t *tracing) run(ctx context.Context) error {
 	return c.run(ctx, events)
 }
 
-// fragment returns the rules that select packets. Its name is that of its tables.
 func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, error) {
 	name := "weft-trace-" + strings.ToLower(rand.Text()[:8])
 	text, err := t.selection.rules(ctx, a, name)
@@ -157,8 +152,8 @@ func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, err
 	}, nil
 }
 
-// publish publishes the rules, and returns what removes them. They are those of a session with a
-// time to live: weft removes them when this process ends, or when the time is over.
+// publish publishes the rules in a session with a time to live: weft removes them when this process ends or
+// the time is over.
 func (t *tracing) publish(ctx context.Context, f *weftv1.Fragment) (remove func(), err error) {
 	cl, err := client.Dial(ctx, client.Config{Socket: t.conn.Socket, Publisher: cmp.Or(t.conn.Publisher, tracePublisher)})
 	if err != nil {
@@ -180,7 +175,6 @@ func (t *tracing) publish(ctx context.Context, f *weftv1.Fragment) (remove func(
 	return remove, nil
 }
 
-// print prints a packet.
 func (t *tracing) print(p *Traced) error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(p)

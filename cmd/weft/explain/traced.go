@@ -18,70 +18,65 @@ import (
 )
 
 const (
-	// quiet is how long nothing is heard of a packet until it is taken to be through: the kernel
-	// does not say which chain is its last.
+	// quiet is the time without an event after which a packet is over: the kernel does not mark the last
+	// chain.
 	quiet = 200 * time.Millisecond
-	// maxOpen and maxSteps bound what is kept of packets that are on their way.
+	// maxOpen and maxSteps bound the memory for open packets.
 	maxOpen  = 256
 	maxSteps = 512
-	// reloadAfter is the least time between two readings of the ruleset.
+	// reloadAfter is the minimum time between two readings of the ruleset.
 	reloadAfter = time.Second
 )
 
 // Traced is a packet that the kernel has traced.
 type Traced struct {
 	Time time.Time `json:"time"`
-	// Sentence is what became of it: if it was stopped the cause, then the remedy. By is the rule that stopped it.
+	// Sentence is the result; for a stopped packet the cause, then the remedy. By is the rule that stopped
+	// it.
 	Sentence string         `json:"answer"`
 	By       string         `json:"by,omitempty"`
 	Protocol string         `json:"protocol"`
 	From     netip.AddrPort `json:"from"`
 	To       netip.AddrPort `json:"to"`
-	// Flags are those of TCP, such as "syn,ack".
+	// TCP flags, such as "syn,ack"
 	Flags string `json:"flags,omitempty"`
-	// In and Out are interfaces; In is empty for a packet of the node itself, Out for one that
-	// did not come so far, or that stays.
-	In  string `json:"in,omitempty"`
-	Out string `json:"out,omitempty"`
-	// Verdict is "accept", "drop" or "reject".
+	// In is empty for a packet of the node itself; Out if the packet stays or did not get that far.
+	In      string `json:"in,omitempty"`
+	Out     string `json:"out,omitempty"`
 	Verdict string `json:"verdict"`
-	// LastFrom and LastTo are the addresses that it had at the last chain.
+	// the addresses at the last chain
 	LastFrom netip.AddrPort `json:"lastFrom"`
 	LastTo   netip.AddrPort `json:"lastTo"`
 	Steps    []Step         `json:"steps"`
 
-	// id is the packet's ID, seen is when the last event came, and base is the base chain that the packet is in.
+	// the packet's ID, the time of the last event, and the current base chain
 	id   uint32
 	seen time.Time
 	base string
-	// selected are the chains of weft trace that have selected the packet, and over is true if another packet has its
-	// ID now.
+	// selected are the selecting chains of weft trace. over is true if a later packet has the ID.
 	selected []string
 	over     bool
-	// cut is true if there were more steps than are kept.
+	// Steps after maxSteps were dropped.
 	cut bool
 }
 
-// collector makes packets of events.
+// collector groups events into packets.
 type collector struct {
 	*asker
-	// load reads the ruleset.
 	load func() (*eval.Ruleset, error)
-	// own is the name of the tables whose rules select packets.
+	// the prefix of weft trace's tables
 	own   string
 	print func(*Traced) error
-	// left is how many packets are still to be printed.
-	left int
-	// open are the packets that are on their way, by ID, and order are those that are not printed yet, in the order of
-	// their beginnings.
+	left  int
+	// open holds unfinished packets by ID, order unprinted packets, oldest first.
 	open  map[uint32]*Traced
 	order []*Traced
-	// reloaded is when the ruleset was last read again, lost counts events that were lost.
+	// the time of the last reload, and the number of lost events
 	reloaded time.Time
 	lost     int
 }
 
-// run prints packets until there are enough or ctx ends, and returns nil then.
+// run prints packets until left is 0 or ctx ends, and then returns nil.
 func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) error {
 	c.open = make(map[uint32]*Traced)
 	tick := time.NewTicker(quiet / 4)
@@ -106,8 +101,7 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 	return nil
 }
 
-// flush prints the packets that are over, in the order of their beginnings: one that is not over
-// holds those that began after it.
+// flush prints finished packets. An unfinished packet delays all later ones.
 func (c *collector) flush(over func(*Traced) bool) error {
 	for len(c.order) > 0 && c.left > 0 {
 		p := c.order[0]
@@ -128,7 +122,6 @@ func (c *collector) flush(over func(*Traced) bool) error {
 	return nil
 }
 
-// add adds an event to its packet.
 func (c *collector) add(e *kernel.TraceEvent) error {
 	switch e.Type {
 	case kernel.TraceOverrun:
@@ -138,10 +131,9 @@ func (c *collector) add(e *kernel.TraceEvent) error {
 		return e.Err
 	}
 	now, p := time.Now(), c.open[e.ID]
-	// Other programs may trace too: the packets that count have matched a rule of weft trace.
+	// Other programs may trace too. Only packets that matched a rule of weft trace count.
 	selects := e.Type == kernel.TraceRule && strings.HasPrefix(e.Table.Name, c.own)
 	if p != nil && (p.ended(now) || selects && slices.Contains(p.selected, e.Chain)) {
-		// Another packet has the same ID.
 		p.over, p = true, nil
 		delete(c.open, e.ID)
 	}
@@ -164,15 +156,12 @@ func (c *collector) add(e *kernel.TraceEvent) error {
 	return nil
 }
 
-// ended reports whether nothing more is heard of a packet.
 func (p *Traced) ended(now time.Time) bool {
 	return p.over || p.Verdict != wordAccept || now.Sub(p.seen) > quiet
 }
 
-// step adds what an event says to a packet.
 func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	if len(e.Network) > 0 {
-		// The first event in a base chain.
 		p.base = e.Chain
 		p.headers(e)
 		if e.In != 0 && p.In == "" {
@@ -197,7 +186,7 @@ func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	if s.Rule != 0 {
 		s.Matched = c.rule(e.Table, e.Chain, e.Rule)
 		if s.Matched == nil {
-			// It has gone since.
+			// The rule was deleted in the meantime.
 			s.Matched = &eval.Rule{Handle: e.Rule, Comment: "it is gone"}
 		}
 	}
@@ -215,7 +204,6 @@ func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	}
 }
 
-// hookName returns the name of a hook.
 func hookName(family nft.Family, hook uint32) string {
 	if family == nft.FamilyNetdev || int(hook) >= len(hooks) {
 		return "ingress"
@@ -223,7 +211,6 @@ func hookName(family nft.Family, hook uint32) string {
 	return hooks[hook]
 }
 
-// headers reads the addresses.
 func (p *Traced) headers(e *kernel.TraceEvent) {
 	f, ok := flowOfHeaders(e.Network, e.Transport)
 	if !ok {
@@ -239,7 +226,6 @@ func (p *Traced) headers(e *kernel.TraceEvent) {
 	}
 }
 
-// tcpFlags returns the names of flags.
 func tcpFlags(b byte) string {
 	var out []string
 	for i, name := range []string{"fin", "syn", "rst", "psh", "ack", "urg", "ecn", "cwr"} {
@@ -250,7 +236,6 @@ func tcpFlags(b byte) string {
 	return strings.Join(out, ",")
 }
 
-// finish says what became of the packet.
 func (p *Traced) finish(lost int) {
 	changed := ""
 	if p.LastTo != p.To {
@@ -276,7 +261,6 @@ func (p *Traced) finish(lost int) {
 	}
 }
 
-// interfaceName returns the name of an interface, or its number if it has gone.
 func (c *collector) interfaceName(index uint32) string {
 	i, err := c.host.link(int(index))
 	if err != nil {
@@ -285,7 +269,7 @@ func (c *collector) interfaceName(index uint32) string {
 	return i.Name
 }
 
-// chainOf returns a chain, of a new reading of the ruleset if it is not known.
+// chainOf reloads the ruleset if the chain is unknown.
 func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	if chain := c.chain(table, name); chain != nil {
 		return chain
@@ -294,13 +278,13 @@ func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	return c.chain(table, name)
 }
 
-// rule returns a rule, of a new reading of the ruleset if it is not known; nil if there is none.
+// rule reloads the ruleset if the rule is unknown. It may return nil.
 func (c *collector) rule(table nft.TableID, name string, handle uint64) *eval.Rule {
 	for range 2 {
 		if chain := c.chain(table, name); chain != nil {
 			rules := chain.Rules
 			if chain.Load != nil {
-				// Of a chain that has gone there are none.
+				// A chain that is gone has no rules.
 				rules, _ = chain.Load()
 			}
 			if i := slices.IndexFunc(rules, func(r eval.Rule) bool { return r.Handle == handle }); i >= 0 {
@@ -314,7 +298,6 @@ func (c *collector) rule(table nft.TableID, name string, handle uint64) *eval.Ru
 	return nil
 }
 
-// reload reads the ruleset again, unless it was read a moment ago.
 func (c *collector) reload() bool {
 	if time.Since(c.reloaded) < reloadAfter {
 		return false

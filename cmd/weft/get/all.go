@@ -11,14 +11,11 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// section is a kind of objects in "weft get all".
 type section struct {
-	// object is one object of it, and list all of them.
 	object, list string
 	read         func(ctx context.Context, conn *cli.Connection) (objects any, rows *Rows, err error)
 }
 
-// sections are the kinds in the order of the data.
 var sections = []section{
 	{"publisher", "publishers", publishers.read},
 	{"fragment", "fragments", fragments.read},
@@ -65,8 +62,7 @@ fragments, tables, and, of the frontends that run here, Services, network polici
 	return cmd
 }
 
-// readAll returns the answers by the name of the kind, and a table of each kind that has
-// rows. It leaves out the frontends that do not run.
+// readAll returns the answers by kind, and the tables with rows. It skips frontends that do not run.
 func readAll(ctx context.Context, conn *cli.Connection) (answers map[string]json.RawMessage, tables []*Rows, err error) {
 	answers = make(map[string]json.RawMessage, len(sections))
 	for _, s := range sections {

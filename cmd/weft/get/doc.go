@@ -1,8 +1,6 @@
-// Package get is the verb "weft get": it prints fragments, tables, publishers, the
-// owner of a rule or element, and what the Service frontend of this node does for
-// each Service.
+// Package get is the command "weft get": it prints fragments, tables, publishers, owners of rules and
+// elements, and the states of Services and network policies.
 //
-// In come answers of the aggregator's socket and of the Service frontend's; out go
-// tables for people, JSON, YAML, or text that nft(8) reads. Read get.go first: it
-// lists the subcommands, each in a file of its own.
+// Input is answers of the sockets of the aggregator and the frontends. Output is tables, JSON, YAML, or
+// text for nft(8). Read get.go first: it lists the subcommands, each in its own file.
 package get

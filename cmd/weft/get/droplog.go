@@ -20,39 +20,34 @@ import (
 const (
 	// dropPrefix begins each line of the drop log. The policies and the direction follow.
 	dropPrefix = "weft drop "
-	// kernelLog is the device of the kernel's log.
-	kernelLog = "/dev/kmsg"
-	// maxRecord is the size of the largest record of the kernel's log, with room to spare.
+	kernelLog  = "/dev/kmsg"
+	// maxRecord exceeds all records of the kernel's log.
 	maxRecord = 16 << 10
 )
 
-// packet is a line of the drop log.
 type packet struct {
-	// Time is when the packet was dropped: a time, or what the log has before the line.
+	// the time of the drop, or the text before the line in another log
 	Time string `json:"time,omitempty"`
-	// Direction is "ingress" or "egress".
+	// "ingress" or "egress"
 	Direction string `json:"direction"`
-	// Policies are those that drop, separated by ", ", or the beginning of a long list and
-	// a hash.
+	// separated by ", ", or the beginning of a long list and a hash
 	Policies string `json:"policies"`
 	Protocol string `json:"protocol"`
 	From     end    `json:"from"`
 	To       end    `json:"to"`
-	// In and Out are devices of the node; Out is empty for packets to the node itself.
+	// devices of the node; Out is empty for packets to the node itself
 	In  string `json:"in,omitempty"`
 	Out string `json:"out,omitempty"`
 }
 
-// end is the source or the destination of a packet.
 type end struct {
 	Address netip.Addr `json:"address"`
 	Port    uint16     `json:"port,omitempty"`
-	// Pod is the pod of this node that has the address, empty if none has.
+	// the pod of this node with the address, or empty
 	Pod string `json:"pod,omitempty"`
 }
 
-// parseDrop parses a line of a log that has the kernel's messages, and reports whether it is
-// of the drop log.
+// parseDrop parses a line of the kernel's messages, and reports whether it belongs to the drop log.
 func parseDrop(line string) (packet, bool) {
 	before, rest, ok := strings.Cut(line, dropPrefix)
 	if !ok {
@@ -65,7 +60,7 @@ func parseDrop(line string) (packet, bool) {
 	}
 	words := make(map[string]string)
 	for word := range strings.FieldsSeq("IN=" + rest) {
-		// What follows is a packet that an ICMP error quotes.
+		// The rest is a packet that an ICMP error quotes.
 		if strings.HasPrefix(word, "[") {
 			break
 		}
@@ -80,7 +75,6 @@ func parseDrop(line string) (packet, bool) {
 	return p, p.From.Address.IsValid() && p.To.Address.IsValid()
 }
 
-// endOf returns the end with an address and port, which is 0 if it is not valid.
 func endOf(address, port string) (e end) {
 	e.Address, _ = netip.ParseAddr(address)
 	if n, err := strconv.ParseUint(port, 10, 16); err == nil {
@@ -89,7 +83,7 @@ func endOf(address, port string) (e end) {
 	return e
 }
 
-// String returns a line for people. The pod of the direction is the first that is named.
+// String returns a line for people.
 func (p *packet) String() string {
 	devices := ""
 	if p.In != "" {
@@ -102,8 +96,8 @@ func (p *packet) String() string {
 	return strings.TrimSpace(p.Time + "  " + line)
 }
 
-// subject names the pod whose policies dropped the packet. That of a reply, which is dropped
-// if its connection is not allowed any more, is at the other end.
+// subject names the pod with the dropping policies. For a reply, which is dropped if its connection
+// is no longer allowed, this pod is at the other end.
 func (p *packet) subject() string {
 	first, second := &p.From, &p.To
 	if p.Direction == "ingress" {
@@ -119,7 +113,7 @@ func (p *packet) subject() string {
 	}
 }
 
-// String returns "shop/db (10.244.1.5:5432)", or the address alone.
+// String returns "shop/db (10.244.1.5:5432)", or only the address.
 func (e *end) String() string {
 	addr := e.Address.String()
 	if e.Port != 0 {
@@ -131,8 +125,8 @@ func (e *end) String() string {
 	return addr
 }
 
-// readKernelLog passes the messages of the kernel's log to each, with the time before them:
-// those that are there, and then, if follow is true, new ones until ctx ends.
+// readKernelLog passes the kernel's messages to each, with the time before them. If follow is true, it
+// waits for new messages until ctx ends.
 func readKernelLog(ctx context.Context, follow bool, each func(line string) error) error {
 	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -142,7 +136,7 @@ func readKernelLog(ctx context.Context, follow bool, each func(line string) erro
 	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if !follow {
-		// Records that are there are returned at once.
+		// The read of an existing record does not wait.
 		_ = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	}
 	boot := bootTime()
@@ -150,7 +144,7 @@ func readKernelLog(ctx context.Context, follow bool, each func(line string) erro
 		n, err := f.Read(record)
 		switch {
 		case errors.Is(err, syscall.EPIPE):
-			// The kernel has overwritten records that were not read yet.
+			// The kernel has overwritten unread records.
 			continue
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, syscall.EAGAIN):
 			return nil
@@ -168,8 +162,8 @@ func cannotReadLog(err error) error {
 	return fmt.Errorf("read the kernel's log: %w: run this as root, or give it the log: journalctl -kf | weft get drops --file -", err)
 }
 
-// message returns the time and the text of a record of the kernel's log, such as
-// "6,1234,5678901,-;text". Microseconds since the start of the machine are its third field.
+// message returns the time and the text of a record such as "6,1234,5678901,-;text". The third field is
+// microseconds since boot.
 func message(record string, boot time.Time) string {
 	head, text, _ := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")
@@ -184,8 +178,8 @@ func message(record string, boot time.Time) string {
 	return boot.Add(time.Duration(since)*time.Microsecond).Format("2006-01-02T15:04:05.000Z07:00") + " " + text
 }
 
-// bootTime returns the time at which the clock of the kernel's log was 0, as far as that is
-// known: that clock stops while the machine is suspended.
+// bootTime returns the start of the kernel log's clock. It is inexact, because this clock stops while the
+// machine is suspended.
 func bootTime() time.Time {
 	now := time.Now()
 	var since unix.Timespec

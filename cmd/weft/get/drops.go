@@ -18,10 +18,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
-// namesAge is for how long the names of pods are used before they are read again.
+// namesAge bounds the age of pods' names.
 const namesAge = 2 * time.Second
 
-// dropsFlags are the flags of weft get drops.
 type dropsFlags struct {
 	conn   cli.Connection
 	output cli.Output
@@ -55,7 +54,6 @@ the kernel's messages.`,
 	return cmd
 }
 
-// run prints the packets of a log, one in a line.
 func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Writer) error {
 	names := &podNames{read: func() (*statepb.WatchResponse, error) {
 		return readLocal(ctx, &f.conn, policyFrontend, readPolicyState)
@@ -86,10 +84,8 @@ func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Wr
 	}
 }
 
-// errNotLogged is why there is nothing to print.
 var errNotLogged = errors.New("dropped packets are not logged: restart the frontend with --policy-drop-log=N to log N packets a second for each set of policies; the metric weft_policy_dropped_packets_total counts all")
 
-// read passes the lines of the log to each.
 func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, each func(line string) error) error {
 	if f.file == "" {
 		return readKernelLog(ctx, follow, each)
@@ -115,7 +111,7 @@ func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, eac
 	return lines.Err()
 }
 
-// podNames are the names of the pods of this node by their addresses.
+// podNames caches the names of this node's pods by address.
 type podNames struct {
 	read   func() (*statepb.WatchResponse, error)
 	stderr io.Writer
@@ -124,8 +120,8 @@ type podNames struct {
 	failed bool
 }
 
-// of returns the name of the pod with an address, empty if there is none. While no frontend
-// answers, the names are those of before.
+// of returns the name of the pod with an address, or empty. It keeps old names while the frontend does not
+// answer.
 func (n *podNames) of(addr netip.Addr) string {
 	if time.Since(n.at) > namesAge {
 		n.at = time.Now()
@@ -140,8 +136,7 @@ func (n *podNames) of(addr netip.Addr) string {
 	return n.names[addr]
 }
 
-// addressesOf returns the names of pods by address. An address that several pods have has
-// the names of all.
+// addressesOf joins pods with the same address by ",".
 func addressesOf(pods []PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {

@@ -32,7 +32,6 @@ is why an endpoint does not receive new flows, or those of some addresses.`,
 	}, CompleteServices)
 }
 
-// readEndpoints reads a Service with all its endpoints.
 func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]serviceView, error) {
 	state, err := readService(ctx, conn, name)
 	if err != nil {
@@ -48,7 +47,7 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 	return state.Services, nil
 }
 
-// Endpoints returns a row for each endpoint of each port of a Service, unused ones too.
+// Endpoints returns a row for each endpoint of each port, including unused endpoints.
 func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows, error) {
 	services, err := readEndpoints(ctx, conn, name)
 	if err != nil {
@@ -57,8 +56,6 @@ func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows
 	return endpointRows(services), nil
 }
 
-// replaceEndpoints replaces the endpoints of the ports by candidates, also those that are not
-// used.
 func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
@@ -71,7 +68,6 @@ func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
 	}
 }
 
-// viewCandidate returns a candidate of a port for output.
 func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView {
 	internal, external := c.Why(s.InternalTrafficPolicy == policyLocal), c.Why(s.ExternalTrafficPolicy == policyLocal)
 	outside := p.NodePort != 0 || len(p.external) > 0
@@ -96,7 +92,7 @@ func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView
 	return out
 }
 
-// EndpointText returns the address of an endpoint, with the port if it has one.
+// EndpointText returns the address of an endpoint, with the port if it is not 0.
 func EndpointText(addr netip.AddrPort) string {
 	if addr.Port() == 0 {
 		return addr.Addr().String()
@@ -104,7 +100,6 @@ func EndpointText(addr netip.AddrPort) string {
 	return addr.String()
 }
 
-// endpointRows returns a row for each endpoint of each port.
 func endpointRows(services []serviceView) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2

@@ -19,8 +19,7 @@ import (
 
 var fragments = kind[*weftv1.ListFragmentsResponse]{listNamed, listRows, polled}
 
-// newFragmentCmd returns a command that shows one fragment if it has an argument, and
-// lists fragments otherwise.
+// newFragmentCmd returns a command that shows one fragment, or a list without an argument.
 func newFragmentCmd(use, short string, args cobra.PositionalArgs) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
@@ -44,7 +43,6 @@ func newFragmentCmd(use, short string, args cobra.PositionalArgs) *cobra.Command
 	return cmd
 }
 
-// listNamed lists all fragments, or those that an argument names.
 func listNamed(ctx context.Context, conn *cli.Connection, args []string) (*weftv1.ListFragmentsResponse, error) {
 	list, err := asking((*client.Client).List, listRows).ask(ctx, conn, nil)
 	if err == nil && len(args) > 0 {
@@ -56,7 +54,6 @@ func listNamed(ctx context.Context, conn *cli.Connection, args []string) (*weftv
 	return list, err
 }
 
-// listRows is Fragments of a list.
 func listRows(list *weftv1.ListFragmentsResponse, now time.Time) *Rows {
 	return Fragments(list.GetFragments(), list.GetRevision(), now)
 }
@@ -68,7 +65,7 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 		return err
 	}
 	w := cmd.OutOrStdout()
-	// The last revision only makes the number shorter: without it, it is whole.
+	// The revision only shortens the output, so an error does not matter.
 	list, _ := c.List(cmd.Context())
 	last := list.GetRevision()
 	return output.Write(w, got, func() error {
@@ -96,8 +93,8 @@ func FormatFragment(f *weftv1.Fragment) (string, error) {
 	return ruleset.Format(tables), nil
 }
 
-// Fragments returns a row for each fragment; findings and last rejections are notes. Revisions are short if last is the last one, and
-// whole if it is 0.
+// Fragments returns a row for each fragment; findings and last rejections are notes. Revisions are short
+// relative to last, unless it is 0.
 func Fragments(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *Rows {
 	t := newRows("FRAGMENT", "PRIORITY", "LIFETIME", "STATE", "REVISION", "AGE", "EXPIRES", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED")
 	for _, f := range fragments {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// New returns the verb.
+// New returns the command "weft get".
 func New() *cobra.Command {
 	cmd := newFragmentCmd("get [[PUBLISHER/]NAME]", "Show fragments, tables, publishers, Services, network policies, and who owns a rule or element", cobra.MaximumNArgs(1))
 	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
@@ -42,16 +42,13 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 	return cmd
 }
 
-// kind is a kind of objects that weft get lists.
 type kind[T any] struct {
-	// ask returns the objects, or those that arguments name.
-	ask func(ctx context.Context, conn *cli.Connection, args []string) (T, error)
-	// rows returns the table of the objects.
+	// all objects, or the objects named by args
+	ask     func(ctx context.Context, conn *cli.Connection, args []string) (T, error)
 	rows    func(objects T, now time.Time) *Rows
 	changes func(*cli.Connection) changes
 }
 
-// asking returns a kind of objects that the aggregator has.
 func asking[T any](ask func(*client.Client, context.Context) (T, error), rows func(T, time.Time) *Rows) kind[T] {
 	return kind[T]{func(ctx context.Context, conn *cli.Connection, _ []string) (answer T, err error) {
 		err = conn.Do(ctx, func(c *client.Client) error {
@@ -62,7 +59,7 @@ func asking[T any](ask func(*client.Client, context.Context) (T, error), rows fu
 	}, rows, polled}
 }
 
-// list returns a subcommand without arguments. Its second example has flags.
+// list returns a subcommand without arguments. flags are for its second example.
 func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	return k.command(&cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -70,8 +67,8 @@ func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	}, nil)
 }
 
-// command completes a subcommand that prints the objects as a table, JSON or YAML, and with
-// --watch how the table changes. complete completes its argument; nil is for none.
+// command makes a subcommand print the objects, or with --watch their changes. complete is nil without an
+// argument.
 func (k kind[T]) command(cmd *cobra.Command, complete func(*cli.Connection) cobra.CompletionFunc) *cobra.Command {
 	f := &flags{}
 	f.add(cmd, "table", "json", "yaml")
@@ -85,7 +82,6 @@ func (k kind[T]) command(cmd *cobra.Command, complete func(*cli.Connection) cobr
 	return cmd
 }
 
-// run prints the objects that args name.
 func (k kind[T]) run(cmd *cobra.Command, f *flags, args []string) error {
 	ctx, w, notes := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if f.watch {
@@ -102,7 +98,6 @@ func (k kind[T]) run(cmd *cobra.Command, f *flags, args []string) error {
 	return f.output.Write(w, answer, func() error { return k.rows(answer, time.Now()).print(w, notes) })
 }
 
-// complete completes the name of an object.
 func (k kind[T]) complete(conn *cli.Connection) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return cli.Complete(cmd, func(ctx context.Context) (names []string, _ error) {

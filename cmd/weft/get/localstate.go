@@ -25,13 +25,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// frontend is a part of weft whose local state "weft get" reads.
+// frontend is a part of weft with a local state.
 type frontend struct {
-	// about is what the state is about, kind the kind of frontend.
+	// the subject of the state, and the kind of frontend
 	about, kind string
-	// start are the commands that run it.
+	// the commands that run it
 	start string
-	// socket is the name of its own socket if it is a process of its own.
+	// the socket's name in a separate process
 	socket string
 }
 
@@ -40,21 +40,21 @@ var (
 	policyFrontend   = frontend{"network policies", "NetworkPolicy", `"weft run --network-policy" or "weft policy"`, policystate.SocketName}
 )
 
-// NoFrontendError is a question to a frontend that does not run.
+// NoFrontendError says that a frontend does not run, and how to start it.
 type NoFrontendError struct{ text string }
 
-// Error says which, and how to start it.
+// Error implements error.
 func (e *NoFrontendError) Error() string { return e.text }
 
-// own returns where a frontend listens that is a process of its own: beside weft's socket, or, as
-// in the chart and with systemd, in a directory of its own such as /run/weft-services.
+// own returns the possible sockets of a separate frontend: beside weft's socket, or, in the chart and with
+// systemd, in its own directory such as /run/weft-services.
 func (f *frontend) own(socket string) []string {
 	dir := filepath.Dir(socket)
 	return []string{filepath.Join(dir, f.socket), filepath.Join(dir+"-"+strings.TrimSuffix(f.socket, filepath.Ext(f.socket)), f.socket)}
 }
 
-// readLocal asks a frontend for its state. It asks on weft's socket, on which "weft run"
-// serves it, and then on the frontend's own socket.
+// readLocal asks a frontend for its state, on weft's socket, which "weft run" serves, or on the frontend's
+// own socket.
 func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read func(ctx context.Context, conn *client.Client) (T, error)) (T, error) {
 	ask := func(socket, publisher string) (answer T, err error) {
 		config := client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1}
@@ -76,7 +76,7 @@ func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read 
 	return state, &NoFrontendError{fmt.Sprintf("read %s: the weft on %s has no %s frontend, and none listens on %s: start %s", of.about, c.Socket, of.kind, strings.Join(sockets, " or "), of.start)}
 }
 
-// explain returns the message of a gRPC error without its code.
+// explain removes the code from a gRPC error.
 func (f *frontend) explain(err error) error {
 	if _, ok := status.FromError(err); ok && err != nil {
 		return fmt.Errorf("read %s: %s", f.about, cli.Describe(err))
@@ -84,8 +84,8 @@ func (f *frontend) explain(err error) error {
 	return err
 }
 
-// ReadServices asks the Service frontend for the state of one Service, or of all if only is
-// zero. The message is the same state, with what became of it and the counters.
+// ReadServices asks the Service frontend for one Service, or for all if only is zero. The message also has
+// the outcomes and the counters.
 func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model.Snapshot, *modelpb.WatchResponse, error) {
 	m, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.WatchResponse, error) {
 		return merged(modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name}))
@@ -97,8 +97,7 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (model
 	return snapshot, m, err
 }
 
-// ReadCandidates asks the Service frontend for all endpoints of a Service, and why some are
-// not used.
+// ReadCandidates asks the Service frontend for all endpoints of a Service, and why some are not used.
 func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]model.Candidate, error) {
 	all, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.ListCandidatesResponse, error) {
 		return merged(modelpb.NewLocalStateClient(conn.Conn()).ListCandidates(ctx, &modelpb.ListCandidatesRequest{Namespace: key.Namespace, Name: key.Name}))
@@ -115,8 +114,8 @@ func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]mo
 	return out, nil
 }
 
-// FindService asks the Service frontend which Service has an address and port, or with the zero
-// address a NodePort. It returns the name of the Service's port. ok is false if there is none.
+// FindService asks the Service frontend for the Service with an address and port, or with a NodePort if
+// addr is zero. name is the name of the Service's port. ok is false without such a Service.
 func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool, err error) {
 	req := &modelpb.FindServiceRequest{Address: addr.AsSlice(), Protocol: uint32(protocol), Port: uint32(port)}
 	found, err := readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*modelpb.FindServiceResponse, error) {
@@ -132,7 +131,6 @@ func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protoc
 	return model.Key{Namespace: found.GetService().GetNamespace(), Name: found.GetService().GetName()}, found.GetPortName(), true, nil
 }
 
-// merged joins the messages of a stream.
 func merged[T any, M interface {
 	*T
 	proto.Message
@@ -150,8 +148,7 @@ func merged[T any, M interface {
 	return nil, err
 }
 
-// streamed returns the changes of a frontend's stream. A message is a change; the first ones
-// have the state as it is.
+// streamed returns the changes of a frontend's stream. The first messages have the present state.
 func streamed[T any](of frontend, open func(context.Context, grpc.ClientConnInterface) (grpc.ServerStreamingClient[T], error)) func(*cli.Connection) changes {
 	return func(conn *cli.Connection) changes {
 		return func(ctx context.Context, changed func()) error {
@@ -183,8 +180,7 @@ func ParseServiceName(text string) (model.Key, error) {
 	return model.Key{Namespace: namespace, Name: name}, nil
 }
 
-// policyKind is a kind of objects of the NetworkPolicy frontend. missing is what the error says of
-// a name that no object has.
+// policyKind is a kind of the NetworkPolicy frontend. missing is the error text for an unknown name.
 func policyKind[E any](part func(*statepb.WatchResponse) []E, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
 	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
 		all, err := policyPart(part)(ctx, conn)
@@ -201,12 +197,10 @@ func policyKind[E any](part func(*statepb.WatchResponse) []E, name func(E) strin
 	}, rows, policyChanges}
 }
 
-// policyChanges are the changes of the NetworkPolicy frontend's state.
 var policyChanges = streamed(policyFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[statepb.WatchResponse], error) {
 	return statepb.NewLocalStateClient(conn).Watch(ctx, &statepb.WatchRequest{})
 })
 
-// policyPart asks for a part of what this node enforces.
 func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Context, *cli.Connection) ([]E, error) {
 	return func(ctx context.Context, conn *cli.Connection) ([]E, error) {
 		state, err := readLocal(ctx, conn, policyFrontend, readPolicyState)
@@ -217,8 +211,7 @@ func policyPart[E any](part func(*statepb.WatchResponse) []E) func(context.Conte
 	}
 }
 
-// readPolicyState reads what the node enforces over a connection, without the members of
-// sets.
+// readPolicyState leaves out the members of sets.
 func readPolicyState(ctx context.Context, conn *client.Client) (*statepb.WatchResponse, error) {
 	return merged(statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true}))
 }

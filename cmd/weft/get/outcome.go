@@ -11,19 +11,16 @@ import (
 
 // outcomeView says in JSON and YAML whether an object is in force.
 type outcomeView struct {
-	// State is "wanted", "in force", "refused" or "left out", and "unknown" for a frontend of an
-	// earlier version.
+	// "wanted", "in force", "refused" or "left out"; "unknown" for a frontend of an earlier version
 	State string `json:"state"`
-	// Revision is the commit since which a value is in force, and Since its time. Unless State is
-	// "in force", that value is an older one.
+	// the commit and the time of the value in force, which is older unless State is "in force"
 	Revision uint64    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Reason is why the present value is not in force, Retry when it is tried again.
+	// why the present value is not in force, and the time of the next try
 	Reason string    `json:"reason,omitempty"`
 	Retry  time.Time `json:"retry,omitzero"`
 }
 
-// aboutState describes the columns of outcomes.
 const aboutState = `STATE is "in force" if a commit has what is shown; "wanted" if none has it yet;
 "refused" if the aggregator rejects it; or "left out" if no rules can be made of it.
 REVISION is the commit since which it is in force, or, unless it is in force, since
@@ -34,7 +31,6 @@ const (
 	stateInForce = "in force"
 )
 
-// viewOutcome returns an outcome for output.
 func viewOutcome(m *outcomepb.Outcome) outcomeView {
 	v := outcomeView{State: "unknown", Revision: m.GetRevision(), Reason: m.GetReason()}
 	if m.GetState() != outcomepb.State_STATE_UNSPECIFIED {
@@ -49,7 +45,6 @@ func viewOutcome(m *outcomepb.Outcome) outcomeView {
 	return v
 }
 
-// lastRevision returns the last revision in a table.
 func lastRevision[T any](all []T, outcome func(*T) *outcomeView) (last uint64) {
 	for i := range all {
 		last = max(last, outcome(&all[i]).Revision)
@@ -57,7 +52,7 @@ func lastRevision[T any](all []T, outcome func(*T) *outcomeView) (last uint64) {
 	return last
 }
 
-// revision returns the cell for the revision. It is short: last is the last one of the table.
+// revision is short relative to last.
 func (v *outcomeView) revision(last uint64) string {
 	if v.Revision == 0 {
 		return "-"
@@ -65,14 +60,13 @@ func (v *outcomeView) revision(last uint64) string {
 	return cli.ShortRevision(v.Revision, last)
 }
 
-// waiting are the objects of a table that are wanted, and why they are not in force.
 type waiting struct {
 	names   map[string][]string
 	reasons []string
 }
 
-// add notes why an object is not in force. It makes a note of an object that is refused; the
-// others are joined, because all have the same reason while the aggregator is away.
+// add records why an object is not in force. Wanted objects share a note, because all have the same reason
+// while the aggregator is away.
 func (w *waiting) add(t *Rows, name string, v *outcomeView) {
 	switch {
 	case v.Reason == "":
@@ -90,7 +84,6 @@ func (w *waiting) add(t *Rows, name string, v *outcomeView) {
 	}
 }
 
-// note adds a note for each reason.
 func (w *waiting) note(t *Rows) {
 	for _, why := range w.reasons {
 		t.note("wanted and not committed: %s: %s", cli.Some(w.names[why]), why)

@@ -57,8 +57,6 @@ set is named as it was added, such as 10.0.0.0/8.`,
 	})
 }
 
-// ownerQuery completes a subcommand that asks for the owners of the object that
-// parse makes of the arguments.
 func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (*weftv1.OwnerRequest, error)) *cobra.Command {
 	var conn cli.Connection
 	cmd.ValidArgsFunction = conn.CompleteObject(what)
@@ -71,11 +69,9 @@ func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (
 	}, printOwners)
 }
 
-// unowned stands for the fragment of what was in the kernel before a restart and
-// belongs to no known fragment.
+// unowned replaces the unknown fragment of an object from before a restart.
 const unowned = "unknown"
 
-// printOwners prints a row for each fragment.
 func printOwners(w io.Writer, answer *weftv1.OwnerResponse) error {
 	t := newRows("FRAGMENT", "PRIORITY", "RULE", "TEXT")
 	for _, o := range answer.GetOwners() {

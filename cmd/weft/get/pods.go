@@ -33,23 +33,22 @@ var pods = policyKind(viewPods, PodView.text, "no pod of this name has an addres
 // CompletePods completes the name of a pod of this node.
 func CompletePods(conn *cli.Connection) cobra.CompletionFunc { return pods.complete(conn) }
 
-// PodView is a pod of this node with addresses of its own, and the policies that apply to it.
+// PodView is a pod of this node with its own addresses, and the policies that apply to it.
 type PodView struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	UID       string   `json:"uid"`
 	Addresses []string `json:"addresses"`
-	// Interface is the host's end of the pod's interface, empty if it is not known.
+	// the host's end of the pod's interface, empty if unknown
 	Interface string `json:"interface,omitempty"`
-	// Ingress and Egress are policies, as "namespace/name" or "name".
+	// policies, as "namespace/name" or "name"
 	Ingress []string `json:"ingressPolicies"`
 	Egress  []string `json:"egressPolicies"`
-	// Isolated has "ingress" and "egress".
+	// "ingress" and "egress"
 	Isolated []string `json:"isolated"`
 	outcomeView
 }
 
-// text returns the name of a pod as "namespace/name".
 func (v PodView) text() string { return v.Namespace + "/" + v.Name }
 
 // ReadPods asks the NetworkPolicy frontend for the pods of this node.
@@ -57,7 +56,6 @@ func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
 	return policyPart(viewPods)(ctx, c)
 }
 
-// viewPods returns the pods of a state, by namespace and name.
 func viewPods(state *statepb.WatchResponse) []PodView {
 	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
 		v := PodView{
@@ -79,7 +77,6 @@ func viewPods(state *statepb.WatchResponse) []PodView {
 	return out
 }
 
-// podRows returns a row for each pod.
 func podRows(pods []PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
 	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
@@ -100,13 +97,11 @@ func podRows(pods []PodView, _ time.Time) *Rows {
 	return t
 }
 
-// nameText returns the name of a policy as "namespace/name", or "name" for a
-// ClusterNetworkPolicy.
+// nameText returns "namespace/name", or "name" for a ClusterNetworkPolicy.
 func nameText(n *statepb.PolicyName) string {
 	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
 }
 
-// isolates reports whether one of the policies of a direction isolates a pod.
 func isolates(in []*statepb.PolicyName) bool {
 	return slices.ContainsFunc(in, func(n *statepb.PolicyName) bool { return n.GetTier() == statepb.Tier_TIER_NETWORK_POLICY })
 }

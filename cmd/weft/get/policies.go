@@ -38,19 +38,18 @@ type policyView struct {
 	Name      string `json:"name"`
 	Tier      string `json:"tier"`
 	Priority  *int32 `json:"priority,omitempty"`
-	// Pods are those of this node, as "namespace/name".
+	// pods of this node, as "namespace/name"
 	Pods []string `json:"pods"`
 	outcomeView
-	// Problems are the parts that are not valid.
+	// invalid parts
 	Problems []string   `json:"problems,omitempty"`
 	Ingress  []ruleView `json:"ingress,omitempty"`
 	Egress   []ruleView `json:"egress,omitempty"`
 
-	// applies is true for the directions in which the policy applies to a pod.
+	// directions in which the policy applies to a pod
 	appliesIngress, appliesEgress bool
 }
 
-// viewPolicies returns the policies of a state.
 func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	sets := make(map[string]string)
 	for _, s := range state.GetSets() {
@@ -92,10 +91,8 @@ func viewPolicies(state *statepb.WatchResponse) []*policyView {
 	return out
 }
 
-// text returns the name of a policy as "namespace/name", or "name".
 func (v *policyView) text() string { return strings.TrimPrefix(v.Namespace+"/"+v.Name, "/") }
 
-// policyRows returns a row for each policy, and the reasons and problems as notes.
 func policyRows(policies []*policyView, _ time.Time) *Rows {
 	t := newRows("POLICY", "TIER", "PRIORITY", "PODS", "INGRESS", "EGRESS", "STATE", "REVISION")
 	last := lastRevision(policies, func(v **policyView) *outcomeView { return &(*v).outcomeView })
@@ -125,7 +122,6 @@ func policyRows(policies []*policyView, _ time.Time) *Rows {
 	return t
 }
 
-// tierTexts are the words of tiers.
 var tierTexts = map[statepb.Tier]string{
 	statepb.Tier_TIER_ADMIN:          "Admin",
 	statepb.Tier_TIER_NETWORK_POLICY: "NetworkPolicy",
@@ -136,17 +132,16 @@ var tierTexts = map[statepb.Tier]string{
 type ruleView struct {
 	Name   string `json:"name"`
 	Action string `json:"action"`
-	// Any, Pods and Addresses are the other ends: everyone, descriptions of sets of pods, and
-	// ranges of addresses.
+	// the other ends: everyone, descriptions of sets of pods, and ranges of addresses
 	Any       bool     `json:"anyAddress,omitempty"`
 	Pods      []string `json:"pods,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
-	// Ports are texts such as "tcp 80-90", and descriptions of named ports.
+	// texts such as "tcp 80-90", and descriptions of named ports
 	AllPorts bool     `json:"allPorts,omitempty"`
 	Ports    []string `json:"ports,omitempty"`
 }
 
-// viewRules returns rules, in which sets are described by their comments.
+// viewRules describes sets by their comments.
 func viewRules(rules []*statepb.Rule, sets map[string]string) []ruleView {
 	described := func(id string) string { return sets[id] }
 	return cli.Map(rules, func(r *statepb.Rule) ruleView {
@@ -157,7 +152,7 @@ func viewRules(rules []*statepb.Rule, sets map[string]string) []ruleView {
 	})
 }
 
-// portText returns a range of ports as "tcp 80-90", "tcp 80" or "tcp".
+// portText returns "tcp 80-90", "tcp 80" or "tcp".
 func portText(p *statepb.PortRange) string {
 	protocols := map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
 	out := cmp.Or(protocols[p.GetProtocol()], fmt.Sprintf("protocol %d", p.GetProtocol()))

@@ -13,9 +13,8 @@ import (
 
 var publishers = asking((*client.Client).ListPublishers, Publishers)
 
-// limitRows returns a row for each publisher with how much it holds of everything that
-// can be limited, and how much it may hold: "12/100", or "12" if there is no limit. It returns
-// nil if no limits are known.
+// limitRows returns uses of limits: "12/100", or "12" without a limit. It returns nil if limits are
+// unknown.
 func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
 		return nil

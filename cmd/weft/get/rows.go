@@ -12,20 +12,19 @@ import (
 
 // Rows is a table.
 type Rows struct {
-	// Columns are their names in upper case. Each row has as many cells.
+	// Columns are names in upper case. Each row has as many cells.
 	Columns []string
 	Rows    [][]string
-	// Notes are lines about the rows that are not data. They go to the standard error.
+	// Notes are for the standard error.
 	Notes []string
-	// key is the number of columns, from the first, that name the object of a row.
+	// the number of leading columns that name an object
 	key int
-	// more is a second table about the same objects, or nil.
+	// a second table about the same objects, or nil
 	more *Rows
 }
 
 func newRows(columns ...string) *Rows { return &Rows{Columns: columns, key: 1} }
 
-// note adds a note.
 func (r *Rows) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
@@ -39,12 +38,10 @@ func (r *Rows) Add(cells ...any) {
 	r.Rows = append(r.Rows, row)
 }
 
-// names returns the first cells, each once.
 func (r *Rows) names() []string {
 	return slices.Compact(cli.Map(r.Rows, func(row []string) string { return row[0] }))
 }
 
-// print prints the tables to out, and the notes to notes.
 func (r *Rows) print(out, notes io.Writer) error {
 	for t := r; t != nil; t = t.more {
 		if t != r {
@@ -67,14 +64,13 @@ func (r *Rows) Write(w io.Writer) error {
 	return p.err
 }
 
-// printer prints rows in columns, which stay as wide as they were.
+// printer prints columns, which never become narrower.
 type printer struct {
 	out    io.Writer
 	widths []int
 	err    error
 }
 
-// rows prints lines of cells.
 func (p *printer) rows(lines [][]string) {
 	for _, cells := range lines {
 		for i, c := range cells {

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// servedServices are the Services of the Service frontend.
 var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connection, args []string) (*stateView, error) {
 	var name model.Key
 	if len(args) > 0 {
@@ -28,7 +27,6 @@ var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connec
 	return readService(ctx, conn, name)
 }, stateRows, serviceChanges}
 
-// serviceChanges are the changes of the Service frontend's state.
 var serviceChanges = streamed(servicesFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[modelpb.WatchResponse], error) {
 	return modelpb.NewLocalStateClient(conn).Watch(ctx, &modelpb.WatchRequest{})
 })
@@ -54,7 +52,6 @@ API and the changes they made.`,
 	}, CompleteServices)
 }
 
-// readState reads all Services.
 func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
 	return readService(ctx, conn, model.Key{})
 }
@@ -68,7 +65,6 @@ func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*st
 	return viewState(snapshot, m), nil
 }
 
-// serviceRows returns a row for each port.
 func serviceRows(services []serviceView) *Rows {
 	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL", "STATE", "REVISION")
 	t.key = 2
@@ -102,17 +98,17 @@ func serviceRows(services []serviceView) *Rows {
 	return t
 }
 
-// FoundServices are Services whose names have a word.
+// FoundServices is the result of FindServices.
 type FoundServices struct {
-	// Matched of all Of Services have it.
+	// the numbers of matches and of all Services
 	Matched, Of int
-	// Names and Rows are those of the first ones.
+	// at most limit
 	Names    []string
 	Rows     *Rows
 	Counters *modelpb.Counters
 }
 
-// FindServices returns the Services whose names have a word, and rows for at most limit of them.
+// FindServices returns the Services with word in their names, and rows for at most limit.
 func FindServices(ctx context.Context, conn *cli.Connection, word string, limit int) (*FoundServices, error) {
 	state, err := readState(ctx, conn)
 	if err != nil {
@@ -127,7 +123,6 @@ func FindServices(ctx context.Context, conn *cli.Connection, word string, limit 
 	return out, nil
 }
 
-// stateRows returns a row for each port, and the counters as a note.
 func stateRows(state *stateView, _ time.Time) *Rows {
 	t, c := serviceRows(state.Services), state.counters
 	t.note("revision %d; events: %d services, %d slices, %d nodes, %d service CIDRs; changes: %d services, %d nodes; conflicts %d, fields left out %d",
@@ -136,7 +131,7 @@ func stateRows(state *stateView, _ time.Time) *Rows {
 	return t
 }
 
-// policies returns the traffic policies that are not the default.
+// policies leaves out default policies.
 func (s *serviceView) policies() string {
 	var out []string
 	if s.InternalTrafficPolicy == policyLocal {
@@ -148,5 +143,4 @@ func (s *serviceView) policies() string {
 	return joined(out)
 }
 
-// joined returns the cell for several values.
 func joined(in []string) string { return cmp.Or(strings.Join(in, ","), "-") }

@@ -43,10 +43,10 @@ process has.`,
 	}, Status, polled}.command(cmd, nil)
 }
 
-// ReadStatus returns the conditions of the process on weft's socket, and of the frontends that
-// have sockets of their own.
+// ReadStatus returns the conditions of the process on weft's socket, and of frontends with their own
+// sockets.
 //
-// Possible errors: client.ErrUnavailable if none of them answers.
+// Possible errors: client.ErrUnavailable if no process answers.
 func ReadStatus(ctx context.Context, c *cli.Connection) (out []*conditions.Process, _ error) {
 	p, first := readProcess(ctx, c.Socket, c.Publisher)
 	if first == nil {
@@ -76,7 +76,6 @@ func ReadStatus(ctx context.Context, c *cli.Connection) (out []*conditions.Proce
 	return out, nil
 }
 
-// readProcess asks one process.
 func readProcess(ctx context.Context, socket, publisher string) (*conditions.Process, error) {
 	config := client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1}
 	return cli.Ask(ctx, config, func(c *client.Client) (*conditions.Process, error) {

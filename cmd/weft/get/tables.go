@@ -21,7 +21,6 @@ import (
 
 var tables = asking((*client.Client).ListTables, tableRows)
 
-// tableRows returns a row for each table.
 func tableRows(list *weftv1.ListTablesResponse, _ time.Time) *Rows {
 	t := newRows("TABLE", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED", "FRAGMENTS")
 	for _, st := range list.GetTables() {
@@ -55,8 +54,8 @@ and what counters, quotas and the elements that packets add have at present.`,
 	return cmd
 }
 
-// printTable prints a table as nft does. What nft's language cannot say, such as the
-// fragment of a rule, is in comments, so that nft can read the output.
+// printTable prints a table so that nft can read it. Comments hold the rest, such as the fragment of a
+// rule.
 func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	st := t.GetStatus()
 	m := &weftv1.Table{
@@ -85,8 +84,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	return err
 }
 
-// liveText returns the text of a rule with what its counters and quotas have counted, if
-// that is known.
+// liveText returns a rule with current counters and quotas, if known.
 func liveText(family nft.Family, r *weftv1.MergedRule) string {
 	text, live := r.GetRule().GetText(), r.GetStateful()
 	rule, err := syntax.ParseRule(family, text)
@@ -106,7 +104,6 @@ func liveText(family nft.Family, r *weftv1.MergedRule) string {
 	return strings.Join(words, " ")
 }
 
-// ruleLine returns a rule, followed by a comment with its fragment and handle.
 func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
 	var b strings.Builder
 	b.WriteString(liveText(family, r))

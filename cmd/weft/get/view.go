@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// stateView is the local state in JSON and YAML. The names are those of the Service
-// API.
+// stateView is the local state in JSON and YAML, with the names of the Service API.
 type stateView struct {
 	Revision uint64        `json:"revision"`
 	Services []serviceView `json:"services"`
@@ -46,7 +45,7 @@ type portView struct {
 	NodePort    uint16         `json:"nodePort,omitempty"`
 	Endpoints   []endpointView `json:"endpoints"`
 
-	// external are ExternalIPs and Balancers in the order of the model.
+	// ExternalIPs and Balancers in the order of the model
 	external []string
 	protocol model.Protocol
 }
@@ -64,12 +63,11 @@ type endpointView struct {
 	Address netip.AddrPort `json:"address"`
 	Use     []string       `json:"use"`
 	Local   bool           `json:"local"`
-	// Excluded is why it does not receive new flows, or not all of them. It is empty for all but
-	// "weft get endpoints".
+	// why it does not receive some or all new flows; only for "weft get endpoints"
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// viewState returns a state and what became of its Services, which m has in the same order.
+// viewState requires the Services of m in the same order.
 func viewState(s model.Snapshot, m *modelpb.WatchResponse) *stateView {
 	out := &stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services)), counters: m.GetCounters()}
 	for i, svc := range s.Services {
@@ -113,7 +111,6 @@ func viewPort(p *model.Port) portView {
 	return out
 }
 
-// usesOf returns the endpoints of a port by address.
 func usesOf(b *model.Backends) []endpointView {
 	var out []endpointView
 	for _, list := range []struct {
@@ -131,8 +128,7 @@ func usesOf(b *model.Backends) []endpointView {
 	return out
 }
 
-// ElementKeys returns the keys of the elements that weft's maps have for a port of a Service: by ClusterIP, by external addresses
-// and by NodePort.
+// ElementKeys returns the keys of a port in weft's maps: by ClusterIP, external addresses and NodePort.
 func ElementKeys(p *model.Port, family model.Family) (keys []string) {
 	add := func(a netip.Addr) { keys = append(keys, fmt.Sprintf("%s . %s . %d", a, p.Protocol, p.Number)) }
 	if ip := p.ClusterIPs[family]; ip.IsValid() {

@@ -13,17 +13,15 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// watchPeriod is the time between two lists, at least.
+// watchPeriod is the minimum time between two lists.
 const watchPeriod = time.Second
 
-// flags are those of a list.
 type flags struct {
 	conn          cli.Connection
 	output        cli.Output
 	watch, events bool
 }
 
-// add adds the flags, with the formats that the list has.
 func (f *flags) add(cmd *cobra.Command, formats ...string) {
 	f.conn.AddFlags(cmd)
 	f.output.AddFlag(cmd, formats...)
@@ -32,7 +30,7 @@ func (f *flags) add(cmd *cobra.Command, formats ...string) {
 	cmd.PreRunE = f.check
 }
 
-// check refuses what does not go together.
+// check rejects flags that exclude each other.
 func (f *flags) check(*cobra.Command, []string) error {
 	switch {
 	case f.events && !f.watch:
@@ -44,11 +42,11 @@ func (f *flags) check(*cobra.Command, []string) error {
 	}
 }
 
-// changes calls changed after each change, or now and then if changes are not known, until ctx
-// ends or there is an error.
+// changes calls changed after each change, or periodically if changes are unknown, until ctx ends or an
+// error occurs.
 type changes func(ctx context.Context, changed func()) error
 
-// polled is for lists that are cheap.
+// polled is for cheap lists.
 func polled(*cli.Connection) changes { return poll }
 
 func poll(ctx context.Context, changed func()) error {
@@ -59,8 +57,7 @@ func poll(ctx context.Context, changed func()) error {
 	return nil
 }
 
-// watch prints what ask returns, and then rows that differ after each change. It returns nil
-// if ctx ends.
+// watch prints a table, and after each change the rows that differ. It returns nil if ctx ends.
 func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	ask func(context.Context) (T, error), rows func(T, time.Time) *Rows, changes changes) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -102,7 +99,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 		if err != nil {
 			return err
 		}
-		// Both as of now: otherwise each age would be a change.
+		// With different times, each age is a change.
 		now := time.Now()
 		p.rows(difference(rows(answer, now), rows(next, now), events))
 		answer = next
@@ -112,8 +109,8 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 }
 
-// difference returns the rows that differ between two tables of the same objects, each after
-// its event if events is true. Without a table before it begins with the columns.
+// difference returns the rows that differ, after their events if events is true. If before is nil, it
+// begins with the columns.
 func difference(before, after *Rows, events bool) (out [][]string) {
 	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
 	add := func(event string, row []string) {

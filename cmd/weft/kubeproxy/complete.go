@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Complete returns the settings that the parsed flags and the file say. An empty file
-// name means that there is none.
+// Complete returns the settings of the parsed flags and the file; "" means no file.
 //
 // Possible errors: a *cli.UsageError, an *access.FileError, an error of the file system.
 func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error) {
@@ -41,7 +40,6 @@ func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error)
 	return s, nil
 }
 
-// fromFlags returns the settings of a command line without a file.
 func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	c := o.config.DeepCopy()
 	c.ClusterCIDR = strings.Join(o.clusterCIDRs, ",")
@@ -70,8 +68,8 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	return s, nil
 }
 
-// flagAddress returns the address of a flag that package daemon adds. A deprecated port
-// of 0 turns the server off, as an empty address does.
+// flagAddress returns an address for a flag of package daemon. A deprecated port of 0, or an empty
+// address, turns the server off.
 func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) string {
 	f := flags.Lookup(name)
 	if f == nil || port == 0 {
@@ -85,7 +83,6 @@ func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) strin
 	return withPort(address, port)
 }
 
-// ignored returns the flags that were given and have no effect beside a file.
 func (o *Options) ignored(flags *pflag.FlagSet) []string {
 	host, log := flagsOf(New().AddHostFlags), flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, &New().config.Logging) })
 	return givenFlags(flags, func(_ field, name string) bool {
@@ -94,7 +91,6 @@ func (o *Options) ignored(flags *pflag.FlagSet) []string {
 	})
 }
 
-// givenFlags returns the flags of settings that were given and match.
 func givenFlags(flags *pflag.FlagSet, match func(f field, name string) bool) (out []string) {
 	for _, f := range fields() {
 		for _, name := range f.flags {
@@ -106,7 +102,6 @@ func givenFlags(flags *pflag.FlagSet, match func(f field, name string) bool) (ou
 	return out
 }
 
-// fromData returns the settings in the content of a file.
 func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Settings, error) {
 	doc, err := parse(file, data)
 	if err != nil {
@@ -135,7 +130,7 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	return s, nil
 }
 
-// flagError returns the violations as an error that names the flags that were given.
+// flagError returns an error that names the given flags.
 func flagError(flags *pflag.FlagSet, found []violation) error {
 	var errs []error
 	for _, v := range found {
@@ -155,20 +150,18 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 	return cli.Usagef("%w", errors.Join(errs...))
 }
 
-// Same reports whether two settings are equal, so that weft need not restart: their
-// Configuration, Conntrack and OOMScoreAdj.
+// Same reports whether Configuration, Conntrack and OOMScoreAdj are equal, so that weft need not
+// restart.
 func (s *Settings) Same(other *Settings) bool {
 	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
 }
 
-// SameHost reports whether two settings are equal for the machine: connection tracking
-// and the OOM score.
+// SameHost reports whether connection tracking and the OOM score are equal.
 func (s *Settings) SameHost(other *Settings) bool {
 	return s.Conntrack == other.Conntrack && s.OOMScoreAdj == other.OOMScoreAdj
 }
 
-// Parse returns the settings in the content of a file, which has a name in errors. Errors are
-// *access.FileError.
+// Parse returns the settings in data. file is for errors, which are *access.FileError.
 func Parse(file string, data []byte) (*Settings, error) {
 	o := New()
 	return o.fromData(flagsOf(o.AddFlags), file, data)

@@ -14,16 +14,14 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// decoder decodes a YAML document into a Go value by its JSON names, and collects all
-// problems with their lines. The decoders of Kubernetes stop at the first wrong type
-// and do not report lines.
+// decoder decodes YAML by JSON names, and collects all problems with their lines. The decoders of
+// Kubernetes report no lines and stop at the first wrong type.
 type decoder struct {
 	access.Problems
-	// lines has the line of each field in the document, by its path.
+	// by the paths of fields
 	lines map[string]int
 }
 
-// line returns the line of a field, or of the field that contains it.
 func (d *decoder) line(path string) int {
 	for {
 		if n, ok := d.lines[path]; ok {
@@ -37,8 +35,7 @@ func (d *decoder) line(path string) int {
 	}
 }
 
-// value decodes n into v. A null means that the field is not set: kubeadm writes
-// such fields.
+// value decodes n into v. A null is an unset field: kubeadm writes such fields.
 func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
 		d.Add(n.Line, path, "aliases are not supported: write the value out")
@@ -67,7 +64,6 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// custom decodes a scalar into a type that has its own UnmarshalJSON.
 func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
 	text := n.Value
 	if n.Tag == "!!str" {
@@ -85,7 +81,6 @@ func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
 	}
 }
 
-// kinds are the names of types in messages.
 var kinds = map[reflect.Kind]string{
 	reflect.String: "a text", reflect.Bool: "true or false", reflect.Int32: "a whole number", reflect.Uint32: "a whole number of at least 0",
 	reflect.Float32: "a number",
@@ -97,8 +92,7 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 		d.Add(n.Line, path, "weft cannot read a field of type %s", v.Type())
 		return
 	}
-	// Like kube-proxy, the decoder does not accept a number for a string. It accepts
-	// yes and no for true and false, as YAML 1.1 does.
+	// Like kube-proxy: numbers are not strings, and yes and no are booleans, as in YAML 1.1.
 	plain := n.Tag != "!!str" || v.Kind() == reflect.Bool && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 	if n.Kind != yaml.ScalarNode || plain == (v.Kind() == reflect.String) {
 		if n.Kind == yaml.ScalarNode && v.Kind() == reflect.String {
@@ -153,7 +147,6 @@ func (d *decoder) fields(path string, n *yaml.Node, v reflect.Value) {
 	})
 }
 
-// jsonFields collects the fields of a struct by their JSON names.
 func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 	for i := range v.NumField() {
 		name, rest, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -166,7 +159,7 @@ func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 	}
 }
 
-// mapping calls f for the first occurrence of each key of a mapping.
+// mapping calls f for the first occurrence of each key.
 func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.Add(n.Line, path, "got %s: want a mapping of fields", describe(n))
@@ -187,7 +180,6 @@ func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, val
 	}
 }
 
-// describe returns a node as errors name it.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -206,9 +198,8 @@ const (
 	Kind       = "KubeProxyConfiguration"
 )
 
-// KindOf returns the kind in a file. If the file is not valid YAML, it is the kind in its
-// first line "kind: ...", if there is one. It is empty if the file has none or cannot be
-// read: reading the file as a configuration reports errors.
+// KindOf returns the kind in a file, in invalid YAML of the first line "kind: ...". It returns "" for
+// a file without kind or an unreadable file; decoding reports errors.
 func KindOf(file string) string {
 	data, err := access.Read(file)
 	if err != nil {
@@ -228,14 +219,12 @@ func KindOf(file string) string {
 
 var kindLine = regexp.MustCompile(`(?m)^"?kind"?:\s*"?(\w+)"?\s*,?\s*$`)
 
-// document is a decoded file.
 type document struct {
 	config v1alpha1.KubeProxyConfiguration
 	decoder
 }
 
-// parse decodes the configuration in a file. It sets no defaults and does not validate
-// values.
+// parse decodes a file without defaults or validation of values.
 //
 // Possible errors: an *access.FileError.
 func parse(file string, data []byte) (*document, error) {

@@ -27,15 +27,14 @@ const (
 	primary = "primary"
 )
 
-// kube-proxy's ports and OOM score.
 const (
 	healthzPort = 10256
 	metricsPort = 10249
 	oomScore    = -999
 )
 
-// setDefaults sets the defaults of kube-proxy 1.36, except for the minimum sync period
-// and for lists of addresses, for which empty has a meaning of its own.
+// setDefaults sets the defaults of kube-proxy 1.36, except the minimum sync period, and lists of
+// addresses, in which empty has a meaning.
 func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")

@@ -10,18 +10,16 @@ import (
 	"k8s.io/kube-proxy/config/v1alpha1"
 )
 
-// field is a setting of a KubeProxyConfiguration.
 type field struct {
 	path string
-	// flags are the flags that set it; messages name the first.
+	// messages name the first
 	flags []string
-	// unused is why the setting has no effect in weft; empty if it has one.
+	// why the setting has no effect in weft, or ""
 	unused string
-	// fallback settings have an effect only if the mode is not nftables.
+	// has an effect only if the mode is not nftables
 	fallback bool
 }
 
-// Why settings have no effect.
 const (
 	ofIPTables  = "it is of mode iptables"
 	ofIPVS      = "it is of mode ipvs"
@@ -30,8 +28,7 @@ const (
 	ofLogOutput = "weft writes each line of its log to standard error at once"
 )
 
-// fields returns every setting. A test fails if kube-proxy has a setting that is not
-// listed.
+// fields returns every setting of kube-proxy, checked by a test.
 func fields() []field {
 	return []field{
 		{path: "featureGates", flags: []string{"feature-gates"}},
@@ -101,12 +98,10 @@ func fields() []field {
 	}
 }
 
-// unusedSettings returns a line for each reason why settings of c have no effect.
-// Settings at their defaults are left out.
+// unusedSettings returns a line for each reason why settings have no effect, without default values.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
-	// These types can be converted.
 	is, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
 	defaults, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(plain)
 	reasons := make(map[string][]string)

@@ -13,29 +13,25 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// recheck is how often the file is read. The kubelet needs a minute to bring a changed
-// ConfigMap to the node. Reading the file also notices changes that a watch misses,
-// such as links to links and bind mounts.
+// The kubelet needs a minute to bring a changed ConfigMap to the node. A watch would miss changes
+// through links to links and bind mounts.
 const recheck = 2 * time.Second
 
-// ErrChanged means that the configuration file no longer says what it said at the
-// start.
+// ErrChanged means that the configuration file differs from the start.
 var ErrChanged = errors.New("the configuration has changed")
 
-// Follower watches the file that settings come from.
+// Follower configures Options.Follow.
 type Follower struct {
-	// Flags are the flags that the settings were made from.
+	// Flags of the settings at the start
 	Flags *pflag.FlagSet
-	// Same reports whether the settings of the start (was) and those of the file (is) are
-	// equal; nil means Settings.Same.
+	// Same compares the settings at the start (was) and in the file (is); nil means Settings.Same.
 	Same func(was, is *Settings) bool
 	// Logger receives the outcome of changes. Required.
 	Logger *slog.Logger
 }
 
-// Follow returns ErrChanged once the file says something other than s, and nil when ctx
-// ends. s must come from a file. An error in the file, or in reading it, is logged once for
-// each content, and Follow continues.
+// Follow returns ErrChanged when the file differs from s, and nil when ctx ends. s must come from a
+// file. Follow logs an error once for each content.
 func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 	log, same := f.Logger, f.Same
 	if same == nil {

@@ -8,18 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Environment variables that turn off the check of the kernel: kube-proxy's and weft's.
 const (
 	skipKubeProxy = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK"
 	skipWeft      = "WEFT_SKIP_KERNEL_VERSION_CHECK"
 )
 
-// least is the first kernel that has everything weft's rules need.
 var least = version.MajorMinor(5, 13)
 
-// CheckKernel returns an error for a kernel before 5.13, and if the kernel's version cannot
-// be read. The environment variables KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK and
-// WEFT_SKIP_KERNEL_VERSION_CHECK, if one is not empty, turn the check off.
+// CheckKernel returns an error for a kernel before 5.13 or an unreadable version, unless
+// KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK or WEFT_SKIP_KERNEL_VERSION_CHECK is not empty in the
+// environment.
 func CheckKernel() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -28,8 +26,8 @@ func CheckKernel() error {
 	return checkKernel(unix.ByteSliceToString(u.Release[:]), os.Getenv)
 }
 
-// CheckRelease returns an error for the release of a kernel before 5.13, such as
-// "5.4.0-42-generic", and for one that cannot be read.
+// CheckRelease returns an error for an unreadable kernel release or a release before 5.13, such as
+// "5.4.0-42-generic".
 func CheckRelease(release string) error {
 	return checkKernel(release, func(string) string { return "" })
 }

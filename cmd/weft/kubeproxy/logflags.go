@@ -7,11 +7,9 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// debugVerbosity is the verbosity of kube-proxy that corresponds to weft's level debug.
+// debugVerbosity is kube-proxy's verbosity for weft's level debug.
 const debugVerbosity = 4
 
-// addLogFlags adds the flags of the log that every component of Kubernetes has. Their
-// defaults are the values in c.
 func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
 	text, json := &c.Options.Text, &c.Options.JSON
 	flags.StringVar(&c.Format, "logging-format", c.Format, "text or json: see --log-format")
@@ -28,7 +26,6 @@ func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
 	flags.Var(&json.InfoBufferSize, "log-json-info-buffer-size", noEffect)
 }
 
-// copyLogFlags overrides the settings of a file by the flags of the log that were given.
 func copyLogFlags(from *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
 	flags := flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, to) })
 	from.Visit(func(f *pflag.Flag) {
@@ -39,14 +36,12 @@ func copyLogFlags(from *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
 	})
 }
 
-// flagsOf returns the flags that add adds.
 func flagsOf(add func(*pflag.FlagSet)) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	add(flags)
 	return flags
 }
 
-// level returns the level of weft's log for a verbosity of kube-proxy.
 func level(v logsapi.VerbosityLevel) slog.Level {
 	if v >= debugVerbosity {
 		return slog.LevelDebug

@@ -13,9 +13,9 @@ import (
 
 // Options are the flags of kube-proxy.
 type Options struct {
-	// WriteTo is the file that --write-config-to names.
+	// WriteTo is the file of --write-config-to.
 	WriteTo string
-	// InitOnly is --init-only: only do what requires more than CAP_NET_ADMIN.
+	// InitOnly is --init-only: do only the steps that need more than CAP_NET_ADMIN.
 	InitOnly bool
 
 	config        v1alpha1.KubeProxyConfiguration
@@ -25,7 +25,7 @@ type Options struct {
 	healthzPort   int
 	metricsPort   int
 	cleanup       bool
-	// all is set by AddFlags.
+	// set by AddFlags
 	all bool
 }
 
@@ -36,9 +36,8 @@ func New() *Options {
 	return o
 }
 
-// AddFlags adds the flags of kube-proxy, except --config and the addresses of the HTTP
-// servers, which package daemon adds. Flags that are deprecated or have no effect are
-// hidden from the help. It includes the flags of AddHostFlags.
+// AddFlags adds the flags of kube-proxy and AddHostFlags, except --config and the addresses of the
+// HTTP servers in package daemon. The help hides deprecated flags and flags without effect.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = true
 	o.AddClientFlags(flags)
@@ -54,11 +53,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Hidden || f.Usage == noEffect || strings.HasPrefix(f.Usage, "see ") })
 }
 
-// noEffect is the help of flags without an effect in weft.
 const noEffect = "no effect"
 
-// HideHostFlags hides the flags of connection tracking from the help of a command that
-// has no capability for it, and --init-only.
+// HideHostFlags hides --init-only and the flags of connection tracking from the help of a command
+// without the capability.
 func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("init-only")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) {
@@ -68,8 +66,7 @@ func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// AddHostFlags adds the flags of settings of the whole machine: connection tracking
-// and the OOM killer.
+// AddHostFlags adds the flags of the whole machine: connection tracking and the OOM killer.
 func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	c := &o.config.Conntrack
 	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "maximum number of tracked connections for each CPU, at most 1048576 in total; 0 keeps the kernel's limit and ignores --conntrack-min")
@@ -82,8 +79,8 @@ func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "OOM score of this process, from -1000 (never killed) to 1000 (killed first)")
 }
 
-// AddClientFlags adds the flags that every frontend has: the API server, the name of this
-// node, and what the HTTP servers offer.
+// AddClientFlags adds flags of every frontend: the API server, the node's name, and features of the
+// HTTP servers.
 func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")
@@ -96,7 +93,7 @@ func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
 }
 
-// addFeatureFlags adds feature gates, and flags that kube-proxy keeps for old command lines.
+// addFeatureFlags adds feature gates, and flags for old command lines of kube-proxy.
 func (o *Options) addFeatureFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
@@ -125,7 +122,6 @@ func (o *Options) addRuleFlags(flags *pflag.FlagSet) {
 		"the node is unhealthy if a change waits for twice this time")
 }
 
-// addOtherModes adds the flags of modes that weft does not have.
 func (o *Options) addOtherModes(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.BoolVar(c.IPTables.LocalhostNodePorts, "iptables-localhost-nodeports", *c.IPTables.LocalhostNodePorts, noEffect)

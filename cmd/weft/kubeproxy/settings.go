@@ -19,50 +19,47 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// Settings are the settings of weft that a command line and a file say.
+// Settings are settings from a command line and a file.
 type Settings struct {
-	// Configuration is the configuration in force, with defaults, in kube-proxy's form.
+	// Configuration is in force, with defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
-	// PeerMode is the mode that a kube-proxy with these settings has; weft's is always nftables.
+	// PeerMode is kube-proxy's mode with these settings; weft's is always nftables.
 	PeerMode string
-	// File is the file it comes from; empty means the command line.
+	// File is "" for a command line.
 	File string
 	// Warnings are for the operator, before weft starts.
 	Warnings []string
 
-	// Config is what a file and flags say about the Service frontend. NodeName is empty if it
-	// is the host's name.
+	// Config is for the Service frontend. An empty NodeName is the host's name.
 	services.Config
-	// Server is the address of the API server; it overrides the kubeconfig.
+	// Server overrides the API server of the kubeconfig.
 	Server string
 
-	// MetricsAddress and HealthzAddress are empty if the server is off.
+	// empty if the server is off
 	MetricsAddress string
 	HealthzAddress string
 
 	// LogFormat is "text" or "json".
 	LogFormat string
 	LogLevel  slog.Level
-	// LogGiven reports whether a file or a flag of kube-proxy sets the log.
+	// whether a file or a flag of kube-proxy sets the log
 	LogGiven bool
 
 	Conntrack   sysctl.Conntrack
 	OOMScoreAdj int
-	// HostGiven reports whether a file or a flag sets Conntrack or OOMScoreAdj, and
-	// OOMGiven whether one sets the latter. Otherwise they are kube-proxy's defaults.
+	// HostGiven reports whether a file or a flag sets Conntrack or OOMScoreAdj, OOMGiven whether one
+	// sets the latter. Otherwise they are kube-proxy's defaults.
 	HostGiven bool
 	OOMGiven  bool
 
-	// data is the content of the file.
 	data []byte
 }
 
-// externalIPs is the only feature gate that has an effect in weft. It is enabled by
-// default. weft does not refuse unknown gates: releases of Kubernetes add and remove them.
+// externalIPs is the only feature gate with an effect in weft, by default enabled. Unknown gates are
+// accepted, because releases of Kubernetes add and remove them.
 const externalIPs = "AllowServiceExternalIPs"
 
-// settings translates a valid configuration with its defaults. It adds a warning for
-// feature gates without effect.
+// settings translates a valid configuration.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))
@@ -109,7 +106,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	return s
 }
 
-// detect returns how to detect traffic from pods. It uses the first CIDR of each family.
+// detect uses the first CIDR of each family.
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
@@ -128,8 +125,8 @@ func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	return d
 }
 
-// fallBack uses the iptables section for what the nftables section does not set, if
-// the mode is not nftables, as kube-proxy does.
+// fallBack copies missing settings from the iptables section if the mode is not nftables, as
+// kube-proxy does.
 func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	if c.Mode == ModeNFTables {
 		return nil
@@ -142,7 +139,6 @@ func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	return warnings
 }
 
-// warnMode returns warnings about modes other than nftables.
 func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	if c.Mode == ModeIPTables || c.Mode == ModeIPVS {
 		warnings = append(warnings, "mode "+string(c.Mode)+": weft always uses nftables")
@@ -154,8 +150,7 @@ func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	return warnings
 }
 
-// Write writes the configuration in force to a file as YAML, as kube-proxy's
-// --write-config-to does. It replaces a file that exists.
+// Write writes or replaces a YAML file, as kube-proxy's --write-config-to does.
 func (s *Settings) Write(file string) error {
 	data, err := yaml.Marshal(s.Configuration)
 	if err == nil {

@@ -13,14 +13,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// violation is an invalid value of the setting at path.
 type violation struct {
 	path string
 	got  string
 	want string
 }
 
-// checker collects violations.
 type checker struct{ found []violation }
 
 // check records a violation unless ok.
@@ -34,11 +32,9 @@ func (k *checker) check(ok bool, path string, got any, want string) {
 	}
 }
 
-// versionPattern matches a version such as 1.35.
 var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// validate returns the violations of kube-proxy's rules in a configuration with its
-// defaults.
+// validate returns violations of kube-proxy's rules in a configuration with defaults.
 func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	var k checker
 	modes := []string{"", ModeNFTables, ModeIPTables, ModeIPVS}
@@ -52,7 +48,6 @@ func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	return k.found
 }
 
-// numbers checks numbers and durations.
 func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 	for _, n := range []struct {
 		path        string
@@ -81,7 +76,6 @@ func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most nftables.syncPeriod, %v", sync))
 }
 
-// addresses checks addresses and CIDRs.
 func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 	_, err := network.ParseAddr(c.BindAddress)
 	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
@@ -101,7 +95,6 @@ func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 
 const wantPrefix = "an address and a prefix length, such as 10.244.0.0/16"
 
-// detect checks how traffic from pods is detected.
 func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
@@ -138,8 +131,7 @@ func splitList(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// isInterface reports whether the kernel accepts the name, or a prefix of a name, of an
-// interface.
+// isInterface reports whether the kernel accepts the name, or a prefix of a name, of an interface.
 func isInterface(name string) bool {
 	const most = 15
 	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
@@ -147,8 +139,7 @@ func isInterface(name string) bool {
 	})
 }
 
-// withPort adds a port to an address that has none. It returns anything else
-// unchanged, for the validation to judge.
+// withPort adds a missing port to an address. It returns invalid text unchanged for the validation.
 func withPort(address string, port int) string {
 	if a, err := network.ParseAddr(address); err == nil {
 		return net.JoinHostPort(a.String(), strconv.Itoa(port))
@@ -156,7 +147,6 @@ func withPort(address string, port int) string {
 	return address
 }
 
-// checkAddrPort returns an error unless s is an address and a port.
 func checkAddrPort(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// level is what a finding means for a migration.
+// level is a finding's effect on a migration.
 type level string
 
 // The levels, the worst first.
@@ -29,27 +29,24 @@ const (
 	note    level = "note"
 )
 
-// The exit codes of assess.
 const (
 	exitBlocks  = 1
 	exitDiffers = 3
 )
 
-// finding is something to know before a migration. The texts are sentences without a full stop.
+// Texts are sentences without a full stop.
 type finding struct {
 	Level   level  `json:"level"`
 	Subject string `json:"subject"`
 	Found   string `json:"found"`
-	// Remedy is what to do; it may be empty.
+	// may be empty
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// report is the result of assess.
 type report struct {
-	// KubeProxy is the image of kube-proxy, Mode its mode.
 	KubeProxy string `json:"kubeProxy,omitempty"`
 	Mode      string `json:"mode,omitempty"`
-	// Nodes counts nodes by the value of their label, "" for none.
+	// by label, "" for nodes without it
 	Nodes    map[string]int `json:"nodes"`
 	Services map[string]int `json:"services"`
 	Findings []finding      `json:"findings"`
@@ -59,7 +56,6 @@ func (r *report) add(l level, subject, remedy, format string, args ...any) {
 	r.Findings = append(r.Findings, finding{Level: l, Subject: subject, Found: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// assess reads the cluster.
 func (c *cluster) assess(ctx context.Context) (*report, error) {
 	r := &report{Nodes: make(map[string]int), Services: make(map[string]int), Findings: []finding{}}
 	peer, err := c.daemonSet(ctx, peerName)
@@ -79,7 +75,7 @@ func (c *cluster) assess(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// addProxies adds what the DaemonSets say; either may be nil.
+// Either DaemonSet may be nil.
 func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	const subject = "DaemonSets"
 	switch {
@@ -100,7 +96,6 @@ func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	}
 }
 
-// configuration adds what of kube-proxy's configuration weft does otherwise.
 func (c *cluster) configuration(ctx context.Context, r *report) error {
 	const subject, key = "configuration", "config.conf"
 	config, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, peerName, metav1.GetOptions{})
@@ -125,7 +120,6 @@ func (c *cluster) configuration(ctx context.Context, r *report) error {
 	return nil
 }
 
-// addSettings adds what the settings of kube-proxy mean for a migration.
 func (r *report) addSettings(s *kubeproxy.Settings) {
 	const subject = "configuration"
 	config := &s.Configuration
@@ -149,7 +143,7 @@ func (r *report) addSettings(s *kubeproxy.Settings) {
 	}
 }
 
-// nodes adds the nodes on which weft does not run, or that are not ready.
+// nodes adds nodes without weft, and nodes that are not ready.
 func (c *cluster) nodes(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -181,7 +175,7 @@ func (c *cluster) nodes(ctx context.Context, r *report) error {
 	return nil
 }
 
-// services counts the Services, and adds what their clients may notice.
+// services adds differences that clients may notice.
 func (c *cluster) services(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -221,7 +215,6 @@ func (r *report) count(l level) (n int) {
 	return n
 }
 
-// print prints a paragraph for each finding, the worst first, and a summary.
 func (r *report) print(w io.Writer) error {
 	var b strings.Builder
 	for _, l := range []level{blocks, differs, note} {
@@ -248,7 +241,7 @@ func (r *report) print(w io.Writer) error {
 	return err
 }
 
-// addHost adds what the rules of this machine say, if it is a node: where kube-proxy has rules.
+// addHost adds findings from the rules of this machine if kube-proxy has rules here.
 func (r *report) addHost(ctx context.Context) {
 	const subject = "this machine"
 	rules, notices, err := takeover.Find(ctx, takeover.Config{})
@@ -262,7 +255,7 @@ func (r *report) addHost(ctx context.Context) {
 	}
 	r.add(note, subject, "", "kube-proxy's rules, which weft removes when it has taken over: %s", strings.Join(rules, "; "))
 	for _, n := range notices {
-		// That kube-proxy runs is expected.
+		// A running kube-proxy is expected.
 		if !strings.Contains(n, "kube-proxy runs") {
 			r.add(differs, subject, "", "%s", n)
 		}
@@ -278,7 +271,7 @@ func (r *report) addHost(ctx context.Context) {
 	}
 }
 
-// dropPolicies names the chains of other programs that drop forwarded packets by their policy.
+// dropPolicies names other programs' chains with a policy to drop forwarded packets.
 func dropPolicies() ([]string, error) {
 	const forward = 2 // NF_INET_FORWARD
 	reader, err := kernel.OpenReader(kernel.Config{})

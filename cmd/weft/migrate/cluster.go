@@ -19,26 +19,23 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// The objects of the two proxies, all in one namespace.
 const (
 	namespace = metav1.NamespaceSystem
 	peerName  = "kube-proxy"
 	weftName  = "weft"
 )
 
-// poll is the time between two looks at what is waited for.
 const poll = 500 * time.Millisecond
 
-// cluster is what the verbs do to a cluster.
 type cluster struct {
 	client kubernetes.Interface
-	// timeout is how long each step of a node may take.
+	// timeout of each step of a node
 	timeout time.Duration
 	// say reports a step.
 	say func(format string, args ...any)
 }
 
-// daemonSet returns a DaemonSet, nil if it does not exist.
+// daemonSet returns nil if the DaemonSet does not exist.
 func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet, error) {
 	set, err := c.client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -50,8 +47,8 @@ func (c *cluster) daemonSet(ctx context.Context, name string) (*appsv1.DaemonSet
 	return set, nil
 }
 
-// selects reports whether a DaemonSet can run on a node whose label has a value; "" is a node without it. It
-// only looks at the node affinity.
+// selects reports whether a DaemonSet's node affinity allows a label value, "" for a node without the
+// label.
 func selects(set *appsv1.DaemonSet, value string) bool {
 	terms := required(&set.Spec.Template.Spec)
 	if terms == nil {
@@ -62,7 +59,7 @@ func selects(set *appsv1.DaemonSet, value string) bool {
 	})
 }
 
-// required returns the terms of the affinity, of which a node must match one; nil if there are none.
+// Terms are alternatives.
 func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
@@ -70,7 +67,7 @@ func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// matches reports whether a value of the label, "" for none, meets a requirement.
+// An empty value is a node without the label.
 func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	node := labels.Set{}
 	if value != "" {
@@ -79,13 +76,13 @@ func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values},
 	}})
-	// It is an error to compare numbers, and the values of the label are none.
+	// A comparison of numbers is an error, because the label's values are not numbers.
 	return err == nil && selector.Matches(node)
 }
 
-// label sets the label of a node to a value, or removes it if the value is "".
+// label sets a node's label, or removes it if value is "".
 func (c *cluster) label(ctx context.Context, node, value string) error {
-	// null removes it.
+	// null removes the label.
 	var to any
 	said := takeover.Label + "-"
 	if value != "" {
@@ -102,7 +99,6 @@ func (c *cluster) label(ctx context.Context, node, value string) error {
 	return nil
 }
 
-// pods returns the pods of a DaemonSet on a node.
 func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) ([]corev1.Pod, error) {
 	list, err := c.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -111,7 +107,7 @@ func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) }), nil
 }
 
-// await waits until f returns nil. After the timeout it returns what f waits for.
+// await waits until f returns nil. After the timeout it returns the last error of f.
 func (c *cluster) await(ctx context.Context, f func(context.Context) error) error {
 	start := time.Now()
 	var last error
@@ -128,7 +124,7 @@ func (c *cluster) await(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
-// events returns the events of a reason about a node, by their names, with how often they happened.
+// events counts events about a node, by their names.
 func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,

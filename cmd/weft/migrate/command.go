@@ -15,7 +15,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// access is how the verbs reach the API server.
 type access struct {
 	kubeconfig, context string
 	timeout             time.Duration
@@ -52,7 +51,7 @@ until those of kube-proxy are in force, and then removes them.`, (*cluster).roll
 	return cmd
 }
 
-// open returns the cluster; what it does is printed to w.
+// open returns a cluster that prints its steps to w.
 func (a *access) open(w io.Writer) (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
@@ -122,7 +121,7 @@ one after the other, as the DaemonSet says.`,
 	return cmd
 }
 
-// prepare prints the patch to w, and applies it if the user wants it.
+// prepare prints the patch to w, and applies it if yes is set.
 func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 	p, err := c.affinity(ctx)
 	if err != nil {
@@ -150,7 +149,7 @@ func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 	return nil
 }
 
-// newNodeCmd returns a verb that does something to one node after the other.
+// newNodeCmd returns a verb with do for each node in sequence.
 func newNodeCmd(a *access, verb, short, long string, do func(*cluster, context.Context, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     verb + " NODE...",

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// proxies returns the DaemonSets of both proxies, or why nodes cannot be moved with them.
+// proxies returns an error if nodes cannot be moved with the DaemonSets.
 func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, err error) {
 	if peer, err = c.daemonSet(ctx, peerName); err != nil {
 		return nil, nil, err
@@ -33,8 +33,7 @@ func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, er
 	return peer, weft, nil
 }
 
-// migrate takes a node from kube-proxy to weft. If weft does not become ready beside kube-proxy, the node
-// stays kube-proxy's.
+// migrate moves a node from kube-proxy to weft, unless weft does not become ready beside kube-proxy.
 func (c *cluster) migrate(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {
@@ -49,7 +48,7 @@ func (c *cluster) migrate(ctx context.Context, node string) error {
 		return err
 	}
 	if err := c.await(ctx, func(ctx context.Context) error { return c.runs(ctx, weft, node) }); err != nil {
-		// Also if the user has interrupted it.
+		// WithoutCancel: also after an interrupt by the user.
 		back := c.label(context.WithoutCancel(ctx), node, "")
 		return errors.Join(fmt.Errorf("node %s stays kube-proxy's: weft is not ready beside it: %w", node, err), back)
 	}
@@ -68,7 +67,6 @@ func (c *cluster) migrate(ctx context.Context, node string) error {
 	return nil
 }
 
-// rollback takes a node from weft to kube-proxy.
 func (c *cluster) rollback(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {
@@ -123,7 +121,6 @@ func (c *cluster) runs(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return why
 }
 
-// notReady returns why a pod is not ready.
 func notReady(p *corev1.Pod) error {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
@@ -150,7 +147,7 @@ func (c *cluster) gone(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return nil
 }
 
-// said returns an error unless there is an event about a node that was not there before.
+// said returns an error unless an event about a node is new since before, or has a higher count.
 func (c *cluster) said(ctx context.Context, node, reason string, before map[string]int32) error {
 	now, err := c.events(ctx, node, reason)
 	if err != nil {

@@ -12,11 +12,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// patch is a merge patch of a DaemonSet.
 type patch map[string]any
 
-// affinity returns the patch with which kube-proxy leaves the nodes that are weft's; nil if it does already. What else the
-// affinity has stays.
+// affinity returns the patch to keep kube-proxy off weft's nodes, nil if applied already. It keeps
+// other terms.
 func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	peer, err := c.daemonSet(ctx, peerName)
 	switch {
@@ -48,7 +47,7 @@ func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	return patch{"spec": map[string]any{"template": map[string]any{"spec": spec}}}, nil
 }
 
-// apply patches kube-proxy's DaemonSet, whose pods start anew one after the other.
+// apply patches kube-proxy's DaemonSet, which restarts its pods one after the other.
 func (c *cluster) apply(ctx context.Context, p patch) error {
 	data, err := json.Marshal(p)
 	if err != nil {

@@ -1,10 +1,8 @@
-// Package nftfile reads the .nft files of the command line, with the files that
-// they include: the daemon reads none.
+// Package nftfile reads the .nft files of the command line and their included files.
 //
-// In come paths, directories and "-"; out go texts ([Read], [Paths]), the fragments
-// that they become ([Selection.Sources]) and bundles of several files ([IncludePath.Read]), and the places of violations are
-// translated back to the file and line they came from ([LocateError]). Read
-// read.go first.
+// It turns paths, directories and "-" into texts ([Read], [Paths]), fragments ([Selection.Sources])
+// and bundles of several files ([IncludePath.Read]). [LocateError] translates the places of violations
+// to the original file and line. The daemon does not read .nft files. Read read.go first.
 //
-// The package refuses files over 64 MiB and files that are not text.
+// The package rejects files over 64 MiB and files that are not text.
 package nftfile

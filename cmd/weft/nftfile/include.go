@@ -18,18 +18,16 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// IncludePath lists the directories in which included files are looked up, after
-// the directory of the file that includes them.
+// IncludePath lists directories for included files, after the including file's.
 type IncludePath []string
 
-// AddFlag adds --include-path (-I), whose default is /etc, as in nft(8).
+// AddFlag adds --include-path (-I), by default /etc as in nft(8).
 func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
 }
 
-// Read returns a file together with the files that it includes. It parses only a file that
-// includes others, because the daemon could not name the places of its errors. All other
-// errors in the text are found by the daemon.
+// Read returns a file with its included files. It parses only files with includes, because the daemon
+// could not name the places of their errors.
 func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {
@@ -38,8 +36,7 @@ func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error)
 	return p.bundle(path, text)
 }
 
-// Expand is Read for text that is not in a file. Its includes are looked up in the
-// current directory.
+// Expand is Read for text without a file, with includes from the current directory.
 func (p IncludePath) Expand(text string) (string, error) {
 	bundle, err := p.bundle("-", text)
 	if err != nil {
@@ -48,7 +45,6 @@ func (p IncludePath) Expand(text string) (string, error) {
 	return bundle.Text, nil
 }
 
-// bundle joins a text and the files that it includes.
 func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	bundle, err := ruleset.Include(path, text, p.Open)
 	if err == nil && bundle.Text != text {
@@ -60,10 +56,9 @@ func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	return bundle, nil
 }
 
-// Open reads included files. It looks in the directory of the file that includes them and,
-// unless the name begins with "./" or "../", in the include path. For a name without
-// wildcards it returns the first file that exists, or an error. For a pattern it returns
-// the files of all directories that match, sorted by name in each, which may be none.
+// Open reads included files from the directory of the including file and, unless the name begins with
+// "./" or "../", the include path. A name is the first existing file, or an error. A pattern is the
+// matching files of all directories, sorted by name in each, if any.
 func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
@@ -102,8 +97,7 @@ func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	return files, nil
 }
 
-// includedPaths returns the files that a path or, if wild is set, a pattern names.
-// It leaves directories out; no file is not an error.
+// includedPaths leaves directories out. The result may be empty.
 func includedPaths(pattern string, wild bool) ([]string, error) {
 	paths := []string{pattern}
 	if wild {
@@ -130,8 +124,7 @@ func includedPaths(pattern string, wild bool) ([]string, error) {
 	return out, nil
 }
 
-// withExcerpts returns an error that shows the errors of a file with the lines they are in,
-// or err if it is another error.
+// withExcerpts adds source lines to the errors of a file.
 func withExcerpts(err error) error {
 	var list *ruleset.ErrorList
 	if !errors.As(err, &list) {
@@ -148,9 +141,8 @@ func withExcerpts(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// Locate changes the places of violations, which are places in the text of b, to places in
-// the included files. It puts the name of an included file before the message. Without b they
-// stay as they are.
+// Locate changes places in the text of b to places in the included files, and prefixes messages with
+// the files' names. A nil b keeps the places.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if b == nil || v.GetLine() == 0 {
@@ -164,8 +156,7 @@ func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	}
 }
 
-// LocateError calls Locate on the violations of a *client.RejectedError in err, and returns
-// err.
+// LocateError calls Locate for a *client.RejectedError in err. It returns err.
 func LocateError(b *ruleset.Bundle, err error) error {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {

@@ -11,12 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxSize is more than the aggregator accepts. It keeps a wrong path, such as a
-// device, from filling the memory.
+// maxSize exceeds the aggregator's limit. It bounds memory for a wrong path, such as a device.
 const maxSize = 64 << 20
 
-// Read returns the text of a file; "-" is stdin. A file of more than 64 MiB, or that is not
-// text in UTF-8, is an error.
+// Read returns the text of a file; "-" is stdin. It rejects more than 64 MiB, and text that is not
+// UTF-8.
 func Read(stdin io.Reader, path string) (string, error) {
 	in := stdin
 	if path != "-" {
@@ -40,9 +39,8 @@ func Read(stdin io.Reader, path string) (string, error) {
 	return string(b), nil
 }
 
-// Paths returns the files that the arguments name. A directory stands for its .nft files,
-// sorted by name, without those of its subdirectories unless recursive is set. It is an error
-// if a file does not exist, or if a directory has no .nft file.
+// Paths returns the files of the arguments: of a directory its .nft files, sorted by name, with
+// recursive also in subdirectories. A missing file, or a directory without .nft files, is an error.
 func Paths(args []string, recursive bool) ([]string, error) {
 	var paths []string
 	for _, arg := range args {
@@ -70,7 +68,6 @@ func Paths(args []string, recursive bool) ([]string, error) {
 	return paths, nil
 }
 
-// filesIn returns the .nft files of a directory.
 func filesIn(dir string, recursive bool) (paths []string, _ error) {
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -86,8 +83,8 @@ func filesIn(dir string, recursive bool) (paths []string, _ error) {
 	return paths, err
 }
 
-// FragmentName returns the name of the fragment that a file becomes: explicit if it is not
-// empty, otherwise the file's name without .nft, or "" for "-".
+// FragmentName returns explicit if it is not empty, otherwise the file's name without .nft, or "" for
+// "-".
 func FragmentName(explicit, path string) string {
 	if explicit != "" || path == "-" {
 		return explicit

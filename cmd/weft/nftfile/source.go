@@ -10,16 +10,15 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// Source is a file and the name of the fragment that it becomes.
+// Source is a file and its fragment's name.
 type Source struct{ Path, Name string }
 
-// Selection holds the flags that name files.
+// Selection holds the flags for files.
 type Selection struct {
 	// Files are files, directories and "-".
 	Files []string
-	// Name is the name of the fragment of one file, empty for the default.
-	Name string
-	// Recursive selects the files of subdirectories too.
+	// Name is for the fragment of a single file, "" for the default.
+	Name      string
 	Recursive bool
 
 	priority int32
@@ -42,7 +41,7 @@ func (s *Selection) AddFragmentFlags(cmd *cobra.Command) {
 	cmd.Flags().Int32Var(&s.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 }
 
-// Fragment reads a file, with the files that it includes, and returns the fragment that it becomes.
+// Fragment returns the fragment of a file and its included files.
 func (s *Selection) Fragment(stdin io.Reader, from Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
 	bundle, err := s.includes.Read(stdin, from.Path)
 	if err != nil {
@@ -51,9 +50,9 @@ func (s *Selection) Fragment(stdin io.Reader, from Source) (*weftv1.Fragment, *r
 	return &weftv1.Fragment{Name: from.Name, Priority: s.priority, Nft: bundle.Text}, bundle, nil
 }
 
-// Sources returns the files in order, each with the name of its fragment. The verb is for errors.
+// Sources returns the files in order. verb is for errors.
 //
-// Possible errors: a *cli.UsageError if a fragment has no name, or that of another; those of Paths.
+// Possible errors: a *cli.UsageError for a missing or repeated name; the errors of Paths.
 func (s *Selection) Sources(verb string) ([]Source, error) {
 	paths, err := Paths(s.Files, s.Recursive)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// kept is the content of a fragment, as the session sends it again. It is a
-// snapshot until the first patch is applied.
+// kept is the content for resyncs: a snapshot until the first patch.
 type kept struct {
 	snapshot *weftv1.Fragment
 	content  *content
@@ -47,7 +46,7 @@ func (k *kept) Apply(p *weftv1.Patch) {
 		err = k.content.patch(p)
 	}
 	if err != nil {
-		// The content is not known any more.
+		// The content is unknown now.
 		k.content = nil
 	}
 }
@@ -60,25 +59,24 @@ func (k *kept) Clone() client.Content {
 	return &kept{content: k.content.clone()}
 }
 
-// content is what a fragment holds, as its entries (package entries), so that patches can be applied to it. Elements are found by
-// what their keys mean, and not by how they are written.
+// content is patchable as entries (package entries). Elements are found by the meaning of their keys,
+// not by their spelling.
 type content struct {
 	entries map[string]entry
-	// sets are the declarations of sets and maps, by the keys of their entries.
+	// by the keys of their entries
 	sets map[string]*set.Set
 	err  error
 }
 
 var _ entries.Writer = (*content)(nil)
 
-// entry is the value of an entry.
 type entry struct {
 	proto.Message
-	// expires is when an element expires; zero means never.
+	// when an element expires, or zero
 	expires time.Time
 }
 
-// newContent returns the content of a snapshot. What it declares twice, in two parts of a table, is joined.
+// newContent joins repeated declarations of a table in a snapshot.
 func newContent(f *weftv1.Fragment) (_ *content, err error) {
 	whole := client.Declaration(f)
 	if whole.Tables = f.GetTables(); f.GetNft() != "" {
@@ -94,7 +92,6 @@ func newContent(f *weftv1.Fragment) (_ *content, err error) {
 	return c, c.err
 }
 
-// join puts an entry, or adds it to the one that is there.
 func (c *content) join(e entries.Entry) {
 	key, _ := c.locate(e.Key)
 	more, isTable := e.Value.(*weftv1.Table)
@@ -110,7 +107,6 @@ func (c *content) join(e entries.Entry) {
 	}
 }
 
-// patch applies a patch.
 func (c *content) patch(p *weftv1.Patch) error {
 	for _, m := range p.GetTables() {
 		entries.Patch(c, m)
@@ -126,7 +122,7 @@ func (c *content) patch(p *weftv1.Patch) error {
 	return nil
 }
 
-// locate returns the key of an entry, whatever way it is written, and for an element its set or map.
+// locate returns the canonical key of an entry, and an element's set or map.
 func (c *content) locate(key string) (id string, of *set.Set) {
 	if key == entries.Head {
 		return key, nil
@@ -148,7 +144,6 @@ func (c *content) locate(key string) (id string, of *set.Set) {
 	return entries.Key(parts...), of
 }
 
-// fail remembers the first error.
 func (c *content) fail(err error) { c.err = cmp.Or(c.err, err) }
 
 // Has implements entries.Writer.
@@ -172,7 +167,6 @@ func (c *content) Put(e entries.Entry) {
 	c.entries[key] = put
 }
 
-// declare compiles the declaration of a set or map.
 func (c *content) declare(key string, s *weftv1.Set, isMap bool) {
 	family, _, _ := strings.Cut(key, " ")
 	f, err := nft.ParseFamily(family)
@@ -182,13 +176,13 @@ func (c *content) declare(key string, s *weftv1.Set, isMap bool) {
 	c.fail(err)
 }
 
-// expiration returns when an element that is added now expires; zero means never.
+// expiration returns when an element added now expires, zero for never.
 func expiration(of *set.Set, e *weftv1.Element) (at time.Time) {
 	timeout := e.GetTimeout().AsDuration()
 	if timeout == 0 && of != nil {
 		timeout = of.Timeout
 	}
-	// An element of a snapshot of the kernel has less than its timeout left.
+	// An element of a kernel snapshot has less than its timeout left.
 	if left := e.GetState().GetExpires().AsDuration(); left > 0 {
 		timeout = left
 	}
@@ -214,13 +208,13 @@ func (c *content) DeleteBelow(key string) {
 	maps.DeleteFunc(c.entries, func(k string, _ entry) bool { return strings.HasPrefix(k, id+" ") })
 }
 
-// clone returns a copy that can be changed. Messages are shared: nothing changes them.
+// clone shares messages, which are immutable.
 func (c *content) clone() *content {
 	return &content{entries: maps.Clone(c.entries), sets: maps.Clone(c.sets), err: c.err}
 }
 
-// fragment returns the content as a snapshot, without elements that have expired. The others have the time
-// that is left: to send it again after a lost connection does not renew them.
+// fragment returns a snapshot without expired elements. The others have their remaining time, so that
+// a resync does not renew them.
 func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	f := &weftv1.Fragment{}
 	for _, key := range slices.Sorted(maps.Keys(c.entries)) {

@@ -17,18 +17,16 @@ import (
 )
 
 const (
-	// MaxLine is the greatest length of a line in bytes: some 700,000 elements.
+	// MaxLine limits a line, in bytes: some 700,000 elements.
 	MaxLine = 64 << 20
-	// maxNFT is the greatest length of a fragment's nft text, which travels in
-	// one message.
+	// The nft text of a fragment travels in one message.
 	maxNFT = client.MaxMessage - 64<<10
 )
 
-// lines reads lines of a bounded length.
 type lines struct {
 	r   *bufio.Reader
 	max int
-	// n is the number of the last line, from 1.
+	// number of the last line, from 1
 	n int
 }
 
@@ -36,17 +34,16 @@ func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), max: limit}
 }
 
-// lineTooLong is a line that was skipped.
 type lineTooLong struct{ max int }
 
 func (e *lineTooLong) Error() string {
 	return fmt.Sprintf("the line is longer than %d bytes: split the fragment, or send a snapshot and then patches", e.max)
 }
 
-// next returns the next line that is not blank, without its end. A line that is
-// too long is skipped, and the next call goes on after it.
+// next returns the next line that is not blank, without its end. It skips a line that is too long with
+// an error.
 //
-// Possible errors: io.EOF, *lineTooLong, those of the reader.
+// Possible errors: io.EOF, *lineTooLong, errors of the reader.
 func (l *lines) next() ([]byte, error) {
 	var line []byte
 	long := false
@@ -75,11 +72,9 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// errEmpty is the error of an update that has nothing to do.
 var errEmpty = errors.New("the update is empty: want one of snapshot, patch and withdraw")
 
-// decode reads an update. With an error it still returns the update's id, if
-// that can be found.
+// decode reads an update. It returns the id even with an error, if possible.
 func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	req := &weftv1.PublishRequest{}
 	if err := protojson.Unmarshal(line, req); err != nil {
@@ -101,8 +96,8 @@ func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	return req, &id, nil
 }
 
-// jsonError returns protojson's error in words of lines and columns of the
-// input. The package varies the space after "proto:" on purpose.
+// jsonError returns protojson's error with places in the input. protojson varies the space after
+// "proto:" on purpose.
 func jsonError(err error) string {
 	s := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	s = strings.TrimPrefix(s, "proto: ")
@@ -110,7 +105,6 @@ func jsonError(err error) string {
 	return strings.Replace(s, "(line 1:", "(column ", 1)
 }
 
-// findID returns the id of an update that is not one, if it has a valid id.
 func findID(line []byte) *uint64 {
 	var head struct {
 		ID json.RawMessage `json:"id"`
@@ -125,7 +119,6 @@ func findID(line []byte) *uint64 {
 	return &id
 }
 
-// answer is a line of output.
 type answer struct {
 	ID         *uint64           `json:"id,omitempty"`
 	Revision   uint64            `json:"revision,omitempty"`
@@ -134,7 +127,6 @@ type answer struct {
 	Violations []json.RawMessage `json:"violations,omitempty"`
 }
 
-// refuse fills in an error, and of a rejection its violations.
 func (a *answer) refuse(line int, err error) {
 	a.Line, a.Error = line, err.Error()
 	var rejected *client.RejectedError
@@ -148,7 +140,6 @@ func (a *answer) refuse(line int, err error) {
 	}
 }
 
-// write prints an answer as one line.
 func (a *answer) write(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

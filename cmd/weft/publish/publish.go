@@ -17,29 +17,25 @@ import (
 )
 
 const (
-	// maxInFlight is the number of updates that may wait for their answer.
 	maxInFlight = 256
-	// maxBytes is how much input they may have together; one line may have
-	// all of it.
+	// maxBytes limits all input in flight; one line may use it all.
 	maxBytes = MaxLine
 )
 
-// Config says what is read, and where it goes.
+// Config configures Run.
 type Config struct {
-	// Client is required; its publisher is whose fragments these are.
+	// Client is required; its publisher owns the fragments.
 	Client *client.Client
-	// In has the updates, Out gets the answers, a line each. Both are required.
+	// In has an update and Out gets an answer in each line. Required.
 	In  io.Reader
 	Out io.Writer
-	// Lifetime is that of snapshots that name none.
+	// default lifetime of snapshots
 	Lifetime weftv1.Lifetime
-	// TTL is the time to live of snapshots that have no expiration; 0 means that they
-	// do not expire.
+	// default time to live of snapshots; 0 means that they do not expire
 	TTL time.Duration
-	// Include puts the files that a .nft text includes in their places; nil leaves the
-	// text as it is.
+	// Include inserts the included files of a .nft text; nil does not.
 	Include func(text string) (string, error)
-	// Logger gets resyncs that are refused; nil discards.
+	// Logger gets refused resyncs; nil discards.
 	Logger *slog.Logger
 }
 
@@ -48,15 +44,14 @@ type Result struct {
 	Committed, Refused int
 }
 
-// errInterrupted means that the context ended while updates waited for their acknowledgement.
 var errInterrupted = errors.New("interrupted")
 
-// Run publishes until the input ends and every update is answered, or ctx ends. Fragments
-// with the lifetime of the session are withdrawn then. If ctx ends first, one read of the
-// input may continue after Run has returned.
+// Run publishes until the input ends and every update is answered, or ctx ends. It then withdraws
+// fragments with the lifetime of the session. If ctx ends first, one read of the input may continue
+// after Run has returned.
 //
-// It is an error if ctx ends while updates wait for their acknowledgement. An update that is
-// rejected is not an error: Result counts it.
+// It is an error if ctx ends while updates wait for their acknowledgement. Result counts rejected
+// updates, which are not errors.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	session := cfg.Client.Session(client.SessionConfig{OnSync: func(name string, _ uint64, err error) {
@@ -73,29 +68,27 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return b.result, err
 }
 
-// bridge is one run: one goroutine reads, one holds the session, and one answers.
+// bridge has one goroutine each for reading, the session, and answering.
 type bridge struct {
 	cfg     Config
 	session *client.Session
 	answers chan submission
 	room    *semaphore.Weighted
-	// result is the answering goroutine's.
+	// owned by the answering goroutine
 	result Result
 }
 
-// submission is a line of input on its way to its answer.
 type submission struct {
 	id   *uint64
 	line int
-	// pending is set if the line is an update, else err.
+	// set for an update; otherwise err is
 	pending *client.Pending
 	err     error
-	// last is the end of the input; err is its error.
+	// end of the input, with its error in err
 	last   bool
 	weight int64
 }
 
-// read sends line after line until the input ends.
 func (b *bridge) read(ctx context.Context) {
 	in := newLines(b.cfg.In, MaxLine)
 	for {
@@ -128,7 +121,6 @@ func (b *bridge) read(ctx context.Context) {
 	}
 }
 
-// send decodes an update and hands it to the session.
 func (b *bridge) send(s *submission, line []byte) {
 	var req *weftv1.PublishRequest
 	if req, s.id, s.err = decode(line); s.err != nil {
@@ -157,7 +149,6 @@ func (b *bridge) send(s *submission, line []byte) {
 	}
 }
 
-// answer writes answers, in the order of the lines, until the last.
 func (b *bridge) answer(ctx context.Context) error {
 	for {
 		var s submission
@@ -189,8 +180,7 @@ func (b *bridge) answer(ctx context.Context) error {
 	}
 }
 
-// interrupted returns an error that counts the updates without an answer when the
-// context ends; nil if there are none.
+// interrupted returns an error with the number of unanswered updates, or nil.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
 		return fmt.Errorf("%w: at least %d updates were not acknowledged", errInterrupted, n)

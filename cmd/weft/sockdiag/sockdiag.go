@@ -24,7 +24,7 @@ const (
 	stateListen = 1 << 10
 )
 
-// request returns a request for TCP sockets of a family, unix.AF_INET or unix.AF_INET6.
+// request returns a request for TCP sockets of unix.AF_INET or unix.AF_INET6.
 func request(family uint8, states uint32) []byte {
 	b := make([]byte, requestLen)
 	b[0], b[1] = family, unix.IPPROTO_TCP
@@ -32,7 +32,6 @@ func request(family uint8, states uint32) []byte {
 	return b
 }
 
-// ask returns the answers to a request.
 func ask(request []byte, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -42,7 +41,7 @@ func ask(request []byte, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	return conn.Execute(netlink.Message{Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request | flags}, Data: request})
 }
 
-// User returns the user of a socket, by its own address and that of the other end.
+// User returns the user of a socket, by the addresses of both ends.
 func User(address, peer string) (uid uint32, err error) {
 	own, err := netip.ParseAddrPort(address)
 	other, perr := netip.ParseAddrPort(peer)
@@ -72,9 +71,9 @@ func User(address, peer string) (uid uint32, err error) {
 	return binary.NativeEndian.Uint32(answers[0].Data[answerUIDAt:]), nil
 }
 
-// Listening returns the ports on which a socket listens. Those of a family that the kernel does not list
-// are missing, and the error says why. It costs as much as there are such sockets: /proc/net/tcp walks
-// the table of all connections, even if there is none.
+// Listening returns the ports with listening sockets. If the kernel does not list a family, its ports
+// are missing and the error says why. The cost grows with the listening sockets only: /proc/net/tcp
+// always walks the table of all connections.
 func Listening() (map[uint16]bool, error) {
 	ports := make(map[uint16]bool)
 	var errs []error

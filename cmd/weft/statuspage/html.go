@@ -5,22 +5,20 @@ import (
 	"strings"
 )
 
-// node is a part of a page.
 type node interface{ write(b *strings.Builder) }
 
-// text is text, which is escaped.
+// text is escaped.
 type text string
 
 func (t text) write(b *strings.Builder) { b.WriteString(html.EscapeString(string(t))) }
 
-// element is an element with its attributes, names and values in turn, and its children.
+// attributes are names and values in turn.
 type element struct {
 	name       string
 	attributes []string
 	children   []node
 }
 
-// void are elements without an end.
 var void = map[string]bool{"meta": true, "link": true, "input": true}
 
 func (e *element) write(b *strings.Builder) {
@@ -37,16 +35,14 @@ func (e *element) write(b *strings.Builder) {
 	}
 }
 
-// el returns an element. Its name and those of attributes are constants of this package.
+// el returns an element. The names of elements and attributes are constants of this package.
 func el(name string, children ...node) *element { return &element{name: name, children: children} }
 
-// with adds attributes.
 func (e *element) with(attributes ...string) *element {
 	e.attributes = append(e.attributes, attributes...)
 	return e
 }
 
-// list are several nodes.
 type list []node
 
 func (l list) write(b *strings.Builder) {

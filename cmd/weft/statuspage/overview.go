@@ -15,23 +15,22 @@ import (
 )
 
 const (
-	// maxCommits and maxRows bound the page.
 	maxCommits = 20
 	maxRows    = 200
 )
 
-// overview is what the aggregator has, and the conditions of the node's processes, read at once.
+// overview has the state of the aggregator and the conditions of the node's processes.
 type overview struct {
 	at         time.Time
 	processes  []*conditions.Process
 	fragments  *weftv1.ListFragmentsResponse
 	publishers *weftv1.ListPublishersResponse
 	history    *weftv1.ListRevisionsResponse
-	// err is why there is nothing, and noHistory why there is no history.
+	// err and noHistory explain missing data.
 	err, noHistory error
 }
 
-// read returns what the aggregator has, at most maxAge ago.
+// read returns an overview at most maxAge old.
 func (p *Page) read(ctx context.Context) *overview {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +60,6 @@ func (p *Page) read(ctx context.Context) *overview {
 	return o
 }
 
-// showOverview shows the node.
 func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	o := p.read(r.Context())
 	live := list{headline(o)}
@@ -75,7 +73,7 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	p.write(w, "Status", live, nil)
 }
 
-// headline says first whether the node is all right, and else what is wrong and what to do.
+// headline shows whether the node is healthy, or its problems and remedies.
 func headline(o *overview) node {
 	if o.err != nil {
 		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
@@ -94,7 +92,6 @@ func headline(o *overview) node {
 	return list{el("h1", text(fmt.Sprintf("This node is %s.", worst))).with("class", "bad"), el("ul", items).with("class", "bad")}
 }
 
-// findings lists the findings of fragments, each once.
 func findings(fragments []*weftv1.FragmentStatus) node {
 	items := list{}
 	seen := make(map[string]bool)
@@ -119,7 +116,6 @@ func findings(fragments []*weftv1.FragmentStatus) node {
 	return list{el("h2", text(fmt.Sprintf("Findings (%d)", len(items)))), el("ul", items)}
 }
 
-// rejections lists the last rejection of each publisher.
 func rejections(texts []string) node {
 	title := el("h2", text("Rejected updates and conflicts"))
 	if len(texts) == 0 {
@@ -129,7 +125,6 @@ func rejections(texts []string) node {
 	return list{title, el("ul", items...).with("class", "bad")}
 }
 
-// commits lists the last commits.
 func (p *Page) commits(o *overview) node {
 	if o.noHistory != nil {
 		return list{el("h2", text("Commits")), el("p", text(o.noHistory.Error()))}
@@ -145,15 +140,13 @@ func (p *Page) commits(o *overview) node {
 	return section("Commits", t)
 }
 
-// short returns a duration in milliseconds.
 func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// section is a table with its title, of at most maxRows rows.
+// section is a table with its title and at most maxRows rows.
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
-// table returns a table.
 func table(t *get.Rows) node {
 	if len(t.Rows) == 0 {
 		return el("p", text("None."))

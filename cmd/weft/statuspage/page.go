@@ -18,9 +18,8 @@ import (
 const Root = "/status/"
 
 const (
-	// maxAge is how long a reading of what the aggregator has is shown.
 	maxAge = time.Second
-	// patience is how long a page waits for what it shows.
+	// patience is how long a page waits for its data.
 	patience = 5 * time.Second
 )
 
@@ -31,9 +30,9 @@ var (
 	script string
 )
 
-// Config of a Page.
+// Config configures a Page.
 type Config struct {
-	// Socket is the aggregator's.
+	// of the aggregator
 	Socket  string
 	Version string
 }
@@ -43,7 +42,7 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// turns are those of what costs more than a page, and asker names who asks.
+	// turns limits expensive questions, by the user from asker.
 	turns *turns.Turns
 	asker func(*http.Request) string
 
@@ -86,7 +85,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fromLoopback reports whether a request came to an address of loopback.
 func fromLoopback(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -96,7 +94,7 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// namesAddress reports whether the host of a request is not a name that somebody could make resolve to loopback.
+// namesAddress rejects a host name that an attacker could make resolve to loopback.
 func namesAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -106,7 +104,6 @@ func namesAddress(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// file serves a file.
 func file(kind, content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -114,7 +111,7 @@ func file(kind, content string) http.HandlerFunc {
 	}
 }
 
-// write sends a page. Live is what changes while it is seen, and below comes after it.
+// write sends a page. live changes while the page is open, below follows it.
 func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
 	links := list{}
 	for _, l := range [][2]string{{Root, "Status"}, {Root + "services", "Services"}, {Root + "explain", "Explain"}, {"/metrics", "Metrics"}} {

@@ -11,10 +11,9 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// sourcePort is that of the packet of a question, as the default of "weft explain".
+// the default of "weft explain"
 const sourcePort = 40_000
 
-// showExplain shows the form, and the answer if it is filled in.
 func (p *Page) showExplain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	q := explain.Question{From: query.Get("from"), To: query.Get("to"), Protocol: query.Get("protocol"), Port: sourcePort}
@@ -40,7 +39,6 @@ func (p *Page) showExplain(w http.ResponseWriter, r *http.Request) {
 	p.write(w, "Explain", nil, el("main", below))
 }
 
-// answer returns the answer of "weft explain".
 func (p *Page) answer(ctx context.Context, q explain.Question) node {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -55,12 +53,10 @@ func (p *Page) answer(ctx context.Context, q explain.Question) node {
 	return list{el("p", text(a.Sentence+".")).with("class", "answer", "role", "status"), el("pre", text(b.String()))}
 }
 
-// field is an input of a form with its label.
 func field(label, name, value, hint string) node {
 	return el("label", text(label+" "), el("input").with("name", name, "value", value, "placeholder", hint))
 }
 
-// showServices lists the Services that a word is in, and the endpoints of one.
 func (p *Page) showServices(w http.ResponseWriter, r *http.Request) {
 	word, name := r.URL.Query().Get("q"), r.URL.Query().Get("name")
 	form := el("form", field("Name or namespace", "q", word, "web"), el("button", text("Find")))
@@ -75,7 +71,6 @@ func (p *Page) showServices(w http.ResponseWriter, r *http.Request) {
 	p.write(w, "Services", nil, el("main", below))
 }
 
-// services lists Services.
 func (p *Page) services(ctx context.Context, word string) node {
 	found, err := get.FindServices(ctx, &p.conn, word, maxRows)
 	if err != nil {
@@ -93,7 +88,6 @@ func (p *Page) services(ctx context.Context, word string) node {
 	}
 }
 
-// endpoints lists the endpoints of a Service.
 func (p *Page) endpoints(ctx context.Context, name string) node {
 	key, err := get.ParseServiceName(name)
 	var rows *get.Rows

@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// maxFlows is the maximum on a machine with many CPUs, as in kube-proxy.
+// maxFlows is kube-proxy's maximum for many CPUs.
 const maxFlows = 1 << 20
 
-// Files, relative to the root of the file system.
+// relative to the root of the file system
 const (
 	netfilterDir = "proc/sys/net/netfilter"
 	maxFile      = netfilterDir + "/nf_conntrack_max"
@@ -25,19 +25,15 @@ const (
 	onlineFile   = "sys/devices/system/cpu/online"
 )
 
-// errNotLoaded means that the module nf_conntrack is not loaded: the kernel does not
-// track connections yet.
 var errNotLoaded = errors.New("nf_conntrack is not loaded")
 
-// Conntrack are the settings of connection tracking. A zero value keeps the kernel's
-// setting.
+// Conntrack has settings of connection tracking. A zero value keeps the kernel's setting.
 type Conntrack struct {
-	// Max is the maximum number of tracked connections. With it, the size of the hash table
-	// is raised to Max/4.
+	// Max limits tracked connections. The hash table is raised to Max/4.
 	Max int
-	// Exact sets Max even if the kernel's limit is higher.
+	// Exact sets Max even if it is below the kernel's limit.
 	Exact bool
-	// The timeouts are rounded up to seconds.
+	// rounded up to seconds
 	TCPEstablishedTimeout time.Duration
 	TCPCloseWaitTimeout   time.Duration
 	UDPTimeout            time.Duration
@@ -46,9 +42,8 @@ type Conntrack struct {
 	TCPBeLiberal bool
 }
 
-// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most
-// 1048576, but never less than floor. If perCPU is 0 or negative it returns 0, which keeps
-// the kernel's limit.
+// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most 1048576 but at
+// least floor. A perCPU of 0 or less returns 0, which keeps the kernel's limit.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -56,9 +51,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 	return max(floor, min(maxFlows, perCPU*cpus))
 }
 
-// CPUs returns the number of the machine's CPUs, including those that this process may
-// not use. If the list of CPUs cannot be read, it returns runtime.NumCPU. root is
-// the root of the file system.
+// CPUs returns the number of the machine's CPUs, including CPUs forbidden to this process, or
+// runtime.NumCPU if the list is unreadable. root is the root of the file system.
 func CPUs(root string) int {
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {
@@ -71,24 +65,20 @@ func CPUs(root string) int {
 	return online.Size()
 }
 
-// outcome is the result for one file whose value differed from the wanted one.
 type outcome struct {
 	File       string
 	Have, Want int
-	// Err is why the value could not be read or written.
-	Err error
+	Err        error
 }
 
-// setting is a file and its value.
 type setting struct {
 	file string
 	want int
-	// raise leaves a greater value alone.
+	// raise keeps a greater value.
 	raise bool
 }
 
-// settings returns the settings of c. The limit is first, because the hash size depends
-// on it.
+// The limit is first, because the hash size depends on it.
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {
@@ -113,9 +103,8 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes the settings that differ from the kernel's, and returns an outcome for each
-// file that was written, or that could not be read or written. A limit above Max stays
-// unless Exact is set. root is the root of the file system.
+// Apply writes settings that differ from the kernel's. It returns an outcome for each write or
+// failure. A limit above Max stays unless Exact is set. root is the root of the file system.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {
@@ -141,7 +130,8 @@ func (c Conntrack) Apply(root string) ([]outcome, error) {
 	return out, nil
 }
 
-// Tracked returns how many connections the kernel tracks, and how many it tracks at most. It fails if nf_conntrack is not loaded.
+// Tracked returns the number of tracked connections and its limit, or an error if nf_conntrack is not
+// loaded.
 func Tracked(root string) (count, most int, err error) {
 	if count, err = readInt(filepath.Join(root, netfilterDir, "nf_conntrack_count")); err == nil {
 		most, err = readInt(filepath.Join(root, maxFile))
@@ -161,7 +151,6 @@ func readInt(path string) (int, error) {
 	return n, nil
 }
 
-// writeInt writes an existing file. It does not create one.
 func writeInt(path string, value int) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // one of the files above
 	if err != nil {

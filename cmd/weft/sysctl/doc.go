@@ -1,19 +1,16 @@
-// Package sysctl applies kube-proxy's settings of connection tracking to the kernel, and
-// sets the OOM score of the process.
+// Package sysctl applies kube-proxy's settings of connection tracking to the kernel, and sets the
+// process's OOM score.
 //
-// [Run] writes the settings ([Conntrack]) to files under /proc/sys and /sys, and logs each
-// change. Read run.go first.
+// [Run] writes the settings ([Conntrack]) and logs changes. Read run.go first.
 //
-// The package writes only the files in /proc/sys/net/netfilter that the settings name,
-// the hash size of nf_conntrack, and /proc/self/oom_score_adj. It does not touch
-// forwarding, the routing of loopback addresses, or bridges. It does not write a value
-// that is right already, so that a process without the right to write can run after
-// another process has done so (weft run --init-only).
+// The package writes only settings in /proc/sys/net/netfilter, the hash size of nf_conntrack, and
+// /proc/self/oom_score_adj, and not forwarding, the routing of loopback addresses, or bridges. It
+// keeps right values, so that an unprivileged process can run after a privileged one (weft run
+// --init-only).
 //
 // # Errors
 //
-// weft forwards packets without any of this. If nf_conntrack is not loaded yet, Run waits
-// for it: the kernel loads it with the first NAT chain. A value that cannot be written,
-// for example in a container with a read-only /proc/sys or outside the initial network
-// namespace, is a warning that names the file and the value.
+// weft forwards packets without these settings. Run waits for nf_conntrack, which the kernel loads
+// with the first NAT chain. A failed write, for example in a container with a read-only /proc/sys or
+// outside the initial network namespace, is a warning with the file and the value.
 package sysctl

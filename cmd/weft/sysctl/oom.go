@@ -2,9 +2,8 @@ package sysctl
 
 import "path/filepath"
 
-// SetOOMScore sets oom_score_adj of this process, from -1000 (the kernel never kills it)
-// to 1000. root is the root of the file system. Lowering the value requires
-// CAP_SYS_RESOURCE.
+// SetOOMScore sets the process's oom_score_adj, from -1000 (never killed by the kernel) to 1000.
+// Lowering it requires CAP_SYS_RESOURCE. root is the root of the file system.
 func SetOOMScore(root string, score int) error {
 	path := filepath.Join(root, "proc/self/oom_score_adj")
 	have, err := readInt(path)

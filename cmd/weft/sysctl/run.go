@@ -8,24 +8,22 @@ import (
 	"time"
 )
 
-// recheck is how often Run looks for a missing nf_conntrack. The kernel loads it with
-// weft's first NAT chain, and connections are not tracked before that.
+// The kernel loads nf_conntrack with weft's first NAT chain, and does not track connections earlier.
 const recheck = 2 * time.Second
 
 // Config configures Run.
 type Config struct {
 	Conntrack Conntrack
-	// Root is the root of the file system; empty means "/".
+	// of the file system; empty means "/"
 	Root string
-	// Once makes Run return nil instead of waiting for nf_conntrack.
+	// Once makes Run return instead of waiting for nf_conntrack.
 	Once bool
-	// Logger may be nil, which discards.
+	// may be nil, which discards
 	Logger *slog.Logger
 }
 
-// Run applies the settings once nf_conntrack is loaded. It returns when that is done or ctx
-// ends. Errors are logged, see the package documentation; the result is always nil, and is
-// there for errgroup.
+// Run applies the settings once nf_conntrack is loaded, or returns when ctx ends. It logs errors and,
+// for errgroup, always returns nil.
 func Run(ctx context.Context, cfg Config) error {
 	log, root := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Root, "/")
 	outcomes, err := cfg.Conntrack.Apply(root)

@@ -17,20 +17,17 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// Legacy iptables has its own interface to the kernel, which only its programs use. They
-// are called if they are installed and legacy tables exist.
+// Only its programs use legacy iptables' interface to the kernel. They are called if installed and if
+// legacy tables exist.
 
-// legacyTable is a table of legacy iptables.
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
-	// rules are the rules as iptables-save prints them, "-A CHAIN ...". In the survey
-	// and the plan, the handle of a rule is its index here.
+	// rules of iptables-save, "-A CHAIN ...", with their indexes as handles
 	rules []string
 }
 
-// surveyLegacy finds kube-proxy's chains in legacy iptables. If the programs are not
-// installed, it returns a notice.
+// surveyLegacy returns a notice if the programs are not installed.
 func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
@@ -68,15 +65,14 @@ func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []str
 	return plans, notices, nil
 }
 
-// plan returns what to remove from the table, of which text is the output of iptables-save.
+// text is the output of iptables-save.
 func (l *legacyTable) plan(family nft.Family, text string) plan {
 	p := iptables(l.parse(family, text), l.program+" table "+l.name, l.program+" "+l.name)
 	p.legacy = l
 	return p
 }
 
-// parse reads the output of iptables-save. Chains that are declared with a policy are base
-// chains.
+// parse reads iptables-save output. Chains with a policy are base chains.
 func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	s := &kernel.Survey{ID: nft.TableID{Family: family, Name: l.name}}
 	index := map[string]int{}
@@ -105,7 +101,7 @@ func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	return s
 }
 
-// remove deletes the jumps and the chains in one transaction.
+// remove is one transaction.
 func (l *legacyTable) remove(ctx context.Context, r kernel.Removal) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", l.name)
@@ -124,7 +120,6 @@ func (l *legacyTable) remove(ctx context.Context, r kernel.Removal) error {
 	return err
 }
 
-// run executes a program and returns its output.
 func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -8,21 +8,18 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// peerTable is the name of the tables of kube-proxy's nftables mode.
 const peerTable = "kube-proxy"
 
-// families are the families of both proxies, in the order of reports.
+// in the order of reports
 var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
 
-// weftTable is the name of weft's tables for Services.
 func weftTable(f nft.Family) nft.TableID { return nft.TableID{Family: f, Name: render.Table} }
 
-// tables are the tables of iptables in which kube-proxy has chains, with the names of the
-// chains: of mode iptables, and of mode ipvs.
+// tables are the iptables tables with chains of mode iptables, and of mode ipvs.
 var tables = []struct {
 	name   string
 	chains []string
-	// prefixes are the prefixes of the chains of Services and endpoints.
+	// of the chains of Services and endpoints
 	prefixes []string
 }{
 	{
@@ -43,7 +40,6 @@ var tables = []struct {
 	{name: "mangle", chains: []string{"KUBE-PROXY-CANARY"}},
 }
 
-// isPeers reports whether a chain of an iptables table is kube-proxy's.
 func isPeers(table, chain string) bool {
 	for _, t := range tables {
 		if t.name == table {
@@ -54,21 +50,20 @@ func isPeers(table, chain string) bool {
 	return false
 }
 
-// Label is the label of a Node that says which proxy its Services have. The DaemonSet of a
-// weft that replaces kube-proxy node by node selects the values Beside and Weft, that of
-// kube-proxy all but Weft.
+// Label is the label of a Node that selects its proxy. When weft replaces kube-proxy node by node,
+// weft's DaemonSet selects the values Beside and Weft, kube-proxy's all but Weft.
 const Label = "weft.dev/proxy"
 
 // The values of Label. A Node without it has kube-proxy alone.
 const (
-	// Beside is a node on which weft runs beside kube-proxy.
+	// Beside runs weft beside kube-proxy.
 	Beside = "beside"
-	// Weft is a node on which weft runs alone.
+	// Weft runs weft alone.
 	Weft = "weft"
 )
 
-// The reasons of the events of a Node: what kube-proxy left is removed, and weft's rules are about to
-// go because those of kube-proxy are in force.
+// Reasons of events of a Node: kube-proxy's rules are removed, or weft's are about to be because
+// kube-proxy's are in force.
 const (
 	ReasonTookOver   = "WeftTookOver"
 	ReasonHandedOver = "WeftHandedOver"

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// errNotLive means that weft has no rules for Services in a family in which kube-proxy
-// has some: after the removal no new connection would reach a Service.
+// errNotLive means that the removal would leave Services in a family without rules, because weft has
+// no rules there.
 var errNotLive = errors.New("weft's own rules are missing")
 
 // Config configures Remove.
@@ -25,25 +25,21 @@ type Config struct {
 	Force bool
 	// Proc is the path of /proc; empty means "/proc".
 	Proc string
-	// NetNS is a file descriptor of the network namespace to clean; 0 means the
-	// namespace of the calling thread. Remove reads /proc and starts the programs of
-	// iptables in the namespace of the calling thread in any case.
+	// NetNS is a file descriptor of the network namespace to clean; 0 means the calling thread's.
+	// /proc and iptables programs are always the calling thread's.
 	NetNS int
 }
 
 // Report is the result of Remove.
 type Report struct {
-	// Removed names what was removed: "table ip kube-proxy", "12 chains of iptables
-	// table ip nat".
+	// such as "table ip kube-proxy" or "12 chains of iptables table ip nat"
 	Removed []string
-	// Notices say what the operator has to do.
+	// tasks for the operator
 	Notices []string
 }
 
-// Remove removes kube-proxy's rules, and reports what the operator has to remove. If weft's
-// rules are missing it removes nothing and returns an error, unless Force is set. If one
-// removal fails it continues with the others, and returns all errors joined. A second call
-// finds nothing.
+// Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless
+// Force is set. It continues after an error, and returns all errors joined. It is idempotent.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
 	conn, plans, notices, err := find(ctx, cfg)
@@ -57,7 +53,6 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 			return report, err
 		}
 	}
-	// One family after the other: an error in one does not affect the other.
 	var errs []error
 	for _, p := range plans {
 		if p.legacy != nil {
@@ -75,7 +70,7 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// Find names what Remove would remove, and what the operator has to remove. It changes nothing.
+// Find returns the removals and notices of Remove without changes.
 func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	conn, plans, notices, err := find(ctx, cfg)
 	if err != nil {
@@ -84,8 +79,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	return cli.Map(plans, func(p plan) string { return p.what }), notices, conn.Close()
 }
 
-// find returns the plans for nftables and for legacy iptables, the notices, and the connection to the
-// kernel, which the caller closes.
+// The caller closes conn.
 func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
 	if conn, err = kernel.Open(kernel.Config{NetNS: cfg.NetNS}); err != nil {
 		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
@@ -103,17 +97,15 @@ func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, not
 	return conn, plans, append(notices, look(proc)...), nil
 }
 
-// plan is what to remove from one table.
 type plan struct {
 	what    string
 	removal kernel.Removal
 	notices []string
-	// legacy is nil for a table of nftables.
+	// nil for a table of nftables
 	legacy *legacyTable
 }
 
-// survey finds kube-proxy's rules in nftables: its own tables, and its chains in the
-// tables of iptables-nft.
+// survey finds kube-proxy's tables, and its chains in the tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
 	for _, f := range families {
@@ -144,8 +136,8 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables returns what to remove from a table of iptables. A chain that another program's
-// rule jumps to is emptied, and stays. The texts name the table in the report and in notices.
+// iptables returns the removal from an iptables table. It empties and keeps a chain with jumps from
+// another program's rules. reported and noticed name the table in the report and in notices.
 func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}
@@ -178,8 +170,7 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// live returns errNotLive unless weft has rules for Services in every family from which
-// something will be removed.
+// live returns errNotLive unless weft has rules for Services in every family of the plans.
 func live(conn *kernel.Conn, plans []plan) error {
 	for _, f := range families {
 		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) {
@@ -197,12 +188,11 @@ func live(conn *kernel.Conn, plans []plan) error {
 	return nil
 }
 
-// translates reports whether a table has a chain that translates destinations.
 func translates(s *kernel.Survey) bool {
 	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
-// look returns notices about what this package does not remove.
+// look returns notices about remains that this package keeps.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
@@ -214,8 +204,6 @@ func look(proc string) []string {
 	return notices
 }
 
-// sameNamespace returns the visible processes of a name in this network namespace, for a
-// notice.
 func sameNamespace(proc, name string) string {
 	own, err := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // minInterval keeps the questions cheap.
 const minInterval = 200 * time.Millisecond
 
-// options are the flags of weft top.
 type options struct {
 	conn     cli.Connection
 	interval time.Duration
@@ -56,7 +55,6 @@ New connections are what the rules count (--service-counters of weft run).`,
 	return cmd
 }
 
-// print prints what happened in one interval.
 func (o *options) print(ctx context.Context, out io.Writer) error {
 	s := sampler{conn: &o.conn}
 	before, err := s.sample(ctx)
@@ -76,7 +74,6 @@ func (o *options) print(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// live redraws the terminal until the user ends it.
 func (o *options) live(ctx context.Context, in, out *os.File) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

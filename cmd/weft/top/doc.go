@@ -1,8 +1,6 @@
-// Package top is the verb "weft top": what the daemon does at present, as top(1) shows
-// processes.
+// Package top is the verb "weft top": the current activity of the daemon, as top(1) shows processes.
 //
-// In come answers of the aggregator's socket and of the Service frontend's; out go publishers
-// by their updates, Services by their new connections, and the last commits. Read command.go
-// first, then sample.go, which asks, rates.go, which compares two samples, view.go, which makes
-// tables of them, and screen.go, the terminal.
+// It shows publishers by their updates, Services by their new connections, and the last commits, from
+// the sockets of the aggregator and the Service frontend. Read command.go first, then sample.go
+// (asks), rates.go (compares samples), view.go (tables) and screen.go (the terminal).
 package top

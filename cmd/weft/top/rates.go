@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// perSecond returns how often something happened in a second. A counter that goes back is of
-// a daemon that has restarted.
+// A counter goes back if a daemon has restarted.
 func perSecond(before, after uint64, d time.Duration) float64 {
 	if after < before || d <= 0 {
 		return 0
@@ -21,10 +20,9 @@ func perSecond(before, after uint64, d time.Duration) float64 {
 	return float64(after-before) / d.Seconds()
 }
 
-// rate returns a number of times in a second.
 func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
 
-// row is a row of a table with its place: the highest rate is the first, and then the name decides.
+// row sorts by descending rate, then by name.
 type row struct {
 	perSecond float64
 	name      string
@@ -42,7 +40,6 @@ func byRate(rows []row, columns ...string) *get.Rows {
 	return t
 }
 
-// pending counts the updates of publishers that wait.
 func pending(publishers ...*weftv1.PublisherStatus) (n uint32) {
 	for _, p := range publishers {
 		for _, s := range p.GetSessions() {

@@ -14,36 +14,30 @@ import (
 )
 
 const (
-	// commits is how many commits are shown at most.
 	commits = 20
-	// servicesAge is for how long the list of Services is used before it is read again. It can be
-	// long.
+	// servicesAge limits reads of the list of Services, which can be long.
 	servicesAge = 10 * time.Second
 )
 
-// sample is what is known at one time.
 type sample struct {
 	at         time.Time
 	revision   uint64
 	fragments  int
 	publishers []*weftv1.PublisherStatus
 	commits    []*weftv1.Revision
-	// noCommits and noServices are why there are none, if that is known.
+	// why data is missing, if known
 	noCommits, noServices string
-	// countedAt is when the counters were read.
-	countedAt time.Time
-	services  []servicePort
+	countedAt             time.Time
+	services              []servicePort
 }
 
-// sampler takes samples.
 type sampler struct {
 	conn *cli.Connection
-	// index finds Services by their addresses, as of read.
+	// Services by their addresses, as of read
 	index *index
 	read  time.Time
 }
 
-// sample asks the aggregator, and the Service frontend.
 func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	out := &sample{}
 	err := s.conn.Do(ctx, func(c *client.Client) error {
@@ -71,8 +65,8 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	return out, err
 }
 
-// connections reads how many connections the rules have counted for each port of a Service. why
-// is not empty if there are no Services here, or the rules do not count.
+// connections reads the connection counters of Service ports. why is set if there are no Services
+// here, or the rules do not count.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, _, err := get.ReadServices(ctx, s.conn, model.Key{})

@@ -10,7 +10,7 @@ import (
 
 // Sequences of ECMA-48 that every terminal emulator has.
 const (
-	openAlternate  = "\x1b[?1049h\x1b[?25l" // a screen of its own, without a cursor
+	openAlternate  = "\x1b[?1049h\x1b[?25l" // a separate screen, without a cursor
 	closeAlternate = "\x1b[?25h\x1b[?1049l"
 	home           = "\x1b[H"
 	clearLine      = "\x1b[K"
@@ -21,14 +21,13 @@ const (
 	ctrlC = 3 // a key, in raw mode
 )
 
-// screen is a terminal that is drawn again and again.
 type screen struct {
 	in, out *os.File
-	// was is the mode of the terminal before; nil if keys are not read.
+	// the terminal's earlier mode, nil if keys are not read
 	was *term.State
 }
 
-// openScreen prepares a terminal, and calls quit when the user presses q or Ctrl-C. in may be nil.
+// openScreen prepares a terminal, and calls quit on q or Ctrl-C. in may be nil.
 func openScreen(in, out *os.File, quit func()) *screen {
 	s := &screen{in: in, out: out}
 	if in != nil {
@@ -38,7 +37,7 @@ func openScreen(in, out *os.File, quit func()) *screen {
 	return s
 }
 
-// readKeys has the terminal pass each key at once, without showing it: Ctrl-C too.
+// readKeys gets each key at once without an echo, Ctrl-C too.
 func (s *screen) readKeys(quit func()) {
 	was, err := term.MakeRaw(int(s.in.Fd())) //nolint:gosec // a file descriptor
 	if err != nil {
@@ -58,7 +57,6 @@ func (s *screen) readKeys(quit func()) {
 	}()
 }
 
-// close leaves the terminal as it was.
 func (s *screen) close() {
 	_, _ = s.out.WriteString(closeAlternate)
 	if s.was != nil {
@@ -66,8 +64,7 @@ func (s *screen) close() {
 	}
 }
 
-// size returns the width and height in characters, or those of old if the terminal does not
-// say.
+// size returns the size in characters, by default 80x24.
 func (s *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
 	if err != nil || width == 0 || height == 0 {
@@ -76,7 +73,7 @@ func (s *screen) size() (width, height int) {
 	return width, height
 }
 
-// draw replaces what is on the screen. The lines have no control characters.
+// The lines have no control characters.
 func (s *screen) draw(lines []line) error {
 	width, height := s.size()
 	var b strings.Builder

@@ -13,19 +13,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// servicePort is a port of a Service, with its connections.
 type servicePort struct {
-	// service and port are names, such as "default/web" and "80/tcp".
+	// names, such as "default/web" and "80/tcp"
 	service, port string
 	endpoints     int
-	// opened is how many connections the rules have counted.
+	// connections counted by the rules
 	opened uint64
 }
 
-// index finds ports of Services by where connections are sent to.
+// index finds ports of Services by connection destinations.
 type index struct {
 	ports []servicePort
-	// at has the places in ports, by the keys of the elements that count.
+	// at maps keys of counting elements to indexes of ports.
 	at map[string]int
 }
 
@@ -39,7 +38,6 @@ func newIndex(services []*model.Service) *index {
 	return x
 }
 
-// add adds a port with all its addresses.
 func (x *index) add(s *model.Service, p *model.Port) {
 	out := servicePort{service: s.Name.String(), port: strconv.Itoa(int(p.Number)) + "/" + p.Protocol.String()}
 	for f := range model.NumFamilies {
@@ -51,7 +49,7 @@ func (x *index) add(s *model.Service, p *model.Port) {
 	x.ports = append(x.ports, out)
 }
 
-// count adds what the rules have counted to the ports. It reports whether the rules count.
+// count adds the rules' counters to the ports. It reports whether the rules count.
 func (x *index) count(ctx context.Context, c *client.Client, ports []servicePort) (counted bool, err error) {
 	sets := render.CountServices.ConnectionSets()
 	for _, family := range []string{"ip", "ip6"} {

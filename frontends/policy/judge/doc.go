@@ -1,20 +1,19 @@
-// Package judge decides whether the policies of this node allow a connection, and by which
-// policy and rule: what the rendered rules would do with a packet of it.
+// Package judge decides whether the policies of this node allow a connection, and by which policy
+// and rule. Its verdict is the effect of the rendered rules on a packet of the connection.
 //
-// In come flows, and the present state of the policies through the interface State; out
-// come verdicts. The renderer implements State, so that no member of a set is stored twice.
-// Read verdict.go first, then judge.go. The package does no I/O.
+// It takes flows, and the state of the policies through the interface State. The renderer
+// implements State, so that members of sets are stored once. Read verdict.go first, then judge.go.
+// The package does no I/O.
 //
-// A flow is what conntrack knows of a connection, because the rules match that too: the
-// source is the address that opened it, before source NAT. The destination address and
-// port are those after destination NAT. So the verdict is the same for packets of both
-// directions.
+// A flow is a connection in conntrack, like in the rules: the source is the address that opened it,
+// before source NAT; the destination address and port follow destination NAT. So the verdict is the
+// same for packets of both directions.
 //
 // # Concurrency
 //
-// A Judge has no state of its own. It is as safe for concurrent use as its State.
+// A Judge is stateless. It is as safe for concurrent use as its State.
 //
 // # Errors
 //
-// There are none. An unknown action is a bug, and panics.
+// An unknown action is a bug, and panics.
 package judge

@@ -8,12 +8,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// State is what this node enforces for the addresses of one family.
+// State is the enforced state for the addresses of one family.
 type State interface {
-	// Pod returns the pod of this node that has an address, nil if there is none.
+	// Pod returns the pod of this node with an address, or nil.
 	Pod(netip.Addr) *model.Pod
-	// Rules returns the rules of a policy in the order in which they decide. It returns
-	// false for a policy that is left out.
+	// Rules returns the rules of a policy in the order of decision. It returns false for a policy
+	// that is left out.
 	Rules(model.PolicyID, model.Direction) ([]model.Rule, bool)
 	// Contains reports whether a set has a member, and whether the set is known.
 	Contains(model.SetID, model.Member) (member, known bool)
@@ -21,21 +21,20 @@ type State interface {
 
 // Judge decides flows.
 type Judge struct {
-	// State is what is enforced. Required.
+	// State is the enforced state. Required.
 	State State
 	// Local reports whether an address is one of the node's own. Required.
 	Local func(netip.Addr) bool
-	// Unknown reports whether an address must be that of a pod of this node, and no pod is
-	// known there. nil means that no address is cut off for that.
+	// Unknown reports whether an address must belong to a pod of this node, but no pod is known
+	// there. nil cuts off no address.
 	Unknown func(netip.Addr) bool
 }
 
-// Flow decides a flow.
 func (j *Judge) Flow(f Flow) Verdict {
 	var v Verdict
 	switch {
 	case j.Local(f.Source):
-		// No rule judges what the node sends, nor the answers to it.
+		// No rule judges packets sent by the node, nor the replies.
 		node := Decision{Allowed: true, Reason: FromNode}
 		v.Ends = [model.NumDirections]Decision{node, node}
 	case j.Unknown != nil && !j.Local(f.Destination) && j.unknown(f, &v):
@@ -48,7 +47,7 @@ func (j *Judge) Flow(f Flow) Verdict {
 	return v
 }
 
-// unknown denies at ends where no pod is known, and reports whether there is one.
+// unknown denies at ends without a known pod, and reports whether one exists.
 func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	found := false
 	for d, a := range [model.NumDirections]netip.Addr{model.Ingress: f.Destination, model.Egress: f.Source} {
@@ -61,8 +60,8 @@ func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	return found
 }
 
-// end is the decision of one end: of the tier Admin, then of NetworkPolicies, which is final
-// if there are any, and otherwise of the tier Baseline.
+// end is the decision of one end: of the tier Admin, then of NetworkPolicies, which is final if any
+// apply, and otherwise of the tier Baseline.
 func (j *Judge) end(f Flow, d model.Direction) Decision {
 	addr := f.Destination
 	if d == model.Egress {
@@ -77,7 +76,7 @@ func (j *Judge) end(f Flow, d model.Direction) Decision {
 	return decision
 }
 
-// decide is the decision of the policies of a pod, which are in order of the tiers.
+// The policies are in order of the tiers.
 func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision {
 	rest, decision, ok := j.tier(f, d, ids, model.TierAdmin)
 	switch {
@@ -99,8 +98,8 @@ func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision
 	return Decision{Allowed: true, Reason: NoPolicy}
 }
 
-// tier is the decision of the policies of a tier, which come first, and false if no rule
-// decides. It returns the policies of the other tiers.
+// tier is the decision of the tier's policies, which come first, and false if no rule decides. It
+// returns the other policies.
 func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Tier) (rest []model.PolicyID, decision Decision, ok bool) {
 	n := 0
 	for n < len(ids) && ids[n].Tier == t {
@@ -129,7 +128,7 @@ func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Ti
 	return ids[n:], Decision{}, false
 }
 
-// matches reports whether a rule matches a flow of which d's end has the policy.
+// The policy of the rule is at d's end.
 func (j *Judge) matches(r *model.Rule, f Flow, d model.Direction) bool {
 	peer := f.Source
 	if d == model.Egress {
@@ -169,8 +168,8 @@ func (j *Judge) matchesPort(r *model.Rule, f Flow) bool {
 	return false
 }
 
-// contains reports whether a set that a rule names has a member. A rule that denies matches
-// everything if the set is not known.
+// contains reports whether a set has a member. A denying rule matches everything if the set is
+// unknown.
 func (j *Judge) contains(r *model.Rule, id model.SetID, m model.Member) bool {
 	member, known := j.State.Contains(id, m)
 	return member || !known && r.Action == model.Deny

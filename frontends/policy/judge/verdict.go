@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Flow is a connection. Protocol is its IP protocol: TCP, UDP, SCTP or any other, for example
-// ICMP, although no policy can name ICMP. Port is 0 for a protocol without ports.
+// Flow is a connection. Protocol is its IP protocol: TCP, UDP, SCTP or any other, for example ICMP,
+// although no policy can name ICMP. Port is 0 for a protocol without ports.
 type Flow struct {
 	Source, Destination netip.Addr
 	Protocol            model.Protocol
@@ -22,12 +22,10 @@ func (f Flow) String() string {
 	return fmt.Sprintf("%s > %s %s/%d", f.Source, f.Destination, f.Protocol, f.Port)
 }
 
-// Verdict is whether a flow is allowed, and what its ends decide. A flow is allowed if both
-// ends allow it.
+// Verdict has the decisions of both ends. A flow is allowed if both ends allow it.
 type Verdict struct {
 	Allowed bool
-	// Ends has the decision of the source as Egress, and that of the destination as
-	// Ingress.
+	// Ends has the source's decision as Egress, and the destination's as Ingress.
 	Ends [model.NumDirections]Decision
 }
 
@@ -40,11 +38,11 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%s: egress %s; ingress %s", word, v.Ends[model.Egress], v.Ends[model.Ingress])
 }
 
-// Decision is what one end of a flow decides.
+// Decision is the decision of one end of a flow.
 type Decision struct {
 	Allowed bool
 	Reason  Reason
-	// Pod is the pod of this node at this end. It is empty if there is none.
+	// Pod is the pod of this node at this end, or empty.
 	Pod types.NamespacedName
 	// Policy and Rule decided, if the reason is ByRule, and Policy alone if it is LeftOut. Rule is
 	// a model.Rule.Name, such as "ingress[0]".
@@ -78,15 +76,14 @@ const (
 	Self
 	// NoPolicy allows: the pod is not isolated, and no rule matches.
 	NoPolicy
-	// ByRule allows or denies as the rule of a policy says.
+	// ByRule allows or denies by the rule of a policy.
 	ByRule
-	// Isolated denies: NetworkPolicies isolate the pod, and none of them accepts.
+	// Isolated denies: NetworkPolicies isolate the pod, and no rule accepts.
 	Isolated
-	// LeftOut denies: a ClusterNetworkPolicy could not be rendered, so what it denies is
-	// not known.
+	// LeftOut denies: a ClusterNetworkPolicy could not be rendered, so its denied traffic is
+	// unknown.
 	LeftOut
-	// Unknown denies: the end is in the range of the pods of this node, and no pod is known
-	// there.
+	// Unknown denies: the end is in the pod range of this node, but has no known pod.
 	Unknown
 )
 

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// retry is the wait before a new socket.
+	// The wait before a new socket.
 	retry = 500 * time.Millisecond
-	// Changes are delivered once no message came for pause, and after maxBatch.
+	// Changes are delivered after a pause without messages, and after maxBatch.
 	pause    = time.Millisecond
 	maxBatch = 50 * time.Millisecond
 )
 
 // Config describes a Tracker.
 type Config struct {
-	// Deliver receives the addresses whose Link differs, with the zero Link for those that
-	// are not known any more. Required. It is called by Run's goroutine.
+	// Deliver receives the addresses with a changed Link, the zero Link for unknown. Required.
+	// Run's goroutine calls it.
 	Deliver func(map[netip.Addr]model.Link)
 	// Logger; nil discards.
 	Logger *slog.Logger
@@ -39,15 +39,13 @@ type Tracker struct {
 	mu        sync.Mutex // guards the fields below
 	table     *table
 	delivered map[netip.Addr]model.Link
-	// adopted are the ports of bridges that addresses had in an earlier process, until they are looked up.
+	// Bridge ports of addresses in an earlier process, until they are looked up.
 	adopted map[netip.Addr]string
 
-	// synced is closed by syncOnce.
 	synced   chan struct{}
 	syncOnce sync.Once
-	// buffer is the size of the socket's buffer in bytes.
-	buffer int
-	warn   func(message string, err error)
+	buffer   int // of the socket, in bytes
+	warn     func(message string, err error)
 }
 
 // New returns a tracker. It does no I/O. An error means that a required field is missing.
@@ -65,12 +63,11 @@ func New(cfg Config) (*Tracker, error) {
 	return &Tracker{deliver: cfg.Deliver, table: newTable(warn), delivered: make(map[netip.Addr]model.Link), synced: make(chan struct{}), buffer: 4 << 20, warn: warn}, nil
 }
 
-// Synced returns a channel that is closed once everything that existed at the start was
-// delivered.
+// Synced returns a channel that is closed once the state at the start was delivered.
 func (t *Tracker) Synced() <-chan struct{} { return t.synced }
 
-// Adopt gives addresses the ports of bridges that an earlier process knew, if these still exist: the
-// kernel may have forgotten the neighbours since. It delivers the changes before it returns.
+// Adopt gives addresses the bridge ports known to an earlier process, if these still exist: the
+// kernel may have forgotten the neighbours. It delivers the changes before it returns.
 func (t *Tracker) Adopt(ports map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +78,6 @@ func (t *Tracker) Adopt(ports map[netip.Addr]string) {
 	}
 }
 
-// bindAdopted gives addresses their adopted ports in a table that knows the interfaces.
 func (t *Tracker) bindAdopted(in *table) {
 	if len(t.adopted) == 0 {
 		return
@@ -98,7 +94,7 @@ func (t *Tracker) bindAdopted(in *table) {
 	t.adopted = nil
 }
 
-// Run follows the network namespace of its thread until ctx ends, and returns nil then.
+// Run follows the thread's network namespace until ctx ends, and then returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
 	for {
 		err := t.follow(ctx)
@@ -114,7 +110,6 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// follow delivers what exists and then the changes, until the socket fails.
 func (t *Tracker) follow(ctx context.Context) error {
 	s, err := subscribe(t.buffer)
 	if err != nil {
@@ -143,7 +138,6 @@ func (t *Tracker) follow(ctx context.Context) error {
 	}
 }
 
-// apply takes messages over.
 func (t *Tracker) apply(messages []syscall.NetlinkMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +146,7 @@ func (t *Tracker) apply(messages []syscall.NetlinkMessage) {
 	}
 }
 
-// load replaces the table by what the kernel has now, and delivers the difference. The ports of
+// load replaces the table by the kernel's state, and delivers the difference. The ports of
 // addresses stay.
 func (t *Tracker) load() error {
 	t.mu.Lock()
@@ -179,7 +173,6 @@ func (t *Tracker) load() error {
 	return nil
 }
 
-// difference delivers the changed addresses whose link is not the one delivered before.
 func (t *Tracker) difference() {
 	changes := make(map[netip.Addr]model.Link)
 	for addr := range t.table.changed {

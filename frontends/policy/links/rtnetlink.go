@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// skipStatistics is RTEXT_FILTER_SKIP_STATS: the kernel leaves out the counters of interfaces.
+	// skipStatistics is RTEXT_FILTER_SKIP_STATS: the kernel omits the counters of interfaces.
 	skipStatistics = 1 << 3
-	// attributeType masks the flags of the type of an attribute.
-	attributeType = 1<<14 - 1
+	attributeType  = 1<<14 - 1
 )
 
-// dumps ask for everything. Interfaces come first: the rest is about them.
+// dumps request the whole state. Interfaces come first, because the rest refers to them.
 var dumps = []struct {
 	request, answer uint16
 	data            []nl.NetlinkRequestData
@@ -29,7 +28,6 @@ var dumps = []struct {
 	{unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH, []nl.NetlinkRequestData{&netlink.Ndmsg{}}},
 }
 
-// subscribe opens a socket for the events that a table follows.
 func subscribe(buffer int) (*nl.NetlinkSocket, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
 	if err != nil {
@@ -42,8 +40,8 @@ func subscribe(buffer int) (*nl.NetlinkSocket, error) {
 	return s, nil
 }
 
-// receive returns the next events. It waits for at most a time, 0 means without end. Possible
-// errors: EAGAIN, if none came; ENOBUFS, if some were lost.
+// receive returns the next events. It waits for at most a time; 0 means no limit. Possible errors:
+// EAGAIN, if no event came; ENOBUFS, if events were lost.
 func receive(s *nl.NetlinkSocket, wait time.Duration) ([]syscall.NetlinkMessage, error) {
 	limit := unix.NsecToTimeval(int64(wait))
 	_ = s.SetReceiveTimeout(&limit)
@@ -57,7 +55,6 @@ func receive(s *nl.NetlinkSocket, wait time.Duration) ([]syscall.NetlinkMessage,
 	return messages, nil
 }
 
-// ask returns the answers to a request.
 func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error) {
 	r := nl.NewNetlinkRequest(int(kind), flags)
 	for _, d := range data {
@@ -70,12 +67,12 @@ func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error
 	return answers, nil
 }
 
-// portOf asks a bridge for the port of a station. Possible errors: ENOENT, if it has none.
+// portOf asks a bridge for the port of a station. Possible errors: ENOENT, if there is no port.
 func portOf(s station) (port int32, err error) {
 	data := []nl.NetlinkRequestData{&netlink.Ndmsg{Family: unix.AF_BRIDGE}, nl.NewRtAttr(unix.NDA_MASTER, nl.Uint32Attr(uint32(s.device))), nl.NewRtAttr(unix.NDA_LLADDR, s.mac[:])}
 	answers, err := ask(unix.RTM_GETNEIGH, 0, data...)
 	if errors.Is(err, unix.ENOENT) {
-		// A bridge that filters VLANs has it in that of its own packets.
+		// A bridge with VLAN filtering has the station in the VLAN for its own packets.
 		vlan := binary.NativeEndian.AppendUint16(nil, 1)
 		answers, err = ask(unix.RTM_GETNEIGH, 0, append(data, nl.NewRtAttr(unix.NDA_VLAN, vlan))...)
 	}
@@ -87,11 +84,10 @@ func portOf(s station) (port int32, err error) {
 	return port, err
 }
 
-// attributes are the attributes of a message, by type.
 type attributes [64][]byte
 
-// split returns the header of a message, nil if that is cut off, and the attributes before the
-// first that is cut off.
+// split returns the header of a message, nil if truncated, and the attributes before the first
+// truncated one.
 func split(b []byte, length int) (header []byte, a attributes) {
 	if len(b) < length {
 		return nil, a
@@ -110,7 +106,7 @@ func split(b []byte, length int) (header []byte, a attributes) {
 	return header, a
 }
 
-// number returns the value of an attribute, 0 if it is not a number of 32 bits.
+// number returns a 32-bit attribute, or 0.
 func (a *attributes) number(kind int) uint32 {
 	if len(a[kind]) != 4 {
 		return 0
@@ -118,14 +114,12 @@ func (a *attributes) number(kind int) uint32 {
 	return binary.NativeEndian.Uint32(a[kind])
 }
 
-// device returns the interface in the header of an interface or a neighbour.
 func device(header []byte) int32 { return int32(binary.NativeEndian.Uint32(header[4:])) }
 
-// state returns the NUD state in the header of a neighbour.
 func state(header []byte) uint16 { return binary.NativeEndian.Uint16(header[8:]) }
 
-// forwards reports whether an entry of a bridge's forwarding table, by its header, is of
-// something behind a port. Those of the bridge and of its ports themselves are permanent.
+// forwards reports whether an entry of a forwarding table is of a station behind a port. Entries of
+// the bridge and its ports are permanent.
 func forwards(header []byte) bool {
 	return header[0] == unix.AF_BRIDGE && state(header)&unix.NUD_PERMANENT == 0
 }

@@ -14,25 +14,23 @@ import (
 )
 
 const (
-	// maxAddresses bounds the addresses of a port of a bridge. A pod has fewer, but can
-	// announce as many as it likes.
+	// maxAddresses limits the addresses of a bridge port. A pod has fewer, but can announce any
+	// number.
 	maxAddresses = 64
-	// hasMAC are the states of a neighbour whose MAC is known.
-	hasMAC = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
+	hasMAC       = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
 	// nextHop is RTA_NH_ID.
 	nextHop = 30
 )
 
 var errAddresses = errors.New("a port of a bridge has more than 64 addresses: the rest are ignored")
 
-// iface is an interface of the host.
 type iface struct {
 	name                 string
 	master               int32
 	up, loopback, bridge bool
 }
 
-// route is a route to one address. The lowest rank wins.
+// The lowest rank wins.
 type route struct {
 	rank   uint64
 	device int32
@@ -44,34 +42,28 @@ type station struct {
 	mac    [6]byte
 }
 
-// entry is what is known of an address.
 type entry struct {
-	// routes are in the order of their ranks.
-	routes []route
-	// stations has one for each bridge that has the address as a neighbour.
+	routes []route // by rank
+	// One for each bridge with the address as a neighbour.
 	stations []station
-	// port is the port of a bridge that the address came from first, 0 if there is none.
+	// The bridge port from which the address came first, or 0.
 	port int32
 }
 
 type set = map[netip.Addr]struct{}
 
-// table has what the kernel said, by address.
 type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	// users has the addresses whose entries name a station.
-	users map[station]set
-	// changed has the addresses whose link may differ from the one delivered.
-	changed set
+	users   map[station]set // addresses whose entries name a station
+	changed set             // addresses with a possible difference from the last delivery
 }
 
 func newTable(warn func(string, error)) *table {
 	return &table{warn: warn, ifaces: make(map[int32]iface), entries: make(map[netip.Addr]entry), users: make(map[station]set), changed: make(set)}
 }
 
-// link returns the link of an address.
 func (t *table) link(addr netip.Addr) model.Link {
 	e := t.entries[addr]
 	found := t.ifaces[e.port]
@@ -84,7 +76,6 @@ func (t *table) link(addr netip.Addr) model.Link {
 	return model.Link{Name: found.name, Bridged: t.ifaces[found.master].bridge}
 }
 
-// edit changes the entry of an address.
 func (t *table) edit(addr netip.Addr, change func(*entry)) {
 	e := t.entries[addr]
 	for _, s := range e.names() {
@@ -104,7 +95,6 @@ func (t *table) edit(addr netip.Addr, change func(*entry)) {
 	t.changed[addr] = struct{}{}
 }
 
-// names returns the stations that an entry names.
 func (e *entry) names() []station {
 	out := slices.Clone(e.stations)
 	for _, r := range e.routes {
@@ -116,7 +106,7 @@ func (e *entry) names() []station {
 	return out
 }
 
-// apply takes a message over. It ignores one that is cut off, and unknown kinds.
+// apply ignores truncated messages and unknown kinds.
 func (t *table) apply(kind, flags uint16, b []byte) {
 	switch kind {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
@@ -128,7 +118,8 @@ func (t *table) apply(kind, flags uint16, b []byte) {
 	}
 }
 
-// setIface ignores what bridges say of their ports, and wireless drivers, which give no name.
+// setIface ignores messages of bridges about their ports, and of wireless drivers, which lack a
+// name.
 func (t *table) setIface(b []byte, exists bool) {
 	h, a := split(b, unix.SizeofIfInfomsg)
 	if h == nil || h[0] != unix.AF_UNSPEC || a[unix.IFLA_IFNAME] == nil {
@@ -150,7 +141,7 @@ func (t *table) setIface(b []byte, exists bool) {
 	for addr := range users {
 		t.edit(addr, func(e *entry) {
 			if !now.up {
-				// The kernel removes them, and sends no event for IPv4.
+				// The kernel removes them without an event for IPv4.
 				e.routes = slices.DeleteFunc(e.routes, func(r route) bool { return r.device == index })
 			}
 			if e.port == index && now.master != was.master {
@@ -163,13 +154,13 @@ func (t *table) setIface(b []byte, exists bool) {
 	}
 }
 
-// setRoute takes a route to one address over. Any new route may replace direct ones.
+// Any new route may replace direct ones.
 func (t *table) setRoute(b []byte, exists, replace bool) {
 	h, a := split(b, unix.SizeofRtMsg)
 	to, ok := netip.AddrFromSlice(a[unix.RTA_DST])
 	table := a.number(unix.RTA_TABLE)
-	// h is the family, the lengths of destination and source, the type of service, the table,
-	// the protocol, the scope, the type and the flags.
+	// h is the family, the lengths of destination and source, the type of service, the table, the
+	// protocol, the scope, the type and the flags.
 	if !ok || int(h[1]) != to.BitLen() || h[2] != 0 || h[3] != 0 || table == unix.RT_TABLE_LOCAL || binary.NativeEndian.Uint32(h[8:])&unix.RTM_F_CLONED != 0 {
 		return
 	}
@@ -187,8 +178,7 @@ func (t *table) setRoute(b []byte, exists, replace bool) {
 	})
 }
 
-// setNeighbour takes a neighbour of a bridge over, or an entry of its forwarding table. Neither
-// changes a port that an address has.
+// Neither a bridge's neighbour nor a forwarding entry changes the port of an address.
 func (t *table) setNeighbour(b []byte, exists bool) {
 	h, a := split(b, unix.SizeofNdMsg)
 	if h == nil {
@@ -215,7 +205,6 @@ func (t *table) setNeighbour(b []byte, exists bool) {
 	t.find(addr)
 }
 
-// find asks the kernel for the port of an address that has none.
 func (t *table) find(addr netip.Addr) {
 	for _, s := range t.entries[addr].stations {
 		if t.entries[addr].port != 0 {
@@ -229,7 +218,7 @@ func (t *table) find(addr netip.Addr) {
 	}
 }
 
-// bind gives an address a port of a bridge, unless it has one.
+// bind does not change the port of an address.
 func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	if t.entries[addr].port != 0 || port == 0 || t.ifaces[port].master != bridge {
 		return
@@ -241,7 +230,7 @@ func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	t.edit(addr, func(e *entry) { e.port = port })
 }
 
-// keepPorts takes the ports of addresses over that are still in the same bridge.
+// keepPorts copies the ports of addresses that are still in the same bridge.
 func (t *table) keepPorts(before *table) {
 	for addr, e := range before.entries {
 		t.bind(addr, before.ifaces[e.port].master, e.port)

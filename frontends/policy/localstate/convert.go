@@ -7,12 +7,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxWeight bounds the rules, members and other objects of one response, unless a single
-// policy has more. It keeps messages far below the limit of gRPC.
+// maxWeight limits the rules, members and other objects of a response, unless a single policy has
+// more. It keeps messages far below the limit of gRPC.
 const maxWeight = 1 << 14
 
-// responses returns the messages that a state is sent as, at least one. The objects of names
-// that the state does not have are removed.
+// responses returns the messages of a state, at least one. They remove the objects of names that
+// the state lacks.
 func responses(s *State, names *Names, dropLog uint32) []*statepb.WatchResponse {
 	b := builder{out: []*statepb.WatchResponse{{}}}
 	first := b.out[0]
@@ -46,7 +46,6 @@ func responses(s *State, names *Names, dropLog uint32) []*statepb.WatchResponse 
 	return b.out
 }
 
-// names returns the names of the objects of a state.
 func (s *State) names() Names {
 	var n Names
 	for _, p := range s.Pods {
@@ -61,7 +60,6 @@ func (s *State) names() Names {
 	return n
 }
 
-// missing returns the names that are not in have.
 func missing[T comparable](names, have []T) (out []T) {
 	in := make(map[T]struct{}, len(have))
 	for _, n := range have {
@@ -75,13 +73,11 @@ func missing[T comparable](names, have []T) (out []T) {
 	return out
 }
 
-// builder divides a state into messages.
 type builder struct {
 	out    []*statepb.WatchResponse
 	weight int
 }
 
-// room returns the message for an object of a weight.
 func (b *builder) room(weight int) *statepb.WatchResponse {
 	if b.weight > 0 && b.weight+weight > maxWeight {
 		b.out, b.weight = append(b.out, &statepb.WatchResponse{}), 0
@@ -90,7 +86,6 @@ func (b *builder) room(weight int) *statepb.WatchResponse {
 	return b.out[len(b.out)-1]
 }
 
-// set adds a set, in parts if it has many members.
 func (b *builder) set(s *Set) {
 	members := s.Members
 	for first := true; first || len(members) > 0; first = false {
@@ -117,7 +112,6 @@ func texts[T fmt.Stringer](in []T) []string {
 	return out
 }
 
-// policyName returns the name of a policy as a message.
 func policyName(id model.PolicyID) *statepb.PolicyName {
 	return &statepb.PolicyName{Tier: tiers[id.Tier], Namespace: id.Namespace, Name: id.Name}
 }
@@ -130,7 +124,6 @@ func policyNames(ids []model.PolicyID) []*statepb.PolicyName {
 	return out
 }
 
-// tiers and actions are the model's as messages.
 var (
 	tiers = map[model.Tier]statepb.Tier{
 		model.TierAdmin: statepb.Tier_TIER_ADMIN, model.TierNetworkPolicy: statepb.Tier_TIER_NETWORK_POLICY, model.TierBaseline: statepb.Tier_TIER_BASELINE,
@@ -195,5 +188,4 @@ func (c *Counters) proto() *statepb.Counters {
 	}
 }
 
-// size returns a count as that of a message.
 func size(n int) uint32 { return uint32(max(0, n)) } //nolint:gosec // it counts objects in memory

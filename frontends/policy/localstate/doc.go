@@ -1,18 +1,18 @@
-// Package localstate serves what a node enforces of network policies to readers over gRPC,
-// as the service LocalState: first the state as it is, and then the changes.
+// Package localstate serves the network policies that a node enforces to readers over gRPC, as the
+// service LocalState: first the present state, then the changes.
 //
-// In come the changes of the model, and snapshots from a Source; out go messages of package
-// statepb. Read localstate.go first; convert.go makes the messages. A reader that asks for
-// the members of sets and has applied all responses has what the renderer of this frontend
-// has, so another back end can be built on it. The package does not change the model.
+// It takes the changes of the model, and snapshots from a Source, and sends messages of package
+// statepb. Read localstate.go first; convert.go makes the messages. A reader of the members of sets
+// that has applied all responses has the state of this frontend's renderer, so it can drive another
+// back end. The package does not change the model.
 //
 // # Concurrency
 //
-// Changed never blocks: however slow a reader is, it has only a set of the objects whose
-// latest state it has not received. Each call of Watch runs on the goroutine of gRPC.
+// Changed never blocks: for a slow reader, it keeps only a set of the objects with unsent changes.
+// Each call of Watch runs on the goroutine of gRPC.
 //
 // # Errors
 //
-// Watch fails with Unavailable if the reader wants only the present state and not everything
-// is known yet.
+// Watch fails with Unavailable if the reader wants only the present state and objects are still
+// unknown.
 package localstate

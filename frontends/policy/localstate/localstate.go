@@ -16,11 +16,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// SocketName is the name of the frontend's own socket, in the directory of the
-// aggregator's.
+// SocketName is the name of the frontend's own socket, in the directory of the aggregator's.
 const SocketName = "policy.sock"
 
-// State is what a node enforces, or the part of it that was asked for.
+// State is the state that a node enforces, or the requested part.
 type State struct {
 	Node     model.Node
 	Pods     []Pod
@@ -38,10 +37,9 @@ type Pod struct {
 // Policy is a policy that applies to pods of this node.
 type Policy struct {
 	*model.Policy
-	// Pods is the number of these pods.
 	Pods    int
 	Outcome publish.Outcome
-	// Problems are which parts of it are not valid.
+	// Problems are the invalid parts of the policy.
 	Problems []string
 }
 
@@ -50,12 +48,11 @@ type Set struct {
 	*model.Set
 	Size    int
 	Outcome publish.Outcome
-	// Members is nil unless they were asked for.
+	// Members is nil unless requested.
 	Members []model.Member
 }
 
-// Counters are numbers of the model. Pods, Namespaces and Policies are those of the
-// cluster.
+// Counters are numbers of the model. Pods, Namespaces and Policies count the whole cluster.
 type Counters struct {
 	Revision                              uint64
 	Pods, Namespaces, Policies, LocalPods int
@@ -75,11 +72,10 @@ func (n *Names) empty() bool {
 
 // Source is the state to serve.
 type Source interface {
-	// State returns the objects that names returns, or all if names is nil: pods and sets
-	// sorted, policies in the order in which they decide. Names that do not exist are
-	// ignored. State calls names under its lock, so that names can return what changed
-	// since the last call, and nothing is missed. Sets have their members if members is
-	// true.
+	// State returns the objects that names returns, or all if names is nil: pods and sets sorted,
+	// policies in the order of decision. It ignores unknown names. It calls names under its lock,
+	// so that names can return the changes since the last call without a gap. Sets have their
+	// members if members is true.
 	State(names func() *Names, members bool) State
 }
 
@@ -89,15 +85,15 @@ type Server struct {
 	source  Source
 	dropLog uint32
 
-	// known is closed by the first call of Changed.
-	known chan struct{}
+	known chan struct{} // closed by the first call of Changed
 	begin sync.Once
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
 }
 
-// New returns a server of a source. dropLog is how many dropped packets a second are logged.
+// New returns a server of a source. dropLog is the number of dropped packets per second that are
+// logged.
 func New(source Source, dropLog int) *Server {
 	return &Server{source: source, dropLog: size(dropLog), known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
 }
@@ -105,9 +101,8 @@ func New(source Source, dropLog int) *Server {
 // Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { statepb.RegisterLocalStateServer(r, s) }
 
-// watcher is a reader, and what it has not received.
 type watcher struct {
-	// nudge has room for one: there is something to send.
+	// nudge has room for one signal to send.
 	nudge chan struct{}
 
 	mu       sync.Mutex
@@ -117,9 +112,8 @@ type watcher struct {
 	sets     map[model.SetID]struct{}
 }
 
-// Changed passes the changes of a refresh to the readers. Call it under the lock that
-// Source.State takes. The first call, even without changes, means that everything that
-// exists is known.
+// Changed passes the changes of a refresh to the readers. Call it under the lock of Source.State.
+// The first call, even without changes, means that all objects are known.
 func (s *Server) Changed(c *model.Changes) {
 	s.begin.Do(func() { close(s.known) })
 	if c.Empty() {
@@ -128,7 +122,7 @@ func (s *Server) Changed(c *model.Changes) {
 	s.each(func(w *watcher) { w.mark(c) })
 }
 
-// OutcomesChanged tells the readers that other outcomes are those of objects.
+// OutcomesChanged tells the readers that the outcomes of objects have changed.
 func (s *Server) OutcomesChanged(n *Names) {
 	s.each(func(w *watcher) {
 		insert(w.pods, n.Pods)
@@ -143,7 +137,7 @@ func insert[K comparable](to map[K]struct{}, keys []K) {
 	}
 }
 
-// each calls mark for each reader under its lock, and wakes the readers.
+// each calls mark under the lock of each reader, and wakes the readers.
 func (s *Server) each(mark func(*watcher)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +152,7 @@ func (s *Server) each(mark func(*watcher)) {
 	}
 }
 
-// mark notes the objects of c. The pods count for the policies that apply to them. The lock
-// is held.
+// mark notes the objects of c. A pod also counts for its policies. The lock is held.
 func (w *watcher) mark(c *model.Changes) {
 	w.node = w.node || c.Node != nil
 	for _, p := range c.Pods {
@@ -183,7 +176,6 @@ func (w *watcher) mark(c *model.Changes) {
 	}
 }
 
-// take returns the objects to send, sorted.
 func (w *watcher) take() *Names {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,8 +208,8 @@ func (s *Server) Watch(req *statepb.WatchRequest, to grpc.ServerStreamingServer[
 		nudge: make(chan struct{}, 1), pods: make(map[types.UID]struct{}),
 		policies: make(map[model.PolicyID]struct{}), sets: make(map[model.SetID]struct{}),
 	}
-	// The registration precedes the state, so a change between them is sent twice and
-	// none is missed.
+	// The registration precedes the state, so a change between them is sent twice rather than
+	// missed.
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
 	s.mu.Unlock()

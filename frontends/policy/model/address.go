@@ -10,10 +10,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// errSpecial means that no pod can have an address.
 var errSpecial = errors.New("unspecified, loopback, link-local and multicast addresses are not those of a pod")
 
-// parsePodAddr is network.ParseAddr for the address of a pod.
 func parsePodAddr(s string) (netip.Addr, error) {
 	a, err := network.ParseAddr(s)
 	if err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast()) {
@@ -22,8 +20,8 @@ func parsePodAddr(s string) (netip.Addr, error) {
 	return a, err
 }
 
-// parsePrefixes returns the valid prefixes, sorted, without duplicates. It adds the others to
-// bad, and ignores blank ones.
+// parsePrefixes returns the valid prefixes, sorted, without duplicates. It ignores blank ones and
+// reports the others in bad.
 func parsePrefixes(field string, in []string, bad *findings) []netip.Prefix {
 	var out []netip.Prefix
 	for i, text := range in {
@@ -55,7 +53,7 @@ func RangeOf(p netip.Prefix) Range {
 	return Range{First: p.Addr(), Last: end}
 }
 
-// subtract returns the addresses of r that are in none of except, which is changed.
+// subtract returns the addresses of r without except, which it changes.
 func subtract(r Range, except []Range) []Range {
 	var out []Range
 	for _, e := range MergeRanges(except) {
@@ -77,7 +75,7 @@ func subtract(r Range, except []Range) []Range {
 	return append(out, r)
 }
 
-// MergeRanges sorts ranges in place, and joins those that overlap or are adjacent.
+// MergeRanges sorts ranges in place, and joins overlapping and adjacent ones.
 func MergeRanges(in []Range) []Range {
 	slices.SortFunc(in, func(a, b Range) int { return a.First.Compare(b.First) })
 	out := in[:0]

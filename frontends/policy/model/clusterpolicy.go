@@ -12,12 +12,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// ParseClusterPolicy returns what the model keeps of a ClusterNetworkPolicy.
+// ParseClusterPolicy returns the parsed form of a ClusterNetworkPolicy.
 //
-// A rule of which a peer or protocol is not valid, or is of a kind that is not known here,
-// matches nothing if it accepts, and denies everything otherwise (rule 63). A rule with an
-// unknown action denies. If the rules name more than maxSets, none of them is valid. A policy
-// with an unknown tier or an invalid subject selects no pod.
+// A rule with an invalid or unknown peer or protocol is ignored if it accepts, and otherwise denies
+// everything (rule 63). An unknown action denies. If the rules name more than maxSets sets, all are
+// invalid. A policy with an unknown tier or an invalid subject selects no pod.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
@@ -58,8 +57,8 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// tiersOf and actionsOf are the tiers and actions of the API. An unknown tier counts as the
-// first one, an unknown action as one that denies.
+// The tiers and actions of the API. An unknown tier is read as the first, an unknown action as
+// Deny.
 var (
 	tiersOf   = map[v1alpha2.Tier]Tier{v1alpha2.AdminTier: TierAdmin, v1alpha2.BaselineTier: TierBaseline}
 	actionsOf = map[v1alpha2.ClusterNetworkPolicyRuleAction]Action{
@@ -69,8 +68,6 @@ var (
 	}
 )
 
-// errOneField means that a struct of which exactly one field must be set has none that is
-// known, or several.
 var errOneField = errors.New("exactly one field that is known must be set")
 
 func (o *PolicyObject) parseSubject(in *v1alpha2.ClusterNetworkPolicySubject) (ok bool) {
@@ -83,7 +80,6 @@ func (o *PolicyObject) parseSubject(in *v1alpha2.ClusterNetworkPolicySubject) (o
 	return true
 }
 
-// clusterRule is a rule of a ClusterNetworkPolicy in either direction.
 type clusterRule struct {
 	direction Direction
 	index     int
@@ -93,7 +89,6 @@ type clusterRule struct {
 	protocols []v1alpha2.ClusterNetworkPolicyProtocol
 }
 
-// clusterRule adds a rule.
 func (o *PolicyObject) clusterRule(in *clusterRule) {
 	name := index(in.direction.String(), in.index)
 	field := "spec." + name
@@ -122,8 +117,8 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 	*rules = append(*rules, rule)
 }
 
-// invalidRule returns what is in force in place of a rule that is not valid: one that accepts
-// matches nothing, another one denies everything.
+// invalidRule returns the replacement of an invalid rule: it never matches if it accepts, and
+// otherwise denies everything.
 func invalidRule(name string, a Action) Rule {
 	if a == Accept {
 		return Rule{Name: name, Action: Accept}
@@ -131,7 +126,6 @@ func invalidRule(name string, a Action) Rule {
 	return Rule{Name: name, Action: Deny, Any: true, AllPorts: true}
 }
 
-// clusterPeers adds the peers of a rule, and reports whether all are valid.
 func (o *PolicyObject) clusterPeers(r *ruleBuilder, field string, peers []v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 	list := field + ".from"
 	if r.direction == Egress {
@@ -175,10 +169,8 @@ func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.Cl
 	return nil
 }
 
-// errSelector means that a selector is not valid.
 var errSelector = errors.New("the selector is not valid")
 
-// clusterPods returns the selection of a peer or subject.
 func (o *PolicyObject) clusterPods(field string, namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod) (selection, error) {
 	out := selection{namespaces: all(), pods: all()}
 	var ok bool
@@ -199,7 +191,6 @@ func (o *PolicyObject) clusterPods(field string, namespaces *metav1.LabelSelecto
 	return out, nil
 }
 
-// clusterPort adds a protocol with its ports to a rule.
 func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) error {
 	set := 0
 	var protocol Protocol
@@ -239,7 +230,7 @@ func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) erro
 	return err
 }
 
-// SetClusterPolicy stores a ClusterNetworkPolicy, whose tier may be another than before.
+// SetClusterPolicy stores a ClusterNetworkPolicy. Its tier may change.
 func (m *Model) SetClusterPolicy(o *PolicyObject) {
 	other := o.id
 	other.Tier = TierAdmin + TierBaseline - other.Tier

@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// labelIndex finds the values whose selector may match an object: those that require one of
-// its labels, and those that require none.
+// labelIndex finds candidates for an object: values with a selector that requires one of the
+// object's labels, or no label.
 type labelIndex[T comparable] struct {
 	byLabel map[label][]T
 	rest    []T
@@ -33,7 +33,7 @@ func (x *labelIndex[T]) remove(s *selector, v T) {
 	}
 }
 
-// each calls f once for each value whose selector may match the labels.
+// each calls f once for each candidate.
 func (x *labelIndex[T]) each(labels []label, f func(T)) {
 	for _, v := range x.rest {
 		f(v)
@@ -48,12 +48,12 @@ func (x *labelIndex[T]) each(labels []label, f func(T)) {
 	}
 }
 
-// clusterIndex is a labelIndex for pairs of selectors, of namespaces and of pods. It uses
-// the label of the pods if they require one, and that of the namespaces otherwise.
+// clusterIndex is a labelIndex for pairs of selectors, of namespaces and pods. It prefers the label
+// required of the pods.
 type clusterIndex[T comparable] struct{ byPod, byNamespace labelIndex[T] }
 
-// of returns the index that has objects with these selectors, and the selector by which it has
-// them. Objects without a selector of namespaces are in own.
+// of returns the index for these selectors and the selector for its key. Objects without a selector
+// of namespaces are in own.
 func (x *clusterIndex[T]) of(namespaces, pods *selector, own *labelIndex[T]) (*labelIndex[T], *selector) {
 	if namespaces == nil {
 		return own, pods

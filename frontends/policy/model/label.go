@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// validLabel returns an error if no object can have a label, as the API server does for
-// matchLabels.
 func validLabel(key, value string) error {
 	if err := validKey(key); err != nil {
 		return err
@@ -22,7 +20,6 @@ func validLabel(key, value string) error {
 	return nil
 }
 
-// validKey returns an error if a label cannot have a key.
 func validKey(key string) error {
 	if plainName(key) {
 		return nil
@@ -33,13 +30,11 @@ func validKey(key string) error {
 	return nil
 }
 
-// maxPlainName is the length of the longest value of a label, and of the longest key that has
-// no prefix.
+// The limit of a value, and of a key without a prefix.
 const maxPlainName = 63
 
-// plainName reports whether a text is valid as a value, and as a key without a prefix. It
-// finds that much faster than the regular expressions of package validation, which decide
-// about all other texts and say what is wrong.
+// plainName reports whether a text is valid as a value, and as a key without a prefix. It is much
+// faster than the regular expressions of package validation, which judge all other texts.
 func plainName(s string) bool {
 	if s == "" || len(s) > maxPlainName || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false
@@ -56,7 +51,6 @@ func alphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// shorten returns the beginning of a text that may be very long, for an error.
 func shorten(s string) string {
 	if len(s) <= 2*maxPlainName {
 		return s

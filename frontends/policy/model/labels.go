@@ -7,16 +7,14 @@ import (
 	"unique"
 )
 
-// label is one label of an object, or the pair of key and value that a selector requires.
 type label struct{ key, value string }
 
-// intern returns a string that all equal strings of the process share, and that does not
-// keep the memory around s alive.
+// intern returns a copy shared by all equal strings of the process. It does not retain the memory
+// around s.
 func intern(s string) string { return unique.Make(s).Value() }
 
-// parseLabels returns labels sorted by key. It keeps the strings of the values, which decoders
-// allocate on their own: many values are those of a single pod, so that to intern them costs
-// more than it saves.
+// parseLabels returns labels sorted by key. It does not intern values: decoders allocate them
+// separately, and many are unique.
 func parseLabels(in map[string]string) []label {
 	if len(in) == 0 {
 		return nil
@@ -29,7 +27,7 @@ func parseLabels(in map[string]string) []label {
 	return out
 }
 
-// lookup returns the value of a key in sorted labels.
+// The labels are sorted.
 func lookup(labels []label, key string) (value string, ok bool) {
 	for i := range labels {
 		switch strings.Compare(labels[i].key, key) {
@@ -42,7 +40,6 @@ func lookup(labels []label, key string) (value string, ok bool) {
 	return "", false
 }
 
-// writeLabel adds a label to a hash.
 func writeLabel(h *maphash.Hash, l label) {
 	_, _ = h.WriteString(l.key)
 	_ = h.WriteByte(0)

@@ -1,7 +1,6 @@
 package model
 
-// Link is the host's end of the interface of a pod. It is comparable. The zero Link is not
-// known.
+// Link is the host's end of the interface of a pod. It is comparable. The zero Link is unknown.
 type Link struct {
 	// Name is the interface on the host.
 	Name string

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// links are what the kernel knows of the interfaces of pods.
 type links struct {
-	// of has the interface of each address, at the addresses of each interface, sorted.
+	// of has the interface of each address, at the sorted addresses of each interface.
 	of map[netip.Addr]Link
 	at map[Link][]netip.Addr
 }
 
-// SetLink stores the interface to which this node sends the packets of an address. The zero
-// Link removes it.
+// SetLink stores the interface to which this node sends the packets of an address. The zero Link
+// removes it.
 func (m *Model) SetLink(a netip.Addr, l Link) {
 	was := m.links.of[a]
 	if was == l {
@@ -34,10 +33,9 @@ func (m *Model) SetLink(a netip.Addr, l Link) {
 	m.touchAddress(a)
 }
 
-// linkOf returns the interface of a pod with these addresses, and those addresses to which this
-// node routes through it and that no pod has: they are the pod's, too. On a bridge the pods
-// themselves say which addresses they have, so they get none. An interface that several pods
-// share is that of none.
+// linkOf returns the interface of a pod with these addresses, and more addresses: this node routes
+// them to the interface, and no pod has them. On a bridge there are none, because the pods
+// themselves claim addresses. An interface shared by several pods counts for no pod.
 func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
 	for _, a := range addresses {
 		if l = m.links.of[a]; l != (Link{}) {

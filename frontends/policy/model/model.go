@@ -13,10 +13,10 @@ import (
 
 // Config describes the node of the model.
 type Config struct {
-	// NodeName is the name of this node. Pods on it are local.
+	// NodeName is the name of this node. Its pods are local.
 	NodeName string
-	// Notify receives messages for the owners of objects; nil discards. It is called from
-	// the Set methods and Refresh, and must not call the model.
+	// Notify receives messages for the owners of objects; nil discards. The Set methods and Refresh
+	// call it, and it must not call the model.
 	Notify func(Notice)
 	// Logger receives a line for each invalid part of an object; nil discards.
 	Logger *slog.Logger
@@ -31,63 +31,53 @@ func (c *Config) setDefaults() {
 
 // Model is the state, with all objects in parsed form.
 type Model struct {
-	cfg        Config
-	namespaces map[string]*namespace
-	policies   map[PolicyID]*policy
-	cidrs      map[string]*ServiceCIDRObject
-	labelLists sharedLists[label]
-	portLists  sharedLists[namedPort]
-	sandboxes  sandboxes
-	claims     claims
-	links      links
-	// locals are the pods of this node.
-	locals map[types.UID]*pod
-	// clusterPolicies are the ClusterNetworkPolicies, by the pods that they select.
-	clusterPolicies clusterIndex[*policy]
-	// active are the policies that the pods of this node had at the last Refresh.
-	active map[PolicyID]*activePolicy
-	// sets are those that active policies name, clusterSets those among them that have
-	// pods of several namespaces. Those of one namespace are also in namespace.sets.
+	cfg             Config
+	namespaces      map[string]*namespace
+	policies        map[PolicyID]*policy
+	cidrs           map[string]*ServiceCIDRObject
+	labelLists      sharedLists[label]
+	portLists       sharedLists[namedPort]
+	sandboxes       sandboxes
+	claims          claims
+	links           links
+	locals          map[types.UID]*pod         // pods of this node
+	clusterPolicies clusterIndex[*policy]      // by the pods that they select
+	active          map[PolicyID]*activePolicy // policies of local pods at the last Refresh
+	// sets are named by active policies; clusterSets have pods of several namespaces, the others
+	// are also in namespace.sets.
 	sets        map[SetID]*set
 	clusterSets clusterIndex[*set]
-	// outcome has the pods of the last Refresh.
-	outcome map[types.UID]*Pod
+	outcome     map[types.UID]*Pod // pods of the last Refresh
 
 	dirtyPods     map[types.UID]struct{}
 	dirtyPolicies map[PolicyID]struct{}
 	dirtySets     map[*set]struct{}
-	// unreported are invalid policies that select no pod, and so will not become active.
-	unreported map[PolicyID]struct{}
-	// node is that of the last event, reportedNode that of the last Refresh.
-	node         *NodeObject
-	reportedNode *Node
-	// visit counts the walks over sets, each of which sees a set once.
+	// Invalid policies that select no pod, and so do not become active.
+	unreported   map[PolicyID]struct{}
+	node         *NodeObject // of the last event
+	reportedNode *Node       // of the last Refresh
+	// visit counts the walks over sets. Each walk sees a set once.
 	visit   uint64
 	members []Member
 	stats   Stats
 }
 
-// namespace has what belongs to one namespace, whose object may be unknown yet.
 type namespace struct {
-	name   string
-	labels []label
-	// known is true if there is an object.
-	known    bool
+	name     string
+	labels   []label
+	known    bool // the object exists
 	pods     map[string]*pod
 	policies labelIndex[*policy]
 	sets     labelIndex[*set]
-	// byLabel has the pods by the labels that sets require. It is nil until it is needed.
-	byLabel podIndex
+	byLabel  podIndex // pods by labels required by sets; nil until needed
 }
 
-// policy is a policy that exists.
 type policy struct {
 	object *PolicyObject
-	// parsed are the rules while the policy is active.
-	parsed *policyRules
+	parsed *policyRules // nil while inactive
 }
 
-// rules returns the rules, and keeps them until the policy is not active any more.
+// rules keeps the rules while the policy is active.
 func (p *policy) rules() *policyRules {
 	if p.parsed == nil {
 		p.parsed = p.object.rules()
@@ -119,8 +109,8 @@ func New(cfg Config) *Model {
 	}
 }
 
-// namespace returns a namespace, which it adds if there is none. Until its object is known,
-// it has the one label that the API server gives to each.
+// namespace returns a namespace, adding it if missing. Until its object is known, it has only the
+// label set by the API server.
 func (m *Model) namespace(name string) *namespace {
 	n := m.namespaces[name]
 	if n == nil {
@@ -130,7 +120,6 @@ func (m *Model) namespace(name string) *namespace {
 	return n
 }
 
-// forgetNamespace removes a namespace in which there is nothing.
 func (m *Model) forgetNamespace(n *namespace) {
 	if !n.known && len(n.pods) == 0 && n.policies.empty() && n.sets.empty() {
 		delete(m.namespaces, n.name)
@@ -159,8 +148,8 @@ func (m *Model) DeleteNamespace(name string) {
 	}
 }
 
-// setNamespace changes the labels of a namespace. It looks only at the sets that select by
-// labels of namespaces and gain or lose this one, and at the pods of the namespace.
+// setNamespace changes the labels of a namespace. It visits only the sets that gain or lose it, and
+// its pods.
 func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
 	now := &namespace{name: n.name, labels: labels, known: known}
 	var affected []*set
@@ -193,7 +182,6 @@ func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
 	}
 }
 
-// sharedAddresses returns the addresses of a namespace that several pods have.
 func (m *Model) sharedAddresses(n *namespace) map[netip.Addr]struct{} {
 	out := make(map[netip.Addr]struct{})
 	if len(m.claims.several) == 0 {
@@ -209,8 +197,8 @@ func (m *Model) sharedAddresses(n *namespace) map[netip.Addr]struct{} {
 	return out
 }
 
-// noteNamespace notes that a set gained the pods of a namespace, or lost them. It leaves out
-// addresses that several pods have.
+// noteNamespace notes that a set gained or lost the pods of a namespace, except for shared
+// addresses.
 func (m *Model) noteNamespace(s *set, n *namespace) {
 	gained := s.matchesNamespace(n)
 	for _, p := range n.pods {
@@ -238,7 +226,7 @@ func (m *Model) DeletePolicy(name types.NamespacedName) {
 	m.setPolicy(PolicyID{Tier: TierNetworkPolicy, Namespace: name.Namespace, Name: name.Name}, nil)
 }
 
-// setPolicy replaces a policy; nil removes it.
+// A nil o removes the policy.
 func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 	m.stats.PolicyEvents++
 	p := m.policies[id]
@@ -269,7 +257,6 @@ func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 	}
 }
 
-// indexPolicy adds a policy to its index, or removes it.
 func (m *Model) indexPolicy(p *policy, add bool) {
 	o := p.object
 	n := m.namespace(o.id.Namespace)
@@ -281,7 +268,6 @@ func (m *Model) indexPolicy(p *policy, add bool) {
 	m.forgetNamespace(n)
 }
 
-// touchSubjects marks the pods of this node that a policy selects.
 func (m *Model) touchSubjects(o *PolicyObject) {
 	for _, p := range m.locals {
 		if o.selects(p) {
@@ -290,7 +276,6 @@ func (m *Model) touchSubjects(o *PolicyObject) {
 	}
 }
 
-// policiesOf calls f for each policy that selects a pod.
 func (m *Model) policiesOf(p *pod, f func(*PolicyObject)) {
 	check := func(q *policy) {
 		if q.object.selects(p) {
@@ -301,7 +286,7 @@ func (m *Model) policiesOf(p *pod, f func(*PolicyObject)) {
 	m.clusterPolicies.each(p.namespace.labels, p.labels.values, check)
 }
 
-// SetNode stores the Node. Other nodes than this one are ignored.
+// SetNode stores the Node of this node and ignores other Nodes.
 func (m *Model) SetNode(o *NodeObject) {
 	m.stats.NodeEvents++
 	if o.node.Name != m.cfg.NodeName {
@@ -315,8 +300,7 @@ func (m *Model) SetNode(o *NodeObject) {
 	}
 }
 
-// DeleteNode notes that a Node object was deleted. The node itself still exists: it keeps
-// its addresses.
+// DeleteNode counts an event. The node still exists and keeps its addresses.
 func (m *Model) DeleteNode(string) { m.stats.NodeEvents++ }
 
 // SetServiceCIDR stores a ServiceCIDR.
@@ -339,7 +323,6 @@ func (m *Model) DeleteServiceCIDR(name string) {
 	}
 }
 
-// unusable returns why an address cannot be that of a pod, nil if it can.
 func (m *Model) unusable(a netip.Addr) error {
 	if m.node != nil && slices.Contains(m.node.node.Addresses, a) {
 		return fmt.Errorf("%s is an address of the node", a)

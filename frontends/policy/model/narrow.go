@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// narrowings are the addresses of Changes.Narrowed. They are those
+// narrowings are the addresses of Changes.Narrowed:
 //
-//   - of a pod that is new, or an address that is new to its pod, if a policy may deny it
-//     anything: the address may have connections from before;
-//   - of a pod that is isolated and was not, that lost a policy with rules of which another
-//     does not have the effect, or got one that may deny more;
-//   - of the pods with a policy whose rules changed, unless the new ones allow all that the
-//     old ones did;
-//   - that left a set of a rule that accepts, or entered one of a rule that denies.
+//   - of a new pod, or new to their pod, if a policy may deny something: earlier connections may
 //
-// A change that only allows more narrows nothing.
+// exist;
+//   - of a pod that became isolated, lost a policy with unique rules, or got a policy that may deny
+//
+// more;
+//   - of the pods of a policy with changed rules, unless everything is still allowed;
+//   - that left a set of an accepting rule, or entered a set of a denying rule.
+//
+// A change that only allows more narrows no address.
 type narrowings map[netip.Addr]struct{}
 
 func (n narrowings) add(addresses []netip.Addr) {
@@ -26,7 +27,7 @@ func (n narrowings) add(addresses []netip.Addr) {
 	}
 }
 
-// set adds the members whose change may take something away.
+// set adds members if their change may deny something.
 func (n narrowings) set(s *set, c *SetChange) {
 	members := c.Removed
 	switch s.action {
@@ -40,8 +41,8 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
-// narrowPod adds the addresses of a pod to which less is allowed than before. The policies
-// that it had are those that were reported; those that it has are those that exist.
+// narrowPod adds the addresses of a pod that is allowed less. The old policies are the reported
+// ones, the new policies the existing ones.
 func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
@@ -62,8 +63,8 @@ func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	}
 }
 
-// lessAllowed reports whether a change of a pod's policies may take something away. Changes
-// inside a policy are left to narrowPolicy.
+// lessAllowed reports whether a change of a pod's policies may deny something. narrowPolicy handles
+// changes inside a policy.
 func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	was, is := isolates(old), isolates(now)
 	if is && !was {
@@ -79,15 +80,14 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 		})
 	}
 	if was {
-		// It is the baseline that decides now, on what a NetworkPolicy may have accepted.
+		// The baseline now decides about traffic that a NetworkPolicy may have accepted.
 		oldTiers[TierBaseline] = nil
 	}
 	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
-// lessInOrder is lessAllowed for a tier in which the order matters: policies that were added
-// may only accept, those that were removed may only have denied, and the others have their
-// order.
+// lessInOrder is lessAllowed for an ordered tier: added policies must accept, removed policies must
+// have denied, and the others must keep their order.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
 	for _, id := range old {
@@ -109,7 +109,6 @@ func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	return !slices.Equal(kept, keptNow)
 }
 
-// reportedRules returns the rules that a policy had at the last Refresh.
 func (m *Model) reportedRules(id PolicyID, d Direction) []Rule {
 	if a := m.active[id]; a != nil && a.reported != nil {
 		return a.reported.Rules[d]
@@ -125,7 +124,6 @@ func isolates(ids []PolicyID) bool {
 	return slices.ContainsFunc(ids, func(id PolicyID) bool { return id.Tier == TierNetworkPolicy })
 }
 
-// tiers divides policies by their tier.
 func tiers(ids []PolicyID) (out [TierBaseline + 1][]PolicyID) {
 	for _, id := range ids {
 		out[id.Tier] = append(out[id.Tier], id)
@@ -133,8 +131,6 @@ func tiers(ids []PolicyID) (out [TierBaseline + 1][]PolicyID) {
 	return out
 }
 
-// narrowPolicy adds the addresses of the pods with a policy of which a rule changed so that it
-// may take something away.
 func (m *Model) narrowPolicy(old, now *Policy, narrowed narrowings) {
 	for d := range NumDirections {
 		if !lessInRules(old.ID.Tier, old.Rules[d], now.Rules[d]) {
@@ -148,8 +144,8 @@ func (m *Model) narrowPolicy(old, now *Policy, narrowed narrowings) {
 	}
 }
 
-// lessInRules reports whether new rules may allow less than the old ones. It compares each
-// rule with few others, so that the time is linear.
+// lessInRules reports whether new rules may allow less than the old ones. It compares each rule
+// with a few others, in linear time.
 func lessInRules(t Tier, old, now []Rule) bool {
 	if t == TierNetworkPolicy {
 		return lessInSet(old, now)
@@ -157,8 +153,7 @@ func lessInRules(t Tier, old, now []Rule) bool {
 	return lessInSequence(old, now)
 }
 
-// maxCompared is the number of new rules with which an old one is compared that is not among
-// them as it was.
+// maxCompared is the number of new rules compared with an old rule that has changed.
 const maxCompared = 64
 
 // lessInSet is lessInRules for rules that all accept, in any order.
@@ -192,8 +187,8 @@ func lessInSet(old, now []Rule) bool {
 	return false
 }
 
-// lessInSequence is lessInRules for rules whose order matters. It skips new rules that accept
-// and old ones that denied, and compares the others in pairs.
+// lessInSequence is lessInRules for ordered rules. It skips new accepting and old denying rules,
+// and compares the others in pairs.
 func lessInSequence(old, now []Rule) bool {
 	i, j := 0, 0
 	for i < len(old) || j < len(now) {
@@ -214,12 +209,11 @@ func lessInSequence(old, now []Rule) bool {
 	return false
 }
 
-// empty reports whether a rule matches nothing.
 func (r *Rule) empty() bool {
 	return !r.Any && len(r.Pods)+len(r.Blocks) == 0 || !r.AllPorts && len(r.Ports)+len(r.NamedPorts) == 0
 }
 
-// key returns the same string for rules that do the same, whatever their names.
+// key returns a string that is equal for rules with the same effect, regardless of names.
 func (r *Rule) key() string {
 	var b strings.Builder
 	fmt.Fprint(&b, r.Action, r.Any, r.AllPorts, r.Ports, r.Blocks)
@@ -232,14 +226,13 @@ func (r *Rule) key() string {
 	return b.String()
 }
 
-// covers reports whether a rule matches all that another one does.
 func (r *Rule) covers(o *Rule) bool {
 	peers := r.Any || !o.Any && containsAll(r.Pods, o.Pods) && coversRanges(r.Blocks, o.Blocks)
 	ports := r.AllPorts || !o.AllPorts && containsAll(r.NamedPorts, o.NamedPorts) && coversPorts(r.Ports, o.Ports)
 	return o.empty() || peers && ports
 }
 
-// containsAll reports whether all of b, which is sorted as a is, are in a.
+// Both lists are sorted.
 func containsAll(a, b []SetID) bool {
 	for _, id := range b {
 		at, ok := slices.BinarySearch(a, id)
@@ -251,7 +244,7 @@ func containsAll(a, b []SetID) bool {
 	return true
 }
 
-// coversRanges reports whether all addresses of b are in a. Both are merged.
+// coversRanges reports whether a has all of b. Both are merged.
 func coversRanges(a, b []Range) bool {
 	for _, r := range b {
 		for len(a) > 0 && a[0].Last.Less(r.First) {
@@ -264,7 +257,7 @@ func coversRanges(a, b []Range) bool {
 	return true
 }
 
-// coversPorts reports whether all ports of b are in a. Both are merged.
+// coversPorts reports whether a has all of b. Both are merged.
 func coversPorts(a, b []PortRange) bool {
 	for _, r := range b {
 		for len(a) > 0 && (a[0].Protocol < r.Protocol || a[0].Protocol == r.Protocol && a[0].First != 0 && a[0].Last < r.First) {

@@ -13,11 +13,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// ParsePolicy returns what the model keeps of a NetworkPolicy.
+// ParsePolicy returns the parsed form of a NetworkPolicy.
 //
-// An invalid peer or port matches nothing; the rest of its rule does. If a requirement of
-// podSelector is not valid, the policy isolates the pods that the rest selects, and accepts
-// nothing; so does one whose rules name more than maxSets. An unknown policy type is ignored.
+// An invalid peer or port never matches; the rest of the rule stays in force. A policy accepts no
+// traffic if a requirement of podSelector is invalid, or if its rules name more than maxSets sets.
+// In the first case, it isolates the pods selected by the rest. An unknown policy type is ignored.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
@@ -41,7 +41,6 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	}
 	spec, err := rules.Marshal()
 	if err != nil {
-		// No rules accept nothing.
 		out.bad.add("spec", err)
 		return out
 	}
@@ -49,8 +48,8 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	return out
 }
 
-// parseTypes sets the directions. A manifest may lack policyTypes, which the API server sets
-// (rule 2).
+// parseTypes sets the directions. A manifest may lack policyTypes, which the API server sets (rule
+// 2).
 func (o *PolicyObject) parseTypes(spec *networkingv1.NetworkPolicySpec) {
 	for i, t := range spec.PolicyTypes {
 		switch t {
@@ -67,7 +66,6 @@ func (o *PolicyObject) parseTypes(spec *networkingv1.NetworkPolicySpec) {
 	}
 }
 
-// parseRules parses the rules of a NetworkPolicy into out.
 func (o *PolicyObject) parseRules(spec *networkingv1.NetworkPolicySpec, out *policyRules, bad *findings) {
 	p := ruleParser{policy: o, rules: out, bad: bad}
 	for i := range spec.Ingress {
@@ -78,14 +76,12 @@ func (o *PolicyObject) parseRules(spec *networkingv1.NetworkPolicySpec, out *pol
 	}
 }
 
-// ruleParser parses the rules of one policy.
 type ruleParser struct {
 	policy *PolicyObject
 	rules  *policyRules
 	bad    *findings
 }
 
-// rule adds a rule of a NetworkPolicy.
 func (p *ruleParser) rule(d Direction, i int, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
 	name := index(d.String(), i)
 	field := "spec." + name
@@ -112,7 +108,7 @@ var (
 	errMixedPeer = errors.New("the peer has an ipBlock and a selector")
 )
 
-// peer adds a peer to a rule. An error means that it is not valid, and was not added.
+// peer adds no invalid peer, but returns an error.
 func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.NetworkPolicyPeer) error {
 	switch {
 	case in.IPBlock != nil && (in.PodSelector != nil || in.NamespaceSelector != nil):
@@ -138,8 +134,8 @@ func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.Network
 	return nil
 }
 
-// parseBlock returns the addresses of an IPBlock. An invalid exception makes the block
-// invalid: it is not known what the block may match.
+// parseBlock returns the addresses of an IPBlock. An invalid exception makes the block invalid,
+// because its extent is unknown.
 func parseBlock(cidr string, except []string) ([]Range, error) {
 	whole, err := network.ParsePrefix(cidr)
 	if err != nil {
@@ -159,10 +155,9 @@ func parseBlock(cidr string, except []string) ([]Range, error) {
 	return subtract(RangeOf(whole), out), nil
 }
 
-// errNamedRange means that a named port has an endPort.
 var errNamedRange = errors.New("endPort cannot be used with a named port")
 
-// port adds a port to a rule. An error means that it is not valid, and was not added.
+// port adds no invalid port, but returns an error.
 func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) error {
 	protocol := TCP
 	if in.Protocol != nil {
@@ -196,13 +191,11 @@ func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) er
 	return err
 }
 
-// portName is a port of a rule that has a name. The protocol is 0 for any.
 type portName struct {
 	name     string
 	protocol Protocol
 }
 
-// ruleBuilder collects the parts of a rule.
 type ruleBuilder struct {
 	policy    *PolicyObject
 	rules     *policyRules
@@ -212,7 +205,6 @@ type ruleBuilder struct {
 	named     []portName
 }
 
-// done returns the rule with its parts in canonical form.
 func (r *ruleBuilder) done() Rule {
 	for _, s := range r.peers {
 		s.action = r.rule.Action
@@ -233,8 +225,8 @@ func (r *ruleBuilder) done() Rule {
 	return r.rule
 }
 
-// destinations returns the pods at which a named port is resolved: at ingress those that the
-// policy selects on this node, at egress the peers, or all pods if these include addresses.
+// destinations returns the pods that resolve a named port: at ingress the selected local pods, at
+// egress the peers, or all pods if the peers include addresses.
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:

@@ -14,42 +14,38 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// PodObject is what the model keeps of a Pod. It is immutable, and refers to nothing of the
-// API object.
+// PodObject is the parsed form of a Pod. It is immutable and does not refer to the API object.
 type PodObject struct {
 	podFacts
 	labels []label
 	ports  []namedPort
 }
 
-// podFacts are the parts of a pod that it does not share with others.
+// podFacts are the parts of a pod that it does not share.
 type podFacts struct {
 	name    types.NamespacedName
 	uid     types.UID
 	created int64
 	node    string
-	// addrs are the first valid address of each family, sorted. A pod with one address has
-	// no second one. It has none if policies do not apply to the pod, and do not select it: it
-	// is in the network of the host, has ended, or has no address (rules 9-11).
+	// addrs are the first valid address of each family, sorted. Policies ignore a pod without
+	// addresses: it is in the host's network, has ended, or has no address yet (rules 9-11).
 	addrs [2]netip.Addr
 	bad   findings
 }
 
-// namedPort is a port of a container that has a name.
 type namedPort struct {
 	name     string
 	protocol Protocol
 	port     uint16
 }
 
-// writePort adds a port to a hash.
 func writePort(h *maphash.Hash, p namedPort) {
 	_, _ = h.WriteString(p.name)
 	_, _ = h.Write([]byte{0, byte(p.protocol), byte(p.port >> 8), byte(p.port)})
 }
 
-// ParsePod returns what the model keeps of a Pod. A pod from a manifest may have no UID: then
-// its name is used.
+// ParsePod returns the parsed form of a Pod. A pod from a manifest may lack a UID: then its name is
+// the UID.
 func ParsePod(o *corev1.Pod) *PodObject {
 	message, err := o.Marshal()
 	out, err2 := UnmarshalPod(message)
@@ -60,7 +56,6 @@ func ParsePod(o *corev1.Pod) *PodObject {
 	return out
 }
 
-// setAddresses parses the addresses in a field.
 func (p *podFacts) setAddresses(field string, texts []string) {
 	for i, text := range texts {
 		a, err := parsePodAddr(text)
@@ -75,7 +70,7 @@ func (p *podFacts) setAddresses(field string, texts []string) {
 	slices.SortFunc(p.addresses(), netip.Addr.Compare)
 }
 
-// addresses returns the addresses. The caller does not change them.
+// addresses returns the addresses. The caller must not change them.
 func (p *podFacts) addresses() []netip.Addr {
 	n := 0
 	for n < len(p.addrs) && p.addrs[n].IsValid() {
@@ -84,10 +79,9 @@ func (p *podFacts) addresses() []netip.Addr {
 	return p.addrs[:n:n]
 }
 
-// absent reports whether a pod does not count.
 func (p *podFacts) absent() bool { return !p.addrs[0].IsValid() }
 
-// maxNamedPorts is the number of named ports of a pod that count.
+// Further named ports of a pod do not count.
 const maxNamedPorts = 1000
 
 func (p *PodObject) addPort(name string, protocol corev1.Protocol, number int32) {
@@ -102,7 +96,6 @@ func (p *PodObject) addPort(name string, protocol corev1.Protocol, number int32)
 	}
 }
 
-// equal reports whether two forms of a pod mean the same.
 func (p *PodObject) equal(o *PodObject) bool {
 	return p.podFacts.equal(&o.podFacts) && slices.Equal(p.labels, o.labels) && slices.Equal(p.ports, o.ports)
 }
@@ -111,14 +104,14 @@ func (p *podFacts) equal(o *podFacts) bool {
 	return p.name == o.name && p.uid == o.uid && p.created == o.created && p.node == o.node && p.addrs == o.addrs && slices.Equal(p.bad, o.bad)
 }
 
-// NamespaceObject is what the model keeps of a Namespace.
+// NamespaceObject is the parsed form of a Namespace.
 type NamespaceObject struct {
 	name   string
 	labels []label
 }
 
-// ParseNamespace returns what the model keeps of a Namespace. The label with the name, which
-// the API server sets, need not be in a manifest.
+// ParseNamespace returns the parsed form of a Namespace. A manifest may lack the label with the
+// name, which the API server sets.
 func ParseNamespace(o *corev1.Namespace) *NamespaceObject {
 	out := &NamespaceObject{name: intern(o.Name), labels: parseLabels(o.Labels)}
 	if _, ok := lookup(out.labels, corev1.LabelMetadataName); !ok {
@@ -128,13 +121,13 @@ func ParseNamespace(o *corev1.Namespace) *NamespaceObject {
 	return out
 }
 
-// NodeObject is what the model keeps of a Node.
+// NodeObject is the parsed form of a Node.
 type NodeObject struct {
 	node Node
 	bad  findings
 }
 
-// ParseNode returns what the model keeps of a Node.
+// ParseNode returns the parsed form of a Node.
 func ParseNode(o *corev1.Node) *NodeObject {
 	out := &NodeObject{node: Node{Name: strings.Clone(o.Name)}}
 	for i, a := range o.Status.Addresses {
@@ -160,14 +153,14 @@ func equalNode(a, b *Node) bool {
 	return a.Name == b.Name && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.PodCIDRs, b.PodCIDRs)
 }
 
-// ServiceCIDRObject is what the model keeps of a ServiceCIDR.
+// ServiceCIDRObject is the parsed form of a ServiceCIDR.
 type ServiceCIDRObject struct {
 	name   string
 	ranges []netip.Prefix
 	bad    findings
 }
 
-// ParseServiceCIDR returns what the model keeps of a ServiceCIDR.
+// ParseServiceCIDR returns the parsed form of a ServiceCIDR.
 func ParseServiceCIDR(o *networkingv1.ServiceCIDR) *ServiceCIDRObject {
 	out := &ServiceCIDRObject{name: strings.Clone(o.Name)}
 	out.ranges = parsePrefixes("spec.cidrs", o.Spec.CIDRs, &out.bad)

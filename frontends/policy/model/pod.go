@@ -10,21 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pod is a pod of the cluster that has an address of its own.
 type pod struct {
 	podFacts
 	namespace *namespace
 	labels    *sharedList[label]
 	ports     *sharedList[namedPort]
 	local     bool
-	// sandbox is true if the container runtime reports the pod, not the API.
+	// Whether the container runtime reports the pod, not the API.
 	sandbox bool
-	// ignored has a bit for each of addrs that no pod can have.
-	ignored uint8
+	ignored uint8 // a bit for each of addrs that a pod cannot have
 }
 
-// key returns the key of the pod in its namespace: its name, or for a sandbox one that no
-// pod has.
+// key is the pod's name, or unique for a sandbox.
 func (p *pod) key() string {
 	if p.sandbox {
 		return "/" + string(p.uid)
@@ -32,7 +29,6 @@ func (p *pod) key() string {
 	return p.name.Name
 }
 
-// addresses returns those that count.
 func (p *pod) addresses() []netip.Addr {
 	if p.ignored == 0 {
 		return p.podFacts.addresses()
@@ -46,19 +42,15 @@ func (p *pod) addresses() []netip.Addr {
 	return out
 }
 
-// older orders pods by age, and by UID if they are of the same second.
+// older orders pods by age, then by UID.
 func older(a, b *pod) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }
 
-// claims has the pods that have each address.
 type claims struct {
-	// one has the pod of an address that only one has.
-	one map[netip.Addr]*pod
-	// several has the others.
-	several map[netip.Addr][]*pod
-	// buffer is what of returns for one pod.
-	buffer [1]*pod
+	one     map[netip.Addr]*pod   // addresses with a single pod
+	several map[netip.Addr][]*pod // shared addresses
+	buffer  [1]*pod               // the result of claimants for a single pod
 }
 
 func (c *claims) add(a netip.Addr, p *pod) {
@@ -90,7 +82,7 @@ func (c *claims) remove(a netip.Addr, p *pod) {
 	c.one[a] = all[0]
 }
 
-// claimants returns the pods that have an address. The result is valid until the next call.
+// claimants returns the pods with an address. The result is valid until the next call.
 func (m *Model) claimants(a netip.Addr) []*pod {
 	if p := m.claims.one[a]; p != nil {
 		m.claims.buffer[0] = p
@@ -99,7 +91,6 @@ func (m *Model) claimants(a netip.Addr) []*pod {
 	return m.claims.several[a]
 }
 
-// newPod returns a pod with what is parsed of it, which shares its lists with other pods.
 func (m *Model) newPod(o *PodObject) *pod {
 	p := &pod{
 		podFacts: o.podFacts, namespace: m.namespace(o.name.Namespace), local: o.node == m.cfg.NodeName,
@@ -109,7 +100,6 @@ func (m *Model) newPod(o *PodObject) *pod {
 	return p
 }
 
-// is reports whether a pod is one as o says.
 func (p *pod) is(o *PodObject) bool {
 	return p.podFacts.equal(&o.podFacts) && slices.Equal(p.labels.values, o.labels) && slices.Equal(p.ports.values, o.ports)
 }
@@ -135,7 +125,7 @@ func (m *Model) SetPod(o *PodObject) {
 	m.aroundPod(o.name, o.uid, func() {
 		now := m.newPod(o)
 		if other := m.locals[o.uid]; now.local && other != nil && other != was {
-			// No two pods of an API server have one UID, but those of manifests may.
+			// Pods of an API server have unique UIDs, but pods of manifests may not.
 			now.uid = types.UID(string(o.uid) + "/" + o.name.String())
 		}
 		m.replacePod(was, now)
@@ -150,8 +140,7 @@ func (m *Model) DeletePod(name types.NamespacedName) {
 	}
 }
 
-// replacePod replaces a pod by another form of it, or by another pod of the same name. Either
-// may be nil.
+// Either pod may be nil.
 func (m *Model) replacePod(was, now *pod) {
 	var addresses []netip.Addr
 	if was != nil {
@@ -217,8 +206,8 @@ func (m *Model) addPod(p *pod) {
 	}
 }
 
-// noteMembers notes that the pods that have an address add what they contribute to the sets
-// in use, or that they remove it. Only sets for which only returns true count; nil means all.
+// noteMembers notes that the pods at an address add or remove their members of the used sets. A nil
+// only means all sets.
 func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
 	claimants := m.claimants(a)
 	m.visit++
@@ -239,14 +228,12 @@ func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
 	}
 }
 
-// setsOf calls f for each set in use that may select a pod.
 func (m *Model) setsOf(p *pod, f func(*set)) {
 	p.namespace.sets.each(p.labels.values, f)
 	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
-// touchAddress marks the pods of this node that have an address, or another one of its
-// interface.
+// touchAddress marks the local pods with an address, or with another address on the same interface.
 func (m *Model) touchAddress(a netip.Addr) {
 	m.touchClaimants(a)
 	for _, b := range m.links.at[m.links.of[a]] {
@@ -262,7 +249,7 @@ func (m *Model) touchClaimants(a netip.Addr) {
 	}
 }
 
-// touchPod marks a pod of this node, and those that share an address with it.
+// touchPod marks a local pod and the pods that share an address with it.
 func (m *Model) touchPod(p *pod) {
 	m.dirtyPods[p.uid] = struct{}{}
 	for _, a := range p.addresses() {
@@ -270,7 +257,6 @@ func (m *Model) touchPod(p *pod) {
 	}
 }
 
-// checkAddresses notes which addresses of a pod no pod can have.
 func (m *Model) checkAddresses(p *pod) {
 	p.ignored = m.ignored(&p.podFacts)
 }
@@ -284,7 +270,7 @@ func (m *Model) ignored(o *podFacts) (bits uint8) {
 	return bits
 }
 
-// reclaim checks the addresses of all pods again: what no pod can have is another than before.
+// reclaim checks the addresses of all pods again after a change of the impossible addresses.
 func (m *Model) reclaim() {
 	for _, n := range m.namespaces {
 		for _, p := range n.pods {
@@ -303,7 +289,6 @@ func (m *Model) reclaim() {
 	}
 }
 
-// reportPod reports the invalid and the ignored addresses of a pod of this node.
 func (m *Model) reportPod(o, was *podFacts) {
 	if was.equal(o) {
 		return
@@ -327,8 +312,7 @@ func (m *Model) reportIgnored(o *podFacts) {
 	}
 }
 
-// reportConflicts reports the addresses of a pod that others have too, if one of them is on
-// this node.
+// reportConflicts reports the shared addresses of a pod if one of the pods is local.
 func (m *Model) reportConflicts(p *pod) {
 	if p == nil {
 		return

@@ -1,17 +1,13 @@
 package model
 
-// podIndex finds the pods of a namespace by the value of a label. It has the keys for which
-// it was asked.
+// podIndex finds the pods of a namespace by the value of a label. It has only the requested keys.
 type podIndex map[string]podsByValue
 
-// podsByValue has the pods with a key by its value.
 type podsByValue map[string]map[*pod]struct{}
 
-// maxIndexedKeys is the number of keys of an index. Policies that come and go can ask for any
-// number of them.
+// maxIndexedKeys limits the keys of an index: policies come and go with any number of keys.
 const maxIndexedKeys = 32
 
-// podsWith returns the pods with a label.
 func (n *namespace) podsWith(l label) map[*pod]struct{} {
 	values := n.byLabel[l.key]
 	if values == nil {
@@ -63,8 +59,7 @@ func (v podsByValue) remove(key string, p *pod) {
 	}
 }
 
-// dropIndex frees the index of a namespace that has no pod of this node, and so no policy
-// whose sets would use it.
+// dropIndex frees the index of a namespace without local pods, and so without active policies.
 func (m *Model) dropIndex(n *namespace) {
 	if n.byLabel == nil {
 		return

@@ -9,42 +9,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PolicyObject is what the model keeps of a NetworkPolicy or a ClusterNetworkPolicy. It is
-// immutable, and refers to nothing of the API object.
+// PolicyObject is the parsed form of a NetworkPolicy or a ClusterNetworkPolicy. It is immutable and
+// does not refer to the API object.
 type PolicyObject struct {
-	id       PolicyID
-	uid      types.UID
-	priority int32
-	// directions are those in which the policy applies.
+	id         PolicyID
+	uid        types.UID
+	priority   int32
 	directions [NumDirections]bool
-	// namespaces is nil for a NetworkPolicy, whose pods are in its own namespace.
+	// namespaces is nil for a NetworkPolicy, which selects pods in its namespace.
 	namespaces *selector
 	pods       *selector
-	// spec has the rules of a NetworkPolicy in protobuf, so that one that is not active needs
-	// little memory. parsed has those of a ClusterNetworkPolicy.
+	// spec has the rules of a NetworkPolicy in protobuf, so that an inactive policy needs little
+	// memory; parsed has the rules of a ClusterNetworkPolicy.
 	spec   []byte
 	parsed *policyRules
 	bad    findings
 }
 
-// policyRules are the rules of a policy in parsed form.
 type policyRules struct {
 	policy *Policy
-	// sets are those that the rules name.
-	sets map[SetID]*selection
-	// tooMany is true if the rules name more than maxSets. Then they are not complete.
+	sets   map[SetID]*selection
+	// Whether the rules name more than maxSets sets. Then they are incomplete.
 	tooMany bool
 }
 
-// maxSets is how many sets the rules of a policy name at most: one for each distinct selector
-// of pods, and one for each named port at each selector where it is resolved. The kernel
-// looks for a set in a list of all, so that tens of thousands would delay every update.
+// maxSets limits the sets of a policy: one for each distinct selector of pods, and one for each
+// named port at each selector that resolves it. The kernel searches a list of all sets, so tens of
+// thousands would delay every update.
 const maxSets = 1000
 
-// errTooManySets means that the rules of a policy name more than maxSets.
 var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)
 
-// Kind returns that of the API object.
+// Kind returns the kind of the API object.
 func (id PolicyID) Kind() string {
 	if id.Tier == TierNetworkPolicy {
 		return "NetworkPolicy"
@@ -52,12 +48,10 @@ func (id PolicyID) Kind() string {
 	return "ClusterNetworkPolicy"
 }
 
-// newRules returns no rules for a policy.
 func (o *PolicyObject) newRules() *policyRules {
 	return &policyRules{policy: &Policy{ID: o.id, Priority: o.priority}, sets: make(map[SetID]*selection)}
 }
 
-// rules returns the rules of a policy. For a NetworkPolicy it parses them.
 func (o *PolicyObject) rules() *policyRules {
 	if o.parsed != nil {
 		return o.parsed
@@ -65,15 +59,13 @@ func (o *PolicyObject) rules() *policyRules {
 	out, bad := o.newRules(), findings{}
 	var spec networkingv1.NetworkPolicySpec
 	if spec.Unmarshal(o.spec) != nil {
-		// ParsePolicy has encoded it. If it cannot be read all the same, no rules accept
-		// nothing.
+		// ParsePolicy has encoded the spec. If it is unreadable, the policy accepts no traffic.
 		return out
 	}
 	o.parseRules(&spec, out, &bad)
 	return out
 }
 
-// selects reports whether the policy applies to a pod.
 func (o *PolicyObject) selects(p *pod) bool {
 	if o.namespaces == nil {
 		return p.namespace.name == o.id.Namespace && o.pods.matches(p.labels.values)
@@ -81,8 +73,7 @@ func (o *PolicyObject) selects(p *pod) bool {
 	return o.namespaces.matches(p.namespace.labels) && o.pods.matches(p.labels.values)
 }
 
-// set appends the ID of a set, and remembers what selects its members. It appends nothing
-// once there are too many.
+// set appends the ID of a set and stores its selection, unless there are too many sets.
 func (r *policyRules) set(ids []SetID, s selection) []SetID {
 	if r.tooMany {
 		return ids
@@ -97,7 +88,6 @@ func (r *policyRules) set(ids []SetID, s selection) []SetID {
 	return append(ids, id)
 }
 
-// equal reports whether two forms of a policy mean the same.
 func (o *PolicyObject) equal(b *PolicyObject) bool {
 	return o.id == b.id && o.uid == b.uid && o.priority == b.priority && o.directions == b.directions &&
 		equalSelector(o.namespaces, b.namespaces) && equalSelector(o.pods, b.pods) && slices.Equal(o.bad, b.bad) &&
@@ -123,7 +113,7 @@ func equalPolicy(a, b *Policy) bool {
 	return true
 }
 
-// equalMatch reports whether two rules do the same, whatever their names.
+// equalMatch ignores the names of the rules.
 func equalMatch(a, b *Rule) bool {
 	return a.Action == b.Action && a.Any == b.Any && a.AllPorts == b.AllPorts && slices.Equal(a.Pods, b.Pods) &&
 		slices.Equal(a.Blocks, b.Blocks) && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.NamedPorts, b.NamedPorts)

@@ -8,10 +8,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// errPortOrder means that a range of ports ends before it begins.
 var errPortOrder = errors.New("the last port is lower than the first")
 
-// parsePortRange validates a range of ports.
 func parsePortRange(p Protocol, first, last int32) (PortRange, error) {
 	from, err := network.ParsePort(first)
 	if err != nil {
@@ -27,8 +25,7 @@ func parsePortRange(p Protocol, first, last int32) (PortRange, error) {
 	return PortRange{Protocol: p, First: from, Last: to}, nil
 }
 
-// mergePorts sorts ranges in place, and joins those of a protocol that overlap or are
-// adjacent.
+// mergePorts sorts ranges in place, and joins overlapping and adjacent ones of a protocol.
 func mergePorts(in []PortRange) []PortRange {
 	// The range of all ports of a protocol comes first.
 	slices.SortFunc(in, func(a, b PortRange) int {

@@ -10,22 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// activePolicy is a policy that pods of this node have.
 type activePolicy struct {
-	// pods counts the lists of pods that name the policy.
-	pods int
-	// reported is the policy of the last Refresh, nil if it was not active.
-	reported *Policy
-	// sets are those that reported names.
-	sets []*set
+	pods     int     // lists of pods that name the policy
+	reported *Policy // of the last Refresh, nil if it was inactive
+	sets     []*set  // of reported
 }
 
-// Dirty reports whether Refresh has anything to do, which may turn out to change nothing.
+// Dirty reports whether Refresh has work, perhaps without a change.
 func (m *Model) Dirty() bool {
 	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets)+len(m.unreported) > 0 || m.nodeChanged()
 }
 
-// Refresh computes what events have touched since the last call, and returns what differs.
+// Refresh computes the state affected since the last call, and returns the differences.
 func (m *Model) Refresh() Changes {
 	var out Changes
 	narrowed := make(narrowings)
@@ -53,7 +49,6 @@ func (m *Model) nodeChanged() bool {
 	return m.node != nil && (m.reportedNode == nil || !equalNode(&m.node.node, m.reportedNode))
 }
 
-// refreshPods computes the pods of this node that are marked.
 func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	for _, uid := range slices.Sorted(maps.Keys(m.dirtyPods)) {
 		old, now := m.outcome[uid], m.pod(m.locals[uid])
@@ -75,8 +70,8 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns the outcome for a pod of this node, nil if it has no address of its own. The
-// policies of other pods with the same address apply to it too.
+// pod returns the outcome for a local pod, or nil if it has no own address. Policies of other pods
+// with the same address also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
@@ -136,7 +131,7 @@ func equalPod(a, b *Pod) bool {
 		slices.Equal(a.Policies[Ingress], b.Policies[Ingress]) && slices.Equal(a.Policies[Egress], b.Policies[Egress])
 }
 
-// countPolicies adds n for each time that a pod, which may be nil, names a policy.
+// The pod may be nil.
 func (m *Model) countPolicies(p *Pod, n int) {
 	if p == nil {
 		return
@@ -154,7 +149,6 @@ func (m *Model) countPolicies(p *Pod, n int) {
 	}
 }
 
-// refreshPolicies determines which policies the pods of this node have.
 func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 	var released []*set
 	for _, id := range slices.SortedFunc(maps.Keys(m.dirtyPolicies), ComparePolicies) {
@@ -190,14 +184,13 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 		}
 	}
 	for _, s := range released {
-		// A set without a user is removed by the end of Refresh.
+		// Refresh removes unused sets at its end.
 		s.users--
 		m.dirtySets[s] = struct{}{}
 	}
 	clear(m.dirtyPolicies)
 }
 
-// refreshSets determines which sets exist, and what changed in them.
 func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
 	var added []*set
 	for s := range m.dirtySets {
@@ -255,10 +248,8 @@ func (c *SetChange) id() SetID {
 	return c.Old.ID
 }
 
-// reporters is the number of nodes that report a policy.
 const reporters = 3
 
-// reportPolicy reports the invalid parts of a policy.
 func (m *Model) reportPolicy(o *PolicyObject) {
 	message := o.Problem()
 	if message == "" {
@@ -270,8 +261,8 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 	})
 }
 
-// Problem returns sentences that name the invalid parts of the policy and their effect,
-// empty if it is valid.
+// Problem describes the invalid parts of the policy and their effect in sentences. It is empty for
+// a valid policy.
 func (o *PolicyObject) Problem() string {
 	if len(o.bad) == 0 {
 		return ""
@@ -286,7 +277,6 @@ func (o *PolicyObject) Problem() string {
 	return effect + strings.Join(o.bad.texts(), "; ") + "."
 }
 
-// reports reports whether one of the first pods that a policy selects is on this node.
 func (m *Model) reports(o *PolicyObject) bool {
 	var first []*pod
 	for _, n := range m.namespaces {

@@ -13,43 +13,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The limits on what a container runtime reports.
 const (
-	// MaxSandboxes is the number of sandboxes of this node.
+	// MaxSandboxes limits the sandboxes of this node.
 	MaxSandboxes = 16384
-	// maxSandboxID is the length of the ID of a sandbox, and of the UID of its pod.
+	// maxSandboxID limits the ID of a sandbox, and the pod's UID.
 	maxSandboxID = 256
-	// maxSandboxLabels is the number of labels of a pod, maxSandboxLabel the length of a
-	// key or value.
+	// The limits of a pod's labels, and of a key or value.
 	maxSandboxLabels = 1024
 	maxSandboxLabel  = 512
 )
 
-// kubeletLabels starts the keys of the labels that the kubelet adds to those of the pod, and
-// that the API object does not have.
+// kubeletLabels starts the keys of labels added by the kubelet, which the API object lacks.
 const kubeletLabels = "io.kubernetes.pod."
 
 // Sandbox is a pod of this node as the container runtime knows it.
 type Sandbox struct {
-	// ID is the name that the runtime gives to the sandbox. A pod gets another one if its
-	// sandbox is created again.
-	ID string
-	// UID, Name and Labels are those of the pod.
+	// ID is the runtime's name of the sandbox. A recreated sandbox gets another ID.
+	ID     string
 	UID    types.UID
 	Name   types.NamespacedName
 	Labels map[string]string
-	// Addresses are empty for a pod in the network of the host.
+	// Addresses are empty for a pod in the host's network.
 	Addresses []string
 }
 
-// SandboxObject is what the model keeps of a Sandbox. It is immutable.
+// SandboxObject is the parsed form of a Sandbox. It is immutable.
 type SandboxObject struct {
 	id  string
 	pod PodObject
 }
 
-// ParseSandbox returns what the model keeps of a Sandbox. Its invalid addresses are ignored
-// as those of a Pod are. Other invalid parts are an error.
+// ParseSandbox returns the parsed form of a Sandbox. It ignores invalid addresses, as for a Pod.
+// Other invalid parts are an error.
 func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("parse sandbox %.64q of pod %.64q: %w", s.ID, s.Name, err)
@@ -63,8 +58,7 @@ func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 	out := &SandboxObject{id: strings.Clone(s.ID), pod: PodObject{podFacts: podFacts{
 		name: types.NamespacedName{Namespace: intern(s.Name.Namespace), Name: strings.Clone(s.Name.Name)},
 		uid:  types.UID(strings.Clone(string(s.UID))),
-		// The runtime does not report the age of the pod: the others that have its
-		// address own it.
+		// The runtime does not report the pod's age, so other pods own a shared address.
 		created: math.MaxInt64,
 	}, labels: parseLabels(labels)}}
 	out.pod.setAddresses("ips", s.Addresses)
@@ -94,16 +88,13 @@ func (s *Sandbox) validate() error {
 	return errors.Join(errs...)
 }
 
-// sandboxes are what the container runtime of this node knows. A sandbox is a second source
-// for a pod, and counts for those of its addresses that the Pod of the same name on this
-// node does not have: all of them before the API reports the Pod and after it was deleted,
-// and the new ones if the sandbox was created again.
+// sandboxes are the reports of the container runtime. A sandbox counts for the addresses that the
+// local Pod of the same name lacks: all of them before the API reports the Pod and after its
+// deletion, and the new ones of a recreated sandbox.
 type sandboxes struct {
-	byID map[string]*SandboxObject
-	// byPod has those of each pod, sorted by ID.
-	byPod map[types.NamespacedName][]*SandboxObject
-	// counted has the pods that stand in for sandboxes.
-	counted map[types.NamespacedName][]string
+	byID    map[string]*SandboxObject
+	byPod   map[types.NamespacedName][]*SandboxObject // sorted by ID
+	counted map[types.NamespacedName][]string         // pods that represent sandboxes
 }
 
 func newSandboxes() sandboxes {
@@ -113,13 +104,13 @@ func newSandboxes() sandboxes {
 	}
 }
 
-// SetSandbox stores a sandbox. It stays until DeleteSandbox or SetSandboxes.
+// SetSandbox stores a sandbox until DeleteSandbox or SetSandboxes.
 func (m *Model) SetSandbox(o *SandboxObject) {
 	m.stats.SandboxEvents++
 	m.setSandbox(o)
 }
 
-// DeleteSandbox removes the sandbox with an ID, if there is one.
+// DeleteSandbox removes the sandbox with an ID, if it exists.
 func (m *Model) DeleteSandbox(id string) {
 	m.stats.SandboxEvents++
 	m.deleteSandbox(id)
@@ -187,8 +178,8 @@ func (m *Model) deleteSandbox(id string) {
 	m.countSandboxes(name)
 }
 
-// aroundPod calls change, which stores or removes the Pod of a name and, if it has one, a
-// UID. Sandboxes with the name or the UID do not count meanwhile.
+// aroundPod calls change, which stores or removes a Pod. Meanwhile, sandboxes with its name or UID
+// do not count.
 func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func()) {
 	if len(m.sandboxes.byID) == 0 {
 		change()
@@ -207,7 +198,6 @@ func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func(
 	}
 }
 
-// discountSandboxes removes the pods that stand in for the sandboxes of a pod.
 func (m *Model) discountSandboxes(name types.NamespacedName) {
 	for _, key := range m.sandboxes.counted[name] {
 		m.replacePod(m.namespaces[name.Namespace].pods[key], nil)
@@ -215,7 +205,6 @@ func (m *Model) discountSandboxes(name types.NamespacedName) {
 	delete(m.sandboxes.counted, name)
 }
 
-// countSandboxes adds pods for the addresses that only the sandboxes of a pod have.
 func (m *Model) countSandboxes(name types.NamespacedName) {
 	var taken []netip.Addr
 	if n := m.namespaces[name.Namespace]; n != nil {
@@ -231,7 +220,7 @@ func (m *Model) countSandboxes(name types.NamespacedName) {
 			continue
 		}
 		taken = append(taken, object.addresses()...)
-		// The Pod has the same UID, so that nothing changes when it replaces this one.
+		// The Pod has the same UID, so its arrival makes no difference.
 		if m.locals[object.uid] != nil {
 			object.uid = types.UID("/sandbox/" + o.id)
 		}

@@ -11,34 +11,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selector is a label selector in parsed form.
 type selector struct {
-	// requirements are sorted, without duplicates. None match everything.
+	// Sorted, without duplicates. An empty list matches everything.
 	requirements []requirement
-	// text is the canonical form, such as "app=api,tier in (a,b)".
-	text string
+	text         string
 }
 
-// requirement is one condition of a selector.
 type requirement struct {
 	key string
 	op  metav1.LabelSelectorOperator
-	// values are sorted, without duplicates.
+	// Sorted, without duplicates.
 	values []string
 }
 
-// maxRequirements is the number of requirements of a selector, which are compared with the
-// labels of many pods.
+// maxRequirements limits the requirements of a selector, which are compared with the labels of many
+// pods.
 const maxRequirements = 1000
 
-// all returns the selector that matches everything.
 func all() *selector { return &selector{} }
 
-// parseSelector parses a selector of the API. It leaves out each requirement that is not
-// valid, adds it to bad, and returns false then.
+// parseSelector parses a selector of the API. It reports an invalid requirement in bad, omits it,
+// and returns false.
 //
-// A value of matchExpressions that no label can have is valid, as for the API server when it
-// updates an object that is older than its check: no pod has such a value.
+// A value of matchExpressions that is impossible for a label is valid, as when the API server
+// updates an object older than its check: it matches no pod.
 func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *selector, ok bool) {
 	out, ok = all(), true
 	var invalid []string
@@ -79,7 +75,6 @@ func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *
 	return out, ok
 }
 
-// parseRequirement validates the operator and the number of values.
 func parseRequirement(in *metav1.LabelSelectorRequirement) (requirement, error) {
 	out := requirement{key: intern(in.Key), op: metav1.LabelSelectorOperator(intern(string(in.Operator)))}
 	if in.Key == "" {
@@ -112,7 +107,6 @@ func compareRequirements(a, b requirement) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op), slices.Compare(a.values, b.values))
 }
 
-// write writes the canonical form.
 func (r *requirement) write(b *strings.Builder) {
 	key := word(r.key)
 	switch {
@@ -136,8 +130,8 @@ func (r *requirement) write(b *strings.Builder) {
 	}
 }
 
-// word returns a part of a canonical form: a valid name, key or value as it is, anything
-// else quoted, so that different selectors have different forms.
+// word returns a part of a canonical form: a valid name, key or value verbatim, other texts quoted,
+// so that forms are unique.
 func word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)
@@ -148,7 +142,7 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
-// matches reports whether sorted labels meet all requirements.
+// The labels are sorted.
 func (s *selector) matches(labels []label) bool {
 	for i := range s.requirements {
 		if !s.requirements[i].matches(labels) {
@@ -179,14 +173,13 @@ func (r *requirement) has(value string) bool {
 	return ok
 }
 
-// negative reports whether the absence of a key can meet one of the requirements.
 func (s *selector) negative() bool {
 	return slices.ContainsFunc(s.requirements, func(r requirement) bool {
 		return r.op == metav1.LabelSelectorOpNotIn || r.op == metav1.LabelSelectorOpDoesNotExist
 	})
 }
 
-// required returns a label without which nothing matches, if there is one.
+// required returns a label that every match has, if any.
 func (s *selector) required() (label, bool) {
 	for i := range s.requirements {
 		if r := &s.requirements[i]; r.op == metav1.LabelSelectorOpIn && len(r.values) == 1 {

@@ -6,25 +6,21 @@ import (
 	"slices"
 )
 
-// selection says which pods, or named ports of pods, are the members of a set.
+// selection selects the members of a set: pods, or named ports of pods.
 type selection struct {
-	// action is that of the rules that name the set. It matters for an address that
-	// several pods have: see Model.membersAt.
-	action Action
-	// local is true if only pods of this node are members.
-	local bool
-	// namespace is the one in which pods are selected, if namespaces is nil.
-	namespace  string
+	// action is the action of the rules. It matters for shared addresses: see Model.membersAt.
+	action     Action
+	local      bool   // only local pods are members
+	namespace  string // of the pods, if namespaces is nil
 	namespaces *selector
 	pods       *selector
-	// port is the name of a port. Empty means that the members are addresses.
+	// If empty, the members are addresses.
 	port string
-	// protocol is that of the port, 0 for any.
+	// 0 means any.
 	protocol Protocol
 }
 
-// text returns the canonical form, such as "shop: app=api" or
-// "port http/tcp of {team=a}: app=api".
+// text returns the canonical form, such as "shop: app=api" or "port http/tcp of {team=a}: app=api".
 func (s *selection) text() string {
 	where := word(s.namespace)
 	if s.namespaces != nil {
@@ -47,8 +43,8 @@ func (s *selection) text() string {
 	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
-// matchesNamespace reports whether pods of a namespace are selected. While the labels of a
-// namespace are not known, the absence of a label does not let a rule accept.
+// matchesNamespace reports whether the selection includes a namespace. While its labels are
+// unknown, the absence of a label does not let a rule accept.
 func (s *selection) matchesNamespace(n *namespace) bool {
 	if s.namespaces == nil {
 		return n.name == s.namespace
@@ -60,28 +56,22 @@ func (s *selection) matches(p *pod) bool {
 	return (p.local || !s.local) && s.matchesNamespace(p.namespace) && s.pods.matches(p.labels.values)
 }
 
-// set is a set that a rule in force names.
 type set struct {
 	selection
-	public *Set
-	// users is the number of active policies that name the set.
-	users int
-	// reported is true if the last Refresh reported the set.
-	reported bool
-	// delta has the members that were added (true) or removed since then.
+	public   *Set
+	users    int  // active policies
+	reported bool // by the last Refresh
+	// The members added (true) or removed since then.
 	delta map[Member]bool
 	size  int
-	// initial has the members of a new set until it is reported. filling is true while they
-	// are looked for.
+	// initial has the members of a new set until it is reported; filling is true during their
+	// search.
 	initial []Member
 	filling bool
-	// visit is Model.visit when the set was looked at last.
-	visit uint64
-	// touched is true while a change of a namespace affects the set.
-	touched bool
+	visit   uint64 // Model.visit at the last visit
+	touched bool   // affected by a change of a namespace
 }
 
-// note records that a member was added or removed.
 func (s *set) note(member Member, added bool) {
 	if was, ok := s.delta[member]; ok && was != added {
 		delete(s.delta, member)
@@ -93,7 +83,6 @@ func (s *set) note(member Member, added bool) {
 	s.delta[member] = added
 }
 
-// appendMembers appends what a selected pod contributes to the set at an address.
 func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	if s.port == "" {
 		return append(out, Member{Addr: a})
@@ -106,9 +95,9 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	return out
 }
 
-// membersAt returns the members of a set at an address of claimants, at least one, in a
-// buffer that the next call reuses. A member counts only if all claimants contribute it. For
-// a rule that denies, one is enough. So that in doubt less is accepted.
+// membersAt returns the members at an address of claimants, at least one, in a buffer that the next
+// call reuses. A member counts if all claimants contribute it, or for a denying rule, if one does.
+// So shared addresses are accepted less.
 func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	out := m.members[:0]
 	if s.matches(claimants[0]) {
@@ -142,7 +131,6 @@ func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	return out
 }
 
-// allMembers returns all members of a set, sorted.
 func (m *Model) allMembers(s *set) []Member {
 	var out []Member
 	switch {
@@ -162,11 +150,10 @@ func (m *Model) allMembers(s *set) []Member {
 	return sortMembers(out)
 }
 
-// fillTogether is the number of new sets with pods of several namespaces from which on one
-// walk over all pods of the cluster finds the members of all of them.
+// From this number of new sets with pods of several namespaces, a single walk over all pods fills
+// all sets.
 const fillTogether = 8
 
-// fill finds the members of new sets.
 func (m *Model) fill(sets []*set) {
 	var wide []*set
 	for _, s := range sets {
@@ -200,14 +187,12 @@ func (m *Model) fill(sets []*set) {
 	}
 }
 
-// sortMembers sorts members in place, and removes duplicates: an address that several pods
-// have is found several times.
 func sortMembers(in []Member) []Member {
 	slices.SortFunc(in, CompareMembers)
 	return slices.Clip(slices.Compact(in))
 }
 
-// appendNamespace appends the members of a namespace, which may be nil.
+// The namespace may be nil.
 func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	if n == nil || !s.matchesNamespace(n) {
 		return out
@@ -228,7 +213,6 @@ func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	return out
 }
 
-// appendPod appends the members at the addresses of a selected pod.
 func (m *Model) appendPod(out []Member, s *set, p *pod) []Member {
 	for _, a := range p.addresses() {
 		if several := m.claims.several[a]; several != nil {
@@ -244,7 +228,6 @@ func CompareMembers(a, b Member) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// useSet returns the set of a selection with one user more.
 func (m *Model) useSet(id SetID, sel *selection) *set {
 	s := m.sets[id]
 	if s == nil {
@@ -260,7 +243,6 @@ func (m *Model) useSet(id SetID, sel *selection) *set {
 	return s
 }
 
-// removeSet forgets a set without users.
 func (m *Model) removeSet(s *set) {
 	delete(m.sets, s.public.ID)
 	n := m.namespace(s.namespace)

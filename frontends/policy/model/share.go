@@ -5,30 +5,24 @@ import (
 	"slices"
 )
 
-// sharedLists has each distinct list once: most pods have the labels and the ports of a
-// replica.
+// sharedLists has each distinct list once: most pods have the labels and ports of a replica.
 type sharedLists[T comparable] struct {
-	// write adds a value to the hash of a list.
-	write func(*maphash.Hash, T)
-	hash  maphash.Hash
-	// byHash has the first list with each hash.
-	byHash map[uint64]*sharedList[T]
+	write  func(*maphash.Hash, T)
+	hash   maphash.Hash
+	byHash map[uint64]*sharedList[T] // the first list with each hash
 }
 
-// sharedList is a list that several pods share.
 type sharedList[T comparable] struct {
 	values []T
 	hash   uint64
 	uses   int
-	// next is another list with the same hash.
-	next *sharedList[T]
+	next   *sharedList[T] // with the same hash
 }
 
 func newSharedLists[T comparable](write func(*maphash.Hash, T)) sharedLists[T] {
 	return sharedLists[T]{write: write, byHash: make(map[uint64]*sharedList[T])}
 }
 
-// use returns the shared list with the same values, with one use more.
 func (s *sharedLists[T]) use(values []T) *sharedList[T] {
 	s.hash.Reset()
 	for _, v := range values {
@@ -47,7 +41,6 @@ func (s *sharedLists[T]) use(values []T) *sharedList[T] {
 	return l
 }
 
-// release ends a use.
 func (s *sharedLists[T]) release(l *sharedList[T]) {
 	if l.uses--; l.uses > 0 {
 		return

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Snapshot is the whole outcome at one revision. It is sorted as Changes are, and shares
-// their immutable values.
+// Snapshot is the outcome at one revision. It is sorted like Changes and shares their immutable
+// values.
 type Snapshot struct {
-	// Revision is Stats.Revision, which is not that of a commit.
+	// Revision is Stats.Revision, not the revision of a commit.
 	Revision uint64
 	// Node is the zero value until the Node object is known.
 	Node     Node
@@ -22,8 +22,8 @@ type Snapshot struct {
 // PolicyState is a policy that applies to a pod of this node.
 type PolicyState struct {
 	*Policy
-	// Problems has a line for each invalid part of the object, such as
-	// "spec.ingress[0].ports[0]: port 0 is not in 1 to 65535".
+	// Problems has a line for each invalid part of the object, such as "spec.ingress[0].ports[0]:
+	// port 0 is not in 1 to 65535".
 	Problems []string
 }
 
@@ -58,7 +58,7 @@ func (m *Model) Snapshot() Snapshot {
 	return out
 }
 
-// Policy returns a policy as of the last Refresh, nil if it applies to no pod of this node.
+// Policy returns a policy as of the last Refresh, nil if it applies to no local pod.
 func (m *Model) Policy(id PolicyID) *Policy {
 	if a := m.active[id]; a != nil {
 		return a.reported
@@ -71,8 +71,8 @@ func (m *Model) Pods() []*Pod {
 	return slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
 }
 
-// Members returns the present members of a set that a policy of this node names, sorted. The
-// time is that of a walk over the pods of all namespaces that the set may have pods of.
+// Members returns the present members of a set in use, sorted. It walks over the pods of all
+// possible namespaces.
 func (m *Model) Members(id SetID) []Member {
 	s := m.sets[id]
 	if s == nil {
@@ -93,19 +93,19 @@ type Stats struct {
 	Revision uint64
 	// Invalid counts invalid parts of objects.
 	Invalid uint64
-	// Pods is the number of pods in the cluster that have an address of their own,
-	// Namespaces and Policies those of objects.
+	// Pods is the number of pods in the cluster with an address of their own. Namespaces and
+	// Policies count objects.
 	Pods       int
 	Namespaces int
 	Policies   int
 	// Sandboxes is the number of pods that the container runtime reports.
 	Sandboxes int
-	// LocalPods, ActivePolicies, Sets and Members are the sizes of the outcome.
+	// The sizes of the outcome.
 	LocalPods      int
 	ActivePolicies int
 	Sets           int
 	Members        int
-	// SharedAddresses is the number of addresses that several pods have.
+	// SharedAddresses is the number of addresses with several pods.
 	SharedAddresses int
 }
 

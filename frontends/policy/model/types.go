@@ -8,14 +8,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// Direction is that of traffic as its pod sees it, usable as an index.
+// Direction is the direction of traffic as its pod sees it, usable as an index.
 type Direction uint8
 
 // The directions.
 const (
 	Ingress Direction = iota
 	Egress
-	// NumDirections is their number.
 	NumDirections
 )
 
@@ -37,18 +36,18 @@ const (
 	SCTP = network.SCTP
 )
 
-// Tier orders policies: those of a lower tier decide first.
+// Tier orders policies: a lower tier decides first.
 type Tier uint8
 
 // The tiers.
 const (
 	// TierAdmin has ClusterNetworkPolicies of the tier Admin.
 	TierAdmin Tier = iota
-	// TierNetworkPolicy has NetworkPolicies. A pod that one of them selects is isolated in
-	// the directions of the policy: what none of them accepts is dropped.
+	// TierNetworkPolicy has NetworkPolicies. They isolate their pods in their directions: traffic
+	// without an accepting policy is dropped.
 	TierNetworkPolicy
-	// TierBaseline has ClusterNetworkPolicies of the tier Baseline, which decide only for
-	// pods that are not isolated.
+	// TierBaseline has ClusterNetworkPolicies of the tier Baseline. They decide only for pods that
+	// are not isolated.
 	TierBaseline
 )
 
@@ -62,17 +61,17 @@ type PolicyID struct {
 // Policy is a policy that applies to at least one pod of this node. It is immutable.
 type Policy struct {
 	ID PolicyID
-	// Priority orders the ClusterNetworkPolicies of a tier, lowest first; those with the
-	// same priority are ordered by name. It is 0 for a NetworkPolicy.
+	// Priority orders the ClusterNetworkPolicies of a tier, lowest first; equal priorities are
+	// ordered by name. It is 0 for a NetworkPolicy.
 	Priority int32
-	// Rules are in the order in which they decide.
+	// Rules are in the order of decision.
 	Rules [NumDirections][]Rule
 }
 
-// Action is what a rule does with traffic that it matches.
+// Action is the effect of a rule on matching traffic.
 type Action uint8
 
-// The actions. The rules of NetworkPolicies all accept.
+// The actions. All rules of NetworkPolicies accept.
 const (
 	Accept Action = iota
 	Deny
@@ -80,119 +79,112 @@ const (
 	Pass
 )
 
-// Rule matches traffic if the other end matches and the destination port does. A rule that
-// names nothing at all matches nothing: see Any and AllPorts.
+// Rule matches traffic if the other end and the destination port match. The zero Rule never
+// matches: see Any and AllPorts.
 type Rule struct {
-	// Name is "ingress[0]", or that of the rule of a ClusterNetworkPolicy after it:
-	// `egress[2] "to-dns"`.
+	// Name is "ingress[0]", followed by the name of a ClusterNetworkPolicy's rule: `egress[2]
+	// "to-dns"`.
 	Name   string
 	Action Action
-	// Any is true if every other end matches, inside the cluster or not. Then Pods and
-	// Blocks are empty. Otherwise an end matches that is in one of Pods or of Blocks.
+	// Any means that every other end matches, inside the cluster or not; Pods and Blocks are empty.
+	// Otherwise, an end in one of Pods or Blocks matches.
 	Any bool
 	// Pods are sets of pods, without duplicates.
 	Pods []SetID
-	// Blocks are ranges of addresses, for each family sorted, disjoint and not adjacent,
-	// IPv4 first.
+	// Blocks are ranges of addresses, for each family sorted, disjoint and not adjacent, IPv4
+	// first.
 	Blocks []Range
-	// AllPorts is true if every protocol and port matches, ICMP included. Then Ports and
-	// NamedPorts are empty. Otherwise a destination matches that is in one of these.
+	// AllPorts means that every protocol and port matches, ICMP included; Ports and NamedPorts are
+	// empty. Otherwise, a destination in one of these matches.
 	AllPorts bool
 	// Ports are ranges, for each protocol sorted, disjoint and not adjacent.
 	Ports []PortRange
-	// NamedPorts are sets of destinations, of which Set.Ports is true.
+	// NamedPorts are sets of destinations with Set.Ports true.
 	NamedPorts []SetID
 }
 
-// Range is a range of addresses of one family; both ends belong to it.
+// Range is an inclusive range of addresses in the same family.
 type Range struct{ First, Last netip.Addr }
 
-// PortRange is a range of ports of a protocol; both ends belong to it. First and Last are 0
-// for all ports.
+// PortRange is an inclusive range of ports of a protocol. First and Last are 0 for all ports.
 type PortRange struct {
 	Protocol    Protocol
 	First, Last uint16
 }
 
-// SetID identifies a set: what its members are selected by, in a canonical form. Equal
-// selectors have equal IDs, in every process.
+// SetID identifies a set by the canonical form of its selection. Equal selectors have equal IDs in
+// every process.
 type SetID string
 
 // Set is a set of pods of the cluster, or of their named ports.
 type Set struct {
 	ID SetID
-	// Ports is true if the members are addresses with a protocol and a port, false if they
-	// are addresses.
+	// Ports is true if members have a protocol and a port besides the address.
 	Ports bool
-	// Comment describes the set for a reader of the ruleset, such as "shop: app=api".
+	// Comment describes the set in the ruleset, such as "shop: app=api".
 	Comment string
 }
 
-// Member is a member of a set. Protocol and Port are 0 unless Set.Ports is true. It is
-// comparable.
+// Member is a member of a set. Protocol and Port are 0 unless Set.Ports is true. It is comparable.
 type Member struct {
 	Addr     netip.Addr
 	Protocol Protocol
 	Port     uint16
 }
 
-// Pod is a pod of this node with at least one address of its own, not in the network of the
-// host. It is immutable.
+// Pod is a pod of this node with its own address, not in the host's network. It is immutable.
 type Pod struct {
 	UID  types.UID
 	Name types.NamespacedName
-	// Addresses are those that belong to this pod and to no older one of this node, sorted,
-	// at most one of each family, and after them those that no pod has and this node routes
-	// to its interface.
+	// Addresses are the pod's addresses without an older owner on this node, sorted, at most one of
+	// each family. Addresses routed to its interface without a pod follow.
 	Addresses []netip.Addr
-	// Link is the host's end of its interface.
+	// Link is the host's end of the pod's interface.
 	Link Link
-	// Policies are those that apply, for each direction, in the order in which they
-	// decide: by tier, then priority, then namespace and name. The pod is isolated in a
-	// direction if one of them is of TierNetworkPolicy. Those of other pods of this node
-	// that have one of Addresses too are among them.
+	// Policies apply in each direction, ordered by tier, priority, namespace and name. They include
+	// policies of other local pods with one of Addresses. A policy of TierNetworkPolicy isolates
+	// the pod in its direction.
 	Policies [NumDirections][]PolicyID
 }
 
-// Node is what matters of this node's Node object.
+// Node is the used part of this node's Node object.
 type Node struct {
 	Name string
-	// Addresses are all of the node's own.
+	// Addresses are the node's own addresses.
 	Addresses []netip.Addr
 	// PodCIDRs are the addresses of the pods of this node, masked.
 	PodCIDRs []netip.Prefix
 }
 
-// PodChange is a pod that differs. Old is nil for a new pod, New for one that is gone.
+// PodChange is a changed pod. Old is nil for a new pod, New for a removed one.
 type PodChange struct{ Old, New *Pod }
 
-// PolicyChange is a policy that differs. Old is nil for one that did not apply to a pod of
-// this node, New for one that does not any more.
+// PolicyChange is a changed policy. Old is nil if it did not apply to a local pod, New if it no
+// longer does.
 type PolicyChange struct{ Old, New *Policy }
 
-// SetChange is a set that differs. A set exists while a rule of a policy of this node names
-// it. A new one has all its members in Added; one that is gone has none in Removed.
+// SetChange is a changed set. A set exists while a rule of a local policy names it. A new set has
+// all its members in Added; Removed is empty for a removed set.
 type SetChange struct {
 	Old, New       *Set
 	Added, Removed []Member
 }
 
-// Changes are the result of Refresh, sorted: Pods by UID, Policies by tier, namespace and
-// name, Sets by ID, members by address, protocol and port.
+// Changes are the result of Refresh, sorted: Pods by UID, Policies by tier, namespace and name,
+// Sets by ID, members by address, protocol and port.
 type Changes struct {
 	Pods     []PodChange
 	Policies []PolicyChange
 	Sets     []SetChange
-	// Narrowed are addresses of which established connections may not be allowed any more:
-	// of pods of this node that are new, or to which less is allowed than before, and of
-	// members that left a set, or entered one of a rule that denies. Sorted, without
-	// duplicates. A change that only allows more narrows nothing.
+	// Narrowed are addresses of possibly denied established connections: of local pods that are new
+	// or allowed less, and of members that left a set or entered a set of a denying rule. Sorted,
+	// without duplicates. A change that only allows more narrows no address.
 	Narrowed []netip.Addr
-	// Node is nil if the node does not differ.
+	// Node is nil if the node is unchanged.
 	Node *Node
 }
 
-// Empty reports whether nothing changed.
+// Empty reports whether there is no change.
 func (c *Changes) Empty() bool {
 	return len(c.Pods) == 0 && len(c.Policies) == 0 && len(c.Sets) == 0 && len(c.Narrowed) == 0 && c.Node == nil
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// ValidatePolicy returns what the API server would refuse in a NetworkPolicy, a line for each part.
-// The model takes more: its objects have passed the API.
+// ValidatePolicy returns a line for each part of a NetworkPolicy that the API server would reject.
+// The model accepts more: its objects have passed the API.
 func ValidatePolicy(o *networkingv1.NetworkPolicy) []string {
 	all := *o
-	// Rules of a direction without effect count too.
+	// Ineffective rules of a direction count too.
 	all.Spec.PolicyTypes = append(slices.Clone(o.Spec.PolicyTypes), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 	bad := slices.DeleteFunc(ParsePolicy(&all).bad, func(f finding) bool { return f.why == errTooManySets.Error() })
 	for i, r := range o.Spec.Ingress {

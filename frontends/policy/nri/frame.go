@@ -8,21 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// The limits on what a runtime sends. NRI has one request in flight, and ttrpc the same limit
-// for messages.
+// The limits of a runtime's messages. NRI has one request in flight, and ttrpc the same limit for
+// messages.
 const (
-	// maxRequests is the number of requests without an answer.
+	// Requests without an answer.
 	maxRequests = 16
-	// maxMessage is the length of a message of ttrpc without its header, maxFrame that of a
-	// frame of the multiplexer.
+	// A message of ttrpc without its header, and a frame of the multiplexer.
 	maxMessage = 4 << 20
 	maxFrame   = messageHeader + maxMessage
-	// maxFrames is the number of frames that wait for a reader.
+	// Frames that wait for a reader.
 	maxFrames = 32
 )
 
-// The headers of the two protocols: the length comes first in a message of ttrpc, and second
-// in a frame.
+// The headers of the two protocols: the length is first in a message of ttrpc, and second in a
+// frame.
 const (
 	frameHeader   = 8
 	messageHeader = 10
@@ -34,18 +33,15 @@ const (
 	responseMessage = 2
 )
 
-// checker finds the headers in a stream of frames or messages, whatever the parts in which it
-// arrives. A nil checker accepts everything.
+// checker finds the headers in a stream of frames or messages that arrives in arbitrary parts. A
+// nil checker accepts everything.
 type checker struct {
-	// check returns the length of what follows a header.
 	check  func(header []byte) (length uint32, err error)
 	header []byte
-	// have is the number of bytes of the header that have arrived, left the number of bytes
-	// that follow it and have not.
+	// have is the number of header bytes so far, left the number of content bytes to come.
 	have, left int
 }
 
-// next checks the next part of the stream.
 func (c *checker) next(b []byte) error {
 	for c != nil && len(b) > 0 {
 		if c.left > 0 {
@@ -67,8 +63,8 @@ func (c *checker) next(b []byte) error {
 	return nil
 }
 
-// checkedConn ends the session when the runtime sends something that is not NRI. The packages
-// of NRI allocate what a header announces, and end the process for some messages.
+// checkedConn ends the session if the runtime violates NRI. The packages of NRI allocate the
+// announced sizes, and end the process for some messages.
 type checkedConn struct {
 	net.Conn
 	in, out *checker
@@ -94,7 +90,6 @@ func (c *checkedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// checkFrames checks the frames of a connection.
 func checkFrames(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: &checker{header: make([]byte, frameHeader), check: func(h []byte) (uint32, error) {
 		length := binary.BigEndian.Uint32(h[4:])
@@ -105,8 +100,7 @@ func checkFrames(conn net.Conn, fail func(error)) net.Conn {
 	}}}
 }
 
-// checkRequests checks what arrives on the connection for requests, and counts those without
-// an answer.
+// checkRequests checks the requests of the runtime, and counts unanswered ones.
 func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	var open atomic.Int32
 	return &checkedConn{Conn: conn, fail: fail,
@@ -120,12 +114,11 @@ func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	}
 }
 
-// checkResponses checks what arrives on the connection for the requests of the plugin.
 func checkResponses(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: checkMessages(responseMessage, func() error { return nil })}
 }
 
-// checkMessages returns a checker for messages of one type, and calls count for each.
+// checkMessages returns a checker for messages of a type. It calls count for each.
 func checkMessages(want byte, count func() error) *checker {
 	return &checker{header: make([]byte, messageHeader), check: func(h []byte) (uint32, error) {
 		length := binary.BigEndian.Uint32(h)

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// DefaultWait bounds the time until a request of the runtime is answered. Half the
-	// request timeout of the runtime, 1 s by default, is less.
+	// DefaultWait limits the time until a request of the runtime is answered. So does half the
+	// request timeout of the runtime, 1 s by default.
 	DefaultWait = 5 * time.Second
-	// DefaultForget is how long the pods of a runtime count that does not come back. Its
-	// restart, and that of the node's agents, takes less.
+	// DefaultForget is the time for which the pods of a disconnected runtime count. A restart of
+	// the runtime or of the node's agents takes less.
 	DefaultForget = 5 * time.Minute
-	// DefaultSyncTimeout bounds the time from the connection to the first complete report.
+	// DefaultSyncTimeout limits the time from the connection to the first complete report.
 	DefaultSyncTimeout = 30 * time.Second
-	// minRetry and maxRetry bound the wait between two attempts to connect. They are short
-	// because pods that start meanwhile are not known before the API reports them.
+	// minRetry and maxRetry limit the wait between two attempts to connect. They are short because
+	// pods that start meanwhile are unknown until the API reports them.
 	minRetry = 100 * time.Millisecond
 	maxRetry = 5 * time.Second
 )
@@ -30,20 +30,20 @@ const (
 type Config struct {
 	// Socket is the path of the runtime's socket for plugins. Required.
 	Socket string
-	// Deliver applies a change to the model, and returns a channel that is closed once a
-	// commit has it. Required. It is called by one goroutine at a time.
+	// Deliver applies a change to the model, and returns a channel that is closed once a commit has
+	// it. Required. One goroutine calls it at a time.
 	Deliver func(change func(*model.Model)) (committed <-chan struct{})
-	// Wait bounds the time until a request is answered; 0 means DefaultWait. Half the
-	// request timeout of the runtime bounds it too.
+	// Wait limits the time until a request is answered; 0 means DefaultWait. So does half the
+	// runtime's request timeout.
 	Wait time.Duration
-	// Forget is how long the pods of a runtime count that is not connected; 0 means
-	// DefaultForget. After that only the pods of the API are known.
+	// Forget is the time for which the pods of a disconnected runtime count; 0 means DefaultForget.
+	// After it only the pods of the API are known.
 	Forget time.Duration
-	// SyncTimeout bounds the time from the connection to the first complete report; 0 means
-	// DefaultSyncTimeout. A runtime that takes longer is disconnected.
+	// SyncTimeout limits the time from the connection to the first complete report; 0 means
+	// DefaultSyncTimeout. A slower runtime is disconnected.
 	SyncTimeout time.Duration
-	// Isolated receives, for each new pod with an address, how long the runtime waited for
-	// the commit of its policies; nil discards. It must not block.
+	// Isolated receives, for each new pod with an address, the runtime's wait for the policies'
+	// commit; nil discards. It must not block.
 	Isolated func(time.Duration)
 	// Logger; nil discards.
 	Logger *slog.Logger
@@ -53,7 +53,6 @@ type Config struct {
 type Plugin struct {
 	cfg      Config
 	counters counters
-	// synced is closed by syncOnce after the first complete report.
 	synced   chan struct{}
 	syncOnce sync.Once
 }
@@ -73,14 +72,13 @@ func New(cfg Config) (*Plugin, error) {
 	return &Plugin{cfg: cfg, synced: make(chan struct{})}, nil
 }
 
-// Synced returns a channel that is closed once the runtime has reported everything that
-// runs.
+// Synced returns a channel that is closed once the runtime has reported all its pods.
 func (p *Plugin) Synced() <-chan struct{} { return p.synced }
 
-// Run follows the runtime until ctx ends, and connects again when the runtime restarts.
+// Run follows the runtime until ctx ends, and reconnects when the runtime restarts.
 func (p *Plugin) Run(ctx context.Context) {
 	retry, reported := minRetry, ""
-	// known is true while pods of the runtime may count, lost is when the connection ended.
+	// Whether pods of the runtime may count, and when the connection ended.
 	known, lost := false, time.Now()
 	for {
 		s := &session{Plugin: p, changes: make(chan change, maxChanges)}
@@ -99,7 +97,7 @@ func (p *Plugin) Run(ctx context.Context) {
 		if known && time.Since(lost) >= p.cfg.Forget {
 			known = false
 			p.cfg.Logger.Warn("the container runtime does not come back: forgot the pods that the API does not know", "after", p.cfg.Forget)
-			// It does not report their end any more, and other pods get their addresses.
+			// The runtime no longer reports their end, and other pods get their addresses.
 			p.apply(func(m *model.Model) { m.SetSandboxes(nil) })
 		}
 		select {
@@ -111,7 +109,6 @@ func (p *Plugin) Run(ctx context.Context) {
 	}
 }
 
-// apply delivers a change, and counts the pods.
 func (p *Plugin) apply(change func(*model.Model)) (committed <-chan struct{}) {
 	return p.cfg.Deliver(func(m *model.Model) {
 		change(m)

@@ -11,34 +11,28 @@ import (
 )
 
 const (
-	// maxReport is the size of the labels of all pods.
 	maxReport = 64 << 20
-	// maxID is the length of the ID of a pod: those that are longer are not valid.
-	maxID = 256
+	maxID     = 256
 )
 
-// report is what the runtime reports after the connection, in one part or several.
+// report is the runtime's report after the connection, in one part or several.
 //
-// Runtimes report pods that have ended until the kubelet removes them, such as those of a
-// Job. Their addresses may be those of other pods. A pod has ended if it has neither a process
-// nor a container: runtimes without a process for each pod report none, and a pod whose first
-// container is not created yet has a process.
+// Runtimes report ended pods, such as a Job's, until the kubelet removes them. Other pods may have
+// their addresses. A pod has ended if it has neither a process nor a container: runtimes without a
+// process for each pod report no process, and a pod before its first container has a process.
 type report struct {
-	pods []reportedPod
-	// containers has the IDs of the pods that have a container.
-	containers map[string]bool
-	// size is that of the labels.
-	size int
+	pods       []reportedPod
+	containers map[string]bool // IDs of the pods with a container
+	size       int             // of the labels
 }
 
-// reportedPod is a pod of a report.
 type reportedPod struct {
 	id      string
 	process bool
 	object  *model.SandboxObject
 }
 
-// add adds a part. parse returns nil for a pod that is not valid.
+// add adds a part. parse returns nil for an invalid pod.
 func (r *report) add(req *nripb.SynchronizeRequest, parse func(*nripb.PodSandbox) *model.SandboxObject) error {
 	for _, p := range req.GetPods() {
 		o := parse(p)
@@ -67,7 +61,6 @@ func (r *report) add(req *nripb.SynchronizeRequest, parse func(*nripb.PodSandbox
 	return nil
 }
 
-// running returns the pods that have not ended.
 func (r *report) running() []*model.SandboxObject {
 	var out []*model.SandboxObject
 	for _, p := range r.pods {

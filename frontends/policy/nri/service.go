@@ -13,23 +13,19 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/nri/nripb"
 )
 
-// event is an event that a plugin can subscribe to.
 type event int32
 
-// The events of pods.
 const (
-	// eventRun arrives after a pod has its addresses, before its containers are created.
+	// A pod has its addresses, but its containers do not exist yet.
 	eventRun event = 1
-	// eventStop arrives after the containers have stopped.
+	// The containers have stopped.
 	eventStop event = 2
-	// eventRemove arrives when the runtime forgets the pod.
+	// The runtime forgets the pod.
 	eventRemove event = 3
 )
 
-// subscription has the bits of all events.
 const subscription = 1<<(eventRun-1) | 1<<(eventStop-1) | 1<<(eventRemove-1)
 
-// methods returns the methods that the runtime calls.
 func (s *session) methods() map[string]ttrpc.Method {
 	return map[string]ttrpc.Method{
 		"Configure":   method(s.configure),
@@ -44,8 +40,8 @@ func (s *session) methods() map[string]ttrpc.Method {
 	}
 }
 
-// podMethod returns the method for an event. A request that cannot be decoded ends the
-// session: an error would refuse the pod.
+// podMethod returns the method for an event. A malformed request ends the session, because an error
+// would refuse the pod.
 func (s *session) podMethod(e event) ttrpc.Method {
 	return func(ctx context.Context, decode func(any) error) (any, error) {
 		var req nripb.PodSandboxRequest
@@ -57,7 +53,6 @@ func (s *session) podMethod(e event) ttrpc.Method {
 	}
 }
 
-// method returns a method that decodes its request.
 func method[Req any, PtrReq interface {
 	*Req
 	proto.Message
@@ -71,7 +66,6 @@ func method[Req any, PtrReq interface {
 	}
 }
 
-// configure subscribes to events.
 func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nripb.ConfigureResponse, error) {
 	if limit := time.Duration(req.GetRequestTimeout()) * time.Millisecond / 2; limit > 0 {
 		s.wait.Store(min(s.wait.Load(), int64(limit)))
@@ -80,8 +74,7 @@ func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nr
 	return &nripb.ConfigureResponse{Events: int32(subscription)}, nil
 }
 
-// synchronize replaces everything that is known by what runs. It does not wait for the
-// delivery.
+// synchronize replaces all known pods. It does not wait for the delivery.
 func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) (*nripb.SynchronizeResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +96,7 @@ func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) 
 	return &nripb.SynchronizeResponse{More: req.GetMore()}, nil
 }
 
-// pod handles an event of a pod. It never returns an error, which would refuse the pod.
+// pod never returns an error, which would refuse the pod.
 func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb.Empty, error) {
 	switch e {
 	case eventRun:
@@ -121,13 +114,12 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 		case <-ctx.Done():
 		}
 	default:
-		// An event that was not subscribed to.
+		// An event without a subscription.
 	}
 	return &nripb.Empty{}, nil
 }
 
-// start delivers a pod that starts, and waits for the commit that has it if the pod has an
-// address.
+// start delivers a starting pod. If it has an address, start waits for the commit.
 func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
 	began, wait := time.Now(), time.Duration(s.wait.Load())
 	late := time.After(wait)
@@ -154,7 +146,7 @@ func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.Sandb
 	}
 }
 
-// parse returns what the model keeps of a pod, nil if it is not valid.
+// parse returns nil for an invalid pod.
 func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	o, err := model.ParseSandbox(&model.Sandbox{
 		ID: p.GetId(), UID: types.UID(p.GetUid()), Name: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},
@@ -167,5 +159,4 @@ func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	return o
 }
 
-// truncate shortens a text of the runtime for the log.
 func truncate(s string) string { return s[:min(len(s), 64)] }

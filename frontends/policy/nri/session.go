@@ -19,52 +19,46 @@ import (
 )
 
 const (
-	// maxChanges is the number of changes that wait for delivery.
+	// Changes that wait for delivery.
 	maxChanges = 64
-	// pluginName and pluginIndex identify the plugin. Those with a lower index are called
-	// before it.
-	pluginName  = "weft"
-	pluginIndex = "90"
-	// The names of the services of NRI.
+	// Plugins with a lower index are called first.
+	pluginName     = "weft"
+	pluginIndex    = "90"
 	runtimeService = "nri.pkg.api.v1alpha1.Runtime"
 	pluginService  = "nri.pkg.api.v1alpha1.Plugin"
 )
 
-// The reasons for which a session ends.
+// The reasons for the end of a session.
 var (
-	// errDisconnected means that the runtime closed the connection, or has ended.
+	// The runtime closed the connection, or has ended.
 	errDisconnected = errors.New("the runtime closed the connection")
 	errNotSynced    = errors.New("the runtime did not report its pods in time")
 	errBusy         = fmt.Errorf("more than %d changes wait for delivery", maxChanges)
 )
 
-// session is one connection to the runtime.
 type session struct {
 	*Plugin
 	// changes wait for delivery, which may take longer than the runtime waits.
 	changes chan change
-	// fail ends the session; the first reason is the one that counts.
+	// fail ends the session; the first reason counts.
 	fail context.CancelCauseFunc
 
-	// complete is true once the runtime has reported everything that runs.
+	// Whether the runtime has reported all its pods.
 	complete atomic.Bool
-	// wait bounds the time until a request is answered: a time.Duration.
+	// A time.Duration: the limit until a request is answered.
 	wait atomic.Int64
 
-	mu sync.Mutex
-	// report has the parts of the first report that have arrived.
-	report report
+	mu     sync.Mutex
+	report report // received parts of the first report
 }
 
-// change is a change of the model.
 type change struct {
-	apply func(*model.Model)
-	// delivered receives the channel that is closed once a commit has the change.
-	delivered chan<- (<-chan struct{})
+	apply     func(*model.Model)
+	delivered chan<- (<-chan struct{}) // receives the channel that is closed once a commit has the change
 }
 
-// run connects, registers, and answers requests until the connection or ctx ends. It always
-// returns an error.
+// run connects, registers, and answers requests until the connection or ctx ends. It always returns
+// an error.
 func (s *session) run(ctx context.Context) error {
 	var d net.Dialer
 	trunk, err := d.DialContext(ctx, "unix", s.cfg.Socket)
@@ -81,7 +75,7 @@ func (s *session) run(ctx context.Context) error {
 	})
 	defer s.fail(nil)
 
-	// Frames for a connection that is not open yet would be lost.
+	// Frames for an unopened connection would be lost.
 	mux := multiplex.Multiplex(checkFrames(trunk, s.fail), multiplex.WithReadQueueLength(maxFrames), multiplex.WithBlockedRead())
 	defer mux.Close()
 	incoming, err := mux.Open(multiplex.PluginServiceConn)
@@ -118,15 +112,13 @@ func (s *session) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// expire ends a session in which the runtime has not reported its pods.
 func (s *session) expire() {
 	if !s.complete.Load() {
 		s.fail(errNotSynced)
 	}
 }
 
-// deliver delivers changes, one at a time and in the order in which they arrive, until the
-// session ends.
+// deliver delivers changes one at a time, in order, until the session ends.
 func (s *session) deliver(ctx context.Context) {
 	for {
 		select {
@@ -141,8 +133,8 @@ func (s *session) deliver(ctx context.Context) {
 	}
 }
 
-// enqueue adds a change to those that wait for delivery. It ends the session if there are too
-// many: the next one begins with a complete report.
+// enqueue queues a change. With too many changes it ends the session: the next one begins with a
+// complete report.
 func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan struct{})) {
 	out := make(chan (<-chan struct{}), 1)
 	select {

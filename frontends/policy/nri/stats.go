@@ -4,10 +4,9 @@ import "sync/atomic"
 
 // Stats are the numbers of a Plugin.
 type Stats struct {
-	// Connected is true while there is a connection on which the runtime has reported
-	// everything that runs.
+	// Connected is true while the runtime is connected and has reported all its pods.
 	Connected bool
-	// Sandboxes is the number of pods with an address that the runtime has reported.
+	// Sandboxes is the number of reported pods with an address.
 	Sandboxes int
 	// Requests counts the reports of pods that start, stop, or are removed.
 	Requests uint64
@@ -21,7 +20,6 @@ func (p *Plugin) Stats() Stats {
 	return Stats{Connected: c.connected.Load(), Sandboxes: int(c.sandboxes.Load()), Requests: c.requests.Load(), Late: c.late.Load()}
 }
 
-// counters are the variables behind Stats.
 type counters struct {
 	connected atomic.Bool
 	sandboxes atomic.Int64

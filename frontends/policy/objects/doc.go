@@ -1,16 +1,15 @@
 // Package objects describes the Kubernetes objects that the NetworkPolicy frontend follows:
-// NetworkPolicies, ClusterNetworkPolicies, Pods, Namespaces, ServiceCIDRs and the node's own
-// Node. In come the node's name and a model; out come the kinds to subscribe to at a source.
-// Their events change the model, which needs a lock around Event.Apply.
+// NetworkPolicies, ClusterNetworkPolicies, Pods, Namespaces, ServiceCIDRs and the node's own Node.
+// Given the node's name and a model, it returns the kinds for a source. Their events change the
+// model, which needs a lock around Event.Apply.
 //
-// Read kinds.go first. The package does not decide what an object means: that is the
-// model's, whose Parse functions also decide what of an object is kept.
+// Read kinds.go first. The package does not interpret objects: the Parse functions of the model do.
 //
 // # Concurrency
 //
-// Objects are parsed by goroutines of the source, several at a time, without the model.
+// Goroutines of the source parse objects, several at a time, without the model.
 //
 // # Errors
 //
-// There are none: the model reports the invalid parts of objects.
+// The model reports the invalid parts of objects.
 package objects

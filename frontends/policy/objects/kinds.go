@@ -17,9 +17,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// podFields selects the pods that policies can select: those with an address of their own
-// that have not ended (rules 9-11). Selecting by the network of the host needs Kubernetes
-// 1.28. Terminating pods stay until they are gone.
+// podFields selects the pods for policies: pods with an address of their own that have not ended
+// (rules 9-11). Selecting by the network of the host needs Kubernetes 1.28. Terminating pods stay
+// until they are removed.
 const (
 	hostNetworkField = "spec.hostNetwork"
 	phaseField       = "status.phase"
@@ -32,9 +32,8 @@ const (
 // ClusterPolicies is the resource of ClusterNetworkPolicies.
 const ClusterPolicies = "clusternetworkpolicies"
 
-// Kinds returns the kinds that the frontend of a node follows. Their events change m. The
-// Node and the ServiceCIDRs are selected as by the Service frontend, so that both share a
-// watch.
+// Kinds returns the kinds for the frontend of a node. Their events change m. The Node and the
+// ServiceCIDRs have the selection of the Service frontend, so that both share a watch.
 func Kinds(node string, m *model.Model) []source.AnyKind {
 	return []source.AnyKind{
 		source.Kind[*networkingv1.NetworkPolicy, *model.PolicyObject]{
@@ -79,20 +78,19 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 	}
 }
 
-// NewScheme returns a scheme with the custom resources. It is that of a client for them.
+// NewScheme returns a scheme for a client of the custom resources.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	// The errors of the API server are of this version.
+	// The errors of the API server have this version.
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	utilruntime.Must(v1alpha2.Install(s))
 	return s
 }
 
-// fieldsOfPod returns what podFields selects by.
 func fieldsOfPod(p *corev1.Pod) fields.Set {
 	address := p.Status.PodIP
 	if address == "" && len(p.Status.PodIPs) > 0 {
-		// A manifest may have only the list, of which the API server sets the first.
+		// A manifest may have only the list. The API server sets the first.
 		address = p.Status.PodIPs[0].IP
 	}
 	return fields.Set{

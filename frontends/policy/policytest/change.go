@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change is one object that differs. Old is nil for a new object, New for one that is gone.
-// The objects are pointers to API types.
+// Change is a changed object. Old is nil for a new object, New for a removed one. The objects are
+// pointers to API types.
 type Change struct{ Old, New metav1.Object }
 
 // Objects returns all objects of the cluster as new ones, sorted by kind and name.
@@ -35,8 +35,8 @@ func (c *Cluster) Objects() []Change {
 	return all
 }
 
-// Change makes a random change of the cluster and returns its objects, in the order in which
-// they may arrive. Each kind of object stays about as numerous as Config says.
+// Change makes a random change and returns its objects, in a possible order of arrival. The number
+// of objects of each kind stays near Config.
 func (g *Generator) Change() []Change {
 	for {
 		var changes []Change
@@ -56,7 +56,6 @@ func (g *Generator) Change() []Change {
 	}
 }
 
-// grow reports whether to add an object: rather if there are few.
 func (g *Generator) grow(have, want int) bool { return have == 0 || g.rng.IntN(have+want) < want }
 
 func (g *Generator) changePod() []Change {
@@ -85,7 +84,7 @@ func (g *Generator) changePod() []Change {
 		if !pod.Spec.HostNetwork {
 			pod.Status.Phase = pick(g, corev1.PodSucceeded, corev1.PodFailed)
 		}
-	case 1: // terminates: it stays what it is until it is gone
+	case 1: // terminates and stays as it is until it is removed
 		now := metav1.Unix(int64(g.serial), 0)
 		pod.DeletionTimestamp = &now
 	case 2: // its address comes, or another one
@@ -101,8 +100,7 @@ func (g *Generator) changePod() []Change {
 	return []Change{{Old: old, New: pod}}
 }
 
-// removePod removes a pod; sometimes another one gets its address in the same change, and
-// sometimes that one is reported first.
+// removePod removes a pod. Sometimes another pod gets its address, and is sometimes reported first.
 func (g *Generator) removePod() []Change {
 	key, _ := anyOf(g, g.Cluster.Pods, compareNames)
 	old := g.Cluster.Pods[key]
@@ -125,7 +123,6 @@ func (g *Generator) removePod() []Change {
 	return changes
 }
 
-// changeNamespace labels a namespace anew, makes one, or removes one with all that is in it.
 func (g *Generator) changeNamespace() []Change {
 	c := g.Cluster
 	if g.cfg.KeepPods || g.chance(60) {
@@ -207,7 +204,7 @@ func (g *Generator) changeClusterPolicy() []Change {
 // External is an address outside the cluster.
 func External() netip.Addr { return netip.AddrFrom4([4]byte{203, 0, 113, 7}) }
 
-// External6 is another, of the other family.
+// External6 is an IPv6 address outside the cluster.
 func External6() netip.Addr { return netip.MustParseAddr("2001:db8::7") }
 
 // Ends are the addresses of all pods, of all nodes and from outside, sorted.
@@ -225,8 +222,8 @@ func (c *Cluster) Ends() []netip.Addr {
 	return slices.Compact(all)
 }
 
-// Flows returns every flow between two ends of one family with a port that occurs in
-// policies or lies beside one, and one without ports.
+// Flows returns every flow between two ends of the same family: with each port in or next to
+// policies, and without ports.
 func (c *Cluster) Flows() []Flow {
 	var all []Flow
 	ends := c.Ends()
@@ -250,10 +247,9 @@ func protocols() []corev1.Protocol {
 	return []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 }
 
-// flowPorts are the ports of policies, one beside them, and one within their ranges.
 func flowPorts() []int32 { return append(portNumbers(), 82, 500) }
 
-// Flow returns one of Flows at random, of the ends of the cluster.
+// Flow returns one of Flows at random, for the ends of the cluster.
 func (g *Generator) Flow(ends []netip.Addr) Flow {
 	for {
 		f := Flow{From: pick(g, ends...), To: pick(g, ends...)}
@@ -267,7 +263,7 @@ func (g *Generator) Flow(ends []netip.Addr) Flow {
 	}
 }
 
-// Owner returns the pod that has the address in the pod network.
+// Owner returns the pod with the address in the pod network.
 func (c *Cluster) Owner(addr netip.Addr) (types.NamespacedName, bool) {
 	for name, pod := range c.Pods {
 		if slices.Contains(Addresses(pod), addr) {

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Cluster is what the API server has. The objects are not changed after they are in it: a
-// change replaces them.
+// Cluster is the content of the API server. A change replaces objects and never modifies them.
 type Cluster struct {
 	Pods            map[types.NamespacedName]*corev1.Pod
 	Namespaces      map[string]*corev1.Namespace
@@ -31,8 +30,8 @@ func NewCluster() *Cluster {
 	}
 }
 
-// Addresses returns the pod's addresses in the pod network: none if it is in the network of
-// its host, has ended, or has no address yet.
+// Addresses returns the pod's addresses in the pod network. It is empty for a pod that is in its
+// host's network, has ended, or has no address yet.
 func Addresses(pod *corev1.Pod) []netip.Addr {
 	if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil

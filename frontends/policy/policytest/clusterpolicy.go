@@ -15,8 +15,8 @@ const (
 	baselineTier = v1alpha2.BaselineTier
 )
 
-// tier decides by the ClusterNetworkPolicies of one tier that have the pod as a subject. It
-// is not final if no rule matches, or one says Pass.
+// tier decides by the ClusterNetworkPolicies of a tier with the pod as a subject. Without a
+// matching rule, or with Pass, the decision is not final.
 func (e *Evaluator) tier(tier v1alpha2.Tier, pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	for _, p := range e.clusterPolicies {
 		if p.Spec.Tier != tier || !e.subject(&p.Spec.Subject, pod) {
@@ -60,7 +60,6 @@ func (e *Evaluator) inNamespace(s *metav1.LabelSelector, pod *corev1.Pod) bool {
 	return ns != nil && selects(s, ns.Labels)
 }
 
-// clusterRule is a rule of either direction.
 type clusterRule struct {
 	action    v1alpha2.ClusterNetworkPolicyRuleAction
 	peers     []v1alpha2.ClusterNetworkPolicyEgressPeer
@@ -85,10 +84,9 @@ func clusterRules(p *v1alpha2.ClusterNetworkPolicy, dir Direction) []clusterRule
 	return all
 }
 
-// action returns what the rule does with the flow, if it matches. A rule with a peer of a
-// kind that is not known, which has no known field, fails closed: if it accepts it matches
-// nothing, otherwise it denies everything. The kinds nodes and domainNames are experimental
-// and not known.
+// action returns the effect of a matching rule. A rule with an unknown kind of peer, which has no
+// known field, fails closed: it never matches if it accepts, and otherwise denies everything. The
+// experimental kinds nodes and domainNames are unknown.
 func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
 	unknown := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 		return p.Namespaces == nil && p.Pods == nil && p.Networks == nil
@@ -112,7 +110,7 @@ func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.Clu
 	return r.action, peer && e.protocols(r.protocols, f)
 }
 
-// protocols reports whether an entry of the list matches the destination; no entries match all.
+// protocols reports whether an entry matches the destination; an empty list matches all.
 func (e *Evaluator) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f Flow) bool {
 	if len(protocols) == 0 {
 		return true
@@ -131,7 +129,7 @@ func (e *Evaluator) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol,
 	})
 }
 
-// portMatches reports whether the port matches; nil matches all.
+// nil matches all.
 func portMatches(p *v1alpha2.Port, port int32) bool {
 	switch {
 	case p == nil:

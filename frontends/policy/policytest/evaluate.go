@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Flow is the first packet of a connection, as the network of the nodes sees it: its
-// destination is the one after the translation of Services, its source the one before
-// masquerading.
+// Flow is the first packet of a connection in the network of the nodes: its destination is
+// translated from the Service, its source is not masqueraded yet.
 type Flow struct {
 	From, To netip.Addr
 	// Protocol is TCP, UDP or SCTP, or empty for one without ports, such as ICMP.
@@ -26,7 +25,7 @@ type Flow struct {
 // String returns "10.0.0.1 > 10.0.0.2 TCP/80".
 func (f Flow) String() string { return fmt.Sprintf("%s > %s %s/%d", f.From, f.To, f.Protocol, f.Port) }
 
-// Direction is that of traffic as its pod sees it.
+// Direction is the direction of traffic as its pod sees it.
 type Direction string
 
 // The directions.
@@ -35,20 +34,20 @@ const (
 	Egress  Direction = "egress"
 )
 
-// Decision is what one end of a flow decides.
+// Decision is one end's decision about a flow.
 type Decision struct {
 	Allowed bool
-	// Policy names the policy that decides: "NetworkPolicy shop/db" or
-	// "ClusterNetworkPolicy db". It is empty if no policy does, or, for a NetworkPolicy
-	// that isolates the pod, if none of several accepts.
+	// Policy names the deciding policy: "NetworkPolicy shop/db" or "ClusterNetworkPolicy db". It is
+	// empty if no policy decides, or if several NetworkPolicies isolate the pod and no rule
+	// accepts.
 	Policy string
 	// Rule is its rule, "ingress[0]", or empty if no rule matches.
 	Rule string
-	// Why says it in words if there is no policy to name.
+	// Why explains a decision without a policy.
 	Why string
 }
 
-// Verdict is what both ends of a flow decide.
+// Verdict has the decisions of both ends of a flow.
 type Verdict struct {
 	Allowed bool
 	Egress  Decision
@@ -72,17 +71,15 @@ func (d Decision) String() string {
 // Evaluator decides flows in one state of a cluster.
 type Evaluator struct {
 	cluster *Cluster
-	// owners are the pods that have addresses in the pod network. Two pods with one address
-	// are not for this package.
+	// owners has the pods by address in the pod network. An address must not have two pods.
 	owners map[netip.Addr]*corev1.Pod
-	// nodes are the names of the nodes that have addresses.
-	nodes map[netip.Addr]string
+	nodes  map[netip.Addr]string
 	// policies are sorted by name, clusterPolicies by priority and name.
 	policies        []*networkingv1.NetworkPolicy
 	clusterPolicies []*v1alpha2.ClusterNetworkPolicy
 }
 
-// Evaluator returns one for the present state. It must not be used after a change.
+// Evaluator returns an Evaluator of the present state. It must not be used after a change.
 func (c *Cluster) Evaluator() *Evaluator {
 	e := &Evaluator{cluster: c, owners: map[netip.Addr]*corev1.Pod{}, nodes: map[netip.Addr]string{}}
 	for _, pod := range c.Pods {
@@ -106,7 +103,7 @@ func (c *Cluster) Evaluator() *Evaluator {
 	return e
 }
 
-// Owner returns the pod that has the address in the pod network.
+// Owner returns the pod with the address in the pod network.
 func (e *Evaluator) Owner(addr netip.Addr) (*corev1.Pod, bool) {
 	pod, ok := e.owners[addr]
 	return pod, ok
@@ -115,8 +112,8 @@ func (e *Evaluator) Owner(addr netip.Addr) (*corev1.Pod, bool) {
 // Evaluate decides one flow.
 func (c *Cluster) Evaluate(f Flow) Verdict { return c.Evaluator().Evaluate(f) }
 
-// Evaluate decides a flow. It is allowed if both ends allow it. An end that is not in the pod
-// network decides nothing.
+// Evaluate decides a flow. It is allowed if both ends allow it. An end outside the pod network does
+// not decide.
 func (e *Evaluator) Evaluate(f Flow) Verdict {
 	from, to := e.owners[f.From], e.owners[f.To]
 	v := Verdict{
@@ -138,8 +135,8 @@ func (e *Evaluator) Evaluate(f Flow) Verdict {
 	return v
 }
 
-// decide is the decision of one pod: of the tier Admin, then of NetworkPolicies, which is
-// final if one selects the pod, then of the tier Baseline.
+// decide is the decision of a pod: of the tier Admin, then of NetworkPolicies (final if one selects
+// the pod), then of the tier Baseline.
 func (e *Evaluator) decide(pod *corev1.Pod, dir Direction, f Flow) Decision {
 	if d, final := e.tier(adminTier, pod, dir, f); final {
 		return d

@@ -11,30 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Config says what a Generator makes.
+// Config describes the cluster of a Generator.
 type Config struct {
-	// Seed decides everything that is random.
+	// Seed determines all random choices.
 	Seed uint64
-	// Nodes, Namespaces, Pods and Policies are about how many of each a cluster has. The
-	// pods are spread over the nodes and namespaces.
+	// Nodes, Namespaces, Pods and Policies are the approximate numbers in a cluster. The pods are
+	// spread over the nodes and namespaces.
 	Nodes, Namespaces, Pods, Policies int
-	// ClusterPolicies are about how many ClusterNetworkPolicies it has.
+	// ClusterPolicies is the approximate number of ClusterNetworkPolicies.
 	ClusterPolicies int
-	// KeepPods is true if changes make and remove no pods and namespaces: only the labels of
-	// pods and namespaces change, and policies.
+	// KeepPods is true if changes do not add or remove pods and namespaces, but change only their
+	// labels and policies.
 	KeepPods bool
 }
 
-// Generator makes a random cluster and changes it. What it makes is valid: the API server
-// accepts it.
+// Generator makes a random cluster and changes it. The API server would accept all its objects.
 type Generator struct {
-	// Cluster is the present state. Change replaces what is in it.
+	// Cluster is the present state. Change replaces its content.
 	Cluster *Cluster
 
-	cfg Config
-	rng *rand.Rand
-	// serial numbers everything that needs a new name or UID.
-	serial int
+	cfg    Config
+	rng    *rand.Rand
+	serial int // numbers everything that needs a new name or UID
 }
 
 // New makes a cluster. Nodes are "node-1" and so on.
@@ -58,8 +56,7 @@ func New(cfg Config) *Generator {
 	return g
 }
 
-// Rand is the generator's source of random numbers, for the choices of a test that have to
-// repeat with its seed.
+// Rand is the generator's source of random numbers, for a test's choices by its seed.
 func (g *Generator) Rand() *rand.Rand { return g.rng }
 
 func (g *Generator) name(prefix string) string {
@@ -67,13 +64,10 @@ func (g *Generator) name(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, g.serial)
 }
 
-// chance reports true n times in a hundred.
 func (g *Generator) chance(n int) bool { return g.rng.IntN(100) < n }
 
-// pick returns one of the values.
 func pick[T any](g *Generator, values ...T) T { return values[g.rng.IntN(len(values))] }
 
-// some returns between 1 and most results of f.
 func some[T any](g *Generator, most int, f func() T) []T {
 	all := make([]T, 1+g.rng.IntN(most))
 	for i := range all {
@@ -82,7 +76,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 	return all
 }
 
-// anyOf returns a key of a map in a way that repeats with the seed, and false if it is empty.
+// anyOf returns a key chosen by the seed, and false for an empty map.
 func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false
@@ -119,7 +113,6 @@ func (g *Generator) namespaceLabels(name string) map[string]string {
 	return labels
 }
 
-// labels returns each key with one of few values, or not at all.
 func (g *Generator) labels(keys ...string) map[string]string {
 	labels := map[string]string{}
 	for _, key := range keys {
@@ -130,10 +123,9 @@ func (g *Generator) labels(keys ...string) map[string]string {
 	return labels
 }
 
-// value is a label's value: the empty one is a value too.
 func (g *Generator) value() string { return pick(g, "a", "a", "b", "b", "c", "") }
 
-// addPod returns nil if there is no namespace.
+// addPod returns nil without a namespace.
 func (g *Generator) addPod() *corev1.Pod {
 	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
 	if !ok {
@@ -172,8 +164,8 @@ func (g *Generator) addPod() *corev1.Pod {
 	return pod
 }
 
-// containerPorts returns ports for one more container of the pod, with names that other pods
-// give to other ports. Within a pod a name is used once for each protocol.
+// containerPorts returns ports for another container of the pod. Other pods give the names to other
+// ports. Within a pod a name is unique for each protocol.
 func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	for _, name := range []string{"web", "dns", "metrics"} {
@@ -191,12 +183,10 @@ func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	return ports
 }
 
-// portNumbers are the ports that occur in pods and policies. Those of flows are these and
-// their neighbours.
 func portNumbers() []int32 { return []int32{80, 81, 443, 5353} }
 
-// address gives the pod addresses of its node that no other pod has at present; another may
-// have had them. One pod in seven has one family only.
+// address gives the pod unused addresses from its node; another pod may have had them. One pod in
+// seven has a single family.
 func (g *Generator) address(pod *corev1.Pod) {
 	var node int
 	if _, err := fmt.Sscanf(pod.Spec.NodeName, "node-%d", &node); err != nil {

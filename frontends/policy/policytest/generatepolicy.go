@@ -14,7 +14,7 @@ import (
 
 func compareStrings(a, b string) int { return strings.Compare(a, b) }
 
-// addPolicy returns nil if there is no namespace.
+// addPolicy returns nil without a namespace.
 func (g *Generator) addPolicy() *networkingv1.NetworkPolicy {
 	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
 	if !ok {
@@ -27,8 +27,7 @@ func (g *Generator) addPolicy() *networkingv1.NetworkPolicy {
 	return p
 }
 
-// fillPolicy writes all of the specification. Sections that policyTypes do not name occur,
-// and empty ones.
+// fillPolicy writes the whole specification, with empty sections and sections not in policyTypes.
 func (g *Generator) fillPolicy(spec *networkingv1.NetworkPolicySpec) {
 	*spec = networkingv1.NetworkPolicySpec{PodSelector: g.selector("app", "tier", "env")}
 	in, out := networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress
@@ -102,7 +101,7 @@ func (g *Generator) policyPorts() []networkingv1.NetworkPolicyPort {
 	})
 }
 
-// selector returns one of every kind: empty, labels, all operators, and several of them.
+// selector returns a selector of any kind: empty, labels, or operators, also combined.
 func (g *Generator) selector(keys ...string) metav1.LabelSelector {
 	var s metav1.LabelSelector
 	value := func(key string) string {
@@ -142,8 +141,7 @@ func (g *Generator) selector(keys ...string) metav1.LabelSelector {
 	return s
 }
 
-// block returns a range of addresses and ranges that it excepts. A range may have bits set
-// behind its length.
+// block returns a range of addresses, perhaps with bits set after its length, and its exceptions.
 func (g *Generator) block() (cidr string, except []string) {
 	node, host := 1+g.rng.IntN(g.cfg.Nodes), 2+g.rng.IntN(6)
 	v4, v6 := fmt.Sprintf("10.244.%d.%d", node, host), fmt.Sprintf("fd00:10:244:%d::%x", node, host)
@@ -155,7 +153,6 @@ func (g *Generator) block() (cidr string, except []string) {
 	return cidr, g.excepts(cidr, v6+"/127", v6+"/128", v6+"/126")
 }
 
-// excepts returns some of the ranges that are within the block and smaller.
 func (g *Generator) excepts(cidr string, ranges ...string) []string {
 	outer := mustPrefix(cidr)
 	var all []string
@@ -205,7 +202,7 @@ func (g *Generator) namespacedPod() *v1alpha2.NamespacedPod {
 	return &v1alpha2.NamespacedPod{NamespaceSelector: g.selector("team", "env", corev1.LabelMetadataName), PodSelector: g.selector("app", "tier", "env")}
 }
 
-// clusterSources rarely has a peer of a kind that is not known.
+// clusterSources rarely includes a peer of an unknown kind.
 func (g *Generator) clusterSources() []v1alpha2.ClusterNetworkPolicyIngressPeer {
 	return some(g, 3, func() v1alpha2.ClusterNetworkPolicyIngressPeer {
 		var peer v1alpha2.ClusterNetworkPolicyIngressPeer

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// networkPolicies decides by the NetworkPolicies that select the pod in the direction. It is
-// not final if there is none.
+// networkPolicies decides by the NetworkPolicies that select the pod in the direction. Without
+// them, the decision is not final.
 func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	var selecting []string
 	for _, p := range e.policies {
@@ -33,8 +33,8 @@ func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d D
 
 func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// restricts reports whether the policy isolates pods in the direction. Without policyTypes,
-// all policies affect ingress, and those with egress rules affect egress.
+// restricts reports whether the policy isolates pods in the direction. Without policyTypes, all
+// policies affect ingress, and policies with egress rules affect egress.
 func restricts(p *networkingv1.NetworkPolicy, dir Direction) bool {
 	if len(p.Spec.PolicyTypes) == 0 {
 		return dir == Ingress || len(p.Spec.Egress) > 0
@@ -46,7 +46,6 @@ func restricts(p *networkingv1.NetworkPolicy, dir Direction) bool {
 	return slices.Contains(p.Spec.PolicyTypes, want)
 }
 
-// section is a rule of either direction.
 type section struct {
 	peers []networkingv1.NetworkPolicyPeer
 	ports []networkingv1.NetworkPolicyPort
@@ -66,7 +65,6 @@ func sections(p *networkingv1.NetworkPolicy, dir Direction) []section {
 	return all
 }
 
-// other is the far end of the flow.
 func other(dir Direction, f Flow) netip.Addr {
 	if dir == Ingress {
 		return f.From
@@ -74,7 +72,7 @@ func other(dir Direction, f Flow) netip.Addr {
 	return f.To
 }
 
-// peers reports whether an entry of the list matches the address; no entries match all.
+// peers reports whether an entry matches the address; an empty list matches all.
 func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
 	if len(peers) == 0 {
 		return true
@@ -95,10 +93,10 @@ func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPe
 	})
 }
 
-// within reports whether the CIDR, which may have bits set behind its length, has the address.
+// The CIDR may have bits set after its length.
 func within(cidr string, addr netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(addr) }
 
-// ports reports whether an entry of the list matches the destination; no entries match all.
+// ports reports whether an entry matches the destination; an empty list matches all.
 func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	if len(ports) == 0 {
 		return true
@@ -123,8 +121,8 @@ func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	})
 }
 
-// named reports whether the destination is a pod of which a port with the name has the flow's
-// protocol and number. Of the init containers those count that run beside the others.
+// named reports whether the destination is a pod with a port of this name and the flow's protocol
+// and number. Sidecar init containers count.
 func (e *Evaluator) named(name string, f Flow) bool {
 	pod := e.owners[f.To]
 	if pod == nil {

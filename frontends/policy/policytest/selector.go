@@ -7,8 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selects reports whether the labels match: all of the selector's requirements, so that an
-// empty selector matches everything.
+// selects reports whether the labels meet all requirements. An empty selector matches everything.
 func selects(s *metav1.LabelSelector, labels map[string]string) bool {
 	for key, want := range s.MatchLabels {
 		if got, ok := labels[key]; !ok || got != want {
@@ -23,7 +22,7 @@ func selects(s *metav1.LabelSelector, labels map[string]string) bool {
 	return true
 }
 
-// requirement reports whether one requirement holds. NotIn holds for labels without the key.
+// NotIn holds for labels without the key.
 func requirement(r metav1.LabelSelectorRequirement, labels map[string]string) bool {
 	value, present := labels[r.Key]
 	switch r.Operator {

@@ -13,23 +13,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// bridge is the table bridge weft-policy. It lets the ports of pods with policies carry only
-// packets from and to the addresses of their pods, and what finds neighbours. The tables of
-// the IP families judge these packets, if the bridge passes them on.
+// bridge is the table bridge weft-policy. Ports of pods with policies carry only packets of their
+// pods' addresses, and neighbour discovery. The tables of the IP families judge bridged packets
+// only if the bridge passes them on.
 type bridge struct {
-	// pods has the elements of each pod, elements how many pods need each.
-	pods     map[types.UID][]binding
-	elements map[binding]int
-	// sent are those in the kernel, changed those that may not be, or may be still.
-	sent, changed map[binding]struct{}
-	// declared is true once the table is.
-	declared bool
+	pods          map[types.UID][]binding // elements of each pod
+	elements      map[binding]int         // number of pods per element
+	sent, changed map[binding]struct{}    // in the kernel, and possible differences
+	declared      bool
 }
 
-// binding is an element of a set of the table.
 type binding struct{ set, key string }
 
-// The sets of the table. Both sets of addresses have ports beside them.
 const (
 	setEgressPorts  = "egress-ports"
 	setIngressPorts = "ingress-ports"
@@ -45,7 +40,7 @@ func newBridge() bridge {
 	return bridge{pods: make(map[types.UID][]binding), elements: make(map[binding]int), sent: make(map[binding]struct{}), changed: make(map[binding]struct{})}
 }
 
-// set sets the elements of a pod; nil means that it has none.
+// A nil pod removes the elements.
 func (b *bridge) set(uid types.UID, pod *model.Pod) {
 	for _, e := range b.pods[uid] {
 		b.count(e, -1)
@@ -81,7 +76,7 @@ func (b *bridge) count(e binding, n int) {
 	b.changed[e] = struct{}{}
 }
 
-// flush fills the patch with what differs. The table stays once it is declared.
+// Once declared, the table stays.
 func (b *bridge) flush(p *patch) {
 	if !b.declared && len(b.elements) > 0 {
 		b.declared = true
@@ -105,7 +100,7 @@ func compareBindings(a, b binding) int {
 	return cmp.Or(strings.Compare(a.set, b.set), strings.Compare(a.key, b.key))
 }
 
-// Bindings returns the ports of bridges to which a fragment binds addresses of pods.
+// Bindings returns the bridge port of each pod address in a fragment.
 func Bindings(f *weftv1.Fragment) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, t := range f.GetTables() {
@@ -124,7 +119,6 @@ func Bindings(f *weftv1.Fragment) map[netip.Addr]string {
 	return out
 }
 
-// message returns the table with its whole content.
 func (b *bridge) message() *weftv1.Table {
 	out := &weftv1.Table{Family: "bridge", Name: Table}
 	for _, set := range []struct{ name, kind, comment string }{
@@ -143,20 +137,20 @@ func (b *bridge) message() *weftv1.Table {
 	}
 	for _, c := range []struct{ name, port, side, advert string }{{chainFromPod, "iifname", "saddr", ""}, {chainToPod, "oifname", "daddr", ", nd-router-advert"}} {
 		rules := []string{
-			// br_netfilter passes them by, and the receiver ignores the tag of VLAN 0.
+			// Tagged packets bypass br_netfilter, and the receiver ignores the tag of VLAN 0.
 			"ether type { 8021q, 8021ad } counter drop",
 			"ether type arp return",
 			"ip6 hoplimit 255 icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert" + c.advert + " } return",
 			"icmpv6 type { " + discovery + ", nd-redirect } counter drop",
 		}
 		if c.name == chainToPod {
-			// What a pod sends to itself through a Service is masqueraded.
+			// Packets from a pod to itself through a Service are masqueraded.
 			rules = append(rules, "oifname . ip saddr @"+setAddresses4+" counter drop", "oifname . ip6 saddr @"+setAddresses6+" counter drop")
 		}
 		out.Chains = append(out.Chains, chain(c.name, append(rules, c.port+" . ip "+c.side+" @"+setAddresses4+" return", c.port+" . ip6 "+c.side+" @"+setAddresses6+" return", "counter drop")...))
 	}
 	from, to := "iifname @"+setEgressPorts+" jump "+chainFromPod, "oifname @"+setIngressPorts+" jump "+chainToPod
-	// What a socket of the node sends passes. What the node forwards has none.
+	// Packets from sockets of the node pass. Forwarded packets have no socket.
 	output := []string{"meta skuid 0-4294967295 accept", to}
 	for name, rules := range map[string][]string{chainForward: {from, to}, chainInput: {from}, chainOutput: output} {
 		c := baseChain(name, rules)

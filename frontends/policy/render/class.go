@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// policyChain returns the chain of a policy for a direction, nil if it would be empty: if
-// it has no rules for the family, or if the policy is left out.
+// policyChain returns the chain of a policy, nil if the policy is left out or has no rules for the
+// family.
 func (t *table) policyChain(id model.PolicyID, l lookup) *object {
 	key := policyLookup{id, l}
 	if o := t.policyChains[key]; t.known(o) {
@@ -29,18 +29,15 @@ func (t *table) policyChain(id model.PolicyID, l lookup) *object {
 	return o
 }
 
-// policyLookup is a key of policyChains.
 type policyLookup struct {
 	id     model.PolicyID
 	lookup lookup
 }
 
-// tierPrefixes begin the names of the chains of ClusterNetworkPolicies.
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// tierChain returns the chain of the ClusterNetworkPolicies of a tier, whose rules are one
-// after the other, so that Pass can return from it. A policy that is left out drops: what
-// it would deny is not known.
+// tierChain returns the chain of a tier's ClusterNetworkPolicies, with all rules in one chain so
+// that Pass can return. A policy that is left out drops, because its denied traffic is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {
@@ -61,9 +58,8 @@ func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	return b.chain(tierPrefixes[ids[0].Tier], d.String(), policyNames(ids)+" "+d.String())
 }
 
-// classChain returns the chain that judges the packets of pods with these policies, nil if
-// there are none. Such pods share it, and all packets that get there end there. With isolate, it
-// has nothing of the policies, and drops.
+// classChain returns the chain for pods with these policies, nil for no policies. Such pods share
+// it, and every packet ends in it. With isolate, it only drops.
 func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object {
 	if len(ids) == 0 {
 		return nil
@@ -105,16 +101,15 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 	return o
 }
 
-// jump adds a rule that continues in a chain and comes back. There is none to a chain
-// without rules.
+// jump adds a jump to a chain, unless the chain has no rules.
 func (b *chainBuilder) jump(to *object) {
 	if to != nil {
 		b.add(to.owners[0], "", match{text: "jump " + to.name, need: to})
 	}
 }
 
-// The objects that always exist. Chains of policies have a hash in their names, so these
-// names are free.
+// The names of the permanent objects. Chains of policies have a hash in their names, so these are
+// free.
 const (
 	setSelf     = "self"
 	setLinks    = "links"
@@ -130,7 +125,6 @@ const (
 	chainInput         = "input"
 )
 
-// declarations returns the sets and maps that always exist, without elements.
 func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	address := t.family.address
 	sets = []*weftv1.Set{
@@ -153,13 +147,12 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	return sets, verdicts
 }
 
-// egressAllowed is where packets go that may leave a pod of this node: perhaps into
-// another one.
+// egressAllowed gets the packets allowed to leave a pod. Another pod of the node may be their
+// destination.
 func (t *table) egressAllowed() *weftv1.Chain {
 	return chain(chainEgressAllowed, append(t.judged(ingress), "accept")...)
 }
 
-// chain returns the message of a chain.
 func chain(name string, rules ...string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
 	for _, r := range rules {

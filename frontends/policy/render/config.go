@@ -9,38 +9,36 @@ import (
 )
 
 const (
-	// Fragment is the name of the fragment.
 	Fragment = "policies"
-	// Table is the name of its tables, one in each family.
+	// Table is the name of the tables, one for each family.
 	Table = "weft-policy"
 	// DefaultRecheckFor is the kernel's default of nf_conntrack_tcp_timeout_established.
 	DefaultRecheckFor = 5 * 24 * time.Hour
 )
 
-// Start says what happens to the pods of this node that are not known yet.
+// Start says what happens to unknown pods of this node.
 type Start uint8
 
 // The values of Start.
 const (
-	// StartAllow lets them exchange packets with everyone.
+	// StartAllow allows all packets.
 	StartAllow Start = iota
-	// StartDeny lets them open connections only to their node, and only their node to them:
-	// an address of Node.PodCIDRs that is not the address of a pod is cut off.
+	// StartDeny allows only connections between such pods and their node. It cuts off every address
+	// of Node.PodCIDRs without a known pod.
 	StartDeny
 )
 
 // Config describes the ruleset of the node.
 type Config struct {
-	// Families are those that this node has, IPv4 first.
+	// Families are the families of this node, IPv4 first.
 	Families [2]bool
-	// RecheckFor is for how long the established connections of an address are judged
-	// again after less is allowed to it, unless LimitRecheck says that EndRecheck ends
-	// that: at least as long as a connection may be idle. 0 means DefaultRecheckFor.
+	// RecheckFor is how long the established connections of a narrowed address are judged again,
+	// unless EndRecheck ends it: see LimitRecheck. It must be at least the idle time of
+	// connections. 0 means DefaultRecheckFor.
 	RecheckFor time.Duration
-	// Start says what happens to pods that are not known yet.
-	Start Start
-	// DropLog is how many dropped packets a second are logged for each set of policies and
-	// direction. 0 means none.
+	Start      Start
+	// DropLog is the number of dropped packets per second that are logged for each set of policies
+	// and direction. 0 disables the log.
 	DropLog int
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -67,22 +65,17 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// family is an IP family with its words in nft.
 type family struct {
-	// table is the family of the table, and the keyword of its addresses in rules.
-	table string
-	// address is the type of its addresses.
-	address string
-	// source and destination match the ends of a connection, whichever direction a packet
-	// has: who opened it, and where it leads after destination NAT.
+	// The family of the table, and the keyword of addresses in rules.
+	table   string
+	address string // type of addresses
+	// Matches for the ends of a connection in both directions: its opener, and its other end after
+	// destination NAT.
 	source, destination string
-	// bits is the length of an address.
-	bits int
-	// all is the unspecified address.
-	all netip.Addr
+	bits                int
+	all                 netip.Addr // unspecified address
 }
 
-// families are IPv4 and IPv6.
 var families = [2]family{
 	{table: "ip", address: "ipv4_addr", source: "ct original ip saddr", destination: "ct reply ip saddr", bits: 32, all: netip.IPv4Unspecified()},
 	{table: "ip6", address: "ipv6_addr", source: "ct original ip6 saddr", destination: "ct reply ip6 saddr", bits: 128, all: netip.IPv6Unspecified()},

@@ -8,13 +8,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxDispatched bounds the rules of all chains that a map of ports leads to. Rules whose
-// ranges of ports overlap are in several.
+// maxDispatched limits the rules in all chains of a map of ports. Rules with overlapping ranges are
+// in several chains.
 const maxDispatched = 200_000
 
-// large adds the rules of a NetworkPolicy with very many: those with the same ports are
-// one, and those with ports are in chains to which a map of ports leads. So a packet
-// passes few rules.
+// large adds the rules of a large NetworkPolicy. It joins rules with equal ports and dispatches by
+// port, so that a packet passes few rules.
 func (b *chainBuilder) large(of model.PolicyID, rules []model.Rule) {
 	rules = merge(rules)
 	if len(rules) <= manyRules {
@@ -42,14 +41,12 @@ func (b *chainBuilder) large(of model.PolicyID, rules []model.Rule) {
 	b.all(of, rest)
 }
 
-// all adds rules one by one.
 func (b *chainBuilder) all(of model.PolicyID, rules []model.Rule) {
 	for i := range rules {
 		b.rule(of, &rules[i])
 	}
 }
 
-// onlyPorts returns the rules with their ports of a protocol only.
 func onlyPorts(rules []model.Rule, p model.Protocol) (out []model.Rule) {
 	for _, r := range rules {
 		if r.Ports = portRanges(r.Ports, p); len(r.Ports) > 0 {
@@ -60,14 +57,12 @@ func onlyPorts(rules []model.Rule, p model.Protocol) (out []model.Rule) {
 	return out
 }
 
-// portSpan is a range of ports in which the same rules match, by their indices.
 type portSpan struct {
 	first, last int
 	rules       []int
 }
 
-// portSpans divides the ports of a protocol. It reports false if there would be too many
-// rules.
+// portSpans divides the ports of a protocol. It reports false for too many rules.
 func portSpans(rules []model.Rule, p model.Protocol) (out []portSpan, ok bool) {
 	type edge struct {
 		at, rule int
@@ -104,7 +99,6 @@ func portSpans(rules []model.Rule, p model.Protocol) (out []portSpan, ok bool) {
 	return out, true
 }
 
-// dispatch adds a rule that continues in the chain of the packet's port.
 func (b *chainBuilder) dispatch(of model.PolicyID, p model.Protocol, rules []model.Rule, spans []portSpan) {
 	var needs []*object
 	var elements []*weftv1.Element

@@ -1,100 +1,92 @@
 // Package render turns the model of network policies into the ruleset of this node.
 //
-// In come changes of package model; out go one fragment, and from then on patches of it.
-// Read class.go first, which has the chains of a pod, then hook.go, which leads there, and
-// update.go. The package does no I/O and does not judge policies: package model has done
-// that. DATAPLANE.md in the parent directory shows what packets pass.
+// It takes changes of package model and returns one fragment, then patches. Read class.go first
+// (the chains of a pod), then hook.go (the rules that lead there), and update.go. The package does
+// no I/O and does not judge policies. DATAPLANE.md in the parent directory shows the path of a
+// packet.
 //
 // # The ruleset
 //
-// The tables ip weft-policy and ip6 weft-policy are twins. The maps ingress and egress
-// lead from the address of a pod to the chain of its class: of the list of policies that
-// apply to it in the direction, which replicas share. That chain jumps to a chain of each
-// NetworkPolicy, and drops in the end; the ClusterNetworkPolicies of a tier are one after
-// the other in one chain before that, or in place of the drop. Each selector is a set, and
-// each list of address blocks or ranges of ports, too. Until a selector has had a member, the rules
-// that would name its set are left out: no packet matches them, and the kernel walks a list of the
-// table's sets for each that is declared or named. All rules match the connection's
-// tuple, as conntrack knows it, and not the packet's headers: the addresses of the end that
-// opened it and of the end that it leads to after destination NAT. So they judge packets of
-// both directions, replies included.
+// The tables ip weft-policy and ip6 weft-policy are twins. The maps ingress and egress lead from
+// the address of a pod to the chain of its policies in the direction, which replicas share. The
+// chain jumps to a chain of each NetworkPolicy and then drops. The ClusterNetworkPolicies of a tier
+// share one chain, before or instead of the drop. Each selector is a set, and so is each list of
+// address blocks or ranges of ports. Rules for a selector are left out until it has had a member,
+// because the kernel walks a list of the table's sets for each declared or named set. All rules
+// match the connection's tuple in conntrack, not the packet's headers: the opener's address and,
+// after destination NAT, the other end's. So they judge packets of both directions, replies
+// included.
 //
-// The maps egress-links and ingress-links do the same for the host's end of a pod's interface
-// (end.go), and the table bridge weft-policy binds the ports of bridges to addresses (bridge.go).
-// The map untracked leads to chains for packets without a connection (lookup.go).
+// The maps egress-links and ingress-links have the host's ends of pods' interfaces as keys
+// (end.go). The table bridge weft-policy binds the ports of bridges to addresses (bridge.go). The
+// map untracked leads to chains for packets without a connection (lookup.go).
 //
 // # A chain never changes
 //
-// The name of a chain or set has a hash of its content. Another content is another object
-// beside it, except for the members of sets of pods; only chains on hooks change in place.
-// The change of a policy is therefore new chains, and new elements of the pods in the maps.
-// What has lost its use stays until Cleanup, and is used again if it comes back.
+// The name of a chain or set has a content hash, so changed content is a new object. Only the
+// members of sets of pods and the chains on hooks change in place. A changed policy gets new
+// chains, and its pods get new elements in the maps. Unused objects stay until Cleanup and are
+// reused if needed again.
 //
-// The aggregator commits new chains before the elements that lead to them, so that no packet
-// meets an element with a chain that is still empty.
+// The aggregator commits new chains before the elements that lead to them, so that no packet meets
+// an empty chain.
 //
-// Counters are named objects of their own. Their names have no hash of the rules, so they
-// go on when a policy changes: a counter is that of "shop/db ingress[0]", or of what the
-// policies of a class drop.
+// The names of counters have no hash, so they go on when a policy changes. A counter belongs to a
+// rule, such as "shop/db ingress[0]", or to the drops of a class.
 //
 // # What a packet sees during a commit
 //
-// The elements of maps and of sets change in one commit, but the kernel looks at each of them
-// when a packet comes to it. A packet that is between two lookups at that moment may find the
-// chain of a pod from before and the members of a set from after, or the other way round. If
-// one update changes both the policies of a pod and the labels of its peers, such a packet
-// may be accepted although the rules accept it neither before nor after; it takes some
-// microseconds. A second commit would not help: moving the pod first and changing the members
-// first both show packets such a mixture, and for much longer. Only a copy of each changed
-// set would, which costs as much as the set has members.
+// The kernel reads the elements of maps and sets at each lookup. If a commit happens between two
+// lookups, a packet may find the old chain of a pod and the new members of a set, or the reverse.
+// If both the policies of a pod and its peers' labels change, such a packet may be accepted against
+// both the old and the new rules, for some microseconds. A second commit would not help: either
+// order shows the mixture for much longer. A copy of each changed set would, at a cost proportional
+// to its members.
 //
-// A connection that begins so does not last. The rules that accepted its packet are in the
-// chain that the pod lost, or name the set that the peer left. Either end then counts as
-// narrowed: the connection is judged again, and cut.
+// A connection that begins so does not last. The accepting rules are in the chain that the pod
+// lost, or name the set that the peer left. So one end counts as narrowed, and the connection is
+// judged again and cut.
 //
 // # Large sets
 //
-// A set gets 4,096 new members in a patch; Pending is true until it has all. A pod that has
-// no chain yet gets it with the first patch: it is isolated first, and what it accepts
-// comes after that. A pod that has a chain keeps it until the sets of the new one are full.
+// A set gets 4,096 new members in a patch; Pending is true until it is full. A pod without a chain
+// is isolated with the first patch and accepts its peers later. A pod with a chain keeps it until
+// the sets of the new chain are full.
 //
 // # Connections
 //
-// The packets of established connections pass one rule. If less is allowed to an address
-// than before, it is in the set recheck, and each packet of its connections is judged
-// again. While the set is empty, no rule looks it up; with more than 16,384 addresses all
-// connections are judged again. The caller lists the connections of the addresses that
-// Rechecked returns, asks Judge which are denied, and ends the recheck of the others with
-// EndRecheck. If it cannot, Config.RecheckFor does: see LimitRecheck.
+// The packets of established connections pass one rule. If an address is allowed less than before,
+// it enters the set recheck, and each packet of the connections is judged again. No rule looks up
+// an empty set. With more than 16,384 addresses all connections are judged again. The caller lists
+// the connections of the addresses from Rechecked, asks Judge which are denied, and ends the other
+// rechecks with EndRecheck. Otherwise they end after Config.RecheckFor: see LimitRecheck.
 //
 // # Large policies
 //
-// The rules of a NetworkPolicy with more than 100 rules that have the same ports are
-// joined. If there are still more than 100, a map from the port leads to the chain of the
-// rules for it. Chains and sets are declared up to a size in a patch that takes the kernel about
-// 100 ms, those of the present change first. Pods move to them with the last ones. A pod without a chain gets one that accepts
-// nothing until then. A policy with more than 20,000 rules after that is left out, and LeftOut
-// says so.
+// If a NetworkPolicy has more than 100 rules, its rules with equal ports are joined. If more than
+// 100 remain, a map leads from the port to a chain of the port's rules. A patch declares chains and
+// sets up to a size for about 100 ms of kernel time, the present change first. Pods move to them
+// with the last patch. Until then, a pod without a chain gets one that drops everything. A policy
+// with more than 20,000 rules after this is left out, and LeftOut says so.
 //
 // # Fail closed
 //
-// A policy that is left out accepts nothing: the pods that it isolates stay isolated. A
-// ClusterNetworkPolicy that is left out drops, because what it denies is not known.
+// A policy that is left out does not accept anything: its pods stay isolated. A
+// ClusterNetworkPolicy that is left out drops, because its denied traffic is unknown.
 //
 // # Restart
 //
-// The names are the same in every process, so a restart with the same objects changes
-// nothing. Restore adopts the set recheck, and adds to it what changed meanwhile.
+// Names are the same in every process, so a restart with the same objects makes no change. Restore
+// adopts the set recheck, and adds the addresses narrowed meanwhile.
 //
 // # Cost
 //
-// An update costs what differs: members of sets, pods and the pods with a changed policy.
-// Renderer.Work counts it.
+// The cost of an update is proportional to the changed members of sets, pods, and pods with a
+// changed policy. Renderer.Work counts it.
 //
 // # Concurrency
 //
-// A Renderer is safe for concurrent use. It does not modify the messages that it has
-// returned.
+// A Renderer is safe for concurrent use. It does not modify returned messages.
 //
 // # Errors
 //

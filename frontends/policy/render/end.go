@@ -8,17 +8,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// end is what leads to the chains of a pod: an address, or the host's end of its interface.
-// One of the two is set.
+// end is a key to the chains of a pod: an address, or the host's end of the interface.
 type end struct {
 	addr netip.Addr
 	link string
 }
 
-// at is the end with an address.
 func at(a netip.Addr) end { return end{addr: a} }
 
-// key is its key in maps and sets.
 func (e end) key() string {
 	if e.link != "" {
 		return `"` + e.link + `"`
@@ -26,7 +23,6 @@ func (e end) key() string {
 	return e.addr.String()
 }
 
-// chains is the name of the map from such ends to the chains of a direction.
 func (e end) chains(l lookup) string {
 	if e.link != "" {
 		return mapNames[l] + linkSuffix
@@ -34,7 +30,7 @@ func (e end) chains(l lookup) string {
 	return mapNames[l]
 }
 
-// lookups is the number of maps that have such ends: those of interfaces are about connections.
+// Maps of interfaces are only about connections.
 func (e end) lookups() lookup {
 	if e.link != "" {
 		return untracked
@@ -42,15 +38,14 @@ func (e end) lookups() lookup {
 	return numLookups
 }
 
-// linkSuffix ends the name of a map or set whose keys are interfaces.
 const linkSuffix = "-links"
 
 func compareEnds(a, b end) int {
 	return cmp.Or(a.addr.Compare(b.addr), strings.Compare(a.link, b.link))
 }
 
-// ends returns those of a pod in a table. The interface is one of both tables, whatever
-// addresses the status of the pod has; a port of a bridge is one of the table of bridges.
+// ends returns the ends of a pod. An interface is in both tables, regardless of the pod's
+// addresses. A bridge port is in the table of bridges.
 func (t *table) ends(pod *model.Pod) (out []end) {
 	if pod == nil {
 		return nil

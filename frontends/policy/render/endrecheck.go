@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Rechecked is an address whose established connections are judged again.
+// Rechecked is an address under recheck: its established connections are judged again.
 type Rechecked struct {
-	// Addr is the address. The unspecified one of a family means all its addresses.
+	// Addr is the address. The unspecified address means all addresses of the family.
 	Addr netip.Addr
-	// Committed is since when the rules are in force because of which it is rechecked; zero
-	// before. If the address is narrowed again, it is another time.
+	// Committed is the time of the commit that narrowed the address; zero before. Another narrowing
+	// changes it.
 	Committed time.Time
 }
 
@@ -31,16 +31,15 @@ func (r *Renderer) Rechecked() (out []Rechecked) {
 	return out
 }
 
-// Committed notes that everything is in force that Update and Snapshot have returned so
-// far.
+// Committed notes that all results of Update and Snapshot are in force.
 func (r *Renderer) Committed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.committed()
 }
 
-// Rejected notes that the last update was rejected. What is declared since the last commit, and loses
-// its use, is in no snapshot any more.
+// Rejected notes that the last update was rejected. Objects declared since the last commit leave
+// the snapshot once unused.
 func (r *Renderer) Rejected() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,17 +52,17 @@ func (r *Renderer) committed() {
 	now := r.cfg.Now()
 	for _, t := range r.tables {
 		t.answered(false)
-		// While a large set is filled, pods may still have the chains before.
+		// While a large set is filled, pods may still have the old chains.
 		if len(t.unsent)+len(t.unsentPods) == 0 {
 			t.recheck.commit(now)
 		}
 	}
 }
 
-// EndRecheck ends the recheck of addresses as Rechecked returned them, given the addresses
-// of all denied connections that are left: these go on to be rechecked. An address that was
-// narrowed again meanwhile does, too. If all connections of a family are rechecked, the
-// addresses in denied take their place: at first beside them, and alone at the next call.
+// EndRecheck ends the recheck of addresses from Rechecked. denied has the addresses of all
+// remaining denied connections. Their recheck continues, like the recheck of addresses narrowed
+// again meanwhile. If all connections of a family are rechecked, the addresses in denied replace
+// this: they are added first, and are alone after the next call.
 //
 // It reports whether the next Update has something to send.
 func (r *Renderer) EndRecheck(looked []Rechecked, denied map[netip.Addr]struct{}) (changed bool) {
@@ -92,9 +91,8 @@ func (r *recheck) end(l Rechecked, denied map[netip.Addr]struct{}, f *family) (c
 	return true
 }
 
-// endAll makes the addresses of denied connections those that are rechecked. It is done in
-// two steps, because the kernel switches to the rules that look the set up before the set
-// has its elements.
+// endAll limits the recheck to the addresses of denied connections, in two steps: the kernel
+// switches to the rules before their set has its elements.
 func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed bool) {
 	complete := true
 	var missing []netip.Addr
@@ -121,8 +119,8 @@ func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed boo
 	return len(missing) > 0
 }
 
-// LimitRecheck says whether the recheck of an address ends after Config.RecheckFor, as it
-// does at first. It need not if EndRecheck is called.
+// LimitRecheck sets whether a recheck ends after Config.RecheckFor, as it does initially. A caller
+// of EndRecheck needs no limit.
 func (r *Renderer) LimitRecheck(limited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

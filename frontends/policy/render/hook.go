@@ -9,21 +9,17 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// hooks are the chains on hooks. They exist only while a packet may have to be dropped,
-// because they cost every packet something.
+// hooks are the chains on hooks. They cost every packet, so they exist only while a packet may have
+// to be dropped.
 type hooks struct {
 	declared map[string]*weftv1.Chain
-	// idle are those without a use, until Cleanup.
-	idle map[string]struct{}
-	// reason is what declared was made for.
-	reason hookReason
+	idle     map[string]struct{} // unused, until Cleanup
+	reason   hookReason          // of declared
 }
 
-// hookReason is all that the chains on hooks depend on.
 type hookReason struct {
 	ingress, egress, links, podCIDRs bool
-	// recheck and everything are true if some or all connections are judged again.
-	recheck, everything bool
+	recheck, everything              bool // some or all connections are judged again
 }
 
 func (t *table) hookReason() hookReason {
@@ -33,7 +29,6 @@ func (t *table) hookReason() hookReason {
 	}
 }
 
-// hooked returns the chains on hooks that the table needs now.
 func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	var out []*weftv1.Chain
 	if why.ingress || why.egress || why.podCIDRs {
@@ -48,7 +43,7 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	return out
 }
 
-// forward judges packets between a pod of this node and everything but the node.
+// forward judges packets between pods of this node and all ends except the node.
 func (t *table) forward() *weftv1.Chain {
 	f := t.family
 	rules := t.established(f.source, f.destination)
@@ -65,8 +60,8 @@ func (t *table) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
 }
 
-// judged leads to the chains of a direction: by the interface where that is known, whatever the
-// address, and by the address where not, and for packets of the other end.
+// judged leads to the chains of a direction: by a known interface, regardless of the address;
+// otherwise, and for packets of the other end, by the address.
 func (t *table) judged(d lookup) (rules []string) {
 	side, address := "oifname", t.family.destination
 	if d == egress {
@@ -78,16 +73,16 @@ func (t *table) judged(d lookup) (rules []string) {
 	return append(rules, address+" vmap @"+mapNames[d])
 }
 
-// prerouting drops what others send from an address of a pod with policies. What a pod of a known
-// interface sends goes to the chain from-pod.
+// prerouting drops packets from an address of a pod with policies that enter through another
+// interface. Packets from known interfaces of pods go to from-pod.
 func (t *table) prerouting() *weftv1.Chain {
 	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, t.family.table + " saddr @" + setSelected + forged})
 	c.Priority = "raw"
 	return c
 }
 
-// fromPod drops what a pod with policies sends from an address that this node does not reach
-// through the pod's interface, and the pod's router advertisements and redirects.
+// fromPod drops packets with forged sources, router advertisements and redirects of pods with
+// policies.
 func (t *table) fromPod() *weftv1.Chain {
 	var rules []string
 	if t.family.table == "ip6" {
@@ -96,16 +91,16 @@ func (t *table) fromPod() *weftv1.Chain {
 	return chain(chainFromPod, append(rules, strings.TrimSpace(forged))...)
 }
 
-// forged drops a packet whose source this node does not reach through its interface.
+// forged drops a packet if this node does not reach its source through its interface.
 const forged = " fib saddr . iif oif missing counter drop"
 
-// input judges packets from a pod of this node to the node.
+// input judges packets from pods of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	// No chain sees what the node sends. So a connection that conntrack has forgotten may begin with
-	// a packet of the node, although the pod opened it, and what the pod sends is a reply.
+	// No chain sees packets sent by the node. If conntrack forgets a pod's connection, it may begin
+	// again with a packet of the node, with replies of the pod.
 	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
-		// No set of rechecked addresses has them, so each packet is judged.
+		// Link-local addresses are never rechecked, so each packet is judged.
 		rules = append(rules, "ip6 saddr fe80::/10 ct direction original iifname vmap @"+mapNames[egress]+linkSuffix)
 	}
 	rules = append(rules, t.established(t.family.source)...)
@@ -118,8 +113,8 @@ func (t *table) input() *weftv1.Chain {
 	return baseChain(chainInput, append(rules, t.judged(egress)...))
 }
 
-// established accepts the packets of connections that need not be judged again, given
-// their ends that may be rechecked. Most packets see this rule only.
+// established accepts packets of connections without recheck, given the ends that may be rechecked.
+// Most packets see only this rule.
 func (t *table) established(ends ...string) []string {
 	switch {
 	case t.recheck.everything():
@@ -134,11 +129,11 @@ func (t *table) established(ends ...string) []string {
 	return []string{match + " accept", relatedOnly}
 }
 
-// withoutConnection drops packets from or to pods with policies that belong to no connection: no
+// withoutConnection drops packets of pods with policies if they have no connection, because no
 // policy can judge them. Neighbour discovery is never tracked.
 func (t *table) withoutConnection(states string, sides ...string) (rules []string) {
 	if t.family.table == "ip6" {
-		// A packet of it that was forwarded, and not by a bridge, has another hop limit.
+		// Routed, not bridged, discovery packets have another hop limit.
 		rules = append(rules, "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
 	for _, side := range sides {
@@ -147,14 +142,13 @@ func (t *table) withoutConnection(states string, sides ...string) (rules []strin
 	return rules
 }
 
-// firstClientPort is the least port of the clients of most systems (ip_local_port_range). Few
-// servers have one.
+// firstClientPort is the least client port of most systems (ip_local_port_range). Few servers use
+// higher ports.
 const firstClientPort = "32768"
 
-// middle judges TCP packets with which a connection begins in the middle, because conntrack does
-// not know it: after `conntrack -F`, or at the first start. A packet of the server would open it in
-// the other direction. So of pods with policies only the packets go on to their policies that are
-// of a client, by their ports.
+// middle judges TCP packets of connections unknown to conntrack, after `conntrack -F` or at the
+// first start. A packet of the server would open them in the wrong direction. So for pods with
+// policies, only packets with a client's ports go on.
 func (t *table) middle() *weftv1.Chain {
 	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
 	for _, side := range []string{"saddr", "daddr"} {
@@ -166,7 +160,6 @@ func (t *table) middle() *weftv1.Chain {
 // discovery are the messages of neighbour discovery (RFC 4861).
 const discovery = "nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert"
 
-// relatedOnly is the first rule of the chains on hooks if all connections are judged again.
 const relatedOnly = "ct state related accept"
 
 func baseChain(name string, rules []string) *weftv1.Chain {
@@ -175,7 +168,6 @@ func baseChain(name string, rules []string) *weftv1.Chain {
 	return c
 }
 
-// flushHooks declares the chains on hooks that are needed and differ.
 func (t *table) flushHooks(p *patch) {
 	why := t.hookReason()
 	if why == t.reason {

@@ -8,9 +8,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Judge decides flows as the rules do that the last Update has rendered, given the node's
-// own addresses besides those of its Node object. A flow of a family that the node does not
-// have is allowed.
+// Judge decides flows like the rules of the last Update. local reports the node's own addresses
+// besides its Node object. A flow of a family that the node lacks is allowed.
 func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,7 +25,6 @@ func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdic
 	return v
 }
 
-// judge returns the judge of the present rules.
 func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Judge {
 	j := &judge.Judge{State: enforced{t}, Local: func(a netip.Addr) bool { return slices.Contains(node, a) || local(a) }}
 	if len(t.cidrs) > 0 {
@@ -35,20 +33,18 @@ func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Jud
 	return j
 }
 
-// unknown reports whether an address is in the range of the pods of this node, and no pod
-// is known there.
+// unknown reports whether an address is in the pod range of this node but has no known pod.
 func (t *table) unknown(a netip.Addr) bool {
 	return t.owners[at(a)] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }
 
-// enforced is what the rules of a table enforce once the last update is in force. It
-// implements judge.State.
+// enforced is the state of a table as judge.State, once the last update is in force.
 type enforced struct{ *table }
 
 // Pod implements judge.State.
 func (e enforced) Pod(a netip.Addr) *model.Pod { return e.pods[e.owners[at(a)]] }
 
-// Rules implements judge.State. A policy with too many rules is left out.
+// Rules implements judge.State.
 func (e enforced) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
 	p := e.policies[id]
 	if p == nil {

@@ -10,23 +10,22 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// leftovers are objects of an earlier process that the present one does not have. They
-// stay until Cleanup: on kernels before 6.2 an element keeps its chain busy for a moment
-// after it is deleted.
+// leftovers are objects of an earlier process only. They stay until Cleanup: on kernels before 6.2
+// an element keeps its chain busy for a moment after its deletion.
 type leftovers map[string]*object
 
-// newLeftovers returns the objects of a table that can be without a use. There are none if
-// the aggregator adopted the table after a restart of its own: then it does not know types
-// and rules, and what is not published goes with the first update.
+// newLeftovers returns the possibly unused objects of a table. It returns an empty set if the
+// aggregator adopted the table after its own restart: then types and rules are unknown, and the
+// first update removes unpublished objects.
 func newLeftovers(of *weftv1.Table) leftovers {
 	out := make(leftovers)
 	if sets := of.GetSets(); len(sets) > 0 && sets[0].GetType() == "" && sets[0].GetTypeof() == "" {
 		return out
 	}
 	add := func(name string, o *object) {
-		// Names of what always exists have no hash.
+		// Names of permanent objects have no hash.
 		if prefix, rest, ok := strings.Cut(name, "-"); ok && prefix != "" && len(rest) >= hashDigits && strings.Trim(rest[:hashDigits], "0123456789abcdef") == "" {
-			if out[name] == nil { // the first part of what comes in several declares it
+			if out[name] == nil { // the first part of a split object declares it
 				o.name, o.declared = name, true
 				out[name] = o
 			}
@@ -47,8 +46,6 @@ func newLeftovers(of *weftv1.Table) leftovers {
 	return out
 }
 
-// adopt forgets the leftover in place of which an object comes, and reports whether it is
-// the same.
 func (l leftovers) adopt(o *object) bool {
 	was := l[o.name]
 	if was == nil {
@@ -58,7 +55,6 @@ func (l leftovers) adopt(o *object) bool {
 	return proto.Equal(o.content, was.content)
 }
 
-// sorted returns them by name.
 func (l leftovers) sorted() []*object {
 	return slices.SortedFunc(maps.Values(l), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 }

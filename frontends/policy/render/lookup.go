@@ -2,28 +2,25 @@ package render
 
 import "github.com/weft-proxy/weft/frontends/policy/model"
 
-// lookup is a map from a pod to the chain of its policies of a direction.
 type lookup uint8
 
 const (
 	ingress = lookup(model.Ingress)
 	egress  = lookup(model.Egress)
-	// untracked is for what a pod sends to its node without connection tracking, as DNS to a
-	// cache with rules of notrack: its policies for egress, by the headers. No pod is at an
-	// address of the node, so the rules for pods are left out.
+	// untracked judges packets from a pod to its node without connection tracking, such as DNS to a
+	// cache with notrack rules. It applies the egress policies to the headers, without rules for
+	// pods: a pod never has an address of the node.
 	untracked  = egress + 1
 	numLookups = untracked + 1
 )
 
-// mapNames are the names of the maps from the address of a pod to its chain.
 var mapNames = [numLookups]string{ingress: "ingress", egress: "egress", untracked: "untracked"}
 
 func (l lookup) direction() model.Direction { return min(model.Direction(l), model.Egress) }
 
-// prefix starts the names of the chains of pods.
 func (l lookup) prefix() string { return mapNames[l] }
 
-// source matches the end that opened a connection, whichever direction a packet has.
+// source matches the opener of a connection, in both directions.
 func (t *table) source(l lookup) string {
 	if l == untracked {
 		return t.family.table + " saddr"
@@ -31,7 +28,7 @@ func (t *table) source(l lookup) string {
 	return t.family.source
 }
 
-// destination matches the end to which a connection leads after destination NAT.
+// destination matches the end of a connection after destination NAT.
 func (t *table) destination(l lookup) string {
 	if l == untracked {
 		return t.family.table + " daddr"
@@ -39,7 +36,7 @@ func (t *table) destination(l lookup) string {
 	return t.family.destination
 }
 
-// peer matches the end of a connection that is not the pod of a rule.
+// peer matches the other end of a pod's connection.
 func (t *table) peer(l lookup) string {
 	if l == ingress {
 		return t.source(l)
@@ -47,8 +44,7 @@ func (t *table) peer(l lookup) string {
 	return t.destination(l)
 }
 
-// port matches the port of the destination. That of a connection's tuple has a meaning for nft
-// only after a match of the protocol.
+// nft accepts the port of a connection's tuple only after a match of the protocol.
 func (l lookup) port() string {
 	if l == untracked {
 		return "th dport"

@@ -9,39 +9,32 @@ import (
 )
 
 const (
-	// manyMembers is how many new members a set gets in one patch at most, manyObjects about how
-	// many objects, with their rules and elements, are declared in one.
+	// The most new members of a set in a patch, and about the most declared objects, rules and
+	// elements included.
 	manyMembers = 4096
 	manyObjects = 4096
-	// separator separates the parts of a key.
-	separator = " . "
+	separator   = " . "
 )
 
-// members are those of a set of pods in one family.
 type members struct {
 	id          model.SetID
 	declaration *weftv1.Set
 	ports       bool
 	state       map[model.Member]memberState
-	// changed are members whose state may differ between the model and the kernel; a member
-	// may be in it several times.
-	changed []model.Member
-	// missing is the number of members that are not in the kernel yet.
-	missing int
-	// gone is true if the model has no such set any more. Then the members are not kept
-	// up to date: the chains that name the set are on their way out.
+	changed     []model.Member // possible differences between model and kernel, with duplicates
+	missing     int            // members not yet in the kernel
+	// Whether the model has removed the set. Then the members are not updated, because the chains
+	// with this set will go.
 	gone bool
-	// filled is true since the set has had a member. Until then no rule names it, and waiting are the
-	// policies whose rules would.
-	filled  bool
-	waiting map[model.PolicyID]struct{}
-	// denied is true if a rule that does not accept has named the set.
-	denied bool
-	// previous are the keys that an earlier process left in the kernel.
-	previous map[string]struct{}
+	// filled is true once the set has had a member. Until then no rule names it; waiting are the
+	// policies with such rules.
+	filled   bool
+	waiting  map[model.PolicyID]struct{}
+	denied   bool                // a rule that does not accept has named the set
+	previous map[string]struct{} // keys left by an earlier process
 }
 
-// memberState says where a member is: in the model, in the kernel, or both.
+// memberState is in the model, in the kernel, or both.
 type memberState uint8
 
 const (
@@ -49,7 +42,6 @@ const (
 	inKernel
 )
 
-// change adds and removes members as the model does.
 func (m *members) change(added, removed []model.Member) {
 	for _, k := range removed {
 		s := m.state[k]
@@ -77,7 +69,7 @@ func (m *members) change(added, removed []model.Member) {
 	}
 }
 
-// withdraw notes that the kernel has no such set any more.
+// withdraw notes that the kernel has lost the set.
 func (m *members) withdraw() {
 	m.changed, m.previous = nil, nil
 	for k, s := range m.state {
@@ -92,7 +84,7 @@ func (m *members) withdraw() {
 	m.missing = len(m.state)
 }
 
-// remove makes the set one that the model does not have.
+// remove notes that the model has lost the set.
 func (m *members) remove() {
 	m.gone, m.changed, m.missing = true, nil, 0
 	for k, s := range m.state {
@@ -104,7 +96,6 @@ func (m *members) remove() {
 	}
 }
 
-// restore makes it one again, without members.
 func (m *members) restore() {
 	m.gone, m.changed = false, nil
 	for k := range m.state {
@@ -113,8 +104,7 @@ func (m *members) restore() {
 	slices.SortFunc(m.changed, model.CompareMembers)
 }
 
-// flush returns what differs between the model and the kernel: everything that is to be
-// removed, and what is to be added up to a limit.
+// flush returns all removals, and additions up to a limit.
 func (m *members) flush() (add, remove []model.Member) {
 	if m.gone || len(m.changed) == 0 {
 		return nil, nil
@@ -145,7 +135,6 @@ func (m *members) flush() (add, remove []model.Member) {
 	return add, remove
 }
 
-// had reports whether an earlier process left a member in the kernel.
 func (m *members) had(k model.Member) bool {
 	if m.previous == nil {
 		return false
@@ -154,7 +143,6 @@ func (m *members) had(k model.Member) bool {
 	return had
 }
 
-// key returns the key of an element.
 func (m *members) key(k model.Member) string {
 	var scratch [80]byte
 	b := k.Addr.AppendTo(scratch[:0])
@@ -165,7 +153,6 @@ func (m *members) key(k model.Member) string {
 	return string(b)
 }
 
-// inForce returns the members in the kernel, sorted.
 func (m *members) inForce() []model.Member {
 	out := make([]model.Member, 0, len(m.state))
 	for k, s := range m.state {

@@ -8,11 +8,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// manyRules is up to how many rules of a policy are rendered one by one.
 const manyRules = 100
 
-// merge joins the rules with the same ports: their blocks in one set, and each set of pods
-// once. All rules of a NetworkPolicy accept, and so their order does not matter.
+// merge joins rules with equal ports: their blocks in one set, and each set of pods once. The order
+// does not matter, because all rules of a NetworkPolicy accept.
 func merge(rules []model.Rule) []model.Rule {
 	var out []model.Rule
 	at := make(map[string]int)
@@ -51,7 +50,6 @@ func merge(rules []model.Rule) []model.Rule {
 	return out
 }
 
-// portsKey is equal for rules with the same ports.
 func portsKey(r *model.Rule) string {
 	if r.AllPorts {
 		return "all"

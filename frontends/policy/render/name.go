@@ -10,24 +10,20 @@ import (
 )
 
 const (
-	// maxName is the length of the longest name of an object.
 	maxName = 63
-	// maxComment is the length of the longest comment (NFTNL_UDATA_COMMENT_MAXLEN).
+	// NFTNL_UDATA_COMMENT_MAXLEN
 	maxComment = 128
-	// maxPrefix is the length of the longest prefix of a log line (NF_LOG_PREFIXLEN).
-	maxPrefix = 127
-	// hashDigits is the length of the hash in a name.
+	// NF_LOG_PREFIXLEN
+	maxPrefix  = 127
 	hashDigits = 10
 )
 
-// identity is the hash of all that an object is made of.
 type identity [sha256.Size]byte
 
-// identify returns the identity of texts.
 func identify(texts ...string) identity {
 	h := sha256.New()
 	for _, s := range texts {
-		// A length ends each text, so that others cannot lead to the same bytes.
+		// A length after each text makes the bytes unambiguous.
 		n := len(s)
 		h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 		h.Write([]byte(s))
@@ -46,8 +42,8 @@ func (id identity) name(prefix, readable string) string {
 	return strings.TrimRight(out[:min(len(out), maxName)], "-./")
 }
 
-// shorten cuts a text that is too long, and replaces its end by a hash of the whole, so
-// that it is unique and the same on every node.
+// shorten cuts a long text and ends it with a hash of the whole, so that it is unique and equal on
+// every node.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -57,10 +53,10 @@ func shorten(text string, most int) string {
 	return text[:most-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
 }
 
-// comment returns a text that nft can list and read again as a comment.
+// comment returns a text that nft can list and read again.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
-// printable replaces what cannot be in a text between double quotes.
+// printable replaces characters that cannot be in double quotes.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -73,7 +69,6 @@ func printable(text string) string {
 	}, text)
 }
 
-// policyName returns "namespace/name", or the name and tier of a ClusterNetworkPolicy.
 func policyName(id model.PolicyID) string {
 	switch id.Tier {
 	case model.TierAdmin:
@@ -85,7 +80,6 @@ func policyName(id model.PolicyID) string {
 	}
 }
 
-// policyNames joins the names of policies.
 func policyNames(ids []model.PolicyID) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -94,7 +88,7 @@ func policyNames(ids []model.PolicyID) string {
 	return strings.Join(names, ", ")
 }
 
-// ofTier returns the policies of a tier, which are adjacent.
+// The policies of a tier are adjacent.
 func ofTier(ids []model.PolicyID, t model.Tier) []model.PolicyID {
 	from := slices.IndexFunc(ids, func(id model.PolicyID) bool { return id.Tier == t })
 	if from < 0 {

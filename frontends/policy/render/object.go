@@ -10,33 +10,32 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// object is a chain, a set or a counter that exists while something uses it. Its content
-// never changes, except for the members of a set of pods: another content is another
-// object with another name. So packets see a change of policies at once: in the moment in
-// which the elements of pods lead to other chains.
+// object is a chain, a set or a counter that exists while it is used. Other content is another
+// object, except for the members of a set of pods. So a change of policies takes effect at once,
+// when the elements of pods lead to other chains.
 type object struct {
 	name     string
 	identity identity
-	// uses counts the objects and elements of pods that need this one. It is declared in
-	// the kernel soon after its first use, until Cleanup.
+	// The objects and elements that need this one. After the first use it is declared, until
+	// Cleanup.
 	uses     int
 	declared bool
-	// rejected is true if the update that declares it was rejected, perhaps because of it.
+	// Whether the declaring update was rejected, perhaps because of this object.
 	rejected bool
 	needs    []*object
 
-	// One of these is set. content is a *weftv1.Chain, Object or Set; a set, or the map of
-	// verdicts, has elements that do not change.
+	// Either content, a *weftv1.Chain, Object or Set, or members is set. A set, or the map of
+	// verdicts, has fixed elements.
 	content  proto.Message
 	verdicts bool
 	members  *members
 
-	// owners are the policies that the rules of a chain come from, in order; the last one
-	// has all other rules. A set or counter has one.
+	// The policies of a chain's rules, in order; the last one has all other rules. A set or counter
+	// has one.
 	owners []model.PolicyID
 }
 
-// full reports whether a chain is declared, and the sets that it leads to have all their members.
+// full reports whether a chain is declared and its sets are full.
 func (o *object) full() bool {
 	if !o.declared || o.members != nil && o.members.missing > 0 {
 		return false
@@ -49,30 +48,24 @@ func (o *object) full() bool {
 	return true
 }
 
-// objects are the objects of a table.
 type objects struct {
-	byName map[string]*object
-	// created are those that the present update has made: some turn out to be needless.
-	created []*object
-	// fresh are those that came into use and are not declared, the first of them (later) before
-	// the present update; idle are those that are declared and have no use.
-	fresh []*object
-	later int
-	idle  map[*object]struct{}
-	// sent are those that no commit has yet.
-	sent []*object
-	// unsent are sets of pods in use whose members may differ from those in the kernel.
-	unsent map[*object]struct{}
-	// declaredSets is the number of sets and maps that are declared.
-	declaredSets int
+	byName  map[string]*object
+	created []*object // made by the present update; some turn out to be needless
+	// fresh are used but undeclared, the first (later) from earlier updates. idle are declared but
+	// unused.
+	fresh        []*object
+	later        int
+	idle         map[*object]struct{}
+	sent         []*object            // declared, not yet committed
+	unsent       map[*object]struct{} // used sets of pods with possible differences from the kernel
+	declaredSets int                  // sets and maps
 }
 
 func newObjects() objects {
 	return objects{byName: make(map[string]*object), idle: make(map[*object]struct{}), unsent: make(map[*object]struct{})}
 }
 
-// intern returns the object with an identity, and makes it if there is none. Two objects
-// whose names would be the same get different ones.
+// intern returns the object with an identity, or creates it under a unique name.
 func (s *objects) intern(id identity, prefix, readable string, create func(name string) *object) *object {
 	base := id.name(prefix, readable)
 	name := base
@@ -94,10 +87,8 @@ func (s *objects) intern(id identity, prefix, readable string, create func(name 
 	return o
 }
 
-// known reports whether an object has not been removed.
 func (s *objects) known(o *object) bool { return o != nil && s.byName[o.name] == o }
 
-// use counts a use.
 func (s *objects) use(o *object) {
 	if o.uses++; o.uses > 1 {
 		return
@@ -115,7 +106,6 @@ func (s *objects) use(o *object) {
 	}
 }
 
-// release ends a use.
 func (s *objects) release(o *object) {
 	if o.uses--; o.uses > 0 {
 		return
@@ -126,14 +116,14 @@ func (s *objects) release(o *object) {
 	delete(s.unsent, o)
 	switch {
 	case o.rejected:
-		// The snapshot that follows must not have it.
+		// The next snapshot must not have it.
 		s.forget(o)
 	case o.declared:
 		s.idle[o] = struct{}{}
 	}
 }
 
-// answered notes that everything declared since the last commit was rejected, or is committed.
+// answered notes that all declarations since the last commit were rejected or committed.
 func (s *objects) answered(rejected bool) {
 	for _, o := range s.sent {
 		o.rejected = rejected && o.declared
@@ -146,12 +136,12 @@ func (s *objects) answered(rejected bool) {
 	}
 }
 
-// setsInStep is how many sets of a table the kernel compares with a name in the time that it takes
-// for a rule. They are a list, which it walks for each set that is declared or named
-// (nft_set_lookup in net/netfilter/nf_tables_api.c).
+// setsInStep is the number of set names that the kernel compares in the time for one rule. It walks
+// the table's sets for each declared or named set (nft_set_lookup in
+// net/netfilter/nf_tables_api.c).
 const setsInStep = 256
 
-// size returns about how much the kernel has to do for an object, in rules.
+// size estimates the kernel's work for an object, in rules.
 func (s *objects) size(o *object) int {
 	n, names := 1+len(o.needs), 0
 	switch c := o.content.(type) {
@@ -167,7 +157,7 @@ func (s *objects) size(o *object) int {
 	}
 	switch {
 	case o.members != nil:
-		names += 2 // its members come in a message of their own
+		names += 2 // a separate message has its members
 		n += min(o.members.missing, manyMembers) / 4
 	case o.isSet():
 		names++
@@ -175,14 +165,13 @@ func (s *objects) size(o *object) int {
 	return n + names*s.declaredSets/setsInStep
 }
 
-// isSet reports whether an object is a set or a map.
 func (o *object) isSet() bool {
 	_, is := o.content.(*weftv1.Set)
 	return is || o.members != nil
 }
 
-// declareFresh declares objects that came into use, up to a size: those of the present update
-// before those that are left of earlier ones. It forgets those that have lost their use.
+// declareFresh declares used objects up to a size, the present update's first. It forgets unused
+// objects.
 func (t *table) declareFresh(p *patch, most int) {
 	fresh := slices.Concat(t.fresh[t.later:], t.fresh[:t.later])
 	t.fresh = nil
@@ -202,8 +191,7 @@ func (t *table) declareFresh(p *patch, most int) {
 	t.later, t.created = len(t.fresh), nil
 }
 
-// declare declares an object after those that it needs, as far as their sizes go, and reports
-// whether all are declared.
+// declare declares an object after its needs, up to a size, and reports whether all are declared.
 func (t *table) declare(p *patch, o *object, most *int) bool {
 	if o.declared {
 		return true
@@ -228,7 +216,7 @@ func (t *table) declare(p *patch, o *object, most *int) bool {
 	return true
 }
 
-// forget removes an object without a use. A set of pods stays while the model has it.
+// forget removes an unused object. A set of pods stays while the model has it.
 func (s *objects) forget(o *object) {
 	if o.declared && o.isSet() {
 		s.declaredSets--

@@ -8,9 +8,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Owner returns the policy that an object of a violation belongs to: a rule, such as
-// "rule ip weft-policy policy-0123456789-shop/db-ingress #1", a chain, a counter, or a set
-// that its rules name. Chains and elements of pods have no owner.
+// Owner returns the policy of an object in a violation: a rule, such as "rule ip weft-policy
+// policy-0123456789-shop/db-ingress #1", a chain, a counter, or a set in its rules. Other objects
+// have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,7 +28,7 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 		if id != (model.PolicyID{}) {
 			break
 		}
-		// A set belongs to a policy whose chain names it.
+		// A set belongs to a policy with a chain that names it.
 		if _, isChain := user.content.(*weftv1.Chain); isChain && user.uses > 0 && slices.Contains(user.needs, of) {
 			id = user.owner(0)
 		}

@@ -7,7 +7,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// patch collects the changes of one table.
 type patch struct {
 	chains   []*weftv1.Chain
 	sets     []*weftv1.Set
@@ -16,7 +15,6 @@ type patch struct {
 	elements map[string]*weftv1.ElementPatch
 }
 
-// declare declares an object.
 func (p *patch) declare(o *object) {
 	switch c := o.content.(type) {
 	case *weftv1.Chain:
@@ -46,19 +44,17 @@ func (p *patch) of(set string) *weftv1.ElementPatch {
 	return e
 }
 
-// add adds or replaces an element.
 func (p *patch) add(set string, e *weftv1.Element) {
 	of := p.of(set)
 	of.Add = append(of.Add, e)
 }
 
-// remove removes an element.
 func (p *patch) remove(set, key string) {
 	of := p.of(set)
 	of.Remove = append(of.Remove, key)
 }
 
-// message returns the patch of a table, nil if it is empty.
+// message returns nil for an empty patch.
 func (p *patch) message(family string) *weftv1.TablePatch {
 	if len(p.chains)+len(p.sets)+len(p.maps)+len(p.counters)+len(p.elements) == 0 {
 		return nil

@@ -10,11 +10,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// protocols are those of ports.
 var protocols = [...]model.Protocol{model.TCP, model.UDP, model.SCTP}
 
-// nft 1.0.6 cannot list the elements of an anonymous set of ports of a tuple, but it can list
-// those of a set of protocols and ports.
+// nft 1.0.6 can list an anonymous set of protocols and ports, but not of ports of a tuple.
 const (
 	protocolAndPort = "meta l4proto . "
 	namedPortType   = " . inet_proto . inet_service"
@@ -22,7 +20,7 @@ const (
 	maxPort         = 65535
 )
 
-// ports returns matches of the destination's port, of which one must match.
+// ports returns matches of the destination's port; one must match.
 func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	if r.AllPorts {
 		return everything
@@ -49,7 +47,6 @@ func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	return append(out, b.namedPorts(of, r)...)
 }
 
-// namedPorts matches destinations that have a named port.
 func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match) {
 	for _, id := range r.NamedPorts {
 		set := b.sets[id]
@@ -58,7 +55,7 @@ func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match
 		}
 		if set == nil {
 			if r.Action == model.Deny {
-				// What cannot be told apart is denied.
+				// Indistinguishable packets are denied.
 				return everything
 			}
 			continue
@@ -70,7 +67,6 @@ func (b *chainBuilder) namedPorts(of model.PolicyID, r *model.Rule) (out []match
 	return out
 }
 
-// portsOf matches ports of a protocol.
 func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match {
 	protocol := "meta l4proto " + p.String() + " "
 	if len(ports) == 1 {
@@ -88,14 +84,13 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 		}
 		return match{text: protocol + protocolAndPort + b.lookup.port() + " { " + strings.Join(keys, ", ") + " }"}
 	}
-	// Ranges are not in an anonymous set of protocols and ports: the kernel would fill it
-	// after it has switched to the chain.
+	// The kernel would fill an anonymous set of ranges after the switch to the chain.
 	id := identify(append([]string{"ports"}, keys...)...)
 	set := b.intern(id, "range", "", func(name string) *object { return &object{content: intervals(name, portType, keys)} })
 	return match{text: protocol + b.lookup.port() + " @" + set.name, need: set}
 }
 
-// portRanges returns the ranges of one protocol: sorted, disjoint and not adjacent.
+// The result is sorted, disjoint and not adjacent.
 func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
 	var in []model.PortRange
 	for _, p := range all {
@@ -122,7 +117,6 @@ func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
 	return out
 }
 
-// portText is a range of ports in nft syntax.
 func portText(p model.PortRange) string {
 	text := strconv.Itoa(int(p.First))
 	if p.Last > p.First {

@@ -7,38 +7,28 @@ import (
 )
 
 const (
-	// maxRechecked is how many addresses are rechecked one by one. If there are more, all
-	// connections are.
+	// Beyond maxRechecked addresses, all connections are rechecked.
 	maxRechecked = 16384
-	// expiryInterval is the least time between two searches for addresses whose time has
-	// passed.
+	// expiryInterval is the least time between two searches for expired addresses.
 	expiryInterval = time.Minute
 )
 
-// recheck has the addresses whose established connections are judged again, until none of
-// them is denied any more: see Renderer.EndRecheck.
+// recheck holds the addresses under recheck: see Renderer.EndRecheck.
 type recheck struct {
 	addresses map[netip.Addr]deadline
-	// all is not nil if all connections are judged again.
-	all *deadline
-	// fresh are addresses without a commit.
-	fresh []netip.Addr
-	// limited is true if the addresses are removed at their deadlines. next is the earliest
-	// time at which that can happen. It is the zero time if the set has no addresses.
-	limited bool
-	next    time.Time
-	// changed are the addresses that differ from the kernel's, and inKernel is the set
-	// there.
-	changed  map[netip.Addr]struct{}
+	all       *deadline    // not nil if all connections are judged again
+	fresh     []netip.Addr // without a commit
+	// limited is true if addresses expire at their deadlines; next is the earliest expiry, zero
+	// without addresses.
+	limited  bool
+	next     time.Time
+	changed  map[netip.Addr]struct{} // differences from inKernel
 	inKernel map[netip.Addr]struct{}
 }
 
-// deadline is how long an address is rechecked.
 type deadline struct {
-	until time.Time
-	// committed is since when the rules are in force because of which the address is
-	// rechecked, zero before.
-	committed time.Time
+	until     time.Time
+	committed time.Time // of the commit that narrowed the address; zero before
 }
 
 func newRecheck() recheck {
@@ -48,13 +38,11 @@ func newRecheck() recheck {
 	}
 }
 
-// everything reports whether all connections are judged again.
 func (r *recheck) everything() bool { return r.all != nil }
 
-// empty reports whether no connection is.
 func (r *recheck) empty() bool { return !r.everything() && len(r.addresses) == 0 }
 
-// add adds an address, or begins its recheck anew.
+// add adds an address, or restarts its recheck.
 func (r *recheck) add(a netip.Addr, until time.Time) {
 	if r.next.IsZero() || until.Before(r.next) {
 		r.next = until
@@ -84,7 +72,6 @@ func (r *recheck) put(a netip.Addr, until time.Time) {
 	r.changed[a] = struct{}{}
 }
 
-// commit notes that what was added so far is in force.
 func (r *recheck) commit(now time.Time) {
 	for _, a := range r.fresh {
 		if d, ok := r.addresses[a]; ok {
@@ -98,13 +85,11 @@ func (r *recheck) commit(now time.Time) {
 	}
 }
 
-// remove ends the recheck of an address.
 func (r *recheck) remove(a netip.Addr) {
 	delete(r.addresses, a)
 	r.changed[a] = struct{}{}
 }
 
-// expire removes the addresses whose time has passed.
 func (r *recheck) expire(now time.Time) {
 	due := r.due()
 	if due.IsZero() || now.Before(due) {
@@ -131,7 +116,7 @@ func (r *recheck) expire(now time.Time) {
 	r.next = earliest
 }
 
-// due returns when the next address may expire, zero if none does.
+// due returns when the next address may expire, or zero.
 func (r *recheck) due() time.Time {
 	if !r.limited || r.empty() {
 		return time.Time{}
@@ -139,7 +124,6 @@ func (r *recheck) due() time.Time {
 	return r.next
 }
 
-// flush returns what differs from the kernel.
 func (r *recheck) flush() (add, remove []netip.Addr) {
 	for a := range r.changed {
 		_, wanted := r.addresses[a]

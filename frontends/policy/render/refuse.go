@@ -6,15 +6,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxRules is how many rules of a policy there are in a chain at most. A policy with more is
-// left out: each packet would pass all of them.
+// maxRules is the most rules of a policy in a chain. Larger policies are left out, because each
+// packet would pass all rules.
 const maxRules = 20_000
 
-// policyRules returns the rules of a policy for a direction, nil if the policy is refused.
+// policyRules returns nil if the policy is refused.
 func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)
-	// Those that are left out count, too: a pod that enters a set must not make the policy too large.
+	// Absent rules count too: a pod that enters a set must not make the policy too large.
 	if n := len(b.rules) + b.absent; n > maxRules {
 		t.refused[policyLookup{p.ID, l}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", l.direction(), n, maxRules)
 		return nil
@@ -22,8 +22,7 @@ func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	return b
 }
 
-// LeftOut returns the policies that are left out because they are too large, and says why.
-// The pods that they isolate stay isolated.
+// LeftOut returns the policies that are too large, with the reasons. Their pods stay isolated.
 func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +35,7 @@ func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	return out
 }
 
-// Size implements publish.Renderer: the rules of a policy, and what they list.
+// Size implements publish.Renderer: the number of rules of a policy and of the entries in them.
 func (r *Renderer) Size(p *model.Policy) int {
 	n := 1
 	for _, rules := range p.Rules {

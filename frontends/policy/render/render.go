@@ -12,65 +12,55 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Renderer holds what is rendered.
+// Renderer holds the rendered state.
 type Renderer struct {
 	cfg Config
 
-	mu     sync.Mutex
-	tables []*table
-	bridge bridge
-	pods   map[types.UID]*model.Pod
-	// users are the pods that a policy applies to.
-	users map[model.PolicyID]map[types.UID]struct{}
-	// policies are those that are not left out.
+	mu       sync.Mutex
+	tables   []*table
+	bridge   bridge
+	pods     map[types.UID]*model.Pod
+	users    map[model.PolicyID]map[types.UID]struct{}
 	policies map[model.PolicyID]*model.Policy
 	node     model.Node
 	work     uint64
 }
 
-// table is the state of one family's table.
 type table struct {
 	objects
 	hooks
 	cfg      *Config
 	family   *family
-	policies map[model.PolicyID]*model.Policy
+	policies map[model.PolicyID]*model.Policy // without policies that are left out
 	pods     map[types.UID]*model.Pod
 
 	sets map[model.SetID]*object
-	// policyChains has the chains of policies as they are now, classes those of lists of
-	// policies that the present update has looked up.
+	// policyChains has the present chains of policies; classes caches chains of lists of policies
+	// during an update.
 	policyChains map[policyLookup]*object
 	classes      map[string]*object
-	// refused has the policies that are left out because they are too large, and why.
-	refused map[policyLookup]error
+	refused      map[policyLookup]error // policies that are too large, with the reasons
 
-	// owners has the pod of each end: one that is new gets it before the old one loses it.
+	// The pod of each end. A new pod gets an end before the old one loses it.
 	owners map[end]types.UID
-	// entries are the elements of the maps from ends to chains;
-	// unsentPods are ends whose elements may differ from the kernel's.
-	entries    [numLookups]map[end]*entry
-	unsentPods map[end]struct{}
-	// selected are the elements of the sets self and selected, linked are in links, present
-	// in known-pods.
-	selected, linked, present map[end]struct{}
-	// podCIDRs are the elements of pod-cidrs, wantedCIDRs those that it gets, and cidrs the
-	// same as ranges.
+	// entries are the elements of the maps to chains; unsentPods are possible differences from the
+	// kernel.
+	entries                   [numLookups]map[end]*entry
+	unsentPods                map[end]struct{}
+	selected, linked, present map[end]struct{} // elements of self and selected, of links, of known-pods
+	// The present elements of pod-cidrs, the wanted ones, and their ranges.
 	podCIDRs, wantedCIDRs []string
 	cidrs                 []model.Range
 	recheck               recheck
 	previous              *previous
-	// had says what the earlier process left.
-	had Had
-	// left are objects of an earlier process.
-	left leftovers
-	work uint64
+	had                   Had
+	left                  leftovers // of an earlier process
+	work                  uint64
 }
 
-// entry is the element of an end in the map of a direction.
 type entry struct {
-	// wanted is the chain of its policies, sent the one in the kernel. They differ until
-	// the sets of wanted are full, if there is one in the kernel already.
+	// wanted is the chain of the pod's policies, sent the chain in the kernel, which stays until
+	// the sets of wanted are full.
 	wanted, sent *object
 	pod, sentPod string
 }
@@ -106,10 +96,8 @@ func newTable(r *Renderer, f int) *table {
 	return t
 }
 
-// has reports whether an address is of the table's family.
 func (t *table) has(a netip.Addr) bool { return a.BitLen() == t.family.bits }
 
-// table returns the table with a family and a name in nftables, nil if there is none.
 func (r *Renderer) table(family, name string) *table {
 	for _, t := range r.tables {
 		if t.family.table == family && name == Table {
@@ -119,7 +107,7 @@ func (r *Renderer) table(family, name string) *table {
 	return nil
 }
 
-// Pods returns the number of pods of this node, Policies that of rendered policies.
+// Pods returns the number of pods of this node.
 func (r *Renderer) Pods() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +121,8 @@ func (r *Renderer) Policies() int {
 	return len(r.policies)
 }
 
-// Work counts what updates have looked at: rules, members, elements of pods and objects.
-// Snapshots do not count. The work of an update does not depend on the size of the rest.
+// Work counts the rules, members, elements of pods and objects visited by updates, not snapshots.
+// The size of the unchanged state does not matter.
 func (r *Renderer) Work() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +133,8 @@ func (r *Renderer) Work() uint64 {
 	return n
 }
 
-// Pending reports whether another Update without changes has something to send: the rest
-// of large sets, or addresses whose established connections need no recheck any more.
+// Pending reports whether another Update without changes has something to send: the rest of large
+// sets, or the end of a recheck.
 func (r *Renderer) Pending() bool {
 	due := r.Due()
 	r.mu.Lock()
@@ -159,7 +147,7 @@ func (r *Renderer) Pending() bool {
 	return !due.IsZero() && !r.cfg.Now().Before(due)
 }
 
-// Waits reports whether a pod that a policy applies to waits for another Update.
+// Waits reports whether a pod of a policy waits for another Update.
 func (r *Renderer) Waits(id model.PolicyID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,8 +163,7 @@ func (r *Renderer) Waits(id model.PolicyID) bool {
 	return false
 }
 
-// Due returns when Pending becomes true because an address need not be rechecked any
-// more, zero if there is none.
+// Due returns when a recheck ends and Pending becomes true; zero for never.
 func (r *Renderer) Due() (due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

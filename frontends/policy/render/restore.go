@@ -10,17 +10,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// previous is what an earlier process left in a table.
 type previous struct {
-	// sets has the keys of the sets by their names.
-	sets map[string]map[string]struct{}
-	// chains has the verdicts of pods.
-	chains [numLookups]map[netip.Addr]string
-	// narrowed are the addresses that the model has reported since then.
-	narrowed []netip.Addr
+	sets     map[string]map[string]struct{}    // keys by set
+	chains   [numLookups]map[netip.Addr]string // verdicts of pods
+	narrowed []netip.Addr                      // reported by the model since then
 }
 
-// keys returns the keys that a set had.
 func (p *previous) keys(set string) map[string]struct{} {
 	if p == nil {
 		return nil
@@ -28,7 +23,6 @@ func (p *previous) keys(set string) map[string]struct{} {
 	return p.sets[set]
 }
 
-// same reports whether an address has the chains that it had.
 func (p *previous) same(t *table, a netip.Addr) bool {
 	if p == nil {
 		return false
@@ -45,11 +39,9 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 	return t.owners[at(a)] != ""
 }
 
-// Restore adopts the fragment of an earlier process. The addresses whose connections were
-// judged again are judged again from now on for as long as a new one; the same holds for
-// pods whose policies differ from those of the fragment, and for addresses that are not in
-// a set any more. Large sets that were full stay full. It must be called before the first
-// Load, and Load and Snapshot before the first Update.
+// Restore adopts the fragment of an earlier process. It restarts its rechecks, and rechecks pods
+// with changed policies and addresses that left a set. Full sets stay full. Call Restore before the
+// first Load, and Load and Snapshot before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +102,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 		for _, prefix := range tierPrefixes {
 			t.had.ClusterPolicies = t.had.ClusterPolicies || strings.HasPrefix(c.GetName(), prefix+"-")
 		}
-		// An earlier process may have given up to look at single addresses.
+		// The earlier process may have rechecked all connections.
 		if c.GetName() == chainForward && len(c.GetRules()) > 0 && c.GetRules()[0].GetText() == relatedOnly {
 			t.recheck.all = &deadline{until: until}
 			t.recheck.next = until
@@ -118,13 +110,13 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 	}
 }
 
-// Had says what the fragment of the earlier process does.
+// Had describes the fragment of the earlier process.
 type Had struct {
-	// Pods is true if policies apply to pods, ClusterPolicies if ClusterNetworkPolicies do.
+	// Whether policies, and ClusterNetworkPolicies, apply to pods.
 	Pods, ClusterPolicies bool
 }
 
-// Had returns what the fragment of the earlier process does: nothing if there is none.
+// Had describes the fragment of the earlier process, with the zero Had if it is missing.
 func (r *Renderer) Had() (out Had) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +126,7 @@ func (r *Renderer) Had() (out Had) {
 	return out
 }
 
-// keepPodCIDR adopts addresses of pods, which stay until the Node says which they are.
+// keepPodCIDR adopts pod addresses until the Node object replaces them.
 func (t *table) keepPodCIDR(key string) {
 	first, last, ok := strings.Cut(key, "-")
 	var r model.Range
@@ -151,7 +143,6 @@ func (t *table) keepPodCIDR(key string) {
 	}
 }
 
-// recheckKey rechecks the address that is the first part of a key.
 func (t *table) recheckKey(key string, until time.Time) {
 	text, _, _ := strings.Cut(key, separator)
 	if a, err := netip.ParseAddr(text); err == nil && t.has(a) {
@@ -164,14 +155,13 @@ func (r *Renderer) compareWithPrevious() {
 	for _, t := range r.tables {
 		if t.previous != nil {
 			t.compareWithPrevious(r.cfg.Now().Add(r.cfg.RecheckFor))
-			// What differs is in the snapshot that is made now.
+			// The present snapshot has the differences.
 			t.flush(&patch{}, math.MaxInt)
 		}
 	}
 }
 
-// compareWithPrevious rechecks the connections of what changed while no process was
-// there.
+// compareWithPrevious rechecks connections that changed while no process ran.
 func (t *table) compareWithPrevious(until time.Time) {
 	for _, a := range t.previous.narrowed {
 		if !t.previous.same(t, a) {

@@ -10,30 +10,23 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// chainBuilder collects the rules of a chain, and the objects that these name.
 type chainBuilder struct {
 	*table
 	lookup lookup
 	rules  []*weftv1.Rule
 	needs  []*object
-	// owners has the policy of each rule.
-	owners []model.PolicyID
-	// absent is the number of rules that are left out because a set that they name has no members.
-	absent int
+	owners []model.PolicyID // policy of each rule
+	absent int              // rules left out because a set has had no members
 }
 
-// match is a part of a rule, with the object that it names if there is one.
 type match struct {
-	text string
-	need *object
-	// absent is true if no packet matches, because a set has no members yet.
+	text   string
+	need   *object
 	absent bool
 }
 
-// everything matches all packets.
 var everything = []match{{}}
 
-// add adds a rule made of parts. Empty ones are left out.
 func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
 	var text []string
 	for _, p := range parts {
@@ -49,7 +42,6 @@ func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
 	b.work++
 }
 
-// append adds the rules of another builder.
 func (b *chainBuilder) append(of *chainBuilder) {
 	b.rules, b.owners, b.absent = append(b.rules, of.rules...), append(b.owners, of.owners...), b.absent+of.absent
 	for _, n := range of.needs {
@@ -59,7 +51,7 @@ func (b *chainBuilder) append(of *chainBuilder) {
 	}
 }
 
-// chain returns the chain, whose identity is its content.
+// chain returns the chain, identified by its content.
 func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	texts := make([]string, 0, 2*len(b.rules)+3)
 	texts = append(texts, prefix, readable, about)
@@ -74,8 +66,8 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	})
 }
 
-// accept is the verdict that allows a packet: on its way out of a pod it may be on its
-// way into another one, so the verdict of that one is next.
+// accept returns the verdict to allow a packet. After leaving a pod, a packet may enter another one
+// and gets its verdict next.
 func (b *chainBuilder) accept() string {
 	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
@@ -83,7 +75,6 @@ func (b *chainBuilder) accept() string {
 	return "accept"
 }
 
-// policy adds the rules of a policy.
 func (b *chainBuilder) policy(p *model.Policy) {
 	rules := p.Rules[b.lookup.direction()]
 	if len(rules) > manyRules && p.ID.Tier == model.TierNetworkPolicy {
@@ -93,9 +84,8 @@ func (b *chainBuilder) policy(p *model.Policy) {
 	}
 }
 
-// rule adds a rule of a policy: one for each pair of a peer and a port, or, if that is
-// fewer, one for each peer that leads to a chain of the ports. Pairs that no packet matches are
-// left out.
+// rule adds an nft rule for each pair of a peer and a port or, if fewer, one for each peer with a
+// jump to a chain of the ports. Pairs without matching packets are left out.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	peers, ports := b.peers(of, r), b.ports(of, r)
 	if len(peers) == 0 || len(ports) == 0 {
@@ -110,7 +100,7 @@ func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	}
 	about := comment(policyName(of) + " " + r.Name)
 	end := b.verdict(of, r, about)
-	// A return in a chain of the ports would come back to the next rule.
+	// In a chain of the ports, a return would come back to the next rule.
 	if together && r.Action != model.Pass {
 		sub := &chainBuilder{table: b.table, lookup: b.lookup}
 		for _, p := range ports {
@@ -126,7 +116,6 @@ func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	}
 }
 
-// verdict returns the end of a rule: its counter and what happens to a packet.
 func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) []match {
 	kind := "rule"
 	if r.Action == model.Deny {
@@ -159,7 +148,6 @@ func shortRule(name string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(name, "[", "-"), "]")
 }
 
-// log adds a rule that logs dropped packets at a limited rate.
 func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	if b.cfg.DropLog > 0 {
 		before, after := "weft drop ", " "+b.lookup.direction().String()+" "
@@ -168,12 +156,11 @@ func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	}
 }
 
-// DropCounter is what the names of the counters of dropped packets begin with. The comment of
-// such a counter has the policies and the direction.
+// DropCounter begins the names of the counters of dropped packets. Their comments name the policies
+// and the direction.
 const DropCounter = "drop"
 
-// counter returns a counter. It belongs to what its comment names, and so it goes on when
-// the rules that count with it change.
+// counter returns a counter for the object in its comment. It goes on when the rules change.
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
 	id := identify(prefix, readable, about, b.lookup.direction().String())
 	return b.intern(id, prefix, readable, func(name string) *object {
@@ -181,7 +168,7 @@ func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID
 	})
 }
 
-// peers returns matches of the other end, of which one must match.
+// peers returns matches of the other end; one must match.
 func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	if r.Any {
 		return everything
@@ -194,7 +181,7 @@ func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 		case set != nil:
 			out = append(out, set.named(field+" @"+set.name, r.Action, of))
 		case r.Action == model.Deny:
-			// What cannot be told apart is denied.
+			// Indistinguishable packets are denied.
 			return everything
 		}
 	}
@@ -211,8 +198,8 @@ func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	return out
 }
 
-// named is a match of a set of pods in a rule of a policy. Until the set has members, the rule is
-// left out, so that selectors of nothing cost the kernel nothing.
+// named returns the match of a set of pods. The rule is left out until the set has members, so that
+// empty selectors cost the kernel little.
 func (o *object) named(text string, a model.Action, of model.PolicyID) match {
 	m := o.members
 	m.denied = m.denied || a != model.Accept
@@ -222,12 +209,11 @@ func (o *object) named(text string, a model.Action, of model.PolicyID) match {
 	return match{text: text, need: o, absent: !m.filled}
 }
 
-// present returns the matches that packets can have.
 func present(all []match) []match {
 	return slices.DeleteFunc(slices.Clone(all), func(m match) bool { return m.absent })
 }
 
-// ofFamily returns the ranges of the table's family, which are adjacent.
+// The ranges of a family are adjacent.
 func (t *table) ofFamily(all []model.Range) []model.Range {
 	other := func(r model.Range) bool { return r.First.BitLen() != t.family.bits }
 	from := slices.IndexFunc(all, func(r model.Range) bool { return !other(r) })
@@ -241,12 +227,10 @@ func (t *table) ofFamily(all []model.Range) []model.Range {
 	return out
 }
 
-// isAll reports whether a range has all addresses.
 func (t *table) isAll(r model.Range) bool {
 	return r.First.IsUnspecified() && !r.Last.Next().IsValid()
 }
 
-// blocks returns the set of ranges.
 func (t *table) blocks(all []model.Range) *object {
 	texts := make([]string, len(all)+1)
 	texts[0] = "block"
@@ -258,7 +242,6 @@ func (t *table) blocks(all []model.Range) *object {
 	})
 }
 
-// intervals returns a set of ranges.
 func intervals(name, kind string, keys []string) *weftv1.Set {
 	s := &weftv1.Set{Name: name, Type: kind, Flags: []string{"interval"}}
 	for _, k := range keys {
@@ -272,7 +255,7 @@ func rangeText(r model.Range) string {
 	if r.First == r.Last {
 		return r.First.String()
 	}
-	// A prefix has the bits of First that are equal to those of Last.
+	// A prefix has the equal leading bits of First and Last.
 	first, last := r.First.AsSlice(), r.Last.AsSlice()
 	bits := 0
 	for bits < 8*len(first) && bit(first, bits) == bit(last, bits) {

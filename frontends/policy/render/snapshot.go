@@ -10,8 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Snapshot returns the whole fragment: what the snapshot before and the patches since then
-// have led to.
+// Snapshot returns the whole fragment: the last snapshot with all patches since then.
 func (r *Renderer) Snapshot() *weftv1.Fragment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,7 +25,6 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	return out
 }
 
-// message returns the table with its whole content.
 func (t *table) message() *weftv1.Table {
 	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle(), t.fromPod()}}
 	out.Sets, out.Maps = t.declarations()
@@ -54,7 +52,6 @@ func (t *table) message() *weftv1.Table {
 	return out
 }
 
-// message returns the set with the members that are in the kernel.
 func (m *members) message() *weftv1.Set {
 	d := m.declaration
 	out := &weftv1.Set{Name: d.GetName(), Type: d.GetType(), Comment: d.GetComment()}
@@ -64,7 +61,6 @@ func (m *members) message() *weftv1.Set {
 	return out
 }
 
-// elements returns the elements of a set that always exists.
 func (t *table) elements(set string) (out []*weftv1.Element) {
 	var ends map[end]struct{}
 	switch set {
@@ -97,7 +93,6 @@ func (t *table) elements(set string) (out []*weftv1.Element) {
 	return out
 }
 
-// podElements returns the elements of a map that leads to the chains of a direction.
 func (t *table) podElements(d lookup, name string) (out []*weftv1.Element) {
 	for _, at := range slices.SortedFunc(maps.Keys(t.entries[d]), compareEnds) {
 		if e := t.entries[d][at]; e.sent != nil && at.chains(d) == name {
@@ -107,7 +102,7 @@ func (t *table) podElements(d lookup, name string) (out []*weftv1.Element) {
 	return out
 }
 
-// Idle reports whether there are objects for Cleanup.
+// Idle reports whether Cleanup has objects to remove.
 func (r *Renderer) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +114,8 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// Cleanup returns the patch that removes objects without a use, or some if there are very many,
-// nil if there are none.
+// Cleanup returns the patch to remove unused objects, or some of very many. It is nil without
+// unused objects.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,10 +165,9 @@ func (t *table) cleanup() *weftv1.TablePatch {
 	return out
 }
 
-// naming are the prefixes of the objects that name others, in an order in which they can be removed.
+// naming are the prefixes of objects that name others, in an order for removal.
 var naming = []string{mapNames[ingress], mapNames[egress], mapNames[untracked], "admin", "baseline", "policy", "dispatch", "ports", "deny"}
 
-// removal returns the place of an object in an order in which objects can be removed.
 func (o *object) removal() int {
 	prefix, _, _ := strings.Cut(o.name, "-")
 	if n := slices.Index(naming, prefix); n >= 0 {

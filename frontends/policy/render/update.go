@@ -15,12 +15,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// Update renders changes. Only the New of a policy counts: it replaces whatever the policy
-// was rendered as. A policy that pods have and whose New is nil is left out: the pods stay
-// isolated by it, and it allows nothing.
+// Update renders changes. The New of a policy replaces its earlier rendering. If New is nil but
+// pods have the policy, it is left out: the pods stay isolated and it does not allow anything.
 //
-// The result may be less than all: while Pending is true, call Update again with no
-// changes as soon as the patch is committed.
+// The result may be partial: while Pending is true, call Update again without changes as soon as
+// the patch is committed.
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,13 +39,11 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	if len(p.Tables) > 0 {
 		out.Patch = p
 	} else {
-		// The kernel has the rules already.
 		r.committed()
 	}
 	return out
 }
 
-// familyOf returns the family of a patch of update.
 func (r *Renderer) familyOf(i int) string {
 	if i < len(r.tables) {
 		return r.tables[i].family.table
@@ -54,7 +51,7 @@ func (r *Renderer) familyOf(i int) string {
 	return "bridge"
 }
 
-// Load applies changes without making a patch, for a caller that sends a snapshot.
+// Load applies changes without a patch, for a caller of Snapshot.
 func (r *Renderer) Load(c model.Changes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +83,7 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 			r.renderPod(pod)
 		}
 	}
-	// The table of bridges is the last one.
-	patches := make([]patch, len(r.tables)+1)
+	patches := make([]patch, len(r.tables)+1) // the last one is for bridges
 	r.bridge.flush(&patches[len(r.tables)])
 	for i, t := range r.tables {
 		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
@@ -99,8 +95,8 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 	return patches
 }
 
-// narrow rechecks the connections of addresses. After a restart all pods are new to the
-// model: it waits for what compareWithPrevious finds.
+// narrow rechecks the connections of addresses. After a restart, when all pods are new to the
+// model, it waits for compareWithPrevious.
 func (t *table) narrow(all []netip.Addr, until time.Time) {
 	for _, a := range all {
 		switch {
@@ -114,7 +110,6 @@ func (t *table) narrow(all []netip.Addr, until time.Time) {
 	}
 }
 
-// changePolicies replaces policies, and adds the pods that they apply to to affected.
 func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.UID]struct{}) {
 	for _, c := range all {
 		var id model.PolicyID
@@ -134,7 +129,7 @@ func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.U
 	}
 }
 
-// forgetWaiting forgets that sets without members would have rules of a policy.
+// forgetWaiting removes a policy from the waiting policies of empty sets.
 func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	p := r.policies[id]
 	if p == nil {
@@ -151,7 +146,7 @@ func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	}
 }
 
-// touch forgets what a policy was rendered as, and adds the pods that it applies to to affected.
+// touch forgets the rendering of a policy, and adds its pods to affected.
 func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
 	for _, t := range r.tables {
 		for d := range numLookups {
@@ -165,7 +160,6 @@ func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
 	r.work++
 }
 
-// changePod replaces a pod, and adds it to those that are rendered.
 func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}) {
 	pod := c.New
 	if pod == nil {
@@ -202,7 +196,6 @@ func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}
 	}
 }
 
-// removePod removes the ends that a pod no longer has.
 func (t *table) removePod(old, now *model.Pod) {
 	keep := t.ends(now)
 	for _, e := range t.ends(old) {
@@ -216,7 +209,6 @@ func (t *table) removePod(old, now *model.Pod) {
 	}
 }
 
-// renderPod sets the elements of a pod.
 func (r *Renderer) renderPod(pod *model.Pod) {
 	name := comment(pod.Name.String())
 	for _, t := range r.tables {
@@ -230,7 +222,7 @@ func (r *Renderer) renderPod(pod *model.Pod) {
 	r.bridge.set(pod.UID, pod)
 }
 
-// want sets the chain of an end, nil for none.
+// A nil chain removes the element.
 func (t *table) want(d lookup, at end, chain *object, pod string) {
 	t.work++
 	t.unsentPods[at] = struct{}{}
@@ -251,8 +243,8 @@ func (t *table) want(d lookup, at end, chain *object, pod string) {
 	e.wanted, e.pod = chain, pod
 }
 
-// changeSet changes a set of the model and its members. It returns the policies that have new rules
-// if these are the first ones.
+// changeSet changes a set and its members. With the first members, it returns the policies with new
+// rules.
 func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {
@@ -284,7 +276,7 @@ func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	return waiting
 }
 
-// newSet makes the object of a set. It is declared when a chain names it.
+// newSet makes the object of a set, to be declared when a chain names it.
 func (t *table) newSet(s *model.Set) *object {
 	prefix, kind := "sel", t.family.address
 	if s.Ports {
@@ -300,7 +292,7 @@ func (t *table) newSet(s *model.Set) *object {
 	return o
 }
 
-// forgetUnused removes an object that the kernel does not have.
+// The kernel must not have the object.
 func (t *table) forgetUnused(o *object) {
 	if o.members != nil && o.members.gone {
 		t.forgetSet(o)
@@ -309,7 +301,7 @@ func (t *table) forgetUnused(o *object) {
 	}
 }
 
-// forgetSet removes a set that the kernel and the model do not have.
+// The kernel and the model must not have the set.
 func (t *table) forgetSet(o *object) {
 	t.forget(o)
 	if t.sets[o.members.id] == o {
@@ -317,8 +309,7 @@ func (t *table) forgetSet(o *object) {
 	}
 }
 
-// ofTable returns the members of the table's family. They are sorted, so these are
-// adjacent.
+// ofTable returns the members of the table's family, which are adjacent in sorted members.
 func (t *table) ofTable(all []model.Member) []model.Member {
 	from, _ := slices.BinarySearchFunc(all, 128, func(m model.Member, bits int) int { return m.Addr.BitLen() - bits })
 	if t.family.bits == 128 {
@@ -327,8 +318,8 @@ func (t *table) ofTable(all []model.Member) []model.Member {
 	return all[:from]
 }
 
-// setPodCIDRs sets the addresses of the pods of this node, for StartDeny. A Node without any keeps
-// those of before.
+// setPodCIDRs sets the pod addresses of this node, for StartDeny. A Node without any keeps the
+// earlier ones.
 func (t *table) setPodCIDRs(all []netip.Prefix) {
 	if t.cfg.Start != StartDeny {
 		return
@@ -348,8 +339,7 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	}
 }
 
-// flush fills the patch with what differs between the kernel and what is wanted. It declares
-// objects up to a size.
+// flush fills the patch with the differences from the kernel. It declares objects up to a size.
 func (t *table) flush(p *patch, most int) {
 	t.declareFresh(p, most)
 	t.flushMembers(p)
@@ -365,7 +355,6 @@ func (t *table) flush(p *patch, most int) {
 	t.flushHooks(p)
 }
 
-// flushMembers changes the elements of sets of pods.
 func (t *table) flushMembers(p *patch) {
 	sets := slices.SortedFunc(maps.Keys(t.unsent), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	for _, o := range sets {
@@ -386,9 +375,9 @@ func (t *table) flushMembers(p *patch) {
 	}
 }
 
-// flushPods changes the elements of pods. The chain of a pod that has one changes only
-// when the sets of the new chain are full; a pod that has none gets it at once, or if it is not
-// declared yet, one that isolates the pod.
+// flushPods changes the elements of pods. A pod keeps its chain until the sets of the new chain are
+// full. A pod without a chain gets the new one at once, or an isolating one while the new one is
+// undeclared.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -419,7 +408,6 @@ func (t *table) flushPods(p *patch) {
 	}
 }
 
-// toggle adds or removes an element of an end, given those that are in the kernel.
 func toggle(p *patch, inKernel map[end]struct{}, e end, wanted bool, set, key string) {
 	switch _, has := inKernel[e]; {
 	case wanted && !has:
@@ -437,7 +425,7 @@ func setMember(of map[end]struct{}, e end, member bool) {
 	}
 }
 
-// flushEntry changes the element of an end, and reports whether what it leads to is as wanted.
+// flushEntry changes the element of an end, and reports whether it is as wanted.
 func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {
@@ -470,7 +458,6 @@ func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	return next == e.wanted && next.full()
 }
 
-// flushPodCIDRs changes the addresses of pods of this node, for StartDeny.
 func (t *table) flushPodCIDRs(p *patch) {
 	for _, k := range t.podCIDRs {
 		if !slices.Contains(t.wantedCIDRs, k) {

@@ -12,38 +12,32 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Accepted is the type of the condition. It is true if all rules of the policy are enforced
-// as they are written, by each node that has pods to which the policy applies.
+// Accepted is the type of the condition. It is true if each node with pods of the policy enforces
+// all rules as written.
 const Accepted = "Accepted"
 
-// The reasons of the condition.
 const (
 	// ReasonAccepted means that the policy is enforced.
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid means that parts of the policy are not valid, or not known.
+	// ReasonInvalid means that parts of the policy are invalid or unknown.
 	ReasonInvalid = "Invalid"
-	// ReasonRejected means that a node, which the message names, cannot enforce the policy.
+	// ReasonRejected means that the node named in the message cannot enforce the policy.
 	ReasonRejected = "RejectedOnNode"
 )
 
-// maxMessage is the length of the longest message. The API's limit is 32 times as long.
+// maxMessage limits the length of a message. The API's limit is 32 times as long.
 const maxMessage = 1024
 
-// policy is what is kept of a ClusterNetworkPolicy.
 type policy struct {
 	uid        types.UID
 	version    string
 	generation int64
-	// problem is what is not valid in the policy, empty if nothing is.
-	problem string
-	// present is the condition that the policy has, nil if it has none.
-	present *metav1.Condition
-	// due is when this node writes the condition, unless it is present then. It is zero if
-	// the condition is present.
+	problem    string            // invalid parts, or empty
+	present    *metav1.Condition // nil if it has none
+	// When this node writes the condition; zero if it is present.
 	due time.Time
 }
 
-// parse returns what is kept of a ClusterNetworkPolicy.
 func parse(o *v1alpha2.ClusterNetworkPolicy) *policy {
 	p := &policy{
 		uid: types.UID(strings.Clone(string(o.UID))), version: strings.Clone(o.ResourceVersion), generation: o.Generation,
@@ -57,8 +51,8 @@ func parse(o *v1alpha2.ClusterNetworkPolicy) *policy {
 	return p
 }
 
-// condition returns the condition as this node sees it. rejected is why the policy is
-// rejected on this node, empty if it is not.
+// condition returns the condition as this node sees it. rejected is the reason of a rejection on
+// this node, or empty.
 func (p *policy) condition(node, rejected string) metav1.Condition {
 	c := metav1.Condition{Type: Accepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted, Message: "All rules are enforced.", ObservedGeneration: p.generation}
 	switch {
@@ -73,14 +67,13 @@ func (p *policy) condition(node, rejected string) metav1.Condition {
 	return c
 }
 
-// onNode begins the message of a node that rejects a policy.
 func onNode(node string) string { return "On node " + node + ": " }
 
 // missing reports whether this node would replace the present condition by c.
 //
-// For one generation of a policy a condition changes from true to false only, so that nodes
-// that disagree, such as those of two versions of weft, do not replace each other's: it
-// becomes true again if the policy changes, or if the node that rejected it accepts it.
+// For one generation of a policy a condition changes only from true to false, so that disagreeing
+// nodes, such as two versions of weft, do not replace each other's. It becomes true again if the
+// policy changes, or if the rejecting node accepts it.
 func (p *policy) missing(c *metav1.Condition, node string) bool {
 	switch {
 	case p.present == nil || p.present.ObservedGeneration < c.ObservedGeneration:
@@ -94,8 +87,7 @@ func (p *policy) missing(c *metav1.Condition, node string) bool {
 	}
 }
 
-// patch returns the body of the request that applies a condition to the policy of this
-// version only.
+// patch returns the request body that applies a condition to this version of the policy only.
 func (p *policy) patch(name string, c metav1.Condition) ([]byte, error) {
 	type metadata struct {
 		Name            string    `json:"name"`

@@ -25,18 +25,14 @@ import (
 )
 
 const (
-	// window is the longest time that a node waits before it writes a condition.
+	// window is the longest wait of a node before it writes a condition.
 	window = 10 * time.Second
-	// maxNodes is the number of nodes up to which few nodes write at the same time.
-	maxNodes = 8192
-	// retry is the wait after a request that failed.
-	retry = time.Minute
-	// requestTimeout bounds a request.
+	// maxNodes is the number of nodes up to which few write at the same time.
+	maxNodes       = 8192
+	retry          = time.Minute
 	requestTimeout = 10 * time.Second
-	// manager is the owner of the condition for the API server.
-	manager = "weft"
-	// path is that of ClusterNetworkPolicies at the API server.
-	path = "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"
+	manager        = "weft"
+	path           = "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies"
 )
 
 // Config describes a Writer.
@@ -51,16 +47,14 @@ type Config struct {
 
 // Writer writes the conditions.
 type Writer struct {
-	cfg Config
-	// send applies a patch to the status of a policy.
+	cfg  Config
 	send func(ctx context.Context, name string, patch []byte) error
-	// nudge has room for one: a due time may have changed.
+	// nudge has room for one signal: a due time may have changed.
 	nudge chan struct{}
 
 	mu       sync.Mutex
 	policies map[string]*policy
-	// rejected has the reason for each policy that is rejected on this node.
-	rejected map[string]string
+	rejected map[string]string // reasons by policy
 }
 
 // New returns a writer. It does no I/O.
@@ -77,7 +71,7 @@ func New(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Subscription returns what the writer follows.
+// Subscription returns the writer's subscription to a source.
 func (w *Writer) Subscription() source.Subscription {
 	return source.Subscription{
 		User: "policy status",
@@ -99,7 +93,7 @@ func (w *Writer) Subscription() source.Subscription {
 	}
 }
 
-// set replaces what is known of a policy. The lock is held.
+// The lock is held.
 func (w *Writer) set(name string, p *policy) {
 	if before := w.policies[name]; before != nil && before.uid == p.uid && before.generation == p.generation {
 		p.due = before.due
@@ -108,8 +102,8 @@ func (w *Writer) set(name string, p *policy) {
 	w.schedule(name, p)
 }
 
-// SetRejected replaces the policies that are rejected on this node: reasons by name. A nil
-// Writer does nothing.
+// SetRejected replaces the policies that are rejected on this node: reasons by name. A nil Writer
+// does nothing.
 func (w *Writer) SetRejected(reasons map[string]string) {
 	if w == nil {
 		return
@@ -123,7 +117,7 @@ func (w *Writer) SetRejected(reasons map[string]string) {
 	w.wake()
 }
 
-// schedule sets when the condition of a policy is written. The lock is held.
+// The lock is held.
 func (w *Writer) schedule(name string, p *policy) {
 	c := p.condition(w.cfg.NodeName, w.rejected[name])
 	switch {
@@ -141,13 +135,12 @@ func (w *Writer) wake() {
 	}
 }
 
-// delay returns how long a node waits before it writes a condition: at most window.
+// delay returns the wait of a node before it writes a condition: at most window.
 //
-// The times of n nodes are distributed such that their density grows exponentially towards
-// the window's end, by a factor of maxNodes. If there are many nodes, the first of them end
-// early, and before the others; if there are few, near the end. In either case about one a
-// second ends when the first does, whatever n is: this is how receivers of a multicast avoid
-// an implosion of feedback (RFC 5401).
+// The density of the nodes' times grows exponentially towards the window's end, by a factor of
+// maxNodes. With many nodes the first ends early, before the others; with few, near the end. In
+// either case about one time per second ends around the first, for any number of nodes. Receivers
+// of a multicast avoid an implosion of feedback in this way (RFC 5401).
 func delay(node string, p *policy, c *metav1.Condition) time.Duration {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s", node, p.uid, p.generation, c.Status)
@@ -177,8 +170,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// next returns the policy whose condition is written next, and when. Without one the name is
-// empty.
+// next returns the policy of the next condition, and the wait. The name may be empty.
 func (w *Writer) next() (name string, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +186,6 @@ func (w *Writer) next() (name string, wait time.Duration) {
 	return name, time.Until(due)
 }
 
-// write writes the condition of a policy.
 func (w *Writer) write(ctx context.Context, name string) {
 	w.mu.Lock()
 	p := w.policies[name]

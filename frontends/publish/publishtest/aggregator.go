@@ -18,7 +18,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/nametest"
 )
 
-// Aggregator keeps what was published.
+// Aggregator keeps published elements and rules.
 type Aggregator struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
@@ -29,18 +29,18 @@ type Aggregator struct {
 	mu       sync.Mutex
 	judge    Judge
 	elements map[string]string
-	// chains are rules by the names of chains, such as "chain ip weft input".
+	// rules by chain, such as "chain ip weft input"
 	chains   map[string]string
 	gate     chan struct{}
 	revision uint64
 	updates  []string
 }
 
-// Judge returns why an update is rejected, nil if it is accepted. It receives the values
-// of all elements that the update leads to, by Element, and the rules of all chains.
+// Judge returns the violations of an update, or nil to accept it. It receives the resulting element
+// values, keyed by Element, and the rules of all chains.
 type Judge func(elements map[string]string) []*weftv1.Violation
 
-// New starts an aggregator, which ends with the test.
+// New starts an aggregator for the duration of the test.
 func New(t testing.TB) *Aggregator {
 	t.Helper()
 	f := &Aggregator{Socket: filepath.Join(t.TempDir(), "weft.sock"), elements: make(map[string]string), chains: make(map[string]string)}
@@ -67,7 +67,7 @@ func (f *Aggregator) Start(t testing.TB) {
 	t.Cleanup(func() { srv.Stop(); <-done })
 }
 
-// GetFragment implements the method of the API: all elements are in maps.
+// GetFragment implements the API method. All elements are in maps.
 func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +86,7 @@ func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Ser
 	return stream.Send(&weftv1.GetFragmentResponse{Fragment: out})
 }
 
-// Publish implements the method of the API.
+// Publish implements the API method.
 func (f *Aggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]) error {
 	parts, chains := make(map[string]string), make(map[string]string)
 	for {
@@ -110,7 +110,7 @@ func (f *Aggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishReque
 	}
 }
 
-// Hold makes updates wait until release is called.
+// Hold blocks updates until release is called.
 func (f *Aggregator) Hold() (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +119,6 @@ func (f *Aggregator) Hold() (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// wait waits for the end of Hold.
 func (f *Aggregator) wait(ctx context.Context) {
 	f.mu.Lock()
 	gate := f.gate
@@ -133,7 +132,6 @@ func (f *Aggregator) wait(ctx context.Context) {
 	}
 }
 
-// addChains adds the rules of chains.
 func addChains(to map[string]string, family, table string, chains []*weftv1.Chain) {
 	for _, c := range chains {
 		var rules []string
@@ -148,7 +146,7 @@ func chainName(family, table, chain string) string {
 	return "chain " + family + " " + table + " " + chain
 }
 
-// Plan implements the method of the API for one fragment. It counts as the update "plan".
+// Plan implements the API method for one fragment. It counts as the update "plan".
 func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +161,6 @@ func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingSe
 	return stream.Send(resp)
 }
 
-// add adds the elements and rules of a snapshot.
 func add(to, chains map[string]string, s *weftv1.Fragment) {
 	for _, t := range s.GetTables() {
 		addChains(chains, t.GetFamily(), t.GetName(), t.GetChains())
@@ -219,28 +216,28 @@ func (f *Aggregator) update(req *weftv1.PublishRequest, parts, chains map[string
 	return resp
 }
 
-// Judge changes how updates are judged; nil accepts all.
+// Judge sets the judge of updates; nil accepts all.
 func (f *Aggregator) Judge(judge Judge) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.judge = judge
 }
 
-// Elements returns a copy of the elements, by Element.
+// Elements returns a copy of the elements, keyed by Element.
 func (f *Aggregator) Elements() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.elements)
 }
 
-// Chains returns a copy of the rules of chains, by names such as "chain ip weft input".
+// Chains returns a copy of the rules by chain, such as "chain ip weft input".
 func (f *Aggregator) Chains() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.chains)
 }
 
-// Clear forgets the elements, as if somebody had deleted the fragment.
+// Clear forgets the elements, as if the fragment had been deleted.
 func (f *Aggregator) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +245,7 @@ func (f *Aggregator) Clear() {
 	clear(f.chains)
 }
 
-// Updates returns "snapshot", "patch" and "plan" in the order in which they came.
+// Updates returns "snapshot", "patch" and "plan" in order of arrival.
 func (f *Aggregator) Updates() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

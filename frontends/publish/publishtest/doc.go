@@ -1,6 +1,5 @@
-// Package publishtest is an aggregator for the tests of frontends. It keeps the elements
-// of maps and sets that were published, and rejects updates as a test wants it; it knows
-// nothing of rules.
+// Package publishtest is an aggregator for tests of frontends. It keeps published elements, and rejects
+// updates as a test requests. It does not interpret rules.
 //
 // # Concurrency
 //

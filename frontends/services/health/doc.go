@@ -1,30 +1,26 @@
-// Package health answers health checks over HTTP, with the paths and the bodies of
-// kube-proxy 1.36, which load balancers and monitoring already read.
+// Package health answers HTTP health checks with kube-proxy 1.36's paths and bodies, for existing load
+// balancers and monitoring.
 //
-// In come commits and the state of the node; out go /healthz and /livez (Proxy), and one
-// HTTP server for each Service with a healthCheckNodePort (Servers), which a load
-// balancer asks whether this node has endpoints of the Service. Read proxy.go first. The
-// package does not decide which endpoints a Service has.
+// It takes commits and the node's state. It serves /healthz and /livez (Proxy), and one HTTP server per
+// Service with a healthCheckNodePort (Servers), where load balancers ask for local endpoints. Read
+// proxy.go first. The package does not select endpoints.
 //
 // # What healthy means
 //
-// A node is unhealthy if a change has waited for its commit for ProxyConfig.Timeout.
-// Before the first commit it is healthy if the rules from before a restart are in force.
-// /healthz also returns 503 while load balancers should not send new traffic to the
-// node: its object is missing or being deleted, or has the taint of the cluster
-// autoscaler. /livez depends on none of this, because a restart would not help: it is 503
-// only if another part of the process has failed.
+// A node is unhealthy if a change waits for its commit for ProxyConfig.Timeout. Before the first commit
+// it is healthy if rules from before a restart are in force. /healthz also returns 503 while load
+// balancers should avoid the node: its object is missing, being deleted, or has the cluster autoscaler's
+// taint. /livez is 503 only if another part of the process failed, because a restart would not help
+// otherwise.
 //
-// kube-proxy has one proxier for each IP family. weft commits both families at once, so
-// here they have the same times.
+// kube-proxy has one proxier per IP family. weft commits both at once, so both have the same times.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Servers.Run is the one goroutine that opens
-// and closes ports; nothing waits for it. Each open port has a goroutine that serves it,
-// and Run returns after all of them have ended.
+// All methods are safe for concurrent use. Only Servers.Run opens and closes ports, and it does not block
+// other methods. Each open port has a serving goroutine; Run returns after all have ended.
 //
 // # Errors
 //
-// A port that cannot be opened is logged, reported as an event, and tried again.
+// A port that cannot be opened is logged, reported as an event, and retried.
 package health

@@ -10,15 +10,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Network is the part of the host that the servers use.
+// Network is the servers' view of the host.
 type Network interface {
 	// Listen is net.ListenConfig.Listen.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
-	// Addresses returns the addresses of the host's interfaces.
+	// Addresses returns the host's interface addresses.
 	Addresses() ([]netip.Addr, error)
 }
 
-// Host is the network namespace that the process is in.
+// Host is the process's network namespace.
 type Host struct{}
 
 // Listen implements Network.
@@ -43,15 +43,13 @@ func (Host) Addresses() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// tcp has the networks of the families for package net. An IPv6 listener does not accept
-// IPv4 connections, so the two families do not conflict.
+// IPv6 listeners do not accept IPv4, so the families do not conflict.
 var tcp = [model.NumFamilies]string{"tcp4", "tcp6"}
 
-// unspecified has the addresses that mean all addresses of a family.
 var unspecified = [model.NumFamilies]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
-// matching returns the addresses of the host that are inside prefixes. Link-local
-// addresses of IPv6 are left out: they cannot be listened on without an interface.
+// matching returns host addresses inside prefixes. It omits IPv6 link-local addresses, because listening
+// on them requires an interface.
 func matching(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(host), func(a netip.Addr) bool {
 		contains := func(p netip.Prefix) bool { return p.Contains(a) }

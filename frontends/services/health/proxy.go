@@ -13,46 +13,43 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// ProxyConfig describes when the proxy is healthy.
+// ProxyConfig configures a Proxy.
 type ProxyConfig struct {
-	// Families are those of the node.
+	// Families are the node's families.
 	Families [model.NumFamilies]bool
 	// Timeout is how long a change may wait for its commit.
 	Timeout time.Duration
-	// Pending returns since when the oldest change waits, zero if none does; nil means
-	// that none ever does.
+	// Pending returns the start of the oldest change's wait, or zero. A nil function means zero.
 	Pending func() time.Time
-	// Published returns why no rules are in force, nil if there are some; a nil function
-	// means that there always are. It is not called after the first commit.
+	// Published returns why no rules are in force, or nil. A nil function means nil. It is not called
+	// after the first commit.
 	Published func() error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Registerer receives the metrics; nil means none.
+	// Registerer receives the metrics; it may be nil.
 	Registerer prometheus.Registerer
 }
 
-// Proxy is the health of the node's service proxy. It is not a proxy server.
+// Proxy is the health of the node's service proxy, not a proxy server.
 type Proxy struct {
-	cfg ProxyConfig
-	// healthz and livez count the answers.
+	cfg            ProxyConfig
 	healthz, livez *prometheus.CounterVec
 
 	mu sync.Mutex
-	// updated is when the last commit was acknowledged, zero before the first.
+	// last acknowledged commit; zero before the first
 	updated time.Time
-	// ineligible is true while load balancers should not use the node.
+	// load balancers should avoid the node
 	ineligible bool
 	required   []func() error
 }
 
-// Names of the metrics, which are those of kube-proxy.
+// kube-proxy's metric names.
 const (
 	metricHealthz = "kubeproxy_proxy_healthz_total"
 	metricLivez   = "kubeproxy_proxy_livez_total"
 )
 
-// NewProxy returns a proxy that is starting, which counts as eligible. An error means that
-// the metrics are registered already.
+// NewProxy returns a starting, eligible proxy. It fails if the metrics are already registered.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -76,7 +73,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	return p, nil
 }
 
-// Updated records that everything known is committed. publish.Observer.Answered calls it.
+// Updated records that all known changes are committed. publish.Observer.Answered calls it.
 func (p *Proxy) Updated() {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -91,41 +88,39 @@ func (p *Proxy) SetEligible(eligible bool) {
 	p.ineligible = !eligible
 }
 
-// Require adds a condition of another part of the process: while check returns an error,
-// the proxy is neither healthy nor alive, and the answer has the text of the first such
-// error. check is called by several goroutines, for each answer, and must return soon.
+// Require adds a condition. While check fails, the proxy is neither healthy nor alive, and answers have
+// the first error's text. check is called concurrently for each answer and must be fast.
 func (p *Proxy) Require(check func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.required = append(p.required, check)
 }
 
-// FamilyHealth is the state of one IP family. The names in JSON are those of kube-proxy.
+// FamilyHealth is the state of one IP family, with kube-proxy's JSON names.
 type FamilyHealth struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`
 }
 
-// Health is the answer of /healthz and /livez. The names in JSON and their order are
-// those of kube-proxy.
+// Health is the answer of /healthz and /livez, with kube-proxy's JSON names and order.
 type Health struct {
-	// LastUpdated is when the last commit was acknowledged. The handlers set it to the
-	// present time if the answer is 200, as kube-proxy does.
+	// LastUpdated is the last acknowledged commit. With status 200, handlers set it to the present time
+	// as kube-proxy does.
 	LastUpdated time.Time `json:"lastUpdated"`
 	CurrentTime time.Time `json:"currentTime"`
-	// NodeEligible is set only in the answer of /healthz.
+	// NodeEligible is set only for /healthz.
 	NodeEligible *bool `json:"nodeEligible,omitempty"`
-	// Healthy is the state of the proxy without the eligibility of the node.
+	// Healthy excludes the node's eligibility.
 	Healthy bool `json:"healthy"`
-	// Status has an entry for each family after its first commit.
+	// Status has each family after its first commit.
 	Status map[string]FamilyHealth `json:"status,omitempty"`
-	// Reason has the error of a condition. kube-proxy has no such field.
+	// Reason is a condition's error. It is not in kube-proxy's answer.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Health returns the state, without the node's eligibility.
+// Health returns the state without the node's eligibility.
 func (p *Proxy) Health() Health {
-	// The order matters: a change that is pending after this is younger than now.
+	// The order matters: changes pending later are younger than now.
 	pending, now := p.cfg.Pending(), p.cfg.Now()
 	p.mu.Lock()
 	updated := p.updated
@@ -149,7 +144,6 @@ func (p *Proxy) Health() Health {
 	return h
 }
 
-// alive returns the first error of the conditions of other parts.
 func (p *Proxy) alive() error {
 	p.mu.Lock()
 	required := p.required
@@ -172,16 +166,15 @@ func (p *Proxy) Eligible() bool {
 	return !p.ineligible
 }
 
-// Healthz answers /healthz: the health of the proxy and the eligibility of the node.
+// Healthz answers /healthz: the proxy's health and the node's eligibility.
 func (p *Proxy) Healthz(w http.ResponseWriter, _ *http.Request) {
 	h, eligible := p.Health(), p.Eligible()
 	h.NodeEligible = &eligible
 	p.answer(w, h, h.Healthy && eligible, p.healthz)
 }
 
-// Livez answers /livez: whether a restart may help. It does not depend on what is
-// published, because a restart brings back neither the aggregator nor the API server, and a
-// rejected update would be rejected again.
+// Livez answers /livez: whether a restart may help. It ignores publishing, because a restart neither
+// restores the aggregator or API server nor fixes a rejected update.
 func (p *Proxy) Livez(w http.ResponseWriter, _ *http.Request) {
 	h, err := p.Health(), p.alive()
 	h.Healthy, h.Reason = err == nil, ""
@@ -200,8 +193,7 @@ func (p *Proxy) answer(w http.ResponseWriter, h Health, healthy bool, total *pro
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// kube-proxy ends the body without a newline, as Marshal does. The only possible
-	// error is that the connection is closed.
+	// As in kube-proxy, without a final newline. Writing fails only on a closed connection.
 	if b, err := json.Marshal(h); err == nil {
 		_, _ = w.Write(b)
 	}

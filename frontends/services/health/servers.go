@@ -20,15 +20,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// DefaultRetry is the time until a port that could not be opened is tried again.
+// DefaultRetry is the retry delay of a port that cannot be opened.
 const DefaultRetry = 5 * time.Second
 
-// reasonNotStarted is the reason of kube-proxy's event about a port that cannot be
-// opened.
+// kube-proxy's reason
 const reasonNotStarted = "FailedToStartServiceHealthcheck"
 
-// Events reports events about Services: kind is "Normal" or "Warning", reason is one
-// word. It must not block.
+// Events reports events about Services. kind is "Normal" or "Warning", reason is one word. It must not
+// block.
 type Events interface {
 	Service(name types.NamespacedName, kind, reason, message string)
 }
@@ -39,68 +38,62 @@ type NoEvents struct{}
 // Service implements Events.
 func (NoEvents) Service(types.NamespacedName, string, string, string) {}
 
-// ServersConfig describes where the servers of Services listen.
+// ServersConfig configures Servers.
 type ServersConfig struct {
-	// NodeName is this node's name in Kubernetes, for events.
+	// NodeName is this node's Kubernetes name, for events.
 	NodeName string
-	// Families are those of the node.
+	// Families are the node's families.
 	Families [model.NumFamilies]bool
 	// NodePortAddresses are as in model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
-	// Healthy reports whether the proxy is healthy; nil means always.
+	// Healthy reports the proxy's health; nil means always healthy.
 	Healthy func() bool
-	// Network is the host's; nil means Host.
+	// Network is the host's network; nil means Host.
 	Network Network
 	// Events receives warnings about Services; nil discards.
 	Events Events
-	// Retry is the time until a port that could not be opened is tried again, and until
-	// the addresses of interfaces are read again if NodePortAddresses selects some of
-	// them. 0 means DefaultRetry.
+	// Retry is the delay before a failed port is retried, and before interface addresses are reread if
+	// NodePortAddresses selects some. 0 means DefaultRetry.
 	Retry time.Duration
-	// Logger; nil discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// target is the committed state of one Service.
 type target struct {
 	port uint16
-	// served are the families of the Service, local the numbers of endpoints on this
-	// node.
+	// families, and numbers of local endpoints
 	served [model.NumFamilies]bool
 	local  [model.NumFamilies]int
 }
 
-// listenAddress is an address and port on which the server of one Service listens.
 type listenAddress struct {
 	service model.Key
 	at      netip.AddrPort
 }
 
-// server is one open port. Both fields are needed to close it: a server that does not
-// serve yet does not know its listener.
+// server is an open port. Closing needs both fields, because a server that does not serve yet lacks its
+// listener.
 type server struct {
 	http     *http.Server
 	listener net.Listener
 }
 
-// Servers answer on the healthCheckNodePorts of Services.
+// Servers answers on the healthCheckNodePorts of Services.
 type Servers struct {
-	cfg   ServersConfig
-	log   *slog.Logger
-	nudge chan struct{}
-	// release ends Run.
+	cfg      ServersConfig
+	log      *slog.Logger
+	nudge    chan struct{}
 	release  sync.Once
 	released chan struct{}
 
-	mu     sync.Mutex
-	node   model.Node
-	wanted map[model.Key]target
-	open   map[listenAddress]*server
-	// reported has the last error of each Service that was reported.
+	mu       sync.Mutex
+	node     model.Node
+	wanted   map[model.Key]target
+	open     map[listenAddress]*server
 	reported map[model.Key]string
 }
 
-// NewServers returns servers that do not listen yet.
+// NewServers returns servers without listening.
 func NewServers(cfg ServersConfig) *Servers {
 	cfg.Network = cmp.Or[Network](cfg.Network, Host{})
 	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
@@ -115,9 +108,8 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 }
 
-// Apply stores the changes of a commit. A nil node means that it did not change. The next
-// answers have the new numbers of local endpoints. Run opens and closes ports only if ports, families or
-// the node changed, or if a port could not be opened before.
+// Apply stores a commit's changes. A nil node means no change. Answers use the new endpoint counts at
+// once. Run reconciles ports only if ports, families or the node changed, or a port failed before.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +146,7 @@ func (s *Servers) wake() {
 // Release makes Run close all ports and return.
 func (s *Servers) Release() { s.release.Do(func() { close(s.released) }) }
 
-// Run opens and closes ports until ctx ends or Release is called, and returns nil then.
+// Run opens and closes ports until ctx ends or Release is called, then returns nil.
 func (s *Servers) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -175,7 +167,7 @@ func (s *Servers) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile opens and closes ports. It returns true if it should be called again soon.
+// reconcile opens and closes ports, and reports whether to retry soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
 	want, again, err := s.listenAddresses()
 	if err != nil {
@@ -194,8 +186,7 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 		err := s.listen(ctx, at, serving)
 		switch {
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			// The address was just removed, or is an IPv6 address in duplicate address
-			// detection. This is not reported.
+			// Not reported: the address was just removed, or is in IPv6 duplicate address detection.
 			again = true
 		case err != nil:
 			failed[at.service] = errors.Join(failed[at.service], err)
@@ -207,8 +198,8 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 	return again || len(failed) > 0
 }
 
-// listenAddresses returns where to listen, in order, so that of two Services with one port the same
-// one is always first. again is true if the result can change without a commit.
+// listenAddresses returns the addresses in order, so that of two Services with one port the same one is
+// always first. again is true if the result can change without a commit.
 func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +240,6 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error)
 	return out, again, nil
 }
 
-// close closes the open ports that are not in want.
 func (s *Servers) close(want []listenAddress) {
 	keep := sets.New(want...)
 	s.mu.Lock()
@@ -258,14 +248,13 @@ func (s *Servers) close(want []listenAddress) {
 		if keep.Has(at) {
 			continue
 		}
-		// The listener is closed in any case, and open connections may be cut.
+		// Closes the listener in any case; open connections may be cut.
 		_, _ = srv.http.Close(), srv.listener.Close()
 		delete(s.open, at)
 		s.log.Debug("closed the health check of a Service", "service", at.service.String(), "address", at.at)
 	}
 }
 
-// listen opens one address and serves it.
 func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.WaitGroup) error {
 	l, err := s.cfg.Network.Listen(ctx, tcp[model.FamilyOf(at.at.Addr())], at.at.String())
 	if err != nil {
@@ -284,7 +273,7 @@ func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.Wa
 	return nil
 }
 
-// serve serves one address until it is closed. If it fails, reconcile opens it again.
+// serve serves one address until closed. After a failure reconcile reopens it.
 func (s *Servers) serve(at listenAddress, srv *server) {
 	err := srv.http.Serve(srv.listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -299,7 +288,7 @@ func (s *Servers) serve(at listenAddress, srv *server) {
 	s.wake()
 }
 
-// report reports once for each Service why its port cannot be opened.
+// report reports once per Service why its port cannot be opened.
 func (s *Servers) report(failed map[model.Key]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +310,7 @@ func (s *Servers) report(failed map[model.Key]error) {
 	}
 }
 
-// body has the bytes of kube-proxy's answer.
+// kube-proxy's answer, byte for byte
 const body = `{
 	"service": {
 		"namespace": %q,
@@ -331,8 +320,7 @@ const body = `{
 	"serviceProxyHealthy": %v
 }`
 
-// answer tells a load balancer whether to send traffic for a Service to this node, in the
-// family of the request.
+// answer tells a load balancer whether to send a Service's traffic here, in the request's family.
 func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) {
 	healthy := s.cfg.Healthy()
 	s.mu.Lock()
@@ -346,6 +334,5 @@ func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) 
 		status = http.StatusOK
 	}
 	w.WriteHeader(status)
-	// The connection may be closed, which does not matter.
 	_, _ = fmt.Fprintf(w, body, name.Namespace, name.Name, local, healthy)
 }

@@ -1,19 +1,18 @@
-// Package localstate serves the local model to readers over gRPC, as the service
-// LocalState: first the state as it is, and then the changes.
+// Package localstate serves the local model over gRPC, as the service LocalState: first the state, then
+// changes.
 //
-// In come snapshots and changes of the model; out go messages of package modelpb. Read
-// localstate.go first. A reader that has applied all responses has what the renderer of
-// this frontend has, so another back end can be built on it. The package does not change
-// the model.
+// It takes snapshots and changes of the model, and sends messages of package modelpb. Read localstate.go
+// first. All responses together have the renderer's input, so another back end can use them. The package
+// does not change the model.
 //
 // # Concurrency
 //
-// Changed never blocks: however slow a reader is, it has only a set of the Services whose
-// latest state it has not received. Each call of Watch runs on the goroutine of gRPC.
+// Changed never blocks: a slow reader only has a set of Services with unsent state. Each Watch runs on
+// gRPC's goroutine.
 //
 // # Errors
 //
-// Watch fails with InvalidArgument if a request names half of a Service, and if the reader
-// wants only the present state, with Unavailable before everything is known and with
-// NotFound for a Service that has no rules here.
+// Watch fails with InvalidArgument if a request lacks a Service's name or namespace. For the present
+// state only, it fails with Unavailable before everything is known, and with NotFound for a Service
+// without rules here.
 package localstate

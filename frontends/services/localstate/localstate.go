@@ -15,35 +15,32 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// maxEndpoints is the number of endpoints in one response, unless a single Service has
-// more. It keeps messages far below the limit of gRPC.
+// maxEndpoints bounds the endpoints per response, except for a single larger Service. It keeps messages
+// far below gRPC's limit.
 const maxEndpoints = 1 << 14
 
-// SocketName is the name of the frontend's own socket, in the directory of the
-// aggregator's.
+// SocketName is the frontend's own socket in the directory of the aggregator's socket.
 const SocketName = "services.sock"
 
-// errUnknown is a question that can be answered once everything that exists is known.
 var errUnknown = status.Error(codes.Unavailable, "not all Services are known yet: the source has not delivered everything that exists")
 
-// State is a state of the model, and what became of its Services.
+// State is the model's state with its Services' outcomes.
 type State struct {
 	model.Snapshot
 	Stats model.Stats
-	// Outcomes has one for each Service of the snapshot.
+	// Outcomes has one entry per Service of the snapshot.
 	Outcomes []publish.Outcome
 }
 
-// Source is the state to serve.
+// Source provides the state.
 type Source interface {
-	// State returns the Services that names returns, or all if names is nil. Everything in it
-	// is of one instant. Names that do not exist are ignored. State calls names under its
-	// lock, so that names can return the Services that changed since the last call, and none
-	// is missed.
+	// State returns the Services that names returns, or all if names is nil, at one instant. Unknown
+	// names are ignored. It calls names under its lock, so names can return the Services changed since
+	// the last call without missing any.
 	State(names func() []model.Key) State
-	// Candidates are described in model.Model.
+	// Candidates is model.Model.Candidates.
 	Candidates(key model.Key) (all []model.Candidate, ok bool)
-	// Find is described in model.Model.
+	// Find is model.Model.Find.
 	Find(addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool)
 }
 
@@ -52,7 +49,7 @@ type Server struct {
 	modelpb.UnimplementedLocalStateServer
 	source Source
 
-	// known is closed by the first call of Changed.
+	// closed by the first Changed
 	known chan struct{}
 	begin sync.Once
 
@@ -68,11 +65,10 @@ func New(source Source) *Server {
 // Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { modelpb.RegisterLocalStateServer(r, s) }
 
-// watcher is a reader, and what it has not received.
 type watcher struct {
-	// only is the one Service that it wants, nil for all.
+	// the requested Service, or nil for all
 	only *model.Key
-	// nudge has room for one: there is something to send.
+	// buffered, capacity one
 	nudge chan struct{}
 
 	mu       sync.Mutex
@@ -80,9 +76,8 @@ type watcher struct {
 	node     bool
 }
 
-// Changed passes the changes of a refresh to the readers. Call it under the lock that
-// Source.State takes. The first call, even without changes, means that everything that
-// exists is known.
+// Changed passes a refresh's changes to the readers. Call it under the lock of Source.State. The first
+// call, even without changes, means that everything is known.
 func (s *Server) Changed(c *model.Changes) {
 	s.begin.Do(func() { close(s.known) })
 	if c.Empty() {
@@ -95,7 +90,7 @@ func (s *Server) Changed(c *model.Changes) {
 	s.mark(names, c.Node != nil || c.ServiceCIDRs != nil)
 }
 
-// OutcomesChanged tells the readers that other outcomes are those of Services.
+// OutcomesChanged tells readers about changed outcomes.
 func (s *Server) OutcomesChanged(names []model.Key) { s.mark(names, false) }
 
 func (s *Server) mark(names []model.Key, node bool) {
@@ -153,8 +148,7 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 			return status.FromContextError(to.Context().Err()).Err()
 		}
 	}
-	// The registration precedes the state, so a change between them is sent twice and
-	// none is missed.
+	// Registering before reading the state may send a change twice but never misses one.
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
 	s.mu.Unlock()
@@ -202,7 +196,7 @@ func newWatcher(req *modelpb.WatchRequest) (*watcher, error) {
 	return w, nil
 }
 
-// send sends a state in parts. Names that are not in it are sent as deleted.
+// send sends a state in parts. Names without a Service are sent as deleted.
 func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state State, names []model.Key, node bool) error {
 	all, outcomes := state.Services, state.Outcomes
 	removed := gone(names, all)
@@ -230,7 +224,7 @@ func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state State, nam
 	}
 }
 
-// gone returns the names that no Service has. Both are sorted.
+// gone returns the names without a Service. Both are sorted.
 func gone(names []model.Key, services []*model.Service) (out []*modelpb.ServiceName) {
 	for _, name := range names {
 		if len(services) > 0 && services[0].Name == name {
@@ -242,7 +236,6 @@ func gone(names []model.Key, services []*model.Service) (out []*modelpb.ServiceN
 	return out
 }
 
-// fit returns how many of the Services fit in one response.
 func fit(services []*model.Service) int {
 	weight := 0
 	for i, s := range services {

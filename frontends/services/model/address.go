@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// errSpecial means that an address cannot be a destination.
 var errSpecial = errors.New("unspecified, loopback and multicast addresses cannot be used")
 
 // parseAddr is network.ParseAddr for a destination (rule 14).
@@ -23,8 +22,8 @@ func parseAddr(s string) (netip.Addr, error) {
 	return a, err
 }
 
-// parsePrefixes returns the prefixes of each family, sorted, without duplicates. It adds
-// the invalid ones to bad, and ignores blank ones.
+// parsePrefixes returns the prefixes by family, sorted, without duplicates. It adds invalid ones to bad
+// and skips blanks.
 func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 	for i, text := range in {
 		if strings.TrimSpace(text) == "" {
@@ -44,7 +43,6 @@ func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 	return out
 }
 
-// sortPrefixes sorts in place and removes duplicates.
 func sortPrefixes(in []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(in, netip.Prefix.Compare)
 	return slices.Clip(slices.Compact(in))
@@ -59,5 +57,4 @@ func equalPrefixes(a, b *Prefixes) bool {
 	return true
 }
 
-// index names an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

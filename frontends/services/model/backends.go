@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// source selects endpoints of a Service's slices: those of a port in one family. Without
-// a protocol it selects those of all ports, as addresses with port 0.
+// source selects endpoints of a Service's slices by port and family. Protocol 0 selects all ports, as
+// addresses with port 0.
 type source struct {
 	name     interned
 	protocol Protocol
 	family   Family
 }
 
-// gather appends the endpoints of a slice, which may be nil, that a source selects. They
-// are in sorted runs.
+// gather appends a slice's selected endpoints in sorted runs. s may be nil.
 func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoint {
 	if s == nil || s.family != of.family {
 		return all
@@ -26,7 +25,7 @@ func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoi
 			all = s.gather(all, 0, zones)
 		}
 	} else {
-		// A Service may have thousands of ports, and its slices as many.
+		// A Service and its slices may have thousands of ports.
 		at, _ := slices.BinarySearchFunc(s.ports, of, func(p slicePort, of source) int { return p.compare(of.name, of.protocol) })
 		for ; at < len(s.ports) && s.ports[at].compare(of.name, of.protocol) == 0; at++ {
 			all = s.gather(all, s.ports[at].number, zones)
@@ -36,8 +35,8 @@ func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoi
 	return all
 }
 
-// merged returns the endpoints of all slices of a Service that a source selects, sorted,
-// with duplicates. The result is valid until the next call.
+// merged returns the selected endpoints of all slices, sorted, with duplicates. The result is valid until
+// the next call.
 func (m *Model) merged(r *record, of source) []packedEndpoint {
 	all := m.merger.start()
 	for s := r.slices; s != nil; s = s.next {
@@ -46,7 +45,6 @@ func (m *Model) merged(r *record, of source) []packedEndpoint {
 	return m.merger.finish(all)
 }
 
-// backends chooses the endpoints of one port in one family.
 func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
 	of := source{name: p.name, protocol: p.protocol, family: f}
 	if s.of.incremental != nil {
@@ -57,7 +55,6 @@ func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
 	return m.partition(s, p, all, c.choose(s, p), widths[f])
 }
 
-// count counts the endpoints that decide which are used.
 func count(all []packedEndpoint, width int) (c readyCounts) {
 	for i := range all {
 		c.add(flags(all[i][width-1]), 1)
@@ -65,7 +62,7 @@ func count(all []packedEndpoint, width int) (c readyCounts) {
 	return c
 }
 
-// partition distributes sorted endpoints without duplicates to the lists.
+// partition distributes sorted, unique endpoints to the lists.
 func (m *Model) partition(s *service, p *servicePort, all []packedEndpoint, c choice, width int) (b Backends) {
 	for _, l := range c.lists(&b) {
 		l.all = m.filter(s, p, all, l.has, width)
@@ -76,7 +73,6 @@ func (m *Model) partition(s *service, p *servicePort, all []packedEndpoint, c ch
 	return b
 }
 
-// filter returns the endpoints that want accepts.
 func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want func(flags) bool, width int) *packedList {
 	packed, n := m.merger.packed[:0], 0
 	for i := range all {
@@ -95,7 +91,6 @@ func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want fu
 	return packList(appendLeaves(nil, packed, width), width)
 }
 
-// localFlag returns the flags of an endpoint in a list.
 func localFlag(t flags) byte {
 	if t.local() {
 		return flagLocal
@@ -103,8 +98,6 @@ func localFlag(t flags) byte {
 	return 0
 }
 
-// reportTooMany reports once for a Service that a port has more endpoints than can be
-// used.
 func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 	if s.tooManyReported {
 		return
@@ -115,9 +108,8 @@ func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 	m.reportFindings("Service", s.of.key, nil, f)
 }
 
-// localReady counts the addresses of ready endpoints on this node, over all ports of
-// the slices, for each family of the Service. Terminating ones do not count: the load
-// balancer should stop sending (rule 121).
+// localReady counts the addresses of ready local endpoints over all ports, per family. Terminating ones
+// do not count: load balancers should stop sending (rule 121).
 func (m *Model) localReady(s *service) (out [NumFamilies]int) {
 	for f := range NumFamilies {
 		of, w := source{family: f}, widths[f]

@@ -9,19 +9,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// Candidate is an endpoint in the EndpointSlices of a Service for one of its ports, whether it
-// is used or not.
+// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not.
 type Candidate struct {
-	// Endpoint has the port 0 with the exclusion NoPort.
+	// Endpoint has port 0 if Excluded is NoPort.
 	Endpoint
 	// Port is the name of the Service's port.
 	Port     string
 	Protocol Protocol
-	// Cluster, ForLocal and Draining tell in which lists of Backends it is.
+	// Cluster, ForLocal and Draining report membership in the lists of Backends.
 	Cluster, ForLocal, Draining bool
-	// Excluded is why it is not in the list Cluster.
+	// Excluded is why the endpoint is not in Cluster.
 	Excluded Exclusion
-	// SlicePorts are the ports of the slices that have the endpoint, if none of these is Port.
+	// SlicePorts are the ports of its slices if Port is not among them.
 	SlicePorts string
 }
 
@@ -30,23 +29,22 @@ type Exclusion uint8
 
 // The exclusions.
 const (
-	// NotExcluded means that the endpoint is used.
+	// NotExcluded means the endpoint is used.
 	NotExcluded Exclusion = iota
-	// NotReady means that the condition ready is false.
+	// NotReady means the condition ready is false.
 	NotReady
-	// Terminating means that its pod is being deleted, and that others are ready or it does
-	// not serve any more.
+	// Terminating means its pod is being deleted, and other endpoints are ready or it no longer serves.
 	Terminating
-	// OtherNode means that it has hints for other nodes, and others have hints for this one.
+	// OtherNode means it has hints only for other nodes, and other endpoints have hints for this node.
 	OtherNode
-	// OtherZone means that it has hints for other zones, and others have hints for this node's.
+	// OtherZone means it has hints only for other zones, and other endpoints have hints for this node's
+	// zone.
 	OtherZone
-	// NoPort means that no slice has it with a port of the name and protocol of the Service's.
+	// NoPort means its slices lack the name and protocol of the Service's port.
 	NoPort
 )
 
-// Why returns why traffic under the policy Local, or else Cluster, does not reach the endpoint;
-// nothing if it does.
+// Why returns why traffic under the policy Local or Cluster does not reach the endpoint, or "".
 func (c *Candidate) Why(local bool) string {
 	switch {
 	case c.Excluded == NoPort:
@@ -62,7 +60,7 @@ func (c *Candidate) Why(local bool) string {
 		if !local {
 			return ""
 		}
-		return "not ready" // another one on this node is
+		return "not ready" // another local endpoint is ready
 	case NotReady:
 		return "not ready"
 	case Terminating:
@@ -76,7 +74,6 @@ func (c *Candidate) Why(local bool) string {
 	}
 }
 
-// portText returns a port of a slice as text, such as "http/tcp".
 func portText(name string, protocol Protocol) string {
 	if name == "" {
 		name = "(no name)"
@@ -84,9 +81,9 @@ func portText(name string, protocol Protocol) string {
 	return name + "/" + protocol.String()
 }
 
-// Candidates returns the endpoints of a Service's ports, by port, family and address. It is
-// about the events so far; Service is about those before the last Refresh. Its cost is that of
-// all endpoints of the Service. ok is false if the Service does not exist.
+// Candidates returns the endpoints of a Service by port, family and address. It includes events after the
+// last Refresh, unlike Service. The cost is linear in the Service's endpoints. ok is false if the Service
+// does not exist.
 func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	r := m.records[key]
 	if r == nil || r.parsed == nil {
@@ -115,8 +112,8 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	return out, true
 }
 
-// appendOthers appends the endpoints of slices without the port of a source. Those that a slice
-// has with the port begin at first.
+// appendOthers appends endpoints of slices without the port. out[first:] has the endpoints of slices with
+// it.
 func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
 	have := make(map[netip.Addr]bool)
 	for _, c := range out[first:] {
@@ -154,7 +151,6 @@ func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) [
 	return out
 }
 
-// excluded returns why an endpoint with these flags is not in the list Cluster.
 func (c choice) excluded(t flags) Exclusion {
 	switch {
 	case c.inCluster(t):
@@ -181,7 +177,7 @@ func (c *Candidate) Proto() *modelpb.Candidate {
 
 // CandidateFromProto returns the candidate of a message.
 //
-// Possible errors: one that names what is invalid.
+// Possible errors: an error naming the invalid value.
 func CandidateFromProto(m *modelpb.Candidate) (Candidate, error) {
 	var d decoder
 	e := m.GetEndpoint()

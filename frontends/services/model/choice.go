@@ -1,14 +1,14 @@
 package model
 
-// readyCounts counts the ready endpoints of a port in one family, and those of them with
-// certain flags. They decide which endpoints are used.
+// readyCounts counts a port's ready endpoints in one family, in total and by flag. The counts decide
+// which endpoints are used.
 type readyCounts struct {
 	ready, local            int
 	hintedNode, forThisNode int
 	hintedZone, forThisZone int
 }
 
-// add counts n endpoints with these flags; n may be negative.
+// add counts n endpoints; n may be negative.
 func (c *readyCounts) add(t flags, n int) {
 	if t.state() != ready {
 		return
@@ -27,9 +27,8 @@ func (c *readyCounts) add(t flags, n int) {
 	}
 }
 
-// topology returns which ready endpoints the policy Cluster uses. Hints count only if
-// every endpoint has them and one is for this node; hints for nodes precede those for
-// zones (rules 71, 72).
+// topology returns the ready endpoints for the policy Cluster. Hints apply only if every endpoint has
+// them and one is for this node. Node hints precede zone hints (rules 71, 72).
 func (c *readyCounts) topology() topology {
 	switch {
 	case c.ready == 0:
@@ -43,16 +42,14 @@ func (c *readyCounts) topology() topology {
 	}
 }
 
-// choice decides which endpoints of a port are in which list.
 type choice struct {
-	// cluster and local are the worst states that are used.
+	// worst usable states
 	cluster, local state
 	near           topology
-	// hasLocal and hasDraining are false if there is no such list.
+	// false if the list does not exist
 	hasLocal, hasDraining bool
 }
 
-// choose returns the choice for a port of a Service.
 func (c *readyCounts) choose(s *service, p *servicePort) choice {
 	return choice{
 		cluster: worst(c.ready), local: worst(c.local), near: c.topology(),
@@ -60,8 +57,7 @@ func (c *readyCounts) choose(s *service, p *servicePort) choice {
 	}
 }
 
-// worst returns the worst state that is used: ready if there is such an endpoint, or else
-// leaving (rules 63, 64).
+// worst returns ready if such an endpoint exists, else leaving (rules 63, 64).
 func worst(readyOnes int) state {
 	if readyOnes > 0 {
 		return ready
@@ -77,7 +73,6 @@ func (c choice) inDraining(t flags) bool {
 	return c.hasDraining && t.state() <= serving && !c.inCluster(t)
 }
 
-// list is one of the lists of Backends, and which endpoints are in it.
 type list struct {
 	*Endpoints
 	has func(flags) bool

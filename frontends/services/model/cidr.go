@@ -6,15 +6,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// serviceCIDR is a ServiceCIDR in parsed form.
 type serviceCIDR struct {
 	name   string
 	ranges Prefixes
 	bad    findings
 }
 
-// SetServiceCIDR stores a ServiceCIDR. One that is being deleted counts until it is
-// deleted, because it may still have ClusterIPs (rule 16).
+// SetServiceCIDR stores a ServiceCIDR. It counts until deleted, because it may still have ClusterIPs
+// (rule 16).
 func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	m.stats.ServiceCIDREvents++
 	c := &serviceCIDR{name: strings.Clone(o.Name)}
@@ -37,7 +36,6 @@ func (m *Model) DeleteServiceCIDR(name string) {
 	}
 }
 
-// serviceCIDRs returns the ranges of all ServiceCIDRs.
 func (m *Model) serviceCIDRs() (out Prefixes) {
 	for _, c := range m.cidrs {
 		for f := range out {

@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// claim is something that only one Service can have: a port of an address of any kind,
-// or with the zero address a NodePort (rule 27).
+// claim is a port of an address, or of no address for a NodePort. Only one Service can hold it (rule 27).
 type claim struct {
 	addr     netip.Addr
 	protocol Protocol
@@ -27,18 +26,15 @@ func (c claim) compare(d claim) int {
 	return cmp.Or(c.addr.Compare(d.addr), cmp.Compare(c.protocol, d.protocol), cmp.Compare(c.port, d.port))
 }
 
-// claims has the Services that claim something.
 type claims struct {
-	// holders has the winner of each claim: the Service whose own ClusterIP it is, or
-	// else the oldest.
+	// winners: the Service with the ClusterIP, else the oldest
 	holders map[claim]*service
-	// others has the losers, in the order in which they would win it.
+	// losers, in the order of succession
 	others map[claim][]*service
 }
 
 func (c *claims) holds(k claim, s *service) bool { return c.holders[k] == s }
 
-// add adds a claim of a Service.
 func (c *claims) add(k claim, s *service) {
 	h := c.holders[k]
 	if h == nil {
@@ -52,7 +48,6 @@ func (c *claims) add(k claim, s *service) {
 	c.others[k] = slices.Insert(c.others[k], at, s)
 }
 
-// remove removes a claim of a Service.
 func (c *claims) remove(k claim, s *service) {
 	others := c.others[k]
 	at := slices.Index(others, s)
@@ -70,12 +65,10 @@ func (c *claims) remove(k claim, s *service) {
 	}
 }
 
-// older orders Services by creationTimestamp, then by namespace and name.
 func older(a, b *service) int {
 	return cmp.Or(a.created.Compare(b.created), CompareKeys(a.of.key, b.of.key))
 }
 
-// before orders the Services that have a claim.
 func (c claim) before(a, b *service) int {
 	rank := func(s *service) int {
 		if c.addr.IsValid() && s.clusterIPs[FamilyOf(c.addr)] == c.addr {
@@ -86,7 +79,6 @@ func (c claim) before(a, b *service) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), older(a, b))
 }
 
-// eachClaim calls f for each claim of a Service.
 func (s *service) eachClaim(f func(claim)) {
 	for i := range s.ports {
 		p := &s.ports[i]
@@ -104,8 +96,8 @@ func (s *service) eachClaim(f func(claim)) {
 	}
 }
 
-// Find returns the Service that has a port of an address of any kind as of the last Refresh, or
-// with the zero address a NodePort, and the name of its port.
+// Find returns the Service with an address and port, and the port's name, as of the last Refresh. The
+// zero address finds a NodePort.
 func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, name string, ok bool) {
 	s := m.claims.holders[claim{addr, protocol, port}]
 	if s == nil {
@@ -119,11 +111,11 @@ func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, 
 	return Key{}, "", false
 }
 
-// resolveClaims updates the claims of the named Services, and returns their names and
-// those of the Services that won or lost a claim by it.
+// resolveClaims updates the claims of the named Services. It returns their names and the names of
+// Services that won or lost claims.
 func (m *Model) resolveClaims(dirty []Key) []Key {
 	touched := make(map[Key]struct{}, len(dirty))
-	// before has the Services that had each claim until now, the winner first.
+	// previous claimants, the winner first
 	before := make(map[claim][]Key)
 	for _, key := range dirty {
 		touched[key] = struct{}{}
@@ -154,7 +146,6 @@ func (m *Model) resolveClaims(dirty []Key) []Key {
 	return sortedKeys(touched)
 }
 
-// rememberClaimants notes the Services that had a claim until now.
 func (m *Model) rememberClaimants(k claim, before map[claim][]Key) {
 	if _, seen := before[k]; seen {
 		return

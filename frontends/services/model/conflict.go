@@ -9,25 +9,22 @@ import (
 	"strings"
 )
 
-// AddressConflict is the Reason of a Notice to a Service that lost a claim to another
-// one.
+// AddressConflict is the Reason of a Notice to a Service that lost a claim.
 const AddressConflict = "AddressConflict"
 
-// maxNamed is the number of claims that a Notice names: the text of an Event is limited.
+// maxNamed bounds the claims in a Notice, because Event texts are limited.
 const maxNamed = 8
 
-// reporters bounds the nodes that report a conflict to the API server. Each node of the
-// cluster finds the same conflict, and an Event costs two requests.
+// reporters bounds the nodes that report a conflict. Every node finds it, and an Event costs two
+// requests.
 const reporters = 3
 
-// loss has the claims that a Service lost to another one.
 type loss struct {
 	service, holder Key
 	claims          []claim
 }
 
-// report reports the Services that lose claims from now on, in a stable order. It does
-// not repeat a loss to the same Service.
+// report reports new losers of claims in a stable order. It does not repeat a loss to the same Service.
 func (m *Model) report(before map[claim][]Key) {
 	losses := make(map[[2]Key]*loss)
 	for k, had := range before {
@@ -65,10 +62,9 @@ func (m *Model) report(before map[claim][]Key) {
 	}
 }
 
-// reports returns whether this node is a Reporter of a loss: it has one of the first
-// endpoints of the Service that wins, or if that has none, of the one that loses. All nodes
-// know the same endpoints, so that they agree. Two Services without endpoints have no
-// Reporter: no traffic is lost.
+// reports decides whether this node is a Reporter. It must have one of the first endpoints of the winner,
+// or of the loser if the winner has none. All nodes agree because they know the same endpoints. Without
+// endpoints no node reports: no traffic is lost.
 func (m *Model) reports(l *loss) bool {
 	for _, key := range []Key{l.holder, l.service} {
 		if first := m.records[key].firstEndpoints(reporters); len(first) > 0 {
@@ -78,8 +74,6 @@ func (m *Model) reports(l *loss) bool {
 	return false
 }
 
-// firstEndpoints returns the n endpoints of a Service with the lowest addresses, which may
-// be in several slices.
 func (r *record) firstEndpoints(n int) []endpoint {
 	var all []endpoint
 	if r == nil {
@@ -94,14 +88,12 @@ func (r *record) firstEndpoints(n int) []endpoint {
 	return all[:min(n, len(all))]
 }
 
-// at returns the address and the flags of an endpoint.
 func (s *slice) at(i int) endpoint {
 	packed := s.endpoints[i*s.stride():]
 	addr, _ := netip.AddrFromSlice([]byte(packed[:addrBytes[s.family]]))
 	return endpoint{addr: addr, flags: flags(packed[addrBytes[s.family]])}
 }
 
-// names lists the first claims, and the number of the others.
 func (l *loss) names() string {
 	var names []string
 	for _, k := range l.claims[:min(len(l.claims), maxNamed)] {

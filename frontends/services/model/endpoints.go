@@ -10,23 +10,20 @@ import (
 type Endpoint struct {
 	// Addr has no zone.
 	Addr netip.AddrPort
-	// Local is true if it is on this node.
+	// Local is true for endpoints on this node.
 	Local bool
 }
 
-// Endpoints is an immutable list of endpoints, sorted by address and port, without
-// duplicates. The zero value is empty. Versions of a list share what is equal, so
-// comparing them costs only the difference.
+// Endpoints is an immutable list sorted by address and port, without duplicates. The zero value is empty.
+// Versions share equal parts, so a comparison costs the difference.
 type Endpoints struct {
-	// all has the flag flagLocal or none. It has widthIPv4 if all are IPv4.
+	// flags are flagLocal or 0; widthIPv4 if all are IPv4
 	all *packedList
 }
 
-// flagLocal is the flag of an endpoint on this node.
 const flagLocal = 1
 
-// MakeEndpoints returns the list of endpoints, which are in any order. Of duplicates
-// the first one stays.
+// MakeEndpoints returns a list of endpoints in any order. The first duplicate wins.
 func MakeEndpoints(in ...Endpoint) Endpoints {
 	if len(in) == 0 {
 		return Endpoints{}
@@ -66,7 +63,7 @@ func (e Endpoints) All() iter.Seq[Endpoint] {
 	}
 }
 
-// Has reports whether the list has an endpoint with an address and port.
+// Has reports whether the list has an address and port.
 func (e Endpoints) Has(addr netip.AddrPort) bool {
 	if e.all == nil || e.all.width == widthIPv4 && !addr.Addr().Is4() {
 		return false
@@ -91,8 +88,8 @@ func (e Endpoints) equal(o Endpoints, work *uint64) bool {
 	return same
 }
 
-// Diff calls left for each endpoint that only old has, and came for each that only e
-// has, in order of addresses. An endpoint that differs in Local is in both.
+// Diff calls left for endpoints only in old and came for endpoints only in e, ordered by address. It
+// calls both if Local differs.
 func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	was, now := old.all, e.all
 	if was != nil && now != nil && was.width != now.width {
@@ -109,7 +106,6 @@ func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	}, &work)
 }
 
-// widened returns the same endpoints with widthIPv6.
 func (l *packedList) widened() *packedList {
 	if l.width == widthIPv6 {
 		return l
@@ -122,7 +118,7 @@ func (l *packedList) widened() *packedList {
 	return newList(all, widthIPv6)
 }
 
-// Equal reports whether both have the same endpoints in each list.
+// Equal reports whether all lists are equal.
 func (b *Backends) Equal(o *Backends) bool {
 	var work uint64
 	return b.equal(o, &work)

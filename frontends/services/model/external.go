@@ -13,8 +13,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// defaultAffinity is how long a client keeps its endpoint if the Service does not
-// specify it.
 const defaultAffinity = time.Duration(corev1.DefaultClientIPServiceAffinitySeconds) * time.Second
 
 var (
@@ -22,9 +20,8 @@ var (
 	errNoHealthPort = errors.New("a Service of type LoadBalancer with externalTrafficPolicy Local requires it")
 )
 
-// externalLocal reports whether a Service has the external policy Local and can be
-// reached from outside. Its external addresses count even if none is used (rules 35,
-// 55).
+// externalLocal reports whether a Service has the external policy Local and is reachable from outside.
+// External addresses count even if unused (rules 35, 55).
 func externalLocal(o *corev1.Service) bool {
 	switch o.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
@@ -38,7 +35,6 @@ func externalLocal(o *corev1.Service) bool {
 	return o.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// parseAffinity parses the session affinity ClientIP.
 func (s *service) parseAffinity(o *corev1.Service) {
 	if o.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return
@@ -54,13 +50,12 @@ func (s *service) parseAffinity(o *corev1.Service) {
 	}
 }
 
-// parseExternal parses the addresses outside of the cluster's ranges, in the families
-// of the Service. An address counts once: as the ClusterIP, or else as one of a load
-// balancer, or else as an external one.
+// parseExternal parses addresses outside the cluster's ranges, in the Service's families. A duplicate
+// counts as ClusterIP first, then as load balancer address, then as external address.
 func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 	if !ignoreExternalIPs {
 		for i, text := range o.Spec.ExternalIPs {
-			// Blank entries are common and mean nothing.
+			// Blank entries are common; skip them.
 			if strings.TrimSpace(text) != "" {
 				s.addExternal(index("spec.externalIPs", i), text, false)
 			}
@@ -73,7 +68,7 @@ func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 		}
 	}
 	for f, all := range s.external {
-		// Those of a load balancer were added last, and come first.
+		// Load balancer addresses were added last and come first.
 		slices.Reverse(all)
 		slices.SortStableFunc(all, func(a, b External) int { return a.Addr.Compare(b.Addr) })
 		s.external[f] = slices.Clip(slices.CompactFunc(all, func(a, b External) bool { return a.Addr == b.Addr }))
@@ -89,7 +84,7 @@ func (s *service) addExternal(field, text string, loadBalancer bool) {
 	f := FamilyOf(a)
 	switch {
 	case !s.clusterIPs[f].IsValid():
-		// The Service is not of this family (rules 32, 40).
+		// The Service lacks this family (rules 32, 40).
 	case s.clusterIPs[f] == a:
 		s.bad.add(field, fmt.Errorf("%s %w", a, errOwnClusterIP))
 	default:
@@ -97,8 +92,8 @@ func (s *service) addExternal(field, text string, loadBalancer bool) {
 	}
 }
 
-// parseRanges parses the source ranges of load balancers. A family without a range, or
-// with a range of all addresses, allows all (rules 45, 46).
+// parseRanges parses source ranges. A family without ranges, or with an all-address range, allows all
+// (rules 45, 46).
 func (s *service) parseRanges(o *corev1.Service) {
 	all := parsePrefixes("spec.loadBalancerSourceRanges", o.Spec.LoadBalancerSourceRanges, &s.bad)
 	for f := range all {
@@ -108,10 +103,9 @@ func (s *service) parseRanges(o *corev1.Service) {
 	}
 }
 
-// allowed returns the source ranges of a family on this node. If they contain the
-// node's own address, the addresses of the load balancer are added: the node often has
-// them too, and a flow from the node to one of them then has that source and does not
-// pass the load balancer (rule 44).
+// allowed returns the source ranges of a family. If they contain the node's address, load balancer
+// addresses are added. A flow from the node to such an address may have that source, because the node
+// often has the address too (rule 44).
 func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
 	base := s.ranges[f]
 	if !node.IsValid() || !slices.ContainsFunc(base, func(p netip.Prefix) bool { return p.Contains(node) }) {
@@ -126,7 +120,6 @@ func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
 	return sortPrefixes(out)
 }
 
-// parseHealthPort parses the port of the health check for load balancers.
 func (s *service) parseHealthPort(o *corev1.Service) {
 	if o.Spec.Type != corev1.ServiceTypeLoadBalancer || !s.externalLocal {
 		return

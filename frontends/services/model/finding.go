@@ -4,21 +4,18 @@ import (
 	"slices"
 )
 
-// finding is an invalid part of an object, which is left out.
 type finding struct {
 	field string
 	why   string
 }
 
-// findings are those of one object. They are kept with it, so that a finding is reported
-// once.
+// findings are kept with the object, so that each is reported once.
 type findings []finding
 
 func (f *findings) add(field string, why error) {
 	*f = append(*f, finding{field: field, why: why.Error()})
 }
 
-// reportFindings counts and logs the new findings of an object.
 func (m *Model) reportFindings(kind string, name Key, before, now findings) {
 	for _, f := range now {
 		if slices.Contains(before, f) {

@@ -5,41 +5,36 @@ import (
 	"slices"
 )
 
-// largeSize is the number of slices and endpoints from which a Service is computed
-// incrementally, until it has less than half of that. A smaller Service is computed as a
-// whole, and nothing is kept for it.
+// A Service with at least largeSize slices and endpoints is computed incrementally, until it shrinks to
+// half. Smaller Services are recomputed without extra state.
 const largeSize = 512
 
-// incremental is the state of a Service with many endpoints, by which a change costs only
-// what changes.
+// incremental is the state that makes changes of a large Service cheap.
 type incremental struct {
-	// size is the number of slices and endpoints.
-	size  int
-	pools map[source]*pool
-	// before are the pools of the previous computation.
+	// slices and endpoints
+	size   int
+	pools  map[source]*pool
 	before map[source]*pool
 }
 
-// pool has the endpoints that one source selects.
 type pool struct {
 	width int
-	// all has the endpoints of all slices, with duplicates.
+	// endpoints of all slices, with duplicates
 	all *packedList
-	// seen is the value of all from which the fields below were computed.
+	// seen is the version of all for the fields below.
 	seen        *packedList
 	readyCounts readyCounts
-	// chosen is true if changes can be applied to backends.
+	// backends can be updated in place
 	chosen   bool
 	choice   choice
 	backends Backends
 }
 
-// endpointChange is the change of the endpoint at an address; an empty string means none.
+// endpointChange is a change at an address; "" means no endpoint.
 type endpointChange struct {
 	was, now string
 }
 
-// updateIncremental decides whether a Service is computed incrementally.
 func (m *Model) updateIncremental(r *record) {
 	l := r.incremental
 	if l != nil && l.size >= m.largeSize/2 {
@@ -57,7 +52,6 @@ func (m *Model) updateIncremental(r *record) {
 	}
 }
 
-// pool returns the pool of a source, and makes one if there is none.
 func (m *Model) pool(r *record, of source) *pool {
 	p := r.incremental.before[of]
 	if p == nil {
@@ -69,8 +63,7 @@ func (m *Model) pool(r *record, of source) *pool {
 	return p
 }
 
-// updatePools applies the change of a slice to the pools of its Service; nil means no
-// slice.
+// updatePools applies a slice's change to its Service's pools. was or now may be nil.
 func (m *Model) updatePools(was, now *slice) {
 	l := cmp.Or(now, was).of.incremental
 	if l == nil {
@@ -91,7 +84,7 @@ func (s *slice) size() int {
 	return 1 + s.len()
 }
 
-// editsBetween returns the edits from one list to the other. It sorts both.
+// editsBetween returns the edits from was to now. It sorts both.
 func editsBetween(was, now []packedEndpoint) (out []edit) {
 	slices.SortFunc(was, comparePacked)
 	slices.SortFunc(now, comparePacked)
@@ -116,7 +109,7 @@ func editsBetween(was, now []packedEndpoint) (out []edit) {
 	return out
 }
 
-// countChanged updates the counts of the pool, and returns the endpoints that changed.
+// countChanged updates the pool's counts and returns the changed endpoints.
 func (p *pool) countChanged(work *uint64) (changed []endpointChange) {
 	key := p.width - 1
 	last := ""
@@ -143,8 +136,7 @@ func (p *pool) countChanged(work *uint64) (changed []endpointChange) {
 	return changed
 }
 
-// incrementalBackends returns the lists of a port: the previous ones with the changes, or
-// if the choice is different, new ones.
+// incrementalBackends updates a port's lists, or rebuilds them if the choice changed.
 func (m *Model) incrementalBackends(s *service, port *servicePort, p *pool) Backends {
 	changed := p.countChanged(&m.stats.Work)
 	c := p.readyCounts.choose(s, port)
@@ -158,7 +150,7 @@ func (m *Model) incrementalBackends(s *service, port *servicePort, p *pool) Back
 		})
 		m.stats.Work += uint64(len(all))
 		p.backends = m.partition(s, port, withoutRepeats(m.merger.finish(all), p.width), c, p.width)
-		// A list that was cut off cannot be updated.
+		// A truncated list cannot be updated.
 		p.chosen, p.choice = p.all.len() <= MaxEndpoints, c
 		return p.backends
 	}
@@ -168,8 +160,6 @@ func (m *Model) incrementalBackends(s *service, port *servicePort, p *pool) Back
 	return p.backends
 }
 
-// editsIn returns the edits by which changed endpoints affect a list whose members has
-// accepts.
 func editsIn(changed []endpointChange, has func(flags) bool, width int) (out []edit) {
 	in := func(s string) (e packedEndpoint, ok bool) {
 		if s == "" || !has(flags(s[width-1])) {

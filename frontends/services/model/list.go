@@ -6,34 +6,29 @@ import (
 	"strings"
 )
 
-// packedList is an immutable sorted list of packed endpoints of one width, with duplicates
-// allowed. nil is the empty list. Versions of a list share the leaves that are equal. Methods
-// add to work the number of entries and leaves that they looked at.
+// packedList is an immutable sorted list of packed endpoints of one width, possibly with duplicates. nil
+// is empty. Versions share equal leaves. Methods add the visited entries and leaves to work.
 type packedList struct {
-	// leaves have up to maxLeaf entries each, and contain nothing that the garbage
-	// collector has to follow.
+	// strings of up to maxLeaf entries, without pointers for the garbage collector
 	leaves []string
-	// count is the number of entries in all leaves.
-	count uint32
-	width uint8
+	count  uint32
+	width  uint8
 }
 
 const (
-	// maxLeaf is the maximum of entries in a leaf.
+	// maximum entries per leaf
 	maxLeaf = 512
-	// minLeaf is their minimum after a change, unless it is the only leaf.
+	// minimum after a change, except in a single leaf
 	minLeaf = 128
-	// usualLeaf is their maximum after a split, which leaves room for more.
+	// maximum after a split, with room for more
 	usualLeaf = 384
 )
 
-// edit adds an entry, or removes an equal one.
 type edit struct {
 	packedEndpoint
 	add bool
 }
 
-// newList returns the list of sorted entries.
 func newList(all []packedEndpoint, width int) *packedList {
 	packed := make([]byte, 0, len(all)*width)
 	for i := range all {
@@ -42,7 +37,6 @@ func newList(all []packedEndpoint, width int) *packedList {
 	return packList(appendLeaves(nil, packed, width), width)
 }
 
-// packList returns the list of leaves.
 func packList(leaves []string, width int) *packedList {
 	if len(leaves) == 0 {
 		return nil
@@ -54,7 +48,7 @@ func packList(leaves []string, width int) *packedList {
 	return &packedList{leaves: leaves, count: uint32(n / width), width: uint8(width)}
 }
 
-// appendLeaves distributes packed entries evenly to leaves.
+// appendLeaves distributes packed entries evenly.
 func appendLeaves(leaves []string, packed []byte, width int) []string {
 	n, parts := len(packed)/width, 1
 	if n == 0 {
@@ -69,7 +63,6 @@ func appendLeaves(leaves []string, packed []byte, width int) []string {
 	return leaves
 }
 
-// len returns the number of entries.
 func (l *packedList) len() int {
 	if l == nil {
 		return 0
@@ -92,7 +85,6 @@ func (l *packedList) each(yield func(string) bool) {
 	}
 }
 
-// first returns the first entry with a prefix, "" if there is none.
 func (l *packedList) first(prefix string, work *uint64) string {
 	if l == nil {
 		return ""
@@ -109,19 +101,18 @@ func (l *packedList) first(prefix string, work *uint64) string {
 	return ""
 }
 
-// leafOf returns the leaf in which an entry is, or would be. Of several equal entries the first one
-// is in this leaf, or begins the next one.
+// leafOf returns the leaf for an entry. The first of several equal entries is in this leaf or begins the
+// next one.
 func leafOf(leaves []string, entry string) int {
 	return max(0, sort.Search(len(leaves), func(i int) bool { return leaves[i] >= entry })-1)
 }
 
-// before returns the number of bytes of the entries of a leaf that are less than an entry.
+// before returns the bytes of a leaf's entries less than entry.
 func before(leaf, entry string, width int) int {
 	return width * sort.Search(len(leaf)/width, func(i int) bool { return leaf[i*width:(i+1)*width] >= entry })
 }
 
-// apply returns the list after edits, which are sorted by entry. Removing an entry that
-// does not exist does nothing.
+// apply returns the list after sorted edits. Removing a missing entry has no effect.
 func (l *packedList) apply(edits []edit, width int, work *uint64) *packedList {
 	if len(edits) == 0 {
 		return l
@@ -147,7 +138,7 @@ func (l *packedList) apply(edits []edit, width int, work *uint64) *packedList {
 				rest, old = rest+old[0], old[1:]
 			}
 			if len(old) > 0 && old[0] < entry {
-				break // The next leaf has it.
+				break // in the next leaf
 			}
 			at := before(rest, entry, width)
 			packed, rest = append(packed, rest[:at]...), rest[at:]
@@ -173,7 +164,7 @@ func (l *packedList) apply(edits []edit, width int, work *uint64) *packedList {
 	return packList(append(leaves, old...), width)
 }
 
-// cursor is a position in a list: rest has the remaining entries of a leaf, which precede those of leaves.
+// cursor is a position in a list. rest precedes leaves.
 type cursor struct {
 	rest   string
 	leaves []string
@@ -186,7 +177,7 @@ func (l *packedList) cursor() (c cursor) {
 	return c
 }
 
-// open moves into the next leaf if the position is between two. It returns false at the end.
+// open enters the next leaf if needed. It returns false at the end.
 func (c *cursor) open(width int, work *uint64) bool {
 	if c.rest == "" && len(c.leaves) > 0 {
 		c.rest, c.leaves = c.leaves[0], c.leaves[1:]
@@ -195,16 +186,15 @@ func (c *cursor) open(width int, work *uint64) bool {
 	return c.rest != ""
 }
 
-// take returns the next entry of the leaf, and moves after it.
 func (c *cursor) take(width int) string {
 	e := c.rest[:width]
 	c.rest = c.rest[width:]
 	return e
 }
 
-// diff calls f for each entry that only one of two lists has, in order; came is true
-// for those of now. If two entries differ only in their flags, that of was comes first.
-// It stops when f returns false. It does not look into leaves that both have.
+// diff calls f in order for entries in only one list; came is true for entries of l. Of entries that
+// differ only in flags, the entry of was comes first. diff stops when f returns false, and skips shared
+// leaves.
 func (l *packedList) diff(was *packedList, f func(entry string, came bool) bool, work *uint64) {
 	if l == was {
 		*work++

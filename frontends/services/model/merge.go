@@ -4,21 +4,18 @@ import (
 	"slices"
 )
 
-// merger sorts the endpoints of many slices. Each slice is sorted already, so the list
-// consists of sorted runs: merging these is several times as fast as sorting when one of
-// many slices changes.
+// merger sorts the endpoints of many slices. Slices are sorted, so merging their runs is several times as
+// fast as sorting.
 type merger struct {
-	// room is the memory of the list, spare is as large.
+	// list memory, and a spare of equal size
 	room, spare []packedEndpoint
 	runs        []int
-	// packed is memory for the bytes of a list.
+	// memory for a list's bytes
 	packed []byte
 }
 
-// start returns an empty list. It is valid until the next call.
 func (m *merger) start() []packedEndpoint { return m.room[:0] }
 
-// finish sorts a list that began with start.
 func (m *merger) finish(all []packedEndpoint) []packedEndpoint {
 	m.room = all
 	runs := append(m.runs[:0], 0)
@@ -39,8 +36,7 @@ func (m *merger) finish(all []packedEndpoint) []packedEndpoint {
 	return all
 }
 
-// mergePairs merges each pair of adjacent runs, and returns the beginnings of the merged
-// ones.
+// mergePairs merges adjacent runs and returns the starts of the merged runs.
 func mergePairs(to, from []packedEndpoint, runs []int) []int {
 	bound := func(i int) int {
 		if i < len(runs) {
@@ -58,7 +54,6 @@ func mergePairs(to, from []packedEndpoint, runs []int) []int {
 	return runs[:n]
 }
 
-// mergeRuns merges two sorted lists into one.
 func mergeRuns(to, a, b []packedEndpoint) {
 	for len(a) > 0 && len(b) > 0 {
 		if a[0].compare(&b[0]) <= 0 {

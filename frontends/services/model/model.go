@@ -16,21 +16,19 @@ import (
 
 // Config describes the node of the model.
 type Config struct {
-	// NodeName is the name of this node; endpoints with it are local.
+	// NodeName is this node's name; its endpoints are local.
 	NodeName string
-	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
-	// bindAddress).
+	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
 	NodeAddresses [NumFamilies]netip.Addr
-	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs
-	// off).
+	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off).
 	IgnoreExternalIPs bool
-	// Started is when this process became responsible: triggers before it are ignored.
-	// The zero time means now.
+	// Started is the start of this process's responsibility; earlier triggers are ignored. The zero time
+	// means now.
 	Started time.Time
-	// Notify receives conflicts between Services; nil discards. It is called from the
-	// Set methods and Refresh, and must not call the model.
+	// Notify receives conflicts between Services; nil discards. The Set methods and Refresh call it. It
+	// must not call the model.
 	Notify func(Notice)
-	// Logger receives a line for each invalid part of an object; nil discards.
+	// Logger logs invalid parts of objects; nil discards.
 	Logger *slog.Logger
 }
 
@@ -44,26 +42,25 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Model is the state, with all objects in parsed form.
+// Model is the state of all parsed objects.
 type Model struct {
 	cfg     Config
 	records map[Key]*record
 	slices  map[types.NamespacedName]*slice
 	cidrs   map[string]*serviceCIDR
-	// largeSize is the constant, and smaller in tests.
+	// constant except in tests
 	largeSize int
 	claims    claims
-	// noExtras is shared by the Services without extras.
+	// shared by Services without extras
 	noExtras *extras
 	dirty    map[Key]struct{}
 	triggers triggers
-	// named says whether endpoints have had the name of this node, and of another one.
+	// endpoints had the name of this node or of another one
 	named struct{ here, elsewhere atomic.Bool }
-	// this is the node according to the last event.
-	this         Node
-	nodeFindings findings
-	cidrsDirty   bool
-	// reportedNode and reportedCIDRs are those of the last Refresh.
+	// this is the node as of the last event.
+	this          Node
+	nodeFindings  findings
+	cidrsDirty    bool
 	reportedNode  Node
 	reportedCIDRs Prefixes
 	stats         Stats
@@ -87,7 +84,7 @@ func New(cfg Config) *Model {
 	}
 }
 
-// SetService stores a Service. Like the other Set methods it does not keep the object.
+// SetService stores a Service. No Set method keeps its object.
 func (m *Model) SetService(o *corev1.Service) {
 	m.stats.ServiceEvents++
 	m.stats.Work += uint64(1 + len(o.Spec.Ports))
@@ -119,7 +116,6 @@ func (m *Model) DeleteService(key Key) {
 	}
 }
 
-// dropService removes a Service, which may be nil.
 func (m *Model) dropService(s *service) {
 	if s != nil {
 		s.of.parsed = nil
@@ -165,7 +161,6 @@ func (m *Model) DeleteSlice(name types.NamespacedName) {
 	m.dropSlice(m.slices[name])
 }
 
-// dropSlice removes a slice, which may be nil.
 func (m *Model) dropSlice(s *slice) {
 	if s == nil {
 		return
@@ -176,13 +171,12 @@ func (m *Model) dropSlice(s *slice) {
 	m.dirty[s.of.key] = struct{}{}
 }
 
-// Dirty reports whether Refresh has anything to do, which may turn out to change nothing.
+// Dirty reports whether Refresh has work, possibly without changes.
 func (m *Model) Dirty() bool {
 	return len(m.dirty) > 0 || m.cidrsDirty || !equalNode(m.this, m.reportedNode)
 }
 
-// Refresh computes the Services that events have touched since the last call, and the
-// Services whose claims are affected by these.
+// Refresh computes the Services touched since the last call, and Services with affected claims.
 func (m *Model) Refresh() Changes {
 	var out Changes
 	for _, key := range m.resolveClaims(sortedKeys(m.dirty)) {
@@ -218,11 +212,11 @@ func (m *Model) Refresh() Changes {
 	return out
 }
 
-// maxIdleRoom is the number of elements for which memory is kept until the next Refresh.
+// maxIdleRoom bounds the elements whose memory is kept until the next Refresh.
 const maxIdleRoom = 256
 
-// reset prepares the next Refresh. It frees large maps: clearing a map costs as much as
-// it once held.
+// reset prepares the next Refresh. It frees large maps, because clearing a map costs its past maximum
+// size.
 func (m *Model) reset() {
 	if len(m.dirty) > maxIdleRoom {
 		m.dirty = make(map[Key]struct{})
@@ -233,7 +227,7 @@ func (m *Model) reset() {
 	m.merger.shrink()
 }
 
-// Service returns a Service as of the last Refresh, nil if it does not exist.
+// Service returns a Service as of the last Refresh, or nil.
 func (m *Model) Service(key Key) *Service {
 	if r := m.records[key]; r != nil {
 		return r.outcome
@@ -253,8 +247,8 @@ func (m *Model) Snapshot() Snapshot {
 	return m.Select(sortedKeys(m.records))
 }
 
-// Select returns the state with only the named Services, in the order of names; nil names
-// none. Names that do not exist are ignored.
+// Select returns the state with only the named Services, in the given order. Unknown names are ignored;
+// nil selects an empty list.
 func (m *Model) Select(names []Key) Snapshot {
 	s := Snapshot{
 		Revision: m.stats.Revision, Node: m.reportedNode, ServiceCIDRs: m.reportedCIDRs,
@@ -279,7 +273,6 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// equalService adds to work the number of things that it looked at.
 func equalService(a, b *Service, work *uint64) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -7,11 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DeletionTaint is set by the cluster autoscaler on a node that it is about to
-// remove.
+// DeletionTaint marks a node that the cluster autoscaler is about to remove.
 const DeletionTaint = "ToBeDeletedByClusterAutoscaler"
 
-// SetNode stores the Node. Other nodes than this one are ignored.
+// SetNode stores the Node. It ignores other nodes.
 func (m *Model) SetNode(o *corev1.Node) {
 	m.stats.NodeEvents++
 	if o.Name != m.cfg.NodeName {
@@ -21,15 +20,14 @@ func (m *Model) SetNode(o *corev1.Node) {
 	m.reportFindings("Node", Key{Name: m.cfg.NodeName}, m.nodeFindings, bad)
 	m.nodeFindings = bad
 	if none := (Prefixes{}); equalPrefixes(&n.PodCIDRs, &none) && !equalPrefixes(&m.this.PodCIDRs, &none) {
-		// A Node that was created anew has none at first, and its pods the addresses of before.
+		// A recreated Node has no podCIDRs at first; its pods keep their addresses.
 		n.PodCIDRs, n.Kept = m.this.PodCIDRs, true
 	}
 	m.setNode(n)
 }
 
-// DeleteNode notes that the Node object was deleted. The node itself may still exist: it
-// keeps its addresses, its zone and the CIDRs of its pods, but load balancers should not
-// use it.
+// DeleteNode records that the Node object was deleted. The node may still exist and keeps its addresses,
+// zone and pod CIDRs, but load balancers should avoid it.
 func (m *Model) DeleteNode(name string) {
 	m.stats.NodeEvents++
 	if name != m.cfg.NodeName || !m.this.Known {
@@ -43,18 +41,18 @@ func (m *Model) DeleteNode(name string) {
 	}
 }
 
-// NodeEligible reports whether load balancers may send new traffic to the node: its
-// object exists, and it is not about to be removed. It does not wait for Refresh.
+// NodeEligible reports whether load balancers may send new traffic: the Node exists and is not being
+// removed. It does not wait for Refresh.
 func (m *Model) NodeEligible() bool { return m.this.Known && !m.this.Leaving }
 
-// Located reports whether the name of this node is that of a Node or of an endpoint, or no endpoint has
-// had the name of any node.
+// Located reports whether this node's name is plausible: a Node or endpoint has it, or no endpoint has
+// named a node.
 func (m *Model) Located() bool {
 	return m.this.Known || m.named.here.Load() || !m.named.elsewhere.Load()
 }
 
-// setNode marks the Services whose outcome depends on the change: those with hints if
-// the zone changes, those with source ranges if an address changes.
+// setNode marks affected Services: with hints if the zone changes, with source ranges if an address
+// changes.
 func (m *Model) setNode(n Node) {
 	was := m.this
 	m.this = n
@@ -78,7 +76,6 @@ func (m *Model) setNode(n Node) {
 	}
 }
 
-// parseNode parses a Node.
 func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
 	var bad findings
 	n := Node{

@@ -4,20 +4,18 @@ import "net/netip"
 
 // NodePortAddresses are the local addresses of one family that accept NodePorts.
 type NodePortAddresses struct {
-	// All means every local address except the loopback.
+	// All means every local address except loopback.
 	All bool
-	// Prefixes contain the addresses otherwise. None means that the family has no
-	// NodePorts.
+	// Prefixes have the addresses if All is false. Empty means no NodePorts in this family.
 	Prefixes []netip.Prefix
-	// Primary means that Prefixes has the node's own address.
+	// Primary means Prefixes has the node's own address.
 	Primary bool
 }
 
-// NodePortAddressesOf returns the addresses for a family. configured are the prefixes of
-// the configuration: a family that is not among them has no NodePorts, one with a prefix of
-// length 0 has them on all addresses, and loopback addresses never accept them. Without
-// configured it is the node's own address of the family, or every address while no address
-// of the node is known.
+// NodePortAddressesOf returns the addresses for a family. If configured is set, a family without prefixes
+// has no NodePorts, and a prefix of length 0 means all addresses. Loopback never accepts NodePorts.
+// Without configured it is the node's own address, or every address while the node's addresses are
+// unknown.
 func NodePortAddressesOf(configured []netip.Prefix, node *Node, f Family) NodePortAddresses {
 	var out NodePortAddresses
 	for _, p := range configured {

@@ -8,29 +8,26 @@ import (
 	"slices"
 )
 
-// packedEndpoint is an address, a port and a byte of flags, in the byte order by which
-// endpoints are sorted. A list of IPv4 uses widthIPv4 bytes: 4 of address, 2 of port, the
-// flags. Other lists use widthIPv6: the kind of address, 16 of address, 2 of port, the
-// flags. The rest is zero.
+// packedEndpoint is address, port and flags in sort order. A list of IPv4 uses widthIPv4: 4 bytes of
+// address, 2 of port, 1 of flags. Other lists use widthIPv6: 1 byte of kind, 16 of address, 2 of port, 1
+// of flags. The rest is zero.
 type packedEndpoint [widthIPv6]byte
 
-// The widths of a packedEndpoint in bytes.
+// Widths in bytes.
 const (
 	widthIPv4 = 7
 	widthIPv6 = 20
 )
 
-// The kinds of addresses in widthIPv6; 0 means no address. Only lists of both families
-// have IPv4 there.
+// Kinds of addresses in widthIPv6; 0 means no address. Only lists of both families have IPv4 there.
 const (
 	kindIPv4 = 4
 	kindIPv6 = 6
 )
 
-// widths are the widths in lists of one family.
 var widths = [NumFamilies]int{IPv4: widthIPv4, IPv6: widthIPv6}
 
-// pack packs an endpoint in a width that its address fits in.
+// pack packs an endpoint whose address fits width.
 func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {
 	if width == widthIPv4 {
 		b := a.Addr().As4()
@@ -48,7 +45,6 @@ func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {
 	return e
 }
 
-// unpack returns the address and port of a packedEndpoint of either width.
 func unpack(s string) netip.AddrPort {
 	w := len(s)
 	port := uint16(s[w-3])<<8 | uint16(s[w-2])
@@ -67,8 +63,8 @@ func unpack(s string) netip.AddrPort {
 	}
 }
 
-// compare compares the first 8 bytes, which are all of widthIPv4, as a number. That makes
-// sorting several times as fast.
+// compare first compares 8 bytes, all of widthIPv4, as a number. This makes sorting several times as
+// fast.
 func (e *packedEndpoint) compare(o *packedEndpoint) int {
 	if a, b := binary.BigEndian.Uint64(e[:]), binary.BigEndian.Uint64(o[:]); a != b {
 		return cmp.Compare(a, b)
@@ -78,8 +74,8 @@ func (e *packedEndpoint) compare(o *packedEndpoint) int {
 
 func comparePacked(a, b packedEndpoint) int { return a.compare(&b) }
 
-// withoutRepeats keeps the first of the endpoints that differ only in their flags. The
-// list is sorted, and modified in place.
+// withoutRepeats keeps the first of endpoints that differ only in flags. all is sorted and modified in
+// place.
 func withoutRepeats(all []packedEndpoint, width int) []packedEndpoint {
 	return slices.CompactFunc(all, func(a, b packedEndpoint) bool { return bytes.Equal(a[:width-1], b[:width-1]) })
 }

@@ -5,23 +5,19 @@ import (
 	"unique"
 )
 
-// record has what the model knows of one Service, which may not exist yet or any more.
+// record has the data of one Service, which need not exist.
 type record struct {
-	// key does not refer to a string of an API object.
+	// key does not refer to an API object's string.
 	key Key
-	// parsed is the Service of the last event, claimed the one that is in claims; nil if
-	// there is none.
+	// latest Service, and the one in claims, or nil
 	parsed  *service
 	claimed *service
-	// slices is the head of the list of the Service's slices.
-	slices *slice
-	// incremental is nil unless there are many endpoints.
+	slices  *slice
+	// nil unless there are many endpoints
 	incremental *incremental
-	// outcome is the result of the last Refresh, nil if there is none.
-	outcome *Service
+	outcome     *Service
 }
 
-// recordFor returns the record of a Service, and makes one if there is none.
 func (m *Model) recordFor(namespace, name string) *record {
 	r := m.records[Key{Namespace: namespace, Name: name}]
 	if r == nil {
@@ -31,14 +27,13 @@ func (m *Model) recordFor(namespace, name string) *record {
 	return r
 }
 
-// forget removes an empty record.
 func (m *Model) forget(key Key) {
 	if r := m.records[key]; r != nil && *r == (record{key: r.key}) {
 		delete(m.records, key)
 	}
 }
 
-// link puts a slice in place of its older form, or at the head of the list.
+// link replaces a slice, or inserts it at the head of the list.
 func (r *record) link(was, now *slice) {
 	if was == nil {
 		now.next = r.slices

@@ -17,27 +17,24 @@ import (
 // proxyNameLabel means that another proxy implements the Service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 
-// interned is an interned string: many objects have the same port names and zones. It
-// does not refer to a string of an API object.
+// interned is a string without reference to an API object. Many objects share port names and zones.
 type interned = unique.Handle[string]
 
-// service is a Service in parsed form. It does not refer to the API object, which needs
-// many times as much memory.
+// service is a parsed Service. It does not refer to the API object, which needs many times the memory.
 type service struct {
-	of            *record
-	created       time.Time
-	clusterIPs    [NumFamilies]netip.Addr
-	affinity      time.Duration
-	healthPort    uint16
-	internalLocal bool
-	externalLocal bool
-	// tooManyReported is true after a port was reported to have too many endpoints.
+	of              *record
+	created         time.Time
+	clusterIPs      [NumFamilies]netip.Addr
+	affinity        time.Duration
+	healthPort      uint16
+	internalLocal   bool
+	externalLocal   bool
 	tooManyReported bool
 	ports           []servicePort
 	*extras
 }
 
-// extras are fields that few Services use. All others share an empty value.
+// extras are fields that few Services use. The others share an empty value.
 type extras struct {
 	external [NumFamilies][]External
 	ranges   Prefixes
@@ -51,7 +48,6 @@ type servicePort struct {
 	nodePort uint16
 }
 
-// equalParsed reports whether two forms of a Service are equal.
 func equalParsed(a, b *service) bool {
 	return a.of == b.of && a.created.Equal(b.created) && a.clusterIPs == b.clusterIPs &&
 		a.affinity == b.affinity && a.healthPort == b.healthPort &&
@@ -67,8 +63,8 @@ func equalExtras(a, b *extras) bool {
 		equalPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
 }
 
-// parseService returns nil for a Service without rules: a headless one, an ExternalName,
-// or one that another proxy implements (rules 101, 102).
+// parseService returns nil for a Service without rules: headless, ExternalName, or of another proxy
+// (rules 101, 102).
 func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName || o.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil, nil
@@ -113,8 +109,8 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	return s, s.bad
 }
 
-// parseClusterIPs reports whether the Service has any. The API server sets the family of
-// each in ipFamilies; a file without that field has one address of each family (rule 97).
+// parseClusterIPs reports whether any exists. The API server sets each family in ipFamilies; a file
+// without it has one address per family (rule 97).
 func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	ips, field := o.Spec.ClusterIPs, "spec.clusterIPs"
 	if len(ips) == 0 {
@@ -148,8 +144,7 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	return any
 }
 
-// parseServicePort returns a port and the field that the error is about. The number is 0
-// if the port cannot be used.
+// parseServicePort returns a port and the field of the error. Number 0 means the port is unusable.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
 	p.name = unique.Make(o.Name)
 	if p.protocol, err = network.ParseProtocol(o.Protocol); err != nil {
@@ -172,9 +167,9 @@ var (
 	errRepeatedNode = errors.New("the Service has another port with this nodePort and protocol")
 )
 
-// checkRepeats compares a port with those before it. If it repeats one of them, its
-// number is set to 0, so that the caller leaves it out. If only its nodePort repeats one,
-// that is set to 0. seen has the name, number and nodePort of each port, by itself.
+// checkRepeats compares a port with earlier ones. It sets the number to 0, so that the caller drops the
+// port, if name or number repeats. It sets nodePort to 0 if only nodePort repeats. seen has each name,
+// number and nodePort separately.
 func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err error) {
 	name, number := servicePort{protocol: p.protocol, name: p.name}, servicePort{protocol: p.protocol, number: p.number}
 	switch {
@@ -195,7 +190,6 @@ func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err
 	return "", nil
 }
 
-// compute returns the outcome for a Service, nil if there is none.
 func (m *Model) compute(r *record) *Service {
 	s := r.parsed
 	m.stats.Work++
@@ -239,8 +233,8 @@ func (m *Model) compute(r *record) *Service {
 	return out
 }
 
-// heldExternal returns the external addresses on which a port has won its claim. Usually
-// it has all of them, and all ports share one list.
+// heldExternal returns the external addresses that a port has won. Usually it has all, and all ports
+// share one list.
 func (m *Model) heldExternal(s *service, p *servicePort, f Family) []External {
 	all := s.external[f]
 	has := func(e External) bool {

@@ -17,22 +17,19 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// slice is an EndpointSlice in parsed form. It does not refer to the API object.
+// slice is a parsed EndpointSlice. It does not refer to the API object.
 type slice struct {
 	name   types.NamespacedName
 	of     *record
 	family Family
-	// ports are sorted by name and protocol.
-	ports []slicePort
-	// endpoints are sorted by address. Each has the 4 or 16 bytes of its address, the
-	// flags, and if the slice has zones, zoneBytes bytes with 1 + the index of its zones,
-	// 0 for no hint.
+	ports  []slicePort
+	// endpoints are sorted by address. Each has 4 or 16 bytes of address and 1 of flags. If the slice has
+	// zones, zoneBytes bytes follow with 1 + the zones' index, or 0 without hint.
 	endpoints string
-	// zones are the different lists of zones in hints.
-	zones [][]interned
-	// prev and next are other slices of the Service.
+	// distinct lists of hinted zones
+	zones      [][]interned
 	prev, next *slice
-	// trigger is the last-change-trigger-time in nanoseconds, 0 for none.
+	// last-change-trigger-time in nanoseconds; 0 if absent
 	trigger int64
 	bad     findings
 }
@@ -43,16 +40,14 @@ type slicePort struct {
 	number   uint16
 }
 
-// compare orders ports by name and protocol.
 func (p slicePort) compare(name interned, protocol Protocol) int {
 	return cmp.Or(cmp.Compare(p.name.Value(), name.Value()), cmp.Compare(p.protocol, protocol))
 }
 
-// endpoint is an endpoint of a slice while the slice is parsed.
 type endpoint struct {
 	addr netip.Addr
 	flags
-	// zones is 1 + the index of its list in the slice's zones, 0 for no hint.
+	// 1 + index in the slice's zones; 0 without hint
 	zones uint32
 }
 
@@ -62,14 +57,14 @@ var (
 	errNoPort    = errors.New("a port without a number means all ports, which a Service cannot use")
 )
 
-// equalSlice reports whether two forms of a slice are equal, except for the trigger.
+// equalSlice ignores the trigger.
 func equalSlice(a, b *slice) bool {
 	return a.of == b.of && a.family == b.family && slices.Equal(a.ports, b.ports) &&
 		a.endpoints == b.endpoints && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
 }
 
-// parseSlice returns nil for a slice that no Service uses: a headless one, one without
-// the name of a Service, or one of host names (rules 69, 99, 103).
+// parseSlice returns nil for unused slices: headless, without a Service name, or of host names (rules 69,
+// 99, 103).
 func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	owner := o.Labels[discoveryv1.LabelServiceName]
 	if _, headless := o.Labels[corev1.IsHeadlessService]; headless || owner == "" {
@@ -128,7 +123,6 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	return s, s.bad
 }
 
-// pack stores the endpoints.
 func (s *slice) pack(all []endpoint) {
 	packed := make([]byte, 0, len(all)*s.stride())
 	for _, e := range all {
@@ -141,7 +135,7 @@ func (s *slice) pack(all []endpoint) {
 	s.endpoints = string(packed)
 }
 
-// zoneBytes returns the number of bytes for the zones of an endpoint.
+// bytes for an endpoint's zones
 func (s *slice) zoneBytes() int {
 	switch n := len(s.zones); {
 	case n == 0:
@@ -153,17 +147,15 @@ func (s *slice) zoneBytes() int {
 	}
 }
 
-// stride returns the number of bytes of an endpoint.
+// bytes of an endpoint
 func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 
-// addrBytes are the numbers of bytes of an address.
+// bytes of an address
 var addrBytes = [NumFamilies]int{IPv4: 4, IPv6: 16}
 
-// len returns the number of endpoints.
 func (s *slice) len() int { return len(s.endpoints) / s.stride() }
 
-// gather appends the endpoints with one port number. zones has the flags of this node for
-// each list of zones.
+// gather appends the endpoints with one port number. zones has this node's flags for each list of zones.
 func (s *slice) gather(all []packedEndpoint, port uint16, zones []flags) []packedEndpoint {
 	w := widths[s.family]
 	var e packedEndpoint

@@ -10,10 +10,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// Snapshot is the whole state at one revision. Its Services are sorted by name
-// and immutable.
+// Snapshot is the whole state at one revision. Its Services are sorted by name and immutable.
 type Snapshot struct {
-	// Revision is Stats.Revision, which is not that of a commit.
+	// Revision is Stats.Revision, not a commit's revision.
 	Revision     uint64
 	Node         Node
 	ServiceCIDRs Prefixes
@@ -105,8 +104,7 @@ func endpointsProto(in Endpoints) []*modelpb.Endpoint {
 	return out
 }
 
-// FromProto returns the snapshot of a message. It validates the message: an address or
-// number out of range is an error.
+// FromProto returns the snapshot of a message. It rejects addresses and numbers out of range.
 func FromProto(p *modelpb.Model) (Snapshot, error) {
 	var d decoder
 	n := p.GetNode()
@@ -130,8 +128,7 @@ func FromProto(p *modelpb.Model) (Snapshot, error) {
 	return out, nil
 }
 
-// decoder decodes parts of a message. Results are valid only while err is nil, which is
-// the first error.
+// decoder decodes parts of a message. err is the first error; results are valid only while it is nil.
 type decoder struct{ err error }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -203,7 +200,6 @@ func (d *decoder) port(n uint32) uint16 {
 	return uint16(n)
 }
 
-// optionalPort returns a port number that may be 0.
 func (d *decoder) optionalPort(n uint32) uint16 {
 	if n == 0 {
 		return 0

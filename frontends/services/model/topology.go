@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// topology decides which ready endpoints the policy Cluster uses.
+// topology restricts the ready endpoints of the policy Cluster.
 type topology uint8
 
 const (
@@ -17,7 +17,6 @@ const (
 	sameZone
 )
 
-// fits reports whether an endpoint with these flags is used.
 func (t topology) fits(of flags) bool {
 	switch t {
 	case sameNode:
@@ -29,7 +28,6 @@ func (t topology) fits(of flags) bool {
 	}
 }
 
-// nodeHints returns the flags of the hints for nodes.
 func nodeHints(h *discoveryv1.EndpointHints, node string) (t flags) {
 	if len(h.ForNodes) == 0 {
 		return 0
@@ -41,9 +39,8 @@ func nodeHints(h *discoveryv1.EndpointHints, node string) (t flags) {
 	return t
 }
 
-// zoneHints returns 1 + the index of an endpoint's list of zones, and adds the list if it
-// is new. Endpoints share lists: there are about as many as zones. seen has the index of
-// each list by its joined names.
+// zoneHints returns 1 + the index of an endpoint's list of zones, adding new lists. Endpoints share
+// lists; there are about as many as zones. seen maps joined names to this number.
 func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) uint32 {
 	if len(h.ForZones) == 0 {
 		return 0
@@ -66,8 +63,8 @@ func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) 
 	return n
 }
 
-// zoneFlags returns the flags of this node for each list of zones. A node without a zone
-// is in none (rule 73).
+// zoneFlags returns this node's flags for each list of zones. A node without a zone matches none (rule
+// 73).
 func (m *Model) zoneFlags(s *slice) []flags {
 	if len(s.zones) == 0 {
 		return nil

@@ -19,7 +19,7 @@ type Family uint8
 const (
 	IPv4 Family = iota
 	IPv6
-	// NumFamilies is their number.
+	// NumFamilies is the number of families.
 	NumFamilies
 )
 
@@ -49,31 +49,28 @@ const (
 	SCTP = network.SCTP
 )
 
-// MaxEndpoints is the number of endpoints of one port that are used. It bounds the load
-// that one Service can cause on a node.
+// MaxEndpoints bounds the used endpoints of a port, and so a Service's load on a node.
 const MaxEndpoints = 1 << 18
 
-// Service is one Service as this node sees it. It is immutable.
+// Service is a Service as this node sees it. It is immutable.
 type Service struct {
 	Name    Key
 	Created time.Time
-	// ClusterIPs has at most one address for each family.
+	// ClusterIPs has at most one address per family.
 	ClusterIPs [NumFamilies]netip.Addr
-	// InternalLocal and ExternalLocal are true for the traffic policy Local. The
-	// external one is false if the Service cannot be reached from outside.
+	// InternalLocal and ExternalLocal are true for the traffic policy Local. ExternalLocal requires
+	// reachability from outside.
 	InternalLocal bool
 	ExternalLocal bool
-	// HealthCheckNodePort is the TCP port of the health check for load balancers, 0
-	// for none.
+	// HealthCheckNodePort is the TCP port for load balancer checks; 0 if absent.
 	HealthCheckNodePort uint16
-	// Affinity is how long a client keeps its endpoint after its last new flow
-	// (session affinity ClientIP), in whole seconds; 0 means no affinity.
+	// Affinity is how long a client keeps its endpoint after its last new flow (session affinity
+	// ClientIP), in whole seconds; 0 if absent.
 	Affinity time.Duration
-	// SourceRanges are the sources that may reach the addresses of load balancers,
-	// sorted. A nil list allows all.
+	// SourceRanges restrict sources of load balancer traffic, sorted. A nil list allows all.
 	SourceRanges [NumFamilies][]netip.Prefix
-	// LocalReady, if there is a HealthCheckNodePort, counts the distinct addresses of ready
-	// endpoints on this node, over all ports, for each family. It is 0 otherwise.
+	// LocalReady counts the distinct addresses of ready local endpoints over all ports, per family. It is
+	// 0 without HealthCheckNodePort.
 	LocalReady [NumFamilies]int
 	// Ports are sorted by name and protocol.
 	Ports []Port
@@ -81,68 +78,61 @@ type Service struct {
 
 // Port is one port of a Service.
 type Port struct {
-	// Name is empty only if the Service has a single port.
+	// Name is empty only for a single port.
 	Name     string
 	Protocol Protocol
 	Number   uint16
-	// ClusterIPs are those of the Service on which this port has won the claim to the
-	// address, protocol and number; another Service may have an older claim.
+	// ClusterIPs are the Service's addresses on which this port won the claim against other Services.
 	ClusterIPs [NumFamilies]netip.Addr
-	// External are the addresses outside of the cluster's ranges on which this port
-	// has won the claim, sorted, without duplicates.
+	// External are the addresses outside the cluster's ranges on which this port won the claim, sorted,
+	// unique.
 	External [NumFamilies][]External
-	// NodePort is 0 if there is none, or if another Service has an older claim.
+	// NodePort is 0 if absent or held by an older Service.
 	NodePort uint16
 	Backends [NumFamilies]Backends
 }
 
-// External is one of a Service's externalIPs, or an address of its load
-// balancer whose traffic this node takes (ipMode VIP).
+// External is one of a Service's externalIPs, or a load balancer address whose traffic this node takes
+// (ipMode VIP).
 type External struct {
 	Addr netip.Addr
-	// LoadBalancer is true for an address in status.loadBalancer, to which SourceRanges
-	// apply.
+	// LoadBalancer marks an address of status.loadBalancer, subject to SourceRanges.
 	LoadBalancer bool
 }
 
-// Backends are the endpoints of a port in one family.
+// Backends are a port's endpoints in one family.
 type Backends struct {
-	// Cluster are those for the policy Cluster: the ready ones, or if there are
-	// none, those that still serve while they terminate.
+	// Cluster has the endpoints for the policy Cluster: the ready ones, or else the serving, terminating
+	// ones.
 	Cluster Endpoints
-	// Local are those on this node, chosen by the same rule. The list is empty unless
-	// a policy of the Service is Local.
+	// Local has this node's endpoints by the same rule. It is empty unless a policy is Local.
 	Local Endpoints
-	// Draining are the endpoints that receive no new flows from Cluster but still
-	// serve the flows that they have. It is used only for UDP, because there a flow
-	// ends when its endpoint is in none of the lists.
+	// Draining has endpoints that keep existing flows but get no new flows from Cluster. It is for UDP
+	// only: a UDP flow ends when its endpoint leaves all lists.
 	Draining Endpoints
 }
 
-// Prefixes are prefixes of each family, sorted, without duplicates.
+// Prefixes are sorted, unique prefixes per family.
 type Prefixes = [NumFamilies][]netip.Prefix
 
-// Node is what matters of this node's Node object.
+// Node is the relevant state of this node's Node object.
 type Node struct {
 	// Known is true once the object has been seen.
 	Known bool
 	Name  string
-	// Addresses are the primary addresses of the node: the one in the configuration,
-	// the first InternalIP, or the first ExternalIP of each family.
+	// Addresses are the primary addresses per family: configured, first InternalIP, or first ExternalIP.
 	Addresses [NumFamilies]netip.Addr
-	// PodCIDRs are the addresses of the pods on this node. If the object has none, they are those that
-	// it had before, and Kept is true.
+	// PodCIDRs are the pods' ranges. If the object loses them, the old ones stay and Kept is true.
 	PodCIDRs Prefixes
 	Kept     bool
-	// Zone is the label topology.kubernetes.io/zone, empty if there is none.
+	// Zone is the label topology.kubernetes.io/zone, or empty.
 	Zone string
-	// Leaving is true while load balancers should not send new traffic to the node:
-	// its object is deleted or being deleted, or has the DeletionTaint.
+	// Leaving means load balancers should avoid the node: its object is deleted, being deleted, or has
+	// DeletionTaint.
 	Leaving bool
 }
 
-// Change is a Service whose outcome differs. Old is nil for a new Service, New for a
-// deleted one.
+// Change is a changed outcome. Old is nil for a new Service, New for a deleted one.
 type Change struct {
 	Name Key
 	Old  *Service
@@ -153,38 +143,38 @@ type Change struct {
 type Changes struct {
 	// Services are sorted by name.
 	Services []Change
-	// Node is nil if the node does not differ.
+	// Node is nil if unchanged.
 	Node *Node
-	// ServiceCIDRs are the ranges of all ClusterIPs, nil if they do not differ.
+	// ServiceCIDRs are the ranges of all ClusterIPs, nil if unchanged.
 	ServiceCIDRs *Prefixes
-	// Triggers are the changes in the cluster that led to this one.
+	// Triggers are the causing changes in the cluster.
 	Triggers []Trigger
 }
 
-// Trigger is a change of the endpoints of a Service in the cluster, in one family.
+// Trigger is a change of a Service's endpoints in one family.
 type Trigger struct {
 	// At is the annotation endpoints.kubernetes.io/last-change-trigger-time.
 	At     time.Time
 	Family Family
 }
 
-// Empty reports whether nothing changed. Triggers do not count.
+// Empty reports the absence of changes. Triggers do not count.
 func (c *Changes) Empty() bool {
 	return len(c.Services) == 0 && c.Node == nil && c.ServiceCIDRs == nil
 }
 
-// Notice is a message to the owner of a Service.
+// Notice is a message to a Service's owner.
 type Notice struct {
 	Service Key
-	// Reason is AddressConflict. Message is a sentence.
+	// Reason is AddressConflict; Message is a sentence.
 	Reason  string
 	Message string
-	// Reporter is true on at most three nodes of the cluster, which send the Notice to the
-	// API server. It is false on all of them if neither Service has endpoints.
+	// Reporter selects at most three nodes to send the Notice to the API server, or none if neither
+	// Service has endpoints.
 	Reporter bool
 }
 
-// Stats count the events and their outcome.
+// Stats count events and outcomes.
 type Stats struct {
 	ServiceEvents     uint64
 	SliceEvents       uint64
@@ -193,14 +183,13 @@ type Stats struct {
 	// ServiceChanges and NodeChanges count differences in the outcome.
 	ServiceChanges uint64
 	NodeChanges    uint64
-	// Revision counts the calls of Refresh that found a change in this process.
+	// Revision counts the Refresh calls with changes in this process.
 	Revision uint64
 	// Skipped counts invalid parts of objects.
 	Skipped uint64
-	// Conflicts is the number of claims that currently lose against another Service.
+	// Conflicts is the current number of lost claims.
 	Conflicts int
-	// Work counts the endpoints, slices, Services, claims and nodes of lists that were
-	// looked at.
+	// Work counts visited endpoints, slices, Services, claims and nodes of lists.
 	Work uint64
 	// Services and Slices are the numbers of objects in the model.
 	Services int

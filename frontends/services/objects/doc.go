@@ -1,8 +1,6 @@
-// Package objects describes the Kubernetes objects that the service frontend
-// follows: Services, EndpointSlices, ServiceCIDRs and the node's own Node. In come
-// the node's name and a model; out come the kinds to subscribe to at a source. Their
-// events change the model, which needs a lock around Event.Apply.
+// Package objects describes the Kubernetes objects of the service frontend: Services, EndpointSlices,
+// ServiceCIDRs and this node's Node. It takes the node's name and a model, and returns kinds for a
+// source. Their events change the model, so Event.Apply needs the model's lock.
 //
-// Read kinds.go first; trim.go has the fields that stay. The package does not decide
-// what an object means: that is the model's.
+// Read kinds.go first; trim.go selects fields. The model interprets the objects.
 package objects

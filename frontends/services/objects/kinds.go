@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// The selectors are those of kube-proxy: Services that another proxy implements, and
-// headless ones with their slices, do not reach the node (rule 104).
+// kube-proxy's selectors. They exclude Services of other proxies, headless Services, and headless slices
+// (rule 104).
 const (
 	proxyNameLabel  = "service.kubernetes.io/service-proxy-name"
 	clusterIPField  = "spec.clusterIP"
@@ -23,7 +23,7 @@ const (
 	sliceSelector   = "!" + corev1.IsHeadlessService
 )
 
-// Kinds returns the kinds that the frontend of a node follows. Their events change m.
+// Kinds returns the kinds for a node's frontend. Their events change m.
 func Kinds(node string, m *model.Model) []source.AnyKind {
 	return []source.AnyKind{
 		source.Kind[*corev1.Service, *corev1.Service]{
@@ -61,8 +61,6 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 	}
 }
 
-// completeService returns the field without which the API server would reject a
-// Service.
 func completeService(s *corev1.Service) (missing string) {
 	headless := s.Spec.ClusterIP == corev1.ClusterIPNone || len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
 	if len(s.Spec.Ports) == 0 && !headless && s.Spec.Type != corev1.ServiceTypeExternalName {
@@ -76,8 +74,7 @@ func completeService(s *corev1.Service) (missing string) {
 	return ""
 }
 
-// completeSlice does the same for an EndpointSlice, and names its unnamed ports as the
-// API server does.
+// completeSlice does the same for an EndpointSlice, and names unnamed ports like the API server.
 func completeSlice(s *discoveryv1.EndpointSlice) (missing string) {
 	if s.AddressType == "" {
 		return "addressType"
@@ -95,7 +92,6 @@ func completeSlice(s *discoveryv1.EndpointSlice) (missing string) {
 	return ""
 }
 
-// completeServiceCIDR does the same for a ServiceCIDR.
 func completeServiceCIDR(s *networkingv1.ServiceCIDR) (missing string) {
 	if len(s.Spec.CIDRs) == 0 {
 		return "spec.cidrs"
@@ -103,7 +99,6 @@ func completeServiceCIDR(s *networkingv1.ServiceCIDR) (missing string) {
 	return ""
 }
 
-// serviceOf returns the Service that an EndpointSlice belongs to.
 func serviceOf(s *discoveryv1.EndpointSlice) source.Owner {
 	name := s.Labels[discoveryv1.LabelServiceName]
 	if name == "" {

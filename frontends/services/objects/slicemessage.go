@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// The numbers of fields in generated.proto of k8s.io/apimachinery and k8s.io/api/discovery/v1, and of the entries
-// of maps.
+// Field numbers in generated.proto of k8s.io/apimachinery and k8s.io/api/discovery/v1, and of map
+// entries.
 const (
 	sliceMeta, sliceEndpoints, slicePorts, sliceAddressType              = 1, 2, 3, 4
 	metaName, metaNamespace, metaLabels, metaAnnotations                 = 1, 3, 11, 12
@@ -18,14 +18,14 @@ const (
 	entryKey, entryValue                                                 = 1, 2
 )
 
-// The labels and annotations of a slice that the model reads.
+// Labels and annotations of slices for the model.
 var (
 	sliceLabels      = []string{discoveryv1.LabelServiceName, corev1.IsHeadlessService}
 	sliceAnnotations = []string{corev1.EndpointsLastChangeTriggerTime}
 )
 
-// unmarshalSlice returns what the model reads of an EndpointSlice in protobuf. The rest, such as
-// managed fields and references to pods, is skipped: it is most of the message.
+// unmarshalSlice decodes the model's fields of an EndpointSlice in protobuf. It skips the rest, most of
+// the message, such as managed fields and references to pods.
 func unmarshalSlice(message []byte) (*discoveryv1.EndpointSlice, error) {
 	s, endpoints := &discoveryv1.EndpointSlice{}, 0
 	err := wire.Fields(message, func(f wire.Field) error {
@@ -56,7 +56,6 @@ func unmarshalSlice(message []byte) (*discoveryv1.EndpointSlice, error) {
 	})
 }
 
-// unmarshal reads all of a message that a field has.
 func unmarshal(to interface{ Unmarshal([]byte) error }, f wire.Field) error {
 	v, err := f.Bytes()
 	if err != nil {
@@ -65,7 +64,6 @@ func unmarshal(to interface{ Unmarshal([]byte) error }, f wire.Field) error {
 	return to.Unmarshal(v)
 }
 
-// sliceMetaField takes a field of a slice's metadata.
 func sliceMetaField(s *discoveryv1.EndpointSlice, f wire.Field) error {
 	switch f.Number {
 	case metaName:
@@ -80,7 +78,6 @@ func sliceMetaField(s *discoveryv1.EndpointSlice, f wire.Field) error {
 	return nil
 }
 
-// entry adds a map entry if names has its key.
 func entry(to *map[string]string, names []string, f wire.Field) error {
 	var key, value []byte
 	err := f.Message(func(f wire.Field) (err error) {
@@ -103,7 +100,7 @@ func entry(to *map[string]string, names []string, f wire.Field) error {
 	return err
 }
 
-// endpointField takes a field of an endpoint. Of several addresses the first is used (rule 68).
+// endpointField decodes a field of an endpoint. Only the first address is used (rule 68).
 func endpointField(e *discoveryv1.Endpoint, f wire.Field) error {
 	switch f.Number {
 	case endpointAddresses:

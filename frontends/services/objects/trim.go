@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// trimMeta removes the metadata that the model does not read, which is most of an
-// object's bytes. Of the labels and annotations those named stay.
+// trimMeta removes unused metadata, most of an object's bytes, and keeps the named labels and
+// annotations.
 func trimMeta(o metav1.Object, labels, annotations []string) {
 	o.SetManagedFields(nil)
 	o.SetOwnerReferences(nil)
@@ -22,7 +22,6 @@ func trimMeta(o metav1.Object, labels, annotations []string) {
 	o.SetAnnotations(keep(o.GetAnnotations(), annotations))
 }
 
-// keep returns the named entries of a map, nil if there are none.
 func keep(all map[string]string, names []string) map[string]string {
 	var out map[string]string
 	for _, n := range names {
@@ -43,8 +42,7 @@ func trimService(o *corev1.Service) *corev1.Service {
 	return o
 }
 
-// trimSlice keeps how to reach the endpoints, and when they last changed. Of several
-// addresses only the first is used (rule 68).
+// trimSlice keeps the endpoints' reachability and last change. Only the first address is used (rule 68).
 func trimSlice(o *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	trimMeta(o, sliceLabels, sliceAnnotations)
 	for i := range o.Endpoints {

@@ -14,50 +14,45 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// listPrefix begins the names of the sets and maps of a list.
 var listPrefix = [numLists]string{byCluster: "", byLocal: "local-"}
 
 const (
-	// affinityPrefix begins the names of maps from client to endpoint, endpointsPrefix of
-	// sets of the endpoints that such a map may have, and rememberPrefix of chains that add
-	// the entries.
+	// Prefixes of the maps from client to endpoint, the sets of valid endpoints, and the chains that add
+	// map entries.
 	affinityPrefix  = "affinity-"
 	endpointsPrefix = "endpoints-"
 	rememberPrefix  = "remember-"
-	// earlierPrefix begins the names of chains of earlier versions, which had one for each
-	// endpoint, with rememberPrefix.
+	// earlierPrefix, then rememberPrefix, began the chain that earlier versions had for each endpoint.
 	earlierPrefix = "local-" + rememberPrefix
-	// maxName is the maximum length of the name of a chain or a map (NFT_NAME_MAXLEN), and
-	// maxPrefix that of what precedes the name of a port, with limitedPrefix and an id.
-	maxName   = 255
-	maxPrefix = 64
-	// affinitySize is the number of clients that one port remembers.
+	// maxName is NFT_NAME_MAXLEN. maxPrefix bounds the text before a port's name, including limitedPrefix
+	// and an id.
+	maxName      = 255
+	maxPrefix    = 64
 	affinitySize = 65536
 )
 
-// affinity is the state of a port with session affinity in one family. Each list with endpoints
-// has a map from client to endpoint, which packets fill, and a set of its endpoints. All
-// listeners of a port use them, so they send a client to the same endpoint.
+// affinity is the state of a port with session affinity in one family. Each list with endpoints has a map
+// from client to endpoint, filled by packets, and a set of its endpoints. All listeners of a port share
+// them, so a client gets the same endpoint from each.
 type affinity struct {
 	family   model.Family
 	protocol model.Protocol
-	// name has the namespace, the Service, the protocol and the port.
+	// namespace, Service, protocol and port
 	name      string
 	endpoints [numLists]model.Endpoints
 	shape     shape
 }
 
-// shape is what the chains of a port depend on.
 type shape struct {
 	timeout time.Duration
 	lists   [numLists]bool
-	// picks are the numbers of endpoints that flows without a known client are sent to, by
-	// NodePort and way; 0 for no chain.
+	// picks are the numbers of endpoints for flows of unknown clients, by NodePort and way; 0 for no
+	// chain.
 	picks [2][numWays]int32
 }
 
-// affinityName names a port, as kube-proxy does. The hash makes names unique that are cut
-// to fit, and is the same on every node.
+// affinityName names a port as kube-proxy does. The hash keeps truncated names unique and is the same on
+// every node.
 func affinityName(s model.Key, p *model.Port) string {
 	name := fmt.Sprintf("%s/%s/%s/%s", s.Namespace, s.Name, p.Protocol, p.Name)
 	sum := sha256.Sum256([]byte(name))
@@ -65,12 +60,10 @@ func affinityName(s model.Key, p *model.Port) string {
 	return name[:min(len(name), maxName-maxPrefix)]
 }
 
-// mapName returns the name of the map of a list, setName that of the set.
 func (a *affinity) mapName(l list) string { return listPrefix[l] + affinityPrefix + a.name }
 func (a *affinity) setName(l list) string { return listPrefix[l] + endpointsPrefix + a.name }
 
-// portObject returns the name of the port in the name of a chain, set or map of session
-// affinity.
+// portObject returns the port's name in the name of a session affinity chain, set or map.
 func portObject(object string) (name string, ok bool) {
 	for _, prefix := range []string{affinityPrefix, endpointsPrefix} {
 		for _, l := range listPrefix {
@@ -82,7 +75,6 @@ func portObject(object string) (name string, ok bool) {
 	return portChain(object)
 }
 
-// portChain returns the name of the port in the name of a chain of session affinity.
 func portChain(object string) (name string, ok bool) {
 	for _, prefix := range []string{rememberPrefix, earlierPrefix} {
 		if name, ok := strings.CutPrefix(object, prefix); ok {
@@ -99,11 +91,9 @@ func portChain(object string) (name string, ok bool) {
 	return "", false
 }
 
-// chains returns the chains of a port: those that recall, and the one that remembers the
-// endpoint that a flow was sent to. The latter keeps the endpoint of a client that has
-// one, and restarts its timeout. It ignores endpoints that left, and those of other
-// programs. No rule of a port looks up a map of all Services: to bind it, the kernel walks
-// all elements.
+// chains returns a port's recall chains and its remember chain. The remember chain keeps a known client's
+// endpoint and restarts the timeout; it ignores endpoints that left and other programs' endpoints. Rules
+// use maps per port, because binding a map of all Services makes the kernel walk every element.
 func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	var rules []string
 	for l, used := range a.shape.lists {
@@ -126,12 +116,10 @@ func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	return out
 }
 
-// recall sends a flow to the endpoint of its client, if there is one.
 func (a *affinity) recall(w family, l list) string {
 	return w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ip saddr map @", a.protocol)) + a.mapName(l)
 }
 
-// picks returns the chain after one that recalls.
 func (a *affinity) picks(v verdict) verdict {
 	out := verdict{to: pick, sticky: 1, nodePort: v.nodePort, way: direct, n: a.shape.picks[v.nodePort][v.way]}
 	if v.way == kept {
@@ -140,7 +128,6 @@ func (a *affinity) picks(v verdict) verdict {
 	return out
 }
 
-// declare adds the map and the set of a list to a patch.
 func (a *affinity) declare(p *patch, w family, l list) {
 	p.maps = append(p.maps, &weftv1.Set{
 		Name: a.mapName(l), Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize,
@@ -153,14 +140,12 @@ func (a *affinity) declare(p *patch, w family, l list) {
 	p.sets = append(p.sets, s)
 }
 
-// member returns the element of an endpoint.
 func (p *patch) member(e model.Endpoint) *weftv1.Element {
 	var key [64]byte
 	return p.arena.element(appendEndpoint(key[:0], e.Addr), nil, nil)
 }
 
-// affinity returns the affinity with a family and name, one that nothing uses if there is
-// none.
+// affinity returns the affinity with the same family and name, or an unused one.
 func (r *rendered) affinity(of *affinity) *affinity {
 	for _, a := range r.affinities {
 		if a.family == of.family && a.name == of.name {
@@ -170,8 +155,7 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return &affinity{family: of.family, protocol: of.protocol, name: of.name}
 }
 
-// remember renders what changed of ports with session affinity. Chains without a use are
-// emptied, and Cleanup removes them.
+// remember renders the changes of ports with session affinity. Unused chains are emptied until Cleanup.
 func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
 	for _, a := range old.affinities {
 		if is := now.affinity(a); !is.used() {
@@ -185,7 +169,6 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patc
 	}
 }
 
-// used reports whether a port remembers anything.
 func (a *affinity) used() bool { return a.shape.lists != [numLists]bool{} }
 
 func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
@@ -222,7 +205,6 @@ func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
 	}
 }
 
-// named returns the chain with a name, nil if there is none.
 func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
 	i := slices.IndexFunc(chains, func(c *weftv1.Chain) bool { return c.GetName() == name })
 	if i < 0 {
@@ -231,7 +213,7 @@ func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
 	return chains[i]
 }
 
-// members changes the elements of a set of endpoints, and returns how many differ.
+// members updates a set of endpoints and returns the number of differences.
 func (p *patch) members(name string, was, is model.Endpoints) (n uint64) {
 	e := &weftv1.ElementPatch{Set: name}
 	is.Diff(was, func(gone model.Endpoint) {

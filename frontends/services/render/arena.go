@@ -3,22 +3,19 @@ package render
 import weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 
 const (
-	// arenaElements is the number of elements that a patch allocates at once.
 	arenaElements = 8
-	// arenaText is the minimum of bytes of text that share an allocation, if there are so
-	// many.
+	// minimum bytes of text per shared allocation
 	arenaText = 1 << 15
 )
 
-// arena allocates many elements at once, and their texts. They have no texts until seal is
-// called.
+// arena allocates elements and their texts in batches. Texts are empty until seal.
 type arena struct {
 	free []weftv1.Element
 	text []byte
 	ends []elementEnds
 }
 
-// elementEnds has the ends of an element's texts. They begin at the end of the previous ones.
+// elementEnds has the end offsets of an element's texts. Each begins at the previous end.
 type elementEnds struct {
 	element             *weftv1.Element
 	key, value, comment int32
@@ -43,7 +40,6 @@ func (a *arena) element(key, value, comment []byte) *weftv1.Element {
 	return c.element
 }
 
-// seal sets the texts of all elements so far.
 func (a *arena) seal() {
 	text, from := string(a.text), int32(0)
 	for _, c := range a.ends {

@@ -7,14 +7,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// The ports that a Service may have. Each needs elements, and with session affinity maps of its
-// own, which the kernel looks up one by one. EndpointSlices have 100 ports by convention.
+// Maximum ports of a Service. Each needs elements, and with session affinity also maps, which the kernel
+// looks up linearly. EndpointSlices have 100 ports by convention.
 const (
 	maxPorts         = 10_000
 	maxAffinityPorts = 1_000
 )
 
-// check returns why a Service is left out, nil if it can be rendered.
 func check(s *model.Service) error {
 	most, with := maxPorts, ""
 	if s != nil && s.Affinity > 0 {
@@ -34,15 +33,15 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 }
 
 const (
-	// affinityPortSize is what a port with session affinity and endpoints adds to the size: the
-	// kernel takes as long for its maps as for so many elements.
+	// affinityPortSize is the extra size of a port with session affinity and endpoints: its maps take the
+	// kernel as long as that many elements.
 	affinityPortSize = 64
-	// slowerMaps is how many maps in a table make one more cost an element more: the kernel
-	// compares the names of all to find one.
+	// slowerMaps maps in a table add the cost of one element to each further map, because the kernel
+	// compares all names.
 	slowerMaps = 16
 )
 
-// Size implements publish.Renderer: the listeners of a Service, and their endpoints.
+// Size implements publish.Renderer. It counts listeners and their endpoints.
 func (r *Renderer) Size(s *model.Service) int {
 	n := 1
 	for i := range s.Ports {
@@ -51,7 +50,7 @@ func (r *Renderer) Size(s *model.Service) int {
 	return n
 }
 
-// portSize returns the size of a port; present includes what depends on the other ports that there are.
+// portSize returns the size of a port. If present, it includes the cost caused by existing ports.
 func (r *Renderer) portSize(s *model.Service, p *model.Port, present bool) (n int) {
 	r.eachFamily(s, p, func(p *model.Port, f model.Family) {
 		if s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0 {

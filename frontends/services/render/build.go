@@ -7,21 +7,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// rendered is a Service with its listeners.
 type rendered struct {
 	service   *model.Service
 	listeners []listener
-	// at has the indexes of listeners, if they are many and one was looked up.
-	at map[listenerKey]int
-	// affinities are those of its ports.
+	// indexes of listeners; built on the first lookup among many
+	at         map[listenerKey]int
 	affinities []*affinity
 }
 
-// manyListeners is the number of listeners that are searched one by one.
+// manyListeners is the maximum for linear search.
 const manyListeners = 32
 
-// index returns the index of the listener with a key, -1 if there is none. It tries hint
-// first.
+// index returns the index of a listener, or -1. It tries hint first.
 func (r *rendered) index(k listenerKey, hint int) int {
 	if hint < len(r.listeners) && r.listeners[hint].key == k {
 		return hint
@@ -41,7 +38,6 @@ func (r *rendered) index(k listenerKey, hint int) int {
 	return -1
 }
 
-// find returns the listener with a key, nil if there is none.
 func (r *rendered) find(k listenerKey, hint int) *listener {
 	if i := r.index(k, hint); i >= 0 {
 		return &r.listeners[i]
@@ -49,37 +45,28 @@ func (r *rendered) find(k listenerKey, hint int) *listener {
 	return nil
 }
 
-// revisions are the pools that are updated in place, and their slots whose endpoint changed.
 type revisions map[*pool][]int
 
-// builder builds the listeners of a Service.
 type builder struct {
 	*Renderer
 	service *model.Service
 	old     *rendered
 	out     *rendered
-	// wants are the lists that the listeners in out require.
-	wants []want
-	// revised are the pools of old that were updated in place.
+	wants   []want
 	revised revisions
 }
 
-// want is the list of endpoints that a listener requires.
 type want struct {
 	backends *model.Backends
-	// inside is true for traffic from inside the cluster.
-	inside bool
-	main   list
-	// local is true if the listener has both lists.
-	local bool
+	inside   bool
+	main     list
+	local    bool
 }
 
-// uses reports whether a listener requires a list.
 func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal }
 
-// build renders a Service, which may be nil, from the pools that its listeners had. Pools
-// are updated in place if possible; the listeners of old are then valid except for the
-// endpoints in those pools.
+// build renders a Service, which may be nil, reusing the pools of old. Pools are updated in place if
+// possible; then the listeners of old stay valid except for the endpoints in those pools.
 func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions) {
 	if s == nil {
 		return r.none, nil
@@ -93,14 +80,13 @@ func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions)
 	return b.out, b.revised
 }
 
-// each calls f for the ports of a Service in its families.
 func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	for i := range s.Ports {
 		r.eachFamily(s, &s.Ports[i], f)
 	}
 }
 
-// eachFamily calls f for a port in the families of its Service, unless it is nil.
+// eachFamily calls f for each family of a port, unless p is nil.
 func (r *Renderer) eachFamily(s *model.Service, p *model.Port, f func(*model.Port, model.Family)) {
 	for fam := range model.NumFamilies {
 		if p != nil && r.cfg.Families[fam] && s.ClusterIPs[fam].IsValid() {
@@ -109,7 +95,6 @@ func (r *Renderer) eachFamily(s *model.Service, p *model.Port, f func(*model.Por
 	}
 }
 
-// size returns the number of listeners of a Service.
 func (r *Renderer) size(s *model.Service) (n int) {
 	r.each(s, func(p *model.Port, f model.Family) {
 		listen(p, f, func(netip.Addr, uint16, *model.External) { n++ })
@@ -117,8 +102,8 @@ func (r *Renderer) size(s *model.Service) (n int) {
 	return n
 }
 
-// listen calls f for the addresses and numbers of a port's listeners in one family; e is that of an
-// external address.
+// listen calls f for the address and number of each listener of a port in one family. e is the external
+// address, if any.
 func listen(p *model.Port, fam model.Family, f func(addr netip.Addr, number uint16, e *model.External)) {
 	if ip := p.ClusterIPs[fam]; ip.IsValid() {
 		f(ip, p.Number, nil)
@@ -131,7 +116,6 @@ func listen(p *model.Port, fam model.Family, f func(addr netip.Addr, number uint
 	}
 }
 
-// port builds the listeners of a port in one family.
 func (b *builder) port(p *model.Port, f model.Family) {
 	s := b.service
 	var a *affinity
@@ -160,7 +144,6 @@ func (b *builder) port(p *model.Port, f model.Family) {
 	}
 }
 
-// pools sets the pools of the listeners, and decides what happens to flows to them.
 func (b *builder) pools() {
 	for from := 0; from < len(b.wants); {
 		to := from + 1
@@ -193,8 +176,7 @@ func (b *builder) pools() {
 	}
 }
 
-// pool returns the pool of the listeners from to to, which are those of a port, for a
-// list; nil if they require none.
+// pool returns the pool of one port's listeners [from, to) for a list, or nil if they need none.
 func (b *builder) pool(from, to int, l list) *pool {
 	var base, other *pool
 	var had []byte
@@ -247,8 +229,8 @@ func (b *builder) pool(from, to int, l list) *pool {
 	return base
 }
 
-// stays reports whether a pool can be updated in place for a list of a port: it must not
-// be shared with a listener that gets another pool.
+// stays reports whether a pool can be updated in place. It must not be shared with a listener that gets
+// another pool.
 func (b *builder) stays(p *pool, backends *model.Backends, l list) bool {
 	for i := range b.old.listeners {
 		was := &b.old.listeners[i]

@@ -7,12 +7,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// maxComment is the maximum length of an element's comment (NFTNL_UDATA_COMMENT_MAXLEN).
+// maxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 const maxComment = 128
 
-// appendComment names a port of a Service as "namespace/name:port". A name that is too
-// long is cut, and its end replaced by a hash of the whole, so that it is unique and the
-// same on every node.
+// appendComment appends a port as "namespace/name:port". A hash replaces the end of a long name, so that
+// it stays unique and is the same on every node.
 func appendComment(b []byte, name model.Key, port string) []byte {
 	from := len(b)
 	b = append(append(append(b, name.Namespace...), '/'), name.Name...)

@@ -12,56 +12,52 @@ import (
 const (
 	// Fragment is the name of the fragment.
 	Fragment = "services"
-	// Table is the name of its tables, one in each family.
+	// Table is the name of the table in each family.
 	Table = "weft"
-	// DefaultMasqueradeBit is that of kube-proxy.
+	// DefaultMasqueradeBit is kube-proxy's default.
 	DefaultMasqueradeBit = 14
 )
 
 // Config describes the ruleset of the node.
 type Config struct {
-	// Families are those that this node has.
+	// Families are the families of this node.
 	Families [model.NumFamilies]bool
-	// Detect is how flows from pods are recognized.
+	// Detect recognizes flows from pods.
 	Detect Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
-	// MasqueradeBit is the bit of the packet mark, 0 to 31, that requests masquerading. 0
-	// is bit 0, not the default.
+	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 means bit 0, not the
+	// default.
 	MasqueradeBit int
-	// NodePortAddresses are the configured ones of model.NodePortAddressesOf.
+	// NodePortAddresses are as configured; see model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
-	// Counters is what the rules count.
+	// Counters selects the counters.
 	Counters Counters
 }
 
-// Detect is how flows from pods are recognized (kube-proxy's detectLocal). Flows to a
-// ClusterIP from other sources are masqueraded, and pods reach all endpoints of a Service
-// whose externalTrafficPolicy is Local. If no flow can be recognized, flows to a
-// ClusterIP are never masqueraded.
+// Detect recognizes flows from pods (kube-proxy's detectLocal). Flows to a ClusterIP from other sources
+// are masqueraded. Pods reach all endpoints of a Service with externalTrafficPolicy Local. Without a
+// working detection, flows to a ClusterIP are never masqueraded.
 type Detect struct {
 	Mode DetectMode
 	// CIDRs are for DetectCIDRs.
 	CIDRs []netip.Prefix
-	// Interface is the name of the interface of pods, or the prefix of the names, for
-	// DetectInterface and DetectInterfacePrefix.
+	// Interface is the name for DetectInterface, or the prefix for DetectInterfacePrefix.
 	Interface string
 }
 
 // DetectMode is a way to recognize flows from pods.
 type DetectMode uint8
 
-// The values of DetectMode, with those of kube-proxy.
+// The values of DetectMode, with kube-proxy's names.
 const (
-	// DetectCIDRs: the source is inside Detect.CIDRs (ClusterCIDR). Without CIDRs no flow
-	// is recognized.
+	// DetectCIDRs: the source is in Detect.CIDRs (ClusterCIDR). Without CIDRs no flow matches.
 	DetectCIDRs DetectMode = iota
-	// DetectNode: the source is inside the PodCIDRs of the Node (NodeCIDR).
+	// DetectNode: the source is in the Node's PodCIDRs (NodeCIDR).
 	DetectNode
-	// DetectInterface: the packet came in by the interface (BridgeInterface).
+	// DetectInterface: the input interface is the pods' interface (BridgeInterface).
 	DetectInterface
-	// DetectInterfacePrefix: the packet came in by an interface whose name has the prefix
-	// (InterfaceNamePrefix).
+	// DetectInterfacePrefix: the input interface has the prefix (InterfaceNamePrefix).
 	DetectInterfacePrefix
 )
 
@@ -84,8 +80,7 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// prefixes returns the prefixes of one family: masked, sorted, and without those inside
-// another one.
+// prefixes returns one family's prefixes, masked and sorted, without contained ones.
 func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	var all []netip.Prefix
 	for _, p := range in {
@@ -96,8 +91,7 @@ func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	slices.SortFunc(all, netip.Prefix.Compare)
 	var out []netip.Prefix
 	for _, p := range all {
-		// They are sorted by address and then length, so a prefix that contains p
-		// precedes it.
+		// Sorted by address, then length: a containing prefix comes first.
 		if n := len(out); n > 0 && out[n-1].Bits() <= p.Bits() && out[n-1].Contains(p.Addr()) {
 			continue
 		}
@@ -108,10 +102,9 @@ func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 
 // family has nft's keywords for a family.
 type family struct {
-	// table is the family of the table, and the keyword of its addresses in rules.
+	// table family, and address keyword in rules
 	table    string
 	loopback string
 }
 
-// families are the keywords by family.
 var families = [model.NumFamilies]family{{table: "ip", loopback: "127.0.0.0/8"}, {table: "ip6", loopback: "::1"}}

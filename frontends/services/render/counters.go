@@ -6,21 +6,20 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Counters is what the rules count. Each value includes those before it.
+// Counters selects the counters of the ruleset. Each value includes the values before it.
 type Counters uint8
 
 // The values of Counters.
 const (
-	// CountNothing has no counters in the ruleset.
+	// CountNothing declares no counters.
 	CountNothing Counters = iota
-	// CountServices counts the new connections of each listener, and the packets that are
-	// dropped by reason.
+	// CountServices counts new connections per listener, and dropped packets by reason.
 	CountServices
-	// CountEndpoints also counts the new connections of each slot without session affinity.
+	// CountEndpoints also counts new connections per slot without session affinity.
 	CountEndpoints
 )
 
-// The names of Counters, as a flag has them.
+// The flag values of Counters.
 var counterNames = [...]string{CountNothing: "none", CountServices: "service", CountEndpoints: "endpoint"}
 
 // String implements fmt.Stringer.
@@ -41,9 +40,9 @@ type DropReason uint8
 
 // The reasons.
 const (
-	// NoEndpoints: the port of the Service has no endpoints. The packet is rejected.
+	// NoEndpoints: the port has no endpoints. The packet is rejected.
 	NoEndpoints DropReason = iota
-	// NoLocalEndpoints: the traffic policy is Local, and all endpoints are on other nodes.
+	// NoLocalEndpoints: the traffic policy is Local and all endpoints are on other nodes.
 	NoLocalEndpoints
 	// UnknownPort: the ClusterIP has no such port. The packet is rejected.
 	UnknownPort
@@ -57,13 +56,12 @@ const (
 
 var dropReasons = [NumDropReasons]string{"no-endpoints", "no-local-endpoints", "unknown-port", "unused-cluster-ip", "source-ranges"}
 
-// String returns the reason as the label of a metric has it.
+// String returns the reason's metric label.
 func (r DropReason) String() string { return dropReasons[r] }
 
-// dropCounter is what the names of the counters of dropped packets begin with.
 const dropCounter = "dropped-"
 
-// DroppedBy returns the reason whose packets a named counter counts.
+// DroppedBy returns the reason of a named drop counter.
 func DroppedBy(counter string) (DropReason, bool) {
 	for r := range NumDropReasons {
 		if counter == dropCounter+r.String() {
@@ -73,7 +71,7 @@ func DroppedBy(counter string) (DropReason, bool) {
 	return 0, false
 }
 
-// drop returns the end of a rule that counts a packet and then drops or rejects it.
+// drop returns the counter and verdict that end a rule.
 func (c *Config) drop(r DropReason, verdict string) string {
 	if c.Counters == CountNothing {
 		return verdict
@@ -81,7 +79,6 @@ func (c *Config) drop(r DropReason, verdict string) string {
 	return fmt.Sprintf("counter name %q %s", dropCounter+r.String(), verdict)
 }
 
-// dropCounters declares the counters of dropped packets.
 func (c *Config) dropCounters() (out []*weftv1.Object) {
 	if c.Counters == CountNothing {
 		return nil
@@ -92,17 +89,15 @@ func (c *Config) dropCounters() (out []*weftv1.Object) {
 	return out
 }
 
-// has reports whether a set or map is in the ruleset.
 func (c *Config) has(s set) bool { return !declarations[s].connections || c.Counters >= CountServices }
 
-// counts reports whether the elements of a set or map have counters.
 func (c *Config) counts(s set) bool {
 	d := &declarations[s]
 	return d.connections && c.Counters >= CountServices || d.slot && c.Counters >= CountEndpoints
 }
 
-// ConnectionSets returns the names of the sets and maps whose elements count connections, for
-// CountServices the keys of listeners, and for CountEndpoints slots and their endpoints.
+// ConnectionSets returns the names of the sets and maps whose elements count connections. Elements are
+// listeners for CountServices, and slots with their endpoints for CountEndpoints.
 func (c Counters) ConnectionSets() (out []string) {
 	cfg := Config{Counters: c}
 	for s := range numSets {

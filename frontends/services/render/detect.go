@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// maxInterface is the maximum length of an interface's name (IFNAMSIZ without the NUL).
+// maxInterface is IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// validate validates a detection. An interface is quoted in rules, and nothing is escaped
-// there.
+// validate rejects invalid detections. Rules quote the interface without escaping.
 func (d *Detect) validate() error {
 	switch d.Mode {
 	case DetectCIDRs, DetectNode:
@@ -30,14 +29,11 @@ func (d *Detect) validate() error {
 	return nil
 }
 
-// detection has the expressions by which the rules of a family recognize flows of pods.
-// The zero value recognizes none.
+// detection is a match of flows from pods. The zero value matches no flow.
 type detection struct {
-	// field is compared with value.
 	field, value string
 }
 
-// detect returns the detection of this node.
 func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	d := &cfg.Detect
 	switch d.Mode {
@@ -45,7 +41,8 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 		return detection{"iifname", `"` + d.Interface + `"`}
 	case DetectInterfacePrefix:
 		if len(d.Interface) == maxInterface {
-			// No longer name can have this prefix, and nft has no room for the star.
+			// A name of maximum length has no room for the star, and cannot be the prefix of a longer
+			// name.
 			return detection{"iifname", `"` + d.Interface + `"`}
 		}
 		return detection{"iifname", `"` + d.Interface + `*"`}
@@ -64,12 +61,9 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	}
 }
 
-// works reports whether flows of pods can be recognized.
 func (d detection) works() bool { return d.field != "" }
 
-// pod matches flows from pods.
 func (d detection) pod() string { return d.field + " " + d.value }
 
-// notPod matches flows from other sources. A packet in the output hook has no input
-// interface, so it is not from a pod.
+// notPod matches flows from other sources. Packets in the output hook have no input interface and match.
 func (d detection) notPod() string { return d.field + " != " + d.value }

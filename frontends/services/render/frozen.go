@@ -5,14 +5,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// frozen is the state of a table that is published as it was committed.
+// frozen is the state of a table that is published as committed.
 type frozen struct {
-	on bool
-	// kept is that content; nil for none.
+	on   bool
 	kept *weftv1.Table
 }
 
-// Part implements publish.Parts. The parts are the tables, named as their IP families.
+// Part implements publish.Parts. The parts are the tables, named by IP family.
 func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
 	t := r.table(o.GetFamily(), o.GetTable())
 	if t == nil {
@@ -21,10 +20,9 @@ func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
 	return t.family.String(), true
 }
 
-// Freeze makes Snapshot repeat the committed table of a part, and leaves the part out of
-// patches, while the other part goes on. It reports whether a Service has an address of
-// that family: a kernel that cannot do what no Service needs is not a reason to let load
-// balancers avoid the node. The renderer's state of the table is still updated.
+// Freeze makes Snapshot repeat the committed table of a part and omits the part from patches. The
+// renderer still updates its state. It reports whether any Service has an address of that family. If not,
+// load balancers need not avoid the node.
 func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +48,6 @@ func (r *Renderer) Thaw(part string) {
 	r.tableOf(part).frozen = frozen{}
 }
 
-// tableOf returns the table with a name of Part.
 func (r *Renderer) tableOf(part string) *table {
 	return r.tables[index(part == model.IPv6.String())]
 }

@@ -6,48 +6,45 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// hook is a chain on one of the kernel's hooks.
+// hook is a chain on a kernel hook.
 type hook struct {
 	name, kind, hook, priority string
 	rules                      []string
 }
 
-// chain returns the message of the hook.
 func (h *hook) chain() *weftv1.Chain {
 	c := chain(h.name, h.rules...)
 	c.Type, c.Hook, c.Priority, c.Policy = h.kind, h.hook, h.priority, "accept"
 	return c
 }
 
-// firewall sends packets to the source ranges: the first one of a flow, and of UDP, whose flows have
-// no end, all that a client sends. So a client that may not send any more is not served any more.
+// firewall checks source ranges for the first packet of a flow. UDP flows have no end, so every client
+// packet is checked, and a client that loses access is cut off.
 var firewall = []string{"meta l4proto udp ct direction original jump " + chainFirewall, "meta l4proto != udp ct state new jump " + chainFirewall}
 
-// hooks are the chains on hooks that exist only while a listener has an element for a
-// role. Source ranges apply to addresses before destination NAT.
+// hooks are the chains that exist only while a listener has an element for a role. Source ranges apply
+// before destination NAT.
 var hooks = [numRoles][]hook{
 	roleNoEndpoint: {{"filter-input", "filter", "input", "filter", []string{"ct state new jump " + chainInputCheck}}},
 	roleLimited: {
 		{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", firewall},
 		{"firewall-output", "filter", "output", "-110", firewall},
 	},
-	// The kernel runs nat chains only for the first packet of a flow, and here after it was
-	// sent to an endpoint. The source is still the client's before srcnat, for which nft has
-	// no name in the input hook.
+	// The kernel runs nat chains for the first packet of a flow, here after DNAT. Before srcnat the
+	// source is still the client's; nft has no name for srcnat in the input hook.
 	roleRemember: {
 		{"nat-remember-postrouting", "nat", "postrouting", "srcnat - 1", []string{"ct status dnat jump " + chainRemember}},
 		{"nat-remember-input", "nat", "input", "99", []string{"ct status dnat jump " + chainRemember}},
 	},
 }
 
-// hooks declares the chains of a role.
 func (p *patch) hooks(r role) {
 	for i := range hooks[r] {
 		p.chain(hooks[r][i].chain())
 	}
 }
 
-// restoreHooks adopts the chains of an earlier renderer: a role of which a table has all.
+// restoreHooks adopts the roles whose chains an earlier table has completely.
 func (t *table) restoreHooks(of *weftv1.Table) {
 	missing := func(h hook) bool {
 		return !slices.ContainsFunc(of.GetChains(), func(c *weftv1.Chain) bool { return c.GetName() == h.name })

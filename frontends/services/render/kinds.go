@@ -10,62 +10,48 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// localSlots is the first slot of the endpoints for the traffic policy Local of a
-// listener with both policies. It leaves room for the endpoints of the policy Cluster and
-// those that drain.
+// localSlots is the first slot of the Local list if a listener has both lists. It leaves room for the
+// Cluster list and draining endpoints.
 const localSlots = 1_000_000
 
-// target is what a map has for a listener.
+// target is the kind of a map's value for a listener.
 type target uint8
 
 const (
-	// absent means that the map has no such key.
 	absent target = iota
-	// present is the key of a set, which has no data.
 	present
 	dropped
 	rejected
-	// shortcut accepts only traffic that need not keep to the traffic policy Local.
+	// shortcut accepts only traffic exempt from the policy Local.
 	shortcut
-	// pick is a chain that picks an endpoint.
 	pick
-	// recall is a chain that sends a flow to the endpoint of its client, if it has one.
 	recall
-	// remember is a chain that remembers the endpoint of a client.
 	remember
 )
 
-// way is how a flow reaches endpoints.
 type way uint8
 
 const (
-	// direct keeps the source.
 	direct way = iota
-	// masqueraded does not.
 	masqueraded
-	// kept keeps the source, and except for shortcuts uses only endpoints on this node.
+	// kept keeps the source and, except for shortcuts, uses only endpoints on this node.
 	kept
-	// internal is direct from the list of the policy Local. Only chains that recall differ
-	// from those of direct.
+	// internal is direct with the Local list. It differs from direct only in recall chains.
 	internal
 	numWays
 )
 
-// verdict is a target, and which of its chains it is.
 type verdict struct {
-	to target
-	// nodePort is 1 for NodePorts and 0 for addresses, sticky is 1 with affinity.
+	to               target
 	nodePort, sticky uint8
 	way              way
-	// n is the number of endpoints that a chain picks from: there is a chain for each.
-	n int32
+	n                int32
 }
 
-// shortcutChains are the chains of shortcut, by NodePort.
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
-// pickNames are the names of chains that pick, without the number: by affinity, NodePort
-// and way. With affinity chains that recall precede them, so that there are fewer ways.
+// pickNames are prefixes of pick chains, by affinity, NodePort and way. With affinity a recall chain
+// comes first, so fewer ways remain.
 var pickNames = [2][2][]string{
 	{
 		{"pick-", "external-pick-", "local-pick-"},
@@ -77,8 +63,7 @@ var pickNames = [2][2][]string{
 	},
 }
 
-// recallNames are the names of chains that recall, without that of the port: by NodePort
-// and way.
+// recallNames are prefixes of recall chains, by NodePort and way.
 var recallNames = [2][]string{
 	{"recall-", "external-recall-", "local-recall-", "internal-recall-"},
 	{"nodeport-shortcut-recall-", "nodeport-recall-", "nodeport-local-recall-"},
@@ -89,14 +74,12 @@ func (v verdict) compare(o verdict) int {
 		cmp.Compare(v.way, o.way), cmp.Compare(v.n, o.n))
 }
 
-// chain returns the name of the chain that picks.
 func (v verdict) chain() string { return string(v.appendChain(nil)) }
 
 func (v verdict) appendChain(b []byte) []byte {
 	return strconv.AppendInt(append(b, pickNames[v.sticky][v.nodePort][v.way]...), int64(v.n), 10)
 }
 
-// list returns the list that a chain recalls from.
 func (v verdict) list() list {
 	if v.way == kept || v.way == internal {
 		return byLocal
@@ -104,7 +87,7 @@ func (v verdict) list() list {
 	return byCluster
 }
 
-// append writes the verdict as an element's value, with the affinity of its port.
+// append writes the verdict as an element's value. a is the port's affinity.
 func (v verdict) append(b []byte, a *affinity) []byte {
 	switch v.to {
 	case dropped:
@@ -126,7 +109,6 @@ func (v verdict) append(b []byte, a *affinity) []byte {
 	}
 }
 
-// parsePick is the inverse of verdict.chain.
 func parsePick(name string) (verdict, bool) {
 	at := strings.LastIndexByte(name, '-') + 1
 	n, err := strconv.Atoi(name[at:])
@@ -142,7 +124,6 @@ func parsePick(name string) (verdict, bool) {
 	return verdict{}, false
 }
 
-// listener is the key of a listener in rules.
 func (v verdict) listener() string {
 	if v.nodePort != 0 {
 		return "meta l4proto . th dport"
@@ -150,7 +131,6 @@ func (v verdict) listener() string {
 	return "ip daddr . meta l4proto . th dport"
 }
 
-// pick returns the chain that sends a flow to one of n endpoints.
 func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	var rules []string
 	if v.sticky == 0 {
@@ -160,19 +140,18 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	if v.way == kept {
 		slot += fmt.Sprintf(" offset %d", localSlots)
 	}
-	// nft requires a match of the protocol before it maps to a port.
+	// nft requires a protocol match before a map to a port.
 	return chain(v.chain(), append(rules, t.names.spell(fmt.Sprintf("meta l4proto { tcp, udp, sctp } dnat ip to %s map @%s",
 		slot, declarations[slotSets[v.nodePort]].name)))...)
 }
 
-// before returns the rules that precede the choice of an endpoint.
 func (t *table) before(cfg *Config, v verdict) (rules []string) {
 	switch v.way {
 	case direct, internal:
 	case masqueraded:
 		rules = append(rules, cfg.mark())
 	case kept:
-		// Traffic that need not keep to the policy Local goes to all endpoints.
+		// Traffic exempt from the policy Local goes to all endpoints.
 		rules = append(rules, "jump "+shortcutChains[v.nodePort])
 	default:
 		panic(fmt.Sprintf("render: unknown way %d", v.way))

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// listenerKey is a port of an address on which a Service accepts flows, or with the zero
-// address a NodePort.
+// listenerKey is an address and port on which a Service accepts flows. Without an address it is a
+// NodePort.
 type listenerKey struct {
 	addr     netip.Addr
 	port     uint16
@@ -18,7 +18,7 @@ type listenerKey struct {
 
 func (k listenerKey) nodePort() bool { return !k.addr.IsValid() }
 
-// append writes the part of an element's key that is the listener's, without the slot.
+// append writes the listener's part of an element's key, without the slot.
 func (k listenerKey) append(b []byte) []byte {
 	if !k.nodePort() {
 		b = append(k.addr.AppendTo(b), separator...)
@@ -29,27 +29,23 @@ func (k listenerKey) append(b []byte) []byte {
 
 func (k listenerKey) String() string { return string(k.append(nil)) }
 
-// role is a purpose of the elements of a listener, besides slots.
 type role uint8
 
 const (
-	// roleService decides about new flows to the listener.
+	// roleService decides about new flows.
 	roleService role = iota
-	// roleShortcut decides about those that may take a shortcut.
+	// roleShortcut decides about flows that may take a shortcut.
 	roleShortcut
-	// roleNoEndpoint decides about those that no other role handled.
+	// roleNoEndpoint decides about flows that no other role handled.
 	roleNoEndpoint
-	// roleLimited drops sources that are not in the source ranges.
 	roleLimited
-	// roleRemember remembers where flows to it went.
+	// roleRemember remembers the endpoints of flows.
 	roleRemember
-	// roleCounted means that new connections are counted.
 	roleCounted
 	numRoles
 )
 
-// roleSets are the sets and maps of the roles, by NodePort (1) or address (0). NodePorts
-// have no source ranges.
+// roleSets are the sets and maps of roles, by NodePort. NodePorts have no source ranges.
 var roleSets = [2][numRoles]set{
 	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleRemember: stickyServices,
 		roleLimited: sourceRanges, roleCounted: serviceConnections},
@@ -57,27 +53,22 @@ var roleSets = [2][numRoles]set{
 		roleCounted: nodePortConnections},
 }
 
-// slotSets are the maps of slots, by NodePort or address.
 var slotSets = [2]set{endpoints, nodePortEndpoints}
 
-// listener is an address, protocol and port on which a Service accepts flows, as it is
-// rendered.
+// listener is a rendered address, protocol and port on which a Service accepts flows.
 type listener struct {
-	key listenerKey
-	// port is the name of the Service's port.
+	key  listenerKey
 	port string
-	// main has the endpoints of the listener's list. local has those for the traffic
-	// policy Local if the listener has both lists, and is nil otherwise. Pools are
-	// shared; an update may pass them on to the listener that replaces this one.
+	// main has the endpoints of list. local has the Local endpoints if the listener has both lists, else
+	// nil. Pools are shared; an update may pass them to the listener that replaces this one.
 	main, local *pool
 	verdicts    [numRoles]verdict
-	// total is the number of slots of main when the listener was rendered; active and
-	// kept are the numbers of slots that got new flows, in main and in local.
+	// total is main's slot count at rendering. active and kept count the slots for new flows in main and
+	// local.
 	total, active, kept int32
 	list                list
-	// sources may reach the listener.
-	sources sources
-	// sticky is nil without session affinity.
+	sources             sources
+	// nil without session affinity
 	sticky *affinity
 }
 
@@ -88,10 +79,8 @@ func index(b bool) int {
 	return 0
 }
 
-// in returns the set of a role.
 func (f *listener) in(r role) set { return roleSets[index(f.key.nodePort())][r] }
 
-// measure stores the numbers of endpoints.
 func (f *listener) measure() {
 	f.total, f.active, f.kept = int32(f.main.slots.len()), int32(f.main.active), 0
 	if f.local != nil {
@@ -99,8 +88,8 @@ func (f *listener) measure() {
 	}
 }
 
-// decide sets the verdicts for traffic from inside or outside the cluster; elsewhere is
-// true if there are endpoints on other nodes.
+// decide sets the verdicts for traffic from inside or outside the cluster. elsewhere is true if other
+// nodes have endpoints.
 func (f *listener) decide(inside, local, elsewhere bool) {
 	nodePort := uint8(index(f.key.nodePort()))
 	to := func(w way, n int32) verdict {
@@ -143,7 +132,6 @@ func (f *listener) decide(inside, local, elsewhere bool) {
 	}
 }
 
-// pool returns the pool of a listener for a list, nil if it has none.
 func (f *listener) pool(l list) *pool {
 	switch {
 	case f.list == l:
@@ -155,7 +143,6 @@ func (f *listener) pool(l list) *pool {
 	}
 }
 
-// group is the first n slots of a pool, in one map.
 type group struct {
 	in   set
 	base int
@@ -163,11 +150,9 @@ type group struct {
 	n    int
 }
 
-// numGroups is the maximum number of groups of a listener.
 const numGroups = 2
 
-// groups returns the slots by list. The index of a group is fixed; a group without
-// endpoints is empty.
+// groups returns the slots by list. The index of a group is fixed; a group may be empty.
 func (f *listener) groups() (out [numGroups]group) {
 	if f == nil {
 		return out
@@ -178,7 +163,6 @@ func (f *listener) groups() (out [numGroups]group) {
 	return out
 }
 
-// elements returns the number of filled slots.
 func (f *listener) elements() (n int) {
 	for _, g := range f.groups() {
 		n += g.n
@@ -186,12 +170,10 @@ func (f *listener) elements() (n int) {
 	return n
 }
 
-// appendValue writes the value of a slot.
 func (g *group) appendValue(b []byte, slot int) []byte {
 	return appendEndpoint(b, g.pool.slots.at(slot))
 }
 
-// appendEndpoint writes an endpoint.
 func appendEndpoint(b []byte, ep netip.AddrPort) []byte {
 	b = append(ep.Addr().AppendTo(b), separator...)
 	return strconv.AppendUint(b, uint64(ep.Port()), 10)

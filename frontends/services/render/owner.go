@@ -11,11 +11,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Owner returns the Service that an object of a violation belongs to: an element, by its
-// key, or a chain, set or map of session affinity and its elements, by its name. Examples
-// are "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }" and "rule ip weft
-// remember-01234567-default/web/tcp/http #1". Chains that Services share
-// have no owner.
+// Owner returns the Service of an object in a violation. It finds elements by key, and chains, sets and
+// maps of session affinity by name. Examples are "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }"
+// and "rule ip weft remember-01234567-default/web/tcp/http #1". Shared chains have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,10 +33,8 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	return r.owners.of(k)
 }
 
-// addressKey is the key of the owner of an address.
 func addressKey(a netip.Addr) listenerKey { return listenerKey{addr: a, family: model.FamilyOf(a)} }
 
-// keys yields what a Service owns: its listeners and addresses.
 func (r *rendered) keys() iter.Seq[listenerKey] {
 	return func(yield func(listenerKey) bool) {
 		for i := range r.listeners {
@@ -54,9 +50,9 @@ func (r *rendered) keys() iter.Seq[listenerKey] {
 	}
 }
 
-// owners has the Services of listeners and addresses. If two have the same, as may happen
-// for a moment while an update is tried in parts, it is the one rendered last. There are
-// very many keys and few lookups, so it has hashes.
+// owners maps listeners and addresses to Services. If two Services have the same key, briefly while an
+// update is tried in parts, the last one rendered wins. Keys are hashes, because there are many and
+// lookups are rare.
 type owners struct {
 	seed maphash.Seed
 	all  map[uint64]*rendered
@@ -66,7 +62,6 @@ func newOwners() owners {
 	return owners{seed: maphash.MakeSeed(), all: make(map[uint64]*rendered)}
 }
 
-// of returns the Service that owns a listener or an address.
 func (o *owners) of(k listenerKey) (model.Key, bool) {
 	s := o.hashed(k)
 	if s == nil || s.find(k, 0) == nil && addressKey(s.service.ClusterIPs[k.family]) != k {
@@ -75,10 +70,9 @@ func (o *owners) of(k listenerKey) (model.Key, bool) {
 	return s.service.Name, true
 }
 
-// hashed returns the Service that owns a key with the same hash.
+// hashed returns the Service of a key with the same hash.
 func (o *owners) hashed(k listenerKey) *rendered { return o.all[maphash.Comparable(o.seed, k)] }
 
-// change replaces what a Service owns.
 func (o *owners) change(old, now *rendered) {
 	for k := range old.keys() {
 		if h := maphash.Comparable(o.seed, k); o.all[h] == old {
@@ -90,7 +84,6 @@ func (o *owners) change(old, now *rendered) {
 	}
 }
 
-// ownerByName returns the Service of a port with session affinity.
 func (r *Renderer) ownerByName(port string) (model.Key, bool) {
 	// A hash precedes the namespace, which may contain dashes.
 	_, rest, _ := strings.Cut(port, "-")
@@ -105,8 +98,7 @@ func (r *Renderer) ownerByName(port string) (model.Key, bool) {
 	return key, slices.ContainsFunc(s.affinities, func(a *affinity) bool { return a.name == port })
 }
 
-// listenerOf returns the key of an element's owner: its listener, or for an element of
-// cluster-ips its address.
+// listenerOf returns the owner key of an element: its listener, or in cluster-ips its address.
 func (t *table) listenerOf(name, key string) (k listenerKey, ok bool) {
 	s, ok := setOf(name)
 	if !ok {

@@ -6,18 +6,16 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// patch collects the changes of one table.
 type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
 	put    []*weftv1.Chain
-	// maps, sets and deleteSets are those of session affinity, and elements the changes of
-	// such sets.
+	// session affinity: new and deleted sets and maps, and element changes of its sets
 	maps, sets []*weftv1.Set
 	deleteSets []string
 	elements   []*weftv1.ElementPatch
 	arena      arena
-	// discard drops elements, so that only the state of the renderer changes.
+	// discard drops elements, so that only the renderer's state changes.
 	discard bool
 }
 
@@ -28,24 +26,20 @@ func (p *patch) set(in set, key, value, comment []byte) {
 	}
 }
 
-// key adds an element that has only a key.
 func (p *patch) key(in set, key string) { p.set(in, []byte(key), nil, nil) }
 
-// unset removes an element.
 func (p *patch) unset(in set, key string) {
 	if !p.discard {
 		p.remove[in] = append(p.remove[in], key)
 	}
 }
 
-// chain declares or replaces a chain.
 func (p *patch) chain(c *weftv1.Chain) {
 	if !p.discard {
 		p.put = append(p.put, c)
 	}
 }
 
-// keys replaces the keys of a set.
 func (p *patch) keys(in set, from, to []string) {
 	for _, k := range from {
 		if !slices.Contains(to, k) {
@@ -59,14 +53,13 @@ func (p *patch) keys(in set, from, to []string) {
 	}
 }
 
-// message returns the patch of a table, nil if it is empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
 	p.arena.seal()
 	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps, PutSets: p.sets, DeleteSets: p.deleteSets, Elements: p.elements}
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {
-			// If one Service lost an element to another one, it is replaced.
+			// An element that moves between Services is replaced.
 			again := make(map[string]struct{}, len(p.add[s]))
 			for _, e := range p.add[s] {
 				again[e.GetKey()] = struct{}{}

@@ -7,17 +7,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// list is one of the two lists of endpoints of a port.
 type list uint8
 
 const (
-	// byCluster is the list of the traffic policy Cluster, byLocal that of Local.
 	byCluster list = iota
 	byLocal
 	numLists
 )
 
-// of returns the endpoints of the list.
 func (l list) of(b *model.Backends) model.Endpoints {
 	if l == byCluster {
 		return b.Cluster
@@ -25,10 +22,9 @@ func (l list) of(b *model.Backends) model.Endpoints {
 	return b.Local
 }
 
-// pool assigns the endpoints of a port, in one family and for one list, to slots. All
-// listeners of the port with that list share it. The first active slots get new flows.
-// For UDP they are followed by endpoints that keep the flows that they have: all others
-// that serve.
+// pool assigns the endpoints of a port to slots, for one family and list. All listeners of the port with
+// that list share it. The first active slots get new flows. For UDP all other serving endpoints follow
+// and keep their existing flows.
 type pool struct {
 	list   list
 	drains bool
@@ -37,8 +33,8 @@ type pool struct {
 	slots  slots
 }
 
-// newPool returns a pool in which endpoints keep, if possible, the slots of an earlier
-// process; had is as in previousSlots.
+// newPool returns a pool in which endpoints keep the slots of an earlier process if possible. had is as
+// in previousSlots.
 func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends, had []byte) *pool {
 	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: slots{width: widths[f]}}
 	draining := p.draining()
@@ -63,7 +59,7 @@ func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends,
 	return p
 }
 
-// keep fills the empty slots with endpoints that can stay in them.
+// keep fills empty slots with the endpoints that can keep them.
 func (p *pool) keep(had []byte) {
 	old := slots{width: p.slots.width, packed: had}
 	for i := range min(old.len(), p.slots.len()) {
@@ -80,7 +76,6 @@ func (p *pool) keep(had []byte) {
 	}
 }
 
-// draining returns the endpoints after the active ones.
 func (p *pool) draining() model.Endpoints {
 	if !p.drains {
 		return model.Endpoints{}
@@ -96,7 +91,6 @@ func (p *pool) draining() model.Endpoints {
 	return model.MakeEndpoints(out...)
 }
 
-// part is a section of a pool.
 type part uint8
 
 const (
@@ -105,7 +99,6 @@ const (
 	behind
 )
 
-// part returns the section that an endpoint belongs to.
 func (p *pool) part(ep netip.AddrPort) part {
 	switch {
 	case p.list.of(p.of).Has(ep):
@@ -117,26 +110,23 @@ func (p *pool) part(ep netip.AddrPort) part {
 	}
 }
 
-// clone returns a copy that can be revised.
 func (p *pool) clone() *pool {
 	out := *p
 	out.slots = p.slots.clone()
 	return &out
 }
 
-// candidate is an endpoint that may have to move: its slot, -1 for none, and the section
-// it belongs to.
+// candidate is an endpoint that may move: its slot, or -1, and its new section.
 type candidate struct {
 	ep   netip.AddrPort
 	slot int
 	part part
 }
 
-// revise updates the pool to other endpoints, or to another list; candidates are the
-// result of differing. Endpoints keep their slots if possible, and the others fill the
-// gaps in order, so the result depends only on the slots and the endpoints. The cost is
-// that of the difference. It returns the slots with another endpoint, in order, and how
-// much it looked at.
+// revise updates the pool to other endpoints or another list; candidates come from differing. Endpoints
+// keep their slots if possible, and the rest fill gaps in order, so the result depends only on the slots
+// and endpoints. The cost is proportional to the difference. It returns the changed slots in order, and
+// its work.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
 	find := func(c *candidate) {
@@ -155,7 +145,6 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 			total++
 		}
 	}
-	// If a section ends elsewhere, the endpoints at its end may have to move.
 	var edges []candidate
 	for _, edge := range [2][2]int{{min(p.active, active), max(p.active, active)}, {total, p.slots.len()}} {
 		for i := edge[0]; i < min(edge[1], p.slots.len()); i++ {
@@ -185,8 +174,7 @@ func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	return slices.CompactFunc(out, func(a, b candidate) bool { return a.ep == b.ep })
 }
 
-// move assigns slots to sorted candidates, so that there are total slots, of which the
-// first active ones get new flows.
+// move assigns slots to sorted candidates. Of total slots, the first active ones get new flows.
 func (p *pool) move(candidates []candidate, active, total int) (changed []int) {
 	var gaps []int
 	var homeless [behind + 1][]netip.AddrPort

@@ -9,7 +9,7 @@ import (
 // Port is a port of a Service.
 type Port struct {
 	Service model.Key
-	// Name may be empty if it is the only port.
+	// Name may be empty for a single port.
 	Name   string
 	Number uint16
 	// Affinity is true with session affinity.
@@ -17,8 +17,7 @@ type Port struct {
 	Protocol model.Protocol
 }
 
-// PortOf returns the port that an element belongs to: of a set or map of listeners or slots,
-// by its key.
+// PortOf returns the port of an element in a set or map of listeners or slots.
 func (r *Renderer) PortOf(family, set, key string) (Port, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,7 +32,7 @@ func (r *Renderer) PortOf(family, set, key string) (Port, bool) {
 	return r.portOf(k)
 }
 
-// PortAt returns the port of a Service that accepts flows to a destination.
+// PortAt returns the Service port that accepts flows to a destination.
 func (r *Renderer) PortAt(to netip.AddrPort, protocol model.Protocol) (Port, bool) {
 	return r.portAt(listenerKey{addr: to.Addr(), port: to.Port(), protocol: protocol, family: model.FamilyOf(to.Addr())})
 }

@@ -9,60 +9,49 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Renderer holds what is rendered: the slot of each endpoint, and the number of uses of
-// shared objects.
+// Renderer holds the rendered state: slots of endpoints and use counts of shared objects.
 type Renderer struct {
 	cfg Config
 
 	mu       sync.Mutex
 	tables   [model.NumFamilies]*table
 	services map[model.Key]*rendered
-	// none is a Service without listeners, in place of one that does not exist.
+	// stands in for a missing Service
 	none   *rendered
 	node   model.Node
 	owners owners
-	// leftOut are the Services that are not rendered because they are too large, and why.
-	leftOut map[model.Key]error
-	// elements is the number of filled slots.
+	// Services too large to render, and why
+	leftOut  map[model.Key]error
 	elements int
 	work     uint64
 }
 
-// table is the state of one family's table.
 type table struct {
 	family model.Family
 	names  family
-	// on is true once the family is in use; a table is not removed while the frontend
-	// runs.
+	// on is true once the family is in use. A running frontend never removes a table.
 	on     bool
 	frozen frozen
 
 	nodePort     model.NodePortAddresses
 	nodePortKeys []string
-	// pods is how flows of this node's pods are recognized.
 	pods         detection
 	serviceCIDRs []string
 
 	clusterIPs uses[netip.Addr]
 	hairpins   uses[hairpinKey]
-	// picks are the chains that pick an endpoint, hooks the roles whose chains on hooks
-	// are in use.
-	picks onDemand[verdict]
-	hooks onDemand[role]
-	// affinityMaps is the number of maps of session affinity.
+	// pick chains, and roles whose hook chains are in use
+	picks        onDemand[verdict]
+	hooks        onDemand[role]
 	affinityMaps int
-	// sources and limited are the chains of source ranges.
-	sources uses[sources]
-	limited uses[limited]
-	// idleChains are the names of chains of source ranges and session affinity without a use, which
-	// are empty.
+	sources      uses[sources]
+	limited      uses[limited]
+	// names of unused, empty chains of source ranges and session affinity
 	idleChains map[string]struct{}
-	// previous are the slots that an earlier process assigned.
-	previous map[listenerKey]*previousSlots
+	previous   map[listenerKey]*previousSlots
 }
 
-// hairpinKey is an endpoint on this node, which may be the source and the destination of
-// a flow.
+// hairpinKey is an endpoint on this node that may be both source and destination of a flow.
 type hairpinKey struct {
 	addr     netip.AddrPort
 	protocol model.Protocol
@@ -72,7 +61,7 @@ func (h hairpinKey) compare(o hairpinKey) int {
 	return cmp.Or(h.addr.Compare(o.addr), cmp.Compare(h.protocol, o.protocol))
 }
 
-// appendTo writes the key of an element: the endpoint as source and destination.
+// appendTo writes an element's key, with the endpoint as source and destination.
 func (h hairpinKey) appendTo(b []byte) []byte {
 	b = append(h.addr.Addr().AppendTo(b), separator...)
 	return listenerKey{addr: h.addr.Addr(), port: h.addr.Port(), protocol: h.protocol}.append(b)
@@ -99,8 +88,6 @@ func New(cfg Config) (*Renderer, error) {
 	return r, nil
 }
 
-// setNode updates the addresses that accept NodePorts, and how the node's pods are
-// recognized.
 func (r *Renderer) setNode(n model.Node) {
 	r.node = n
 	for f, t := range r.tables {
@@ -124,7 +111,6 @@ func (r *Renderer) Elements() int {
 	return r.elements
 }
 
-// table returns the table with a family and a name in nftables, nil if there is none.
 func (r *Renderer) table(family, name string) *table {
 	for _, t := range r.tables {
 		if t.names.table == family && name == Table {
@@ -134,16 +120,15 @@ func (r *Renderer) table(family, name string) *table {
 	return nil
 }
 
-// Work counts what updates have looked at: listeners, slots, endpoints that differ,
-// chains, and keys of elements. Snapshots do not count. The work of an update does not
-// depend on the size of the rest.
+// Work counts the objects that updates visited: listeners, slots, differing endpoints, chains and element
+// keys. Snapshots do not count. The work of an update does not depend on the size of the rest.
 func (r *Renderer) Work() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.work
 }
 
-// Idle reports whether there are chains for Cleanup.
+// Idle reports whether Cleanup has chains to delete.
 func (r *Renderer) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

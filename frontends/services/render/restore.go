@@ -9,9 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Restore adopts the slots and chains of a fragment of an earlier process, so that the
-// first update does not move endpoints. It ignores what it does not know, and must be
-// called before the first Update.
+// Restore adopts the slots and chains of an earlier process's fragment, so that the first update does not
+// move endpoints. It ignores unknown objects. Call it before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,11 +38,10 @@ func (t *table) restore(of *weftv1.Table) {
 	}
 }
 
-// previousSlots are the slots that a listener had, packed as in slots; zeros mean an
-// empty slot.
+// previousSlots are a listener's earlier slots, packed as in slots. Zeros mean an empty slot.
 type previousSlots struct{ slots, local []byte }
 
-// restoreSlots notes the endpoints of slots. The elements of a listener usually follow one another.
+// restoreSlots records the endpoints of slots. A listener's elements are usually adjacent.
 func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	var h *previousSlots
 	last := ""
@@ -80,7 +78,6 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	}
 }
 
-// putPacked fills a slot, and adds empty ones before it if there are too few.
 func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
@@ -91,7 +88,6 @@ func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	return b
 }
 
-// setOf returns the set with a name.
 func setOf(name string) (set, bool) {
 	for s := range numSets {
 		if declarations[s].name == name {
@@ -101,17 +97,14 @@ func setOf(name string) (set, bool) {
 	return 0, false
 }
 
-// separator separates the parts of a key.
 const separator = " . "
 
-// parseNumber returns the number of a slot.
 func parseNumber(text string) (slot int, ok bool) {
 	slot, err := strconv.Atoi(text)
 	ok = err == nil && slot >= 0 && slot < localSlots+model.MaxEndpoints && (slot < 2*model.MaxEndpoints || slot >= localSlots)
 	return slot, ok
 }
 
-// parseListener is the inverse of listenerKey.append.
 func (t *table) parseListener(parts []string, withAddr bool) (k listenerKey, ok bool) {
 	k.family = t.family
 	if withAddr && len(parts) > 0 {

@@ -11,30 +11,27 @@ import (
 
 const (
 	portBytes = 2
-	// maxWidth is the number of bytes of an IPv6 slot.
+	// bytes of an IPv6 slot
 	maxWidth = 16 + portBytes
 )
 
-// widths are the numbers of bytes of a slot: the address and then the port, both
-// big-endian.
+// widths are the bytes per slot: address, then port, both big-endian.
 var widths = [model.NumFamilies]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
 
-// indexedFrom is the number of slots from which there is an index. Fewer slots are
-// searched faster without.
+// indexedFrom is the slot count from which an index is faster than a search.
 const indexedFrom = 64
 
-// slots are the endpoints of one family by number, packed: a Service can have very many
-// endpoints, and a node has very many Services. No endpoint has two slots.
+// slots are the endpoints of one family by number. They are packed, because Services and endpoints can be
+// very many. Endpoints are unique.
 type slots struct {
-	// width is the number of bytes of a slot.
+	// bytes per slot
 	width  int
 	packed []byte
-	// index is a hash table with linear probing of slot numbers plus one; 0 is free. It
-	// is nil for a short list.
+	// index is a hash table of slot numbers plus one, with linear probing; 0 is free. It is nil for few
+	// slots.
 	index []uint32
 }
 
-// pack appends an endpoint in packed form.
 func pack(b []byte, ep netip.AddrPort) []byte {
 	if ep.Addr().Is4() {
 		a := ep.Addr().As4()
@@ -46,33 +43,28 @@ func pack(b []byte, ep netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(b, ep.Port())
 }
 
-// len returns the number of slots.
 func (s *slots) len() int { return len(s.packed) / s.width }
 
-// raw returns the bytes of a slot.
 func (s *slots) raw(i int) []byte { return s.packed[i*s.width : (i+1)*s.width] }
 
-// at returns the endpoint in a slot.
 func (s *slots) at(i int) netip.AddrPort {
 	raw := s.raw(i)
 	addr, _ := netip.AddrFromSlice(raw[:s.width-portBytes])
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(raw[s.width-portBytes:]))
 }
 
-// make makes n empty slots, which have to be filled.
+// make makes n empty slots, which the caller must fill.
 func (s *slots) make(n int) {
 	s.packed = make([]byte, n*s.width)
 	s.reindex()
 }
 
-// vacant reports whether a slot is empty.
 func (s *slots) vacant(i int) bool {
 	var empty [maxWidth]byte
 	return bytes.Equal(s.raw(i), empty[:s.width])
 }
 
-// find returns the slot of an endpoint, -1 if it has none, and how many slots it looked
-// at.
+// find returns the slot of an endpoint, or -1, and the number of slots visited.
 func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
@@ -94,7 +86,7 @@ func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
 	return -1, looked + 1
 }
 
-// put fills an empty slot, or the one after the last.
+// put fills an empty slot, or appends one.
 func (s *slots) put(i int, ep netip.AddrPort) {
 	if i == s.len() {
 		s.packed = pack(s.packed, ep)
@@ -111,7 +103,7 @@ func (s *slots) put(i int, ep netip.AddrPort) {
 	s.note(i)
 }
 
-// vacate empties a slot, which has to be filled or cut off.
+// vacate empties a slot. The caller must fill it or cut it off.
 func (s *slots) vacate(i int) {
 	if s.index != nil {
 		s.drop(i)
@@ -119,7 +111,7 @@ func (s *slots) vacate(i int) {
 	clear(s.raw(i))
 }
 
-// cut keeps the first n slots. The others are empty.
+// cut keeps the first n slots. The others must be empty.
 func (s *slots) cut(n int) {
 	s.packed = s.packed[:n*s.width]
 	const sparse = 4
@@ -131,15 +123,14 @@ func (s *slots) cut(n int) {
 	}
 }
 
-// clone returns a copy.
 func (s *slots) clone() slots {
 	return slots{width: s.width, packed: slices.Clone(s.packed), index: slices.Clone(s.index)}
 }
 
-// crowded reports whether the index has too few free places for another slot.
+// crowded reports whether the index must grow for another slot.
 func (s *slots) crowded() bool { return 4*s.len() > 3*len(s.index) }
 
-// reindex makes a new index, with room for half as many slots again.
+// reindex makes a new index with spare room for half as many slots.
 func (s *slots) reindex() {
 	s.index = nil
 	if s.len() < indexedFrom {
@@ -157,7 +148,6 @@ func (s *slots) reindex() {
 	}
 }
 
-// note adds a slot to the index.
 func (s *slots) note(i int) {
 	mask := len(s.index) - 1
 	at := hash(s.raw(i)) & mask
@@ -167,8 +157,7 @@ func (s *slots) note(i int) {
 	s.index[at] = uint32(i) + 1
 }
 
-// drop removes a slot from the index. Entries after it move up if the gap would hide
-// them.
+// drop removes a slot from the index. Later entries move up if the gap would hide them.
 func (s *slots) drop(i int) {
 	mask := len(s.index) - 1
 	at := hash(s.raw(i)) & mask
@@ -184,7 +173,6 @@ func (s *slots) drop(i int) {
 	s.index[at] = 0
 }
 
-// hash is FNV-1a.
 func hash(b []byte) int {
 	const offset, prime = 2166136261, 16777619
 	h := uint32(offset)

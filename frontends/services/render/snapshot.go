@@ -49,8 +49,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	return out
 }
 
-// room returns empty patches with memory for all elements of Services. To grow them would
-// need as much memory again.
+// room returns empty patches with capacity for all elements. Growing them would double the memory.
 func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	var n [model.NumFamilies][numSets]int
 	var members [model.NumFamilies]int
@@ -84,7 +83,6 @@ func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	return patches
 }
 
-// message returns the table with its whole content.
 func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(nodePortIPs, nil, t.nodePortKeys)
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)

@@ -11,20 +11,19 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// sources are the prefixes that may reach a listener, as a rule has them: noSources for none, and
-// "" for all. Listeners with the same ones share a chain.
+// sources are the prefixes that may reach a listener, in rule syntax: noSources for an empty list, "" for
+// all. Listeners with equal sources share a chain.
 type sources string
 
 const noSources sources = "none"
 
 const (
-	// sourcesPrefix begins the names of chains that drop other sources, limitedPrefix the names of
-	// chains before that of a listener with source ranges.
+	// Prefixes of chains that drop other sources, and of chains before a listener's chain.
 	sourcesPrefix = "sources-"
 	limitedPrefix = "limited-"
 )
 
-// sourcesOf returns the sources of a family in ranges. Nil allows all, and an empty list none.
+// sourcesOf returns the sources of a family. Nil ranges allow all; empty ranges reject all.
 func sourcesOf(ranges []netip.Prefix, f model.Family) sources {
 	switch texts := prefixTexts(ranges, f); {
 	case ranges == nil:
@@ -42,7 +41,6 @@ func (s sources) id() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// chain returns the chain that drops packets of other sources.
 func (s sources) chain(t *table, cfg *Config) *weftv1.Chain {
 	match := ""
 	switch {
@@ -55,13 +53,12 @@ func (s sources) chain(t *table, cfg *Config) *weftv1.Chain {
 	return chain(sourcesPrefix+s.id(), t.names.spell(match)+cfg.drop(SourceRanges, "drop")+` comment "source not in loadBalancerSourceRanges"`)
 }
 
-// limited is a chain that asks for the sources again where a listener was found. A packet that
-// meets a commit sees the rules before it in the hook of the firewall and those after it in the
-// hook that finds the listener: the kernel picks the generation anew for each hook and each lookup.
+// limited is a chain that checks the sources again after the listener was found. During a commit a packet
+// may see the old rules in the firewall hook and the new rules in the listener's hook, because the kernel
+// reads the generation anew for each hook and lookup.
 type limited struct {
 	sources sources
-	// to is the chain after it.
-	to string
+	to      string
 }
 
 func (l limited) compare(o limited) int {
@@ -74,7 +71,7 @@ func (l limited) chain() *weftv1.Chain {
 	return chain(l.name(), "jump "+sourcesPrefix+l.sources.id(), "goto "+l.to)
 }
 
-// limited returns the chain before that of a listener for new flows, if it has source ranges.
+// limited returns the chain before a listener's chain for new flows, if it has source ranges.
 func (f *listener) limited() (l limited, ok bool) {
 	if v := f.verdicts[roleService]; f.sources != "" && v.to != absent {
 		return limited{f.sources, strings.TrimPrefix(string(v.append(nil, f.sticky)), "goto ")}, true
@@ -82,7 +79,6 @@ func (f *listener) limited() (l limited, ok bool) {
 	return l, false
 }
 
-// appendValue writes the value of the element for a role.
 func (f *listener) appendValue(b []byte, r role) []byte {
 	if r == roleLimited {
 		return append(append(b, "goto "+sourcesPrefix...), f.sources.id()...)
@@ -93,7 +89,6 @@ func (f *listener) appendValue(b []byte, r role) []byte {
 	return f.verdicts[r].append(b, f.sticky)
 }
 
-// sameValue reports whether the element for a role is as it was.
 func (f *listener) sameValue(was *listener, r role) bool {
 	return was.verdicts[r] == f.verdicts[r] && (was.sources == f.sources || r != roleService && r != roleLimited)
 }

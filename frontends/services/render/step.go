@@ -10,47 +10,42 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// change is the change of a Service.
 type change = publish.Change[model.Key, model.Service]
 
-// division is a change in pieces.
 type division struct {
 	change
-	// was and is are the forms that are rendered.
 	was, is *model.Service
-	// alike is true if ports of both can be in one Service. Otherwise those of was leave first.
+	// alike is true if one Service can have ports of both. Otherwise the ports of was leave first.
 	alike  bool
 	pieces []piece
 	size   int
 }
 
-// piece is a port before a change, after it, or both if they replace each other.
+// piece is an old port, a new port, or both if one replaces the other.
 type piece struct {
 	of      *division
 	was, is *model.Port
 	size    int
-	// taken is true if it is in the next update, or nothing of it changes. left is true if the
-	// port before leaves in the next update, and the one after it comes later.
+	// taken is true if the piece is in the next update or unchanged. left is true if the old port leaves
+	// in the next update and the new one follows later.
 	taken, left bool
 	in          *bundle
 }
 
-// bundle has the pieces that hand listeners over to each other.
 type bundle struct {
 	pieces []*piece
-	// rank is the size of the smallest of the Services.
+	// size of the smallest Service
 	rank, size int
-	// large is true if the ports before leave first.
+	// large is true if the old ports leave first.
 	large bool
 }
 
-// maxBundle is the largest size of ports that hand listeners over to each other in one update:
-// others would wait too long for it. Of more, those before leave first.
+// maxBundle is the maximum size of ports that hand over listeners in one update. In larger bundles the
+// old ports leave first, so that other changes do not wait.
 const maxBundle = 1 << 15
 
-// Divide implements publish.Divisible. It divides Services into ports: those that hand listeners
-// over to each other are in one update, unless they are very many, and those of small Services come
-// first.
+// Divide implements publish.Divisible. It divides Services into ports. Ports that hand listeners over are
+// in one update, up to maxBundle, and small Services come first.
 func (r *Renderer) Divide(all []change, most int) (now, later []change) {
 	return r.divideWithin(all, most, maxBundle)
 }
@@ -124,7 +119,7 @@ func (r *Renderer) divide(c change) *division {
 	return d
 }
 
-// alike reports whether ports of both can be in one Service.
+// alike reports whether one Service can have ports of both.
 func alike(a, b *model.Service) bool {
 	for f, ip := range a.ClusterIPs {
 		if ip.IsValid() != b.ClusterIPs[f].IsValid() {
@@ -134,8 +129,8 @@ func alike(a, b *model.Service) bool {
 	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
-// bundles returns the pieces that change, those of the smallest Services first. Those that hand
-// listeners over and are larger than a size come last: others do not wait until they have left.
+// bundles returns the changed pieces, smallest Services first. Larger handovers come last, so that other
+// changes do not wait for them.
 func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
@@ -160,7 +155,7 @@ func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 			r.eachFamily(d.is, p.is, claim)
 		}
 	}
-	// A Service whose form before leaves first must not take listeners over afterwards.
+	// A Service whose old form leaves first must not take over listeners afterwards.
 	for _, d := range divisions {
 		if !d.alike && slices.ContainsFunc(d.pieces, func(p piece) bool { return p.is != nil && len(p.in.pieces) > 1 }) {
 			for i := range d.pieces {
@@ -178,7 +173,6 @@ func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	return out
 }
 
-// join moves the pieces of the smaller bundle to the larger one.
 func (b *bundle) join(o *bundle) {
 	if b == o {
 		return
@@ -193,7 +187,7 @@ func (b *bundle) join(o *bundle) {
 	o.pieces = nil
 }
 
-// leave has ports before leave, up to a size. It reports whether there is one.
+// leave marks old ports as left, up to a size, and reports whether it marked any.
 func (r *Renderer) leave(b *bundle, most int) (some bool) {
 	for _, p := range b.pieces {
 		if p.was == nil || some && most <= 0 {
@@ -205,7 +199,6 @@ func (r *Renderer) leave(b *bundle, most int) (some bool) {
 	return some
 }
 
-// next returns the value with the pieces that are taken.
 func (d *division) next() *model.Service {
 	of, ports, moved, left := d.is, []model.Port(nil), false, false
 	for _, p := range d.pieces {

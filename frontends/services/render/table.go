@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// set is one of a table's sets and maps.
 type set uint8
 
 const (
@@ -33,59 +32,53 @@ const (
 	numSets
 )
 
-// declarations are the sets and maps that exist always, or if their connections are
-// counted; "ip" stands for the keyword of the family.
+// declarations are the sets and maps of a table; connection sets exist only if counted. "ip" stands for
+// the family's keyword.
 var declarations = [numSets]struct {
 	name   string
 	typeof string
 	flags  []string
-	// isMap and conntrack decide which list of weftv1.Table it is in.
+	// isMap selects the list in weftv1.Table; conntrack sets the role.
 	isMap     bool
 	conntrack bool
-	// nodePort is true if keys have no address, and slot if they end in the slot of an
-	// endpoint.
-	nodePort bool
-	slot     bool
-	// connections is true for the sets that count connections.
+	// nodePort: keys have no address. slot: keys end in a slot.
+	nodePort    bool
+	slot        bool
 	connections bool
 }{
-	// Addresses of Services. Packets to one of them but not to a port of a Service are
-	// rejected.
+	// Addresses of Services. Packets to unknown ports are rejected.
 	clusterIPs: {name: "cluster-ips", typeof: "ip daddr"},
-	// The ranges of all ClusterIPs. Packets to an address that is not in use are dropped.
+	// Ranges of ClusterIPs. Packets to unused addresses are dropped.
 	serviceCIDRs: {name: "service-cidrs", typeof: "ip daddr", flags: []string{"interval"}},
-	// Addresses and prefixes of this node that accept NodePorts.
+	// Addresses and prefixes that accept NodePorts.
 	nodePortIPs: {name: "nodeport-ips", typeof: "ip daddr", flags: []string{"interval"}},
 	// Endpoints on this node, as source and destination of a flow to themselves.
 	hairpin: {name: "hairpin", typeof: "ip saddr . ip daddr . meta l4proto . th dport"},
-	// Listeners with source ranges to the chain that drops other sources.
+	// Listener to the chain that drops sources outside the ranges.
 	sourceRanges: {name: "source-ranges", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// Listener to the chain that picks an endpoint.
 	services: {name: "services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for traffic that need not keep to the traffic policy Local.
+	// The same for traffic exempt from the policy Local.
 	shortcuts: {name: "shortcuts", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// Listener and slot to endpoint.
 	endpoints: {name: "endpoints", isMap: true, conntrack: true, slot: true,
 		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
-	// Listeners without an endpoint to reject-chain or drop.
-	noEndpoints: {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for NodePorts.
+	// Listeners without endpoints to reject-chain or drop-chain.
+	noEndpoints:       {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	nodePorts:         {name: "nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortShortcuts: {name: "nodeport-shortcuts", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
 		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
-	// Listeners with session affinity to the chain that remembers where a flow went.
-	stickyServices: {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for NodePorts.
+	// Listeners with session affinity to their remember chain.
+	stickyServices:  {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	stickyNodePorts: {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
-	// Listeners, with the number of flows that were sent to their endpoints.
-	serviceConnections: {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
-	// The same for NodePorts.
+	// Listeners, counting flows sent to endpoints.
+	serviceConnections:  {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
 	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
 }
 
-// spell replaces the keywords "ip saddr" and "ip daddr", and the family in dnat.
+// spell replaces the keywords "ip saddr", "ip daddr" and "dnat ip" by the family's.
 func (w family) spell(text string) string {
 	if w.table == "ip" {
 		return text
@@ -93,7 +86,7 @@ func (w family) spell(text string) string {
 	return strings.NewReplacer("ip saddr", w.table+" saddr", "ip daddr", w.table+" daddr", "dnat ip ", "dnat "+w.table+" ").Replace(text)
 }
 
-// Names of chains that are used at more than one place.
+// Names of chains used more than once.
 const (
 	chainServices         = "services"
 	chainFirewall         = "firewall"
@@ -107,10 +100,9 @@ const (
 	chainRemember         = "remember"
 )
 
-// base are the chains on hooks that always exist. Established packets pass one rule on
-// each filter hook and none in the nat chains, which the kernel runs only for the first
-// packet of a flow. In the output hook nft has no name for the priority of destination
-// NAT.
+// base are the permanent chains on hooks. Established packets pass one rule per filter hook. The kernel
+// runs nat chains only for the first packet of a flow. In the output hook nft has no name for the
+// priority of destination NAT.
 var base = []hook{
 	{"nat-prerouting", "nat", "prerouting", "dstnat", []string{"jump " + chainServices}},
 	{"nat-output", "nat", "output", "-100", []string{"jump " + chainServices}},
@@ -118,10 +110,9 @@ var base = []hook{
 	{"filter-output", "filter", "output", "filter", []string{"ct state new jump " + chainServiceCheck}},
 }
 
-// served skips the lookups for traffic without endpoints if a flow was sent to one.
+// served skips the lookups of unserved traffic for flows with an endpoint.
 const served = "ct status dnat return"
 
-// chain returns the message of a chain.
 func chain(name string, rules ...string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
 	for _, r := range rules {
@@ -130,9 +121,8 @@ func chain(name string, rules ...string) *weftv1.Chain {
 	return c
 }
 
-// chains returns the chains that depend only on the configuration and the node: all
-// except those that pick an endpoint, those of a port with session affinity, and those on
-// demand.
+// chains returns the chains that depend only on the configuration and node. It excludes pick chains,
+// session affinity chains and chains on demand.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
@@ -143,7 +133,7 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 			t.names.spell("ip daddr @cluster-ips "+cfg.drop(UnknownPort, "reject")),
 			t.names.spell("ip daddr @service-cidrs "+cfg.drop(UnusedClusterIP, "drop"))),
 		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport vmap @source-ranges")),
-		// nft 1.0.6 requires a match of the protocol, and lists no other form of this.
+		// nft 1.0.6 requires a protocol match, and lists only this form.
 		chain(chainRemember,
 			t.names.spell("meta l4proto { tcp, udp, sctp } ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky-services"),
 			"meta l4proto { tcp, udp, sctp } meta l4proto . ct original proto-dst vmap @sticky-nodeports"),
@@ -160,21 +150,18 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	return append(out, post)
 }
 
-// bit is the bit of the mark that requests masquerading.
 func (c *Config) bit() uint32 { return 1 << c.MasqueradeBit }
 
-// mark is the statement that requests masquerading in nat-postrouting.
 func (c *Config) mark() string { return fmt.Sprintf("meta mark set meta mark or 0x%08x", c.bit()) }
 
-// nodeChains returns the chains that depend on the node: on the addresses that accept
-// NodePorts, and on how its pods are recognized.
+// nodeChains returns the chains that depend on NodePort addresses and pod detection.
 func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	var rules []string
 	switch clusterIPs := t.names.spell("ip daddr @cluster-ips jump " + chainMark); {
 	case cfg.MasqueradeAll:
 		rules = append(rules, clusterIPs)
 	case t.pods.works():
-		// The source comes first, which saves pods the set lookup.
+		// Comparing the source first saves pods the set lookup.
 		rules = append(rules, t.pods.notPod()+" "+clusterIPs)
 	}
 	rules = append(rules,
@@ -190,8 +177,8 @@ func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	}
 }
 
-// shortcutRules let pods keep their source on the way to all endpoints. Processes of the
-// node, which may have any of its addresses, do not.
+// shortcutRules let pods keep their source on the way to all endpoints. Processes of the node may have
+// any node address and are masqueraded.
 func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	if t.pods.works() {
 		out = append(out, t.pods.pod()+" "+lookup)
@@ -199,7 +186,6 @@ func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	return append(out, "fib saddr type local "+cfg.mark()+" "+lookup)
 }
 
-// nodePortMatch matches packets to an address that accepts NodePorts.
 func (t *table) nodePortMatch() string {
 	switch {
 	case t.nodePort.All:
@@ -211,7 +197,7 @@ func (t *table) nodePortMatch() string {
 	}
 }
 
-// prefixTexts returns the prefixes of one family, as prefixes does, in nft syntax.
+// prefixTexts returns the result of prefixes in nft syntax.
 func prefixTexts(in []netip.Prefix, f model.Family) (out []string) {
 	for _, p := range prefixes(in, f) {
 		out = append(out, prefixText(p))
@@ -227,7 +213,6 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// declare returns an empty set or map.
 func (t *table) declare(cfg *Config, s set) *weftv1.Set {
 	d := &declarations[s]
 	out := &weftv1.Set{Name: d.name, Typeof: t.names.spell(d.typeof), Flags: d.flags}

@@ -12,14 +12,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Update renders changes. Only the New of a Service counts: it replaces whatever the
-// Service was rendered as. A snapshot is required if a table came into use.
+// Update renders changes. Each changed Service is replaced by its New; Old is ignored. The update is a
+// snapshot if a table came into use.
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	var patches [model.NumFamilies]patch
 	return r.update(c, &patches)
 }
 
-// Load applies changes without making a patch, for a caller that sends a snapshot.
+// Load applies changes without a patch, for a caller that sends a snapshot.
 func (r *Renderer) Load(c model.Changes) {
 	var patches [model.NumFamilies]patch
 	for f := range patches {
@@ -67,7 +67,6 @@ func (r *Renderer) update(c model.Changes, patches *[model.NumFamilies]patch) (o
 	return out
 }
 
-// changeNode renders the change of the addresses for NodePorts and of the pods.
 func (r *Renderer) changeNode(n model.Node, patches *[model.NumFamilies]patch) {
 	var chains [model.NumFamilies][]*weftv1.Chain
 	var keys [model.NumFamilies][]string
@@ -86,7 +85,6 @@ func (r *Renderer) changeNode(n model.Node, patches *[model.NumFamilies]patch) {
 	}
 }
 
-// changeServiceCIDRs renders the change of the ranges of ClusterIPs.
 func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamilies]patch) {
 	for f, t := range r.tables {
 		keys := prefixTexts(c[f], t.family)
@@ -95,8 +93,8 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamil
 	}
 }
 
-// replace renders one Service. The order of Services in an update does not matter: what
-// one loses and another one wins, a listener or its slots, is replaced.
+// replace renders one Service. The order of Services does not matter: if a listener moves from one
+// Service to another in the same update, its elements are replaced.
 func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	delete(r.leftOut, c.Name)
 	if why := check(c.New); why != nil {
@@ -118,8 +116,8 @@ func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	}
 }
 
-// removeOld removes the listeners that a Service no longer has, and the elements except
-// slots that its other listeners no longer have.
+// removeOld removes lost listeners and lost elements of other listeners. Slots of remaining listeners are
+// left to addNew.
 func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]patch) {
 	r.work += uint64(len(old.listeners))
 	for i := range old.listeners {
@@ -144,7 +142,6 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]pat
 	}
 }
 
-// addNew adds what a Service did not have, or had differently.
 func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model.NumFamilies]patch) {
 	for i := range now.listeners {
 		is := &now.listeners[i]
@@ -163,7 +160,6 @@ func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model
 	}
 }
 
-// listener adds the elements of a listener that changed, except slots.
 func (p *patch) listener(of model.Key, is, was *listener) {
 	for r, v := range is.verdicts {
 		if v.to == absent || was != nil && was.port == is.port && is.sameValue(was, role(r)) {
@@ -175,7 +171,6 @@ func (p *patch) listener(of model.Key, is, was *listener) {
 	}
 }
 
-// removeSlots removes the slots of a group from the kept-th on.
 func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 	var scratch [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)
@@ -184,7 +179,6 @@ func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 	}
 }
 
-// setSlots replaces the slots of a group, and returns how many it looked at.
 func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looked uint64) {
 	var scratch, value [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)
@@ -214,7 +208,6 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looke
 	return looked
 }
 
-// countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
 	if f.sources != "" {
 		t.sources.add(f.sources, by)
@@ -235,7 +228,7 @@ func (t *table) countUses(f *listener, by int) {
 	}
 }
 
-// count counts the addresses of a Service, which other Services may have too.
+// count counts a Service's addresses, which other Services may share.
 func (r *Renderer) count(s *model.Service, by int) {
 	for f, ip := range s.ClusterIPs {
 		if ip.IsValid() && r.cfg.Families[f] {
@@ -244,8 +237,8 @@ func (r *Renderer) count(s *model.Service, by int) {
 	}
 }
 
-// countHairpins counts the endpoints on this node, which may send a flow to themselves.
-// It compares port by port, so the cost is that of the difference.
+// countHairpins counts endpoints on this node, which may send flows to themselves. It diffs port by port,
+// so the cost is proportional to the difference.
 func (r *Renderer) countHairpins(old, now []model.Port) {
 	none := &model.Port{}
 	for i := range max(len(old), len(now)) {
@@ -284,7 +277,6 @@ func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Nu
 	}
 }
 
-// renderUses renders what came into use, or went out of it, as elements and chains.
 func (t *table) renderUses(cfg *Config, p *patch) {
 	renderKeys(p, clusterIPs, &t.clusterIPs, netip.Addr.AppendTo)
 	renderKeys(p, hairpin, &t.hairpins, hairpinKey.appendTo)
@@ -294,7 +286,7 @@ func (t *table) renderUses(cfg *Config, p *patch) {
 	renderChains(t, p, &t.limited, limited.chain)
 }
 
-// renderChains declares the chains of keys that came into use, and empties the others.
+// renderChains declares the chains of newly used keys and empties the unused ones.
 func renderChains[K comparable](t *table, p *patch, u *uses[K], of func(K) *weftv1.Chain) {
 	began, ended := u.changed()
 	for _, k := range began {
@@ -307,13 +299,12 @@ func renderChains[K comparable](t *table, p *patch, u *uses[K], of func(K) *weft
 	}
 }
 
-// empty empties a chain that nothing uses. Cleanup removes it.
 func (t *table) empty(p *patch, name string) {
 	t.idleChains[name] = struct{}{}
 	p.chain(chain(name))
 }
 
-// renderKeys adds the elements of keys that came into use, and removes the others.
+// renderKeys adds the elements of newly used keys and removes the unused ones.
 func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte) []byte) {
 	began, ended := u.changed()
 	addKeys(p, in, began, text)
@@ -322,7 +313,6 @@ func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte)
 	}
 }
 
-// addKeys adds elements that have only a key.
 func addKeys[K any](p *patch, in set, keys []K, text func(K, []byte) []byte) {
 	var key []byte
 	for _, k := range keys {

@@ -5,20 +5,17 @@ import (
 	"slices"
 )
 
-// uses counts the uses of keys, and remembers which keys came into use or went out of it
-// since the last changed.
+// uses counts references to keys and records the keys that became used or unused since the last changed.
 type uses[K comparable] struct {
 	compare func(a, b K) int
 	count   map[K]int
-	// before has whether a changed key was in use.
-	before map[K]bool
+	before  map[K]bool
 }
 
 func newUses[K comparable](compare func(a, b K) int) uses[K] {
 	return uses[K]{compare: compare, count: make(map[K]int), before: make(map[K]bool)}
 }
 
-// add changes a count by one.
 func (u *uses[K]) add(k K, by int) {
 	n := u.count[k]
 	if _, seen := u.before[k]; !seen {
@@ -31,7 +28,7 @@ func (u *uses[K]) add(k K, by int) {
 	u.count[k] = n
 }
 
-// changed returns the keys that came into use and those that went out of it, sorted.
+// changed returns the keys that became used and unused, sorted.
 func (u *uses[K]) changed() (began, ended []K) {
 	for k, had := range u.before {
 		switch has := u.count[k] > 0; {
@@ -42,7 +39,7 @@ func (u *uses[K]) changed() (began, ended []K) {
 		}
 	}
 	if len(u.before) > 0 {
-		// To clear a map, or to range over it, costs as much as it once held.
+		// Clearing or ranging over a map costs its past maximum size.
 		u.before = make(map[K]bool)
 	}
 	slices.SortFunc(began, u.compare)
@@ -50,19 +47,17 @@ func (u *uses[K]) changed() (began, ended []K) {
 	return began, ended
 }
 
-// keys returns the keys in use, sorted.
 func (u *uses[K]) keys() []K {
 	out := slices.AppendSeq(make([]K, 0, len(u.count)), maps.Keys(u.count))
 	slices.SortFunc(out, u.compare)
 	return out
 }
 
-// onDemand are chains that are declared when they come into use. Those without a use stay
-// until Cleanup: on kernels before 6.2 an element keeps its chain busy for a moment after
-// it is deleted, and a Service that comes and goes does not change hooks.
+// onDemand are chains declared on first use. Unused chains stay until Cleanup: before kernel 6.2 a
+// deleted element keeps its chain busy for a moment, and a Service that comes and goes must not change
+// hooks.
 type onDemand[K comparable] struct {
 	uses[K]
-	// idle are declared without a use.
 	idle map[K]struct{}
 }
 
@@ -70,7 +65,7 @@ func newOnDemand[K comparable](compare func(a, b K) int) onDemand[K] {
 	return onDemand[K]{uses: newUses(compare), idle: make(map[K]struct{})}
 }
 
-// update calls declare for the chains that came into use and are not declared.
+// update calls declare for newly used chains that are not declared.
 func (d *onDemand[K]) update(declare func(K)) {
 	began, ended := d.changed()
 	for _, k := range began {
@@ -85,7 +80,6 @@ func (d *onDemand[K]) update(declare func(K)) {
 	}
 }
 
-// declared returns the chains, used or idle, sorted.
 func (d *onDemand[K]) declared() []K {
 	all := maps.Clone(d.idle)
 	for k := range d.count {
@@ -94,10 +88,8 @@ func (d *onDemand[K]) declared() []K {
 	return slices.SortedFunc(maps.Keys(all), d.compare)
 }
 
-// takeIdle returns the idle chains, sorted, and forgets them.
 func (d *onDemand[K]) takeIdle() []K {
 	out := slices.SortedFunc(maps.Keys(d.idle), d.compare)
-	// To clear a map, or to range over it, costs as much as it once held.
 	d.idle = make(map[K]struct{})
 	return out
 }

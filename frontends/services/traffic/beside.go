@@ -6,20 +6,18 @@ import (
 	"time"
 )
 
-// schedule says how often something is read.
 type schedule struct {
-	// every is the least time between the starts of two reads, and share is how many times as
-	// long as a read has taken there is until the next one.
+	// every is the minimum time between starts; share is the minimum as a multiple of the last duration.
 	every time.Duration
 	share int
-	// patience is how long a scrape waits for a read that it has begun. timeout ends a read.
+	// patience bounds a scrape's wait for a read; timeout bounds the read.
 	patience, timeout time.Duration
 }
 
-// maxAge is for how long what was read is exported while nothing newer is read.
+// maxAge bounds the age of exported data.
 const maxAge = 5 * time.Minute
 
-// beside reads something beside scrapes, because a read can take longer than a scrape may.
+// beside reads independently of scrapes, because a read may take too long for a scrape.
 type beside struct {
 	schedule
 	now  func() time.Time
@@ -27,17 +25,15 @@ type beside struct {
 
 	mu    sync.Mutex
 	begun time.Time
-	// done is closed when the last read has ended; nil before the first one.
+	// closed after the last read; nil before the first
 	done chan struct{}
 	stop context.CancelFunc
 	took time.Duration
-	// good is when the last read began that had no error.
 	good time.Time
 	err  error
 }
 
-// latest begins a read if it is time to, waits a moment for it, and returns nil if what was
-// read is new enough, or else why there is nothing.
+// latest begins a read if due and waits briefly. It returns nil if the data is recent, else the error.
 func (r *beside) latest(ctx context.Context) error {
 	r.mu.Lock()
 	now := r.now()
@@ -58,12 +54,11 @@ func (r *beside) latest(ctx context.Context) error {
 		return nil
 	}
 	if r.err == nil {
-		return ctx.Err() // the first read has not ended
+		return ctx.Err() // the first read is still running
 	}
 	return r.err
 }
 
-// running reports whether a read has not ended.
 func (r *beside) running() bool {
 	if r.done == nil {
 		return false
@@ -95,7 +90,6 @@ func (r *beside) begin(now time.Time) {
 	}()
 }
 
-// end ends a read that has not ended.
 func (r *beside) end() {
 	r.mu.Lock()
 	done, stop := r.done, r.stop

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// Names of the metrics.
+// Metric names.
 const (
 	metricConnections         = "weft_service_new_connections_total"
 	metricEndpointConnections = "weft_service_endpoint_new_connections_total"
@@ -27,14 +27,13 @@ const (
 	metricBytes               = "weft_service_active_connection_bytes"
 )
 
-// The numbers of series of ports and of endpoints. What is beyond them is counted together, with
-// the Service "others".
+// Maximum series of ports and endpoints. The rest is summed as Service "others".
 const (
 	maxPorts     = 1000
 	maxEndpoints = 5000
 )
 
-// Ports finds ports of Services: it is implemented by render.Renderer.
+// Ports finds ports of Services. render.Renderer implements it.
 type Ports interface {
 	PortOf(family, set, key string) (render.Port, bool)
 	PortAt(to netip.AddrPort, protocol model.Protocol) (render.Port, bool)
@@ -43,45 +42,39 @@ type Ports interface {
 
 // Config describes a Collector.
 type Config struct {
-	// Socket is the path of the aggregator's socket; empty means the default.
+	// Socket is the aggregator's socket path; empty means the default.
 	Socket string
-	// Publisher is the name under which it reads.
+	// Publisher is the name for reading.
 	Publisher string
-	// Counters is what the rules count.
+	// Counters selects the rules' counters.
 	Counters render.Counters
-	// Flows is true if the entries of conntrack are counted too.
+	// Flows also counts conntrack entries.
 	Flows bool
 	Ports Ports
-	// Adopted reports whether the rules were there before this process. What they had counted
-	// at the first scrape does not count again.
+	// Adopted reports whether the rules are older than this process. Counts before the first scrape are
+	// then ignored.
 	Adopted func() bool
 	// Now is the clock.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Collector reads at a scrape what the kernel has counted. It implements
-// prometheus.Collector.
+// Collector reads kernel counters on a scrape. It implements prometheus.Collector.
 type Collector struct {
 	cfg   Config
 	descs descs
-	// sets are the names of the sets and maps that count.
-	sets []string
+	sets  []string
 
 	counters, flows beside
 
-	// mu is held for what follows.
-	mu sync.Mutex
-	// client is nil until the first read that reaches an aggregator.
+	// mu guards the fields below.
+	mu     sync.Mutex
 	client *client.Client
 	counts *counts
-	// begun is true once counters were read.
-	begun bool
-	// listed is the last listing of connection tracking, nil before the first one.
+	begun  bool
 	listed *flowCounts
 }
 
-// descs describe the metrics.
 type descs struct{ connections, endpoints, dropped, active, activeEndpoints, bytes *prometheus.Desc }
 
 // New returns a collector.
@@ -100,7 +93,7 @@ func New(cfg Config) *Collector {
 		bytes: prometheus.NewDesc(metricBytes,
 			"Bytes of the active connections so far, in both directions, where the kernel counts them (net.netfilter.nf_conntrack_acct).", append(port[:len(port):len(port)], "direction"), nil),
 	}}
-	// The aggregator lets a publisher list connection tracking in an eleventh of the time.
+	// The aggregator lets a publisher list conntrack in an eleventh of the time.
 	c.counters = beside{now: cfg.Now, read: c.readCounters, schedule: schedule{every: 3 * time.Second, share: 20, patience: 2 * time.Second, timeout: 20 * time.Second}}
 	c.flows = beside{now: cfg.Now, read: c.readFlows, schedule: schedule{every: 15 * time.Second, share: 20, patience: 100 * time.Millisecond, timeout: time.Minute}}
 	return c
@@ -113,8 +106,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. While the aggregator does not answer, there are
-// no values.
+// Collect implements prometheus.Collector. Values are missing while the aggregator does not answer.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for _, part := range []struct {
 		wanted bool
@@ -132,7 +124,6 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// connect returns the connection to the aggregator, made when it is first wanted.
 func (c *Collector) connect(ctx context.Context) (*client.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +137,6 @@ func (c *Collector) connect(ctx context.Context) (*client.Client, error) {
 	return c.client, nil
 }
 
-// readCounters reads the counters of both families.
 func (c *Collector) readCounters(ctx context.Context) error {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -163,7 +153,6 @@ func (c *Collector) readCounters(ctx context.Context) error {
 	return nil
 }
 
-// readFlows lists connection tracking.
 func (c *Collector) readFlows(ctx context.Context) error {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -179,8 +168,7 @@ func (c *Collector) readFlows(ctx context.Context) error {
 	return nil
 }
 
-// tables reads the tables of both families: named counters, and elements that have counted
-// something.
+// tables reads both families' named counters and counted elements.
 func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*weftv1.GetTableResponse, err error) {
 	for _, family := range []string{"ip", "ip6"} {
 		t, err := conn.GetTable(ctx, &weftv1.GetTableRequest{
@@ -188,7 +176,7 @@ func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*wef
 		})
 		switch {
 		case errors.Is(err, client.ErrNotFound):
-			continue // the family is not in use
+			continue // unused family
 		case err != nil:
 			return nil, fmt.Errorf("read counters of Services: %w", err)
 		}
@@ -197,7 +185,6 @@ func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*wef
 	return out, nil
 }
 
-// sendCounts sends the counters.
 func (c *Collector) sendCounts(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,7 +204,6 @@ func (c *Collector) sendCounts(out chan<- prometheus.Metric) {
 	}
 }
 
-// sendFlows sends what a listing of conntrack has found.
 func (c *Collector) sendFlows(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	f := c.listed

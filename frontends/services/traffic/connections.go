@@ -10,13 +10,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// others is the Service of what is beyond the number of series.
 const others = "others"
 
-// labels are those of a series. The endpoint is empty for a port.
+// labels of a series; endpoint is empty for a port.
 type labels struct{ namespace, service, name, protocol, endpoint string }
 
-// labelsOf returns the labels of a port. A port without a name has its number.
+// labelsOf returns the labels of a port. An unnamed port has its number.
 func labelsOf(p render.Port, endpoint string) labels {
 	name := p.Name
 	if name == "" {
@@ -25,20 +24,16 @@ func labelsOf(p render.Port, endpoint string) labels {
 	return labels{p.Service.Namespace, p.Service.Name, name, p.Protocol.String(), endpoint}
 }
 
-// port returns the values of the labels of a port.
 func (l labels) port() []string { return []string{l.namespace, l.service, l.name, l.protocol} }
 
-// counts are counters that only grow, of counters in the kernel that can begin again.
+// counts are monotonic sums of kernel counters that may restart.
 type counts struct {
 	ports, endpoints totals
 	dropped          [render.NumDropReasons]uint64
-	// adopted is that of the update.
-	adopted bool
-	// drops has what named counters had counted.
-	drops map[dropKey]uint64
+	adopted          bool
+	drops            map[dropKey]uint64
 }
 
-// dropKey is a named counter.
 type dropKey struct {
 	family string
 	reason render.DropReason
@@ -48,8 +43,8 @@ func newCounts() *counts {
 	return &counts{ports: newTotals(maxPorts), endpoints: newTotals(maxEndpoints), drops: make(map[dropKey]uint64)}
 }
 
-// update adds what the kernel has counted since the last update. If adopted is true, it only
-// notes that, because an earlier process has counted it.
+// update adds the counts since the last update. If adopted, it only records the counts of an earlier
+// process.
 func (c *counts) update(tables []*weftv1.GetTableResponse, ports Ports, adopted bool) {
 	c.adopted = adopted
 	for _, t := range tables {
@@ -70,7 +65,6 @@ func (c *counts) update(tables []*weftv1.GetTableResponse, ports Ports, adopted 
 	c.endpoints.forget(func(source) bool { return false })
 }
 
-// drop adds what a named counter has counted.
 func (c *counts) drop(family string, o *weftv1.Object) {
 	reason, ok := render.DroppedBy(o.GetName())
 	if !ok {
@@ -83,15 +77,14 @@ func (c *counts) drop(family string, o *weftv1.Object) {
 	c.drops[k] = n
 }
 
-// element adds what an element has counted: a listener of a set, or a slot and its endpoint of
-// a map.
+// element adds an element's count: a set's listener, or a map's slot and endpoint.
 func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 	p, ok := ports.PortOf(family, set, e.GetKey())
 	if !ok {
 		return // its Service is about to leave
 	}
 	if p.Affinity && e.GetValue() != "" {
-		return // the slot has counted only new clients
+		return // the slot counts only new clients
 	}
 	to := &c.ports
 	endpoint := ""
@@ -99,29 +92,25 @@ func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 		addr, port, _ := strings.Cut(e.GetValue(), " . ")
 		to, endpoint = &c.endpoints, net.JoinHostPort(addr, port)
 	}
-	// The Service is part of the key: another one may get the address.
+	// The key includes the Service, because another one may get the address.
 	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), e.GetState().Packets(), c.adopted)
 }
 
-// source is an element that counts.
 type source struct{ family, set, key, value, service string }
 
-// seen is what an element had counted when it was last read.
+// seen is an element's count at the last read.
 type seen struct {
 	count uint64
 	of    labels
-	// missed is how many updates have not had it since. The dump of a set that grows may lack
-	// an element once.
+	// updates without the element; dumping a growing set may miss one
 	missed int
 }
 
-// totals are the sums of elements by series.
 type totals struct {
 	last map[source]seen
 	sums map[labels]uint64
-	// uses is how many elements a series has. Without any it ends.
-	uses map[labels]int
-	// others is the sum of all that is beyond the limit.
+	// elements per series; a series without elements ends
+	uses   map[labels]int
 	others uint64
 	limit  int
 }
@@ -130,8 +119,7 @@ func newTotals(limit int) totals {
 	return totals{last: make(map[source]seen), sums: make(map[labels]uint64), uses: make(map[labels]int), limit: limit}
 }
 
-// add adds what an element has counted since it was last read. If adopted is true, it counts
-// from now on.
+// add adds an element's count since the last read. If adopted, counting starts now.
 func (t *totals) add(from source, to labels, n uint64, adopted bool) {
 	was, ok := t.last[from]
 	if !ok {
@@ -155,11 +143,10 @@ func (t *totals) add(from source, to labels, n uint64, adopted bool) {
 	t.last[from] = seen{count: n, of: was.of, missed: -1}
 }
 
-// maxMissed is how many updates in a row may lack an element that is there.
+// maxMissed is how many successive updates may miss an existing element.
 const maxMissed = 2
 
-// forget removes the elements that are gone, and series without any. An element that exists
-// and that no update had begins again at 0.
+// forget removes missing elements and empty series. An existing element that was missed restarts at 0.
 func (t *totals) forget(exists func(source) bool) {
 	for from, s := range t.last {
 		if s.missed++; s.missed < maxMissed {
@@ -178,7 +165,7 @@ func (t *totals) forget(exists func(source) bool) {
 	}
 }
 
-// bounded returns the sums, those beyond the limit as one.
+// bounded returns the sums, with the excess as one series.
 func (t *totals) bounded() map[labels]uint64 {
 	out := maps.Clone(t.sums)
 	if t.others > 0 {
@@ -187,7 +174,7 @@ func (t *totals) bounded() map[labels]uint64 {
 	return out
 }
 
-// since returns how much a counter has grown. One that is less than before has begun again.
+// since returns a counter's growth. A smaller value means a restart from 0.
 func since(before, now uint64) uint64 {
 	if now < before {
 		return now

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// flowCount is what entries of conntrack add up to.
 type flowCount struct{ connections, original, reply uint64 }
 
 func (c *flowCount) add(f *client.Flow) {
@@ -23,14 +22,12 @@ func (c *flowCount) add(f *client.Flow) {
 	c.reply += f.ReplyBytes
 }
 
-// flowCounts is the result of a listing.
 type flowCounts struct {
 	ports, endpoints map[labels]flowCount
-	// accounted is true if the kernel counts bytes.
+	// the kernel counts bytes
 	accounted bool
 }
 
-// listFlows lists the connections to Services.
 func listFlows(ctx context.Context, c *client.Client, cfg *Config) (*flowCounts, error) {
 	out := &flowCounts{ports: make(map[labels]flowCount), endpoints: make(map[labels]flowCount)}
 	err := c.ListAllFlows(ctx, func(flows []client.Flow) error {
@@ -45,7 +42,6 @@ func listFlows(ctx context.Context, c *client.Client, cfg *Config) (*flowCounts,
 	return out, nil
 }
 
-// add counts an entry that is a connection to a Service.
 func (c *flowCounts) add(f *client.Flow, ports Ports, endpoints bool) {
 	closed := f.TCPState == weftv1.TCPState_TCP_STATE_TIME_WAIT || f.TCPState == weftv1.TCPState_TCP_STATE_CLOSE
 	if closed || f.Destination == f.ReplySource || !f.ReplySource.IsValid() {
@@ -62,7 +58,7 @@ func (c *flowCounts) add(f *client.Flow, ports Ports, endpoints bool) {
 	}
 }
 
-// portAt returns the port that a connection was sent to: one of an address, or else a NodePort.
+// portAt returns the port of a connection: of an address, or else a NodePort.
 func portAt(f *client.Flow, ports Ports) (render.Port, bool) {
 	protocol := model.Protocol(f.Protocol)
 	to := netip.AddrPortFrom(f.Destination.Addr().Unmap(), f.Destination.Port())
@@ -78,7 +74,7 @@ func addTo(all map[labels]flowCount, of labels, f *client.Flow) {
 	all[of] = n
 }
 
-// bounded joins all but the limit of series with the most connections.
+// bounded keeps the series with the most connections and joins the rest.
 func bounded(in map[labels]flowCount, limit int) map[labels]flowCount {
 	if len(in) <= limit {
 		return in

@@ -14,14 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// encoder encodes answers in a type that the request accepts.
 type encoder struct {
 	types types
 	info  runtime.SerializerInfo
 	group schema.GroupVersion
 }
 
-// newEncoder uses the first supported type of the request's Accept.
+// newEncoder uses the first supported type of Accept.
 func newEncoder(r *http.Request, group schema.GroupVersion, t types) (encoder, error) {
 	accept := r.Header.Get("Accept")
 	for _, one := range strings.Split(accept, ",") {
@@ -36,7 +35,6 @@ func newEncoder(r *http.Request, group schema.GroupVersion, t types) (encoder, e
 	return encoder{}, fmt.Errorf("no supported type in Accept: %q", accept)
 }
 
-// bytes encodes an object in its version.
 func (e encoder) bytes(o runtime.Object) []byte {
 	group := e.group
 	if _, ok := o.(*metav1.Status); ok {
@@ -50,14 +48,12 @@ func (e encoder) bytes(o runtime.Object) []byte {
 	return b
 }
 
-// object writes an answer with one object.
 func (e encoder) object(w http.ResponseWriter, code int, o runtime.Object) {
 	w.Header().Set("Content-Type", e.info.MediaType)
 	w.WriteHeader(code)
 	_, _ = w.Write(e.bytes(o))
 }
 
-// stream begins the answer to a watch.
 func (e encoder) stream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", e.info.MediaType+";stream=watch")
 	w.WriteHeader(http.StatusOK)
@@ -66,7 +62,7 @@ func (e encoder) stream(w http.ResponseWriter) *stream {
 	return &stream{enc: e, w: w, out: streaming.NewEncoder(e.info.StreamSerializer.NewFrameWriter(w), events)}
 }
 
-// stream is the answer to a watch. Its err is set when the connection is closed.
+// stream is the answer to a watch. err is set once the connection is closed.
 type stream struct {
 	enc encoder
 	w   http.ResponseWriter
@@ -82,8 +78,7 @@ func (s *stream) send(kind watch.EventType, o runtime.Object) {
 	s.err = s.out.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
 }
 
-// flush sends what was written. Like an API server, a watch calls it once it has nothing
-// more to write.
+// flush sends written events. Like an API server, a watch flushes only when it is idle.
 func (s *stream) flush() {
 	if s.err == nil {
 		s.err = http.NewResponseController(s.w).Flush()

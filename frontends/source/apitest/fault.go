@@ -12,16 +12,16 @@ import (
 
 // Fault is the fault of one request.
 type Fault struct {
-	// Status is the status of the answer, with RetryAfter in seconds if that is not 0.
+	// Status is the answer's status. RetryAfter is in seconds; 0 means absent.
 	Status     int
 	RetryAfter int
 	// Garbage is the body of an answer with status 200.
 	Garbage string
-	// Hold delays the answer until it is closed.
+	// Hold delays the answer until closed.
 	Hold <-chan struct{}
-	// CutAfter closes the connection after this number of bytes of the answer.
+	// CutAfter closes the connection after this number of bytes.
 	CutAfter int
-	// Event is sent as an error in a watch, instead of objects.
+	// Event is sent as a watch error instead of objects.
 	Event *metav1.Status
 }
 
@@ -30,7 +30,7 @@ func Expired() *metav1.Status {
 	return &apierrors.NewResourceExpired("too old resource version").ErrStatus
 }
 
-// before applies the faults before the answer, and reports whether they replace it.
+// before applies faults before the answer, and reports whether they replace it.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) bool {
 	if f.Hold != nil {
 		select {
@@ -54,7 +54,6 @@ func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) b
 	return false
 }
 
-// statusOf returns the answer of an API server for an HTTP status.
 func statusOf(code, retryAfter int) *metav1.Status {
 	if code == http.StatusGone {
 		return Expired()
@@ -63,7 +62,6 @@ func statusOf(code, retryAfter int) *metav1.Status {
 	return &s
 }
 
-// limit wraps the writer of an answer that is cut off.
 func (f Fault) limit(w http.ResponseWriter) http.ResponseWriter {
 	if f.CutAfter == 0 {
 		return w
@@ -88,5 +86,5 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// Unwrap returns the writer that http.ResponseController flushes.
+// Unwrap returns the writer for http.ResponseController.
 func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	place := parsePlace(r.URL.Path)
 	k := s.kindOfResource(place.version.WithResource(place.resource))
@@ -62,7 +61,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit counts a request and returns its fault.
 func (s *Server) admit(q *Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +77,6 @@ func (s *Server) admit(q *Request) Fault {
 	return s.fault(*q)
 }
 
-// one answers a request for one object.
 func (s *Server) one(w http.ResponseWriter, enc encoder, k *kind, p place) {
 	s.mu.Lock()
 	o := k.objects[p.namespace+"/"+p.name]
@@ -91,7 +88,6 @@ func (s *Server) one(w http.ResponseWriter, enc encoder, k *kind, p place) {
 	enc.object(w, http.StatusOK, o)
 }
 
-// selection has the selectors of a request.
 type selection struct {
 	labels labels.Selector
 	fields fields.Selector
@@ -113,8 +109,8 @@ func (s selection) has(o Object) bool {
 	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(fieldsOf{o})
 }
 
-// fieldsOf are the fields of an object that a selector can read. It implements fields.Fields
-// without a map, because a list asks for the fields of many objects.
+// fieldsOf are an object's selectable fields. It implements fields.Fields without a map, because a list
+// reads the fields of many objects.
 type fieldsOf struct{ Object }
 
 // Has implements fields.Fields.
@@ -156,7 +152,6 @@ func (f fieldsOf) get(field string) (value string, ok bool) {
 	return "", false
 }
 
-// selected returns the selected objects, sorted by name, and the version.
 func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +167,7 @@ func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request) {
 	objects, version := s.selected(k, chosen)
 	next := ""
-	// Like an API server, it pages only lists that are not from its cache.
+	// Like an API server, page only lists not from the cache.
 	if limit, _ := strconv.Atoi(q.Query.Get("limit")); limit > 0 && q.Query.Get("resourceVersion") != "0" {
 		from, _ := strconv.Atoi(q.Query.Get("continue"))
 		from = min(from, len(objects))
@@ -190,7 +185,6 @@ func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen select
 	enc.object(w, http.StatusOK, list)
 }
 
-// watch streams changes, after the existing objects if the request wants these.
 func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request, f Fault) {
 	stream := enc.stream(w)
 	if f.Event != nil {
@@ -233,7 +227,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 				stream.send(watch.Deleted, c.last())
 			}
 		}
-		// Changes that were compacted since have been sent.
+		// Later compacted changes have been sent.
 		at = version
 		if mark {
 			stream.send(watch.Bookmark, bookmark(k, version, nil))
@@ -253,7 +247,7 @@ func (k *kind) after(version int) []change {
 	return slices.Clone(k.history[at:])
 }
 
-// last returns a deleted object with the version of its deletion.
+// last returns a deleted object with its deletion's version.
 func (c change) last() Object {
 	o := c.before.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
 	o.SetResourceVersion(strconv.Itoa(c.version))

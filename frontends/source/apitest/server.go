@@ -19,8 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// maxHistory is the number of changes that a watch can catch up with, as in the watch
-// cache of an API server.
+// maxHistory is the number of changes a watch can catch up with, as in an API server's watch cache.
 const maxHistory = 1000
 
 // Object is an object of the server.
@@ -29,7 +28,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Server is an API server. It keeps its address when it is stopped and started again.
+// Server is an API server. It keeps its address across Stop and Start.
 type Server struct {
 	address string
 	listen  Listen
@@ -39,36 +38,33 @@ type Server struct {
 	version int
 	types   []types
 	kinds   map[schema.GroupVersionKind]*kind
-	// changed is closed and replaced when a watch may have something to send.
+	// closed and replaced to wake watches
 	changed  chan struct{}
 	bookmark int
 	fault    func(Request) Fault
 	requests []Request
 }
 
-// types are the Go types of some resources, and their encodings.
 type types struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 }
 
-// kind is one resource.
 type kind struct {
 	types   types
 	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
-	// compacted is the last version that is not in history.
+	// last version not in history
 	compacted int
 }
 
-// change is a change of an object. before or after is nil if it did not exist.
 type change struct {
 	version       int
 	before, after Object
 }
 
-// Request is a request that the server received.
+// Request is a received request.
 type Request struct {
 	// Resource is the resource, such as "services".
 	Resource string
@@ -76,11 +72,11 @@ type Request struct {
 	Verb   string
 	Query  url.Values
 	Header http.Header
-	// N counts the requests with this resource and verb from 1.
+	// N counts requests with this resource and verb from 1.
 	N int
 }
 
-// Listen is net.Listen, or opens the socket elsewhere.
+// Listen is net.Listen or a replacement.
 type Listen func(network, address string) (net.Listener, error)
 
 // New starts a server that ends with the test.
@@ -100,22 +96,22 @@ func NewOn(t testing.TB, listen Listen) *Server {
 	return s
 }
 
-// Start starts a server on an address, for a process that is not a test.
+// Start starts a server outside a test.
 func Start(listen Listen, address string) (*Server, error) {
 	s := &Server{listen: listen, changed: make(chan struct{}), version: 1, kinds: make(map[schema.GroupVersionKind]*kind)}
 	s.types = []types{{scheme.Scheme, scheme.Codecs}}
 	return s, s.start(address)
 }
 
-// Install adds custom resources, as CustomResourceDefinitions do: those of a scheme, which
-// must not be changed any more. They are encoded only as JSON.
+// Install adds a scheme's custom resources, like CustomResourceDefinitions. They use only JSON. The
+// scheme must not change afterwards.
 func (s *Server) Install(custom *runtime.Scheme) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.types = append(s.types, types{custom, serializer.NewCodecFactory(custom)})
 }
 
-// kindOf returns the kind of an object. The lock is held.
+// kindOf returns an object's kind. The lock is held.
 func (s *Server) kindOf(o Object) *kind {
 	var err error
 	for _, t := range s.types {
@@ -127,10 +123,8 @@ func (s *Server) kindOf(o Object) *kind {
 	panic(fmt.Sprintf("apitest: %v", err))
 }
 
-// empty returns a new object of the kind.
 func (k *kind) empty() Object { return k.new("").(Object) } //nolint:forcetypeassert // every kind is an Object
 
-// list returns a list with objects.
 func (k *kind) list(objects []runtime.Object) runtime.Object {
 	l := k.new("List")
 	if err := meta.SetList(l, objects); err != nil {
@@ -172,7 +166,7 @@ func (s *Server) start(address string) error {
 // Stop closes all connections and the socket. The objects stay.
 func (s *Server) Stop() { _ = s.server().Config.Close() }
 
-// Cut closes all connections, even in the middle of an answer.
+// Cut closes all connections, even during an answer.
 func (s *Server) Cut() { s.server().CloseClientConnections() }
 
 func (s *Server) server() *httptest.Server {
@@ -186,12 +180,12 @@ func (s *Server) Set(objects ...Object) {
 	s.change(objects, func(o Object) Object { return o.DeepCopyObject().(Object) }) //nolint:forcetypeassert // a copy of one
 }
 
-// Delete deletes objects, and ignores those that do not exist.
+// Delete deletes objects and ignores missing ones.
 func (s *Server) Delete(objects ...Object) {
 	s.change(objects, func(Object) Object { return nil })
 }
 
-// change puts what next returns in place of each object, nil for none.
+// change replaces each object with next's result; nil deletes.
 func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,15 +207,14 @@ func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.wake()
 }
 
-// Version returns the version of the newest change.
+// Version returns the newest change's version.
 func (s *Server) Version() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// Compact deletes the history: a watch that begins at an old version, or has not caught
-// up, fails with 410.
+// Compact deletes the history. A watch from an old version, or behind, fails with 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,15 +233,14 @@ func (s *Server) Bookmark() {
 	s.wake()
 }
 
-// Fault sets the faults from now on; nil means none. f is called for each request, one at
-// a time.
+// Fault sets the faults from now on; a nil f clears them. f is called sequentially for each request.
 func (s *Server) Fault(f func(Request) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
-// Forget clears the result of Requests, and restarts the counts.
+// Forget clears Requests and restarts the counts.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +274,7 @@ func (k *kind) note(c change) {
 	}
 }
 
-// kind returns the kind with a name, and adds it if it is new. The lock is held.
+// kind returns a kind, adding it if new. The lock is held.
 func (s *Server) kind(t types, gvk schema.GroupVersionKind) *kind {
 	k := s.kinds[gvk]
 	if k == nil {
@@ -292,7 +284,6 @@ func (s *Server) kind(t types, gvk schema.GroupVersionKind) *kind {
 	return k
 }
 
-// kindOfResource returns the kind of a resource, or nil if the resource is unknown.
 func (s *Server) kindOfResource(r schema.GroupVersionResource) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()

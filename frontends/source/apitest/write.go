@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// write answers a request that creates, replaces or deletes an object: POST to the
-// resource, PUT to the object or its status, DELETE of the object. Nothing is validated,
-// and the last write wins.
+// write creates, replaces or deletes an object: POST to the resource, PUT to the object or its status,
+// DELETE of the object. It does not validate, and the last write wins.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, enc encoder, k *kind, place place) {
 	if r.Method == http.MethodDelete {
 		o := k.empty()
@@ -40,7 +39,6 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, enc encoder, k *k
 	enc.object(w, code, stored)
 }
 
-// decode reads the object of a request.
 func decode(r *http.Request, t types) (Object, error) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -57,7 +55,6 @@ func decode(r *http.Request, t types) (Object, error) {
 	return o, nil
 }
 
-// place is the resource and object in a path of the API.
 type place struct {
 	version                   schema.GroupVersion
 	namespace, resource, name string

@@ -19,7 +19,7 @@ const (
 	SCTP Protocol = 132
 )
 
-// String returns the name that nft uses, in lower case.
+// String returns nft's name, in lower case.
 func (p Protocol) String() string {
 	switch p {
 	case TCP:
@@ -33,7 +33,7 @@ func (p Protocol) String() string {
 	}
 }
 
-// ParseProtocol returns the protocol of a port; the empty string means TCP.
+// ParseProtocol returns a port's protocol; "" means TCP.
 func ParseProtocol(p corev1.Protocol) (Protocol, error) {
 	switch p {
 	case corev1.ProtocolTCP, "":
@@ -55,8 +55,8 @@ func ParsePort(n int32) (uint16, error) {
 	return uint16(n), nil
 }
 
-// ParseAddr parses an address. It accepts decimal leading zeros, which old objects may have,
-// and space around the address, and unmaps IPv4 in IPv6.
+// ParseAddr parses an address. It accepts surrounding space and the decimal leading zeros of old objects,
+// and unmaps IPv4 in IPv6.
 func ParseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -71,8 +71,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// ParsePrefix parses a prefix with the same tolerance, and clears the bits beyond its
-// length.
+// ParsePrefix parses a prefix with the same tolerance and clears the host bits.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package quiet limits the log of client-go, which logs each attempt to reach an API
-// server that fails, and requests that ended with their context.
+// Package quiet limits the log of client-go, which logs each failed attempt to reach an API server and
+// each canceled request.
 //
-// In come log records; out go those that were not logged within the last minute. Two
-// records are the same if their messages and all their attributes are. Read quiet.go. The
-// package does not change records.
+// It takes log records and passes on records not logged within the last minute. Records with equal
+// messages and attributes are equal. Read quiet.go. The package does not change records.
 //
 // # Concurrency
 //

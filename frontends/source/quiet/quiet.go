@@ -11,28 +11,23 @@ import (
 )
 
 const (
-	// quietFor is how long a message is not repeated.
-	quietFor = time.Minute
-	// quietMost is the maximum of messages that are remembered.
+	quietFor  = time.Minute
 	quietMost = 1000
 )
 
-// handler is a slog.Handler that drops repeated messages, and messages about canceled
-// requests.
+// handler drops repeated messages and messages about canceled requests.
 type handler struct {
 	slog.Handler
-	// prefix is the part of a message's identity that comes from With.
 	prefix string
 	said   *said
 }
 
-// said has the time at which each message was logged last.
 type said struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// New returns a handler that passes new messages on to next.
+// New returns a handler that passes new messages to next.
 func New(next slog.Handler) slog.Handler {
 	return handler{Handler: next, said: &said{at: make(map[string]time.Time)}}
 }
@@ -65,8 +60,7 @@ func (q handler) WithGroup(name string) slog.Handler {
 	return handler{Handler: q.Handler.WithGroup(name), prefix: q.prefix + name, said: q.said}
 }
 
-// recently reports whether a message was logged within quietFor. If not, it notes that it
-// is logged now.
+// recently reports whether a message was logged within quietFor, else records it as logged now.
 func (s *said) recently(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

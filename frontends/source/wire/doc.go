@@ -1,16 +1,14 @@
-// Package wire reads the fields of a message in protobuf that a program wants, and skips the
-// rest.
+// Package wire reads selected fields of a protobuf message and skips the rest.
 //
-// In comes an encoded message, such as a Pod as the API server sends it; out go its fields,
-// one at a time, in their order. Nothing is copied and nothing is allocated. It is for
-// objects of which little is read: to decode all of a Pod costs many times as much.
+// It takes an encoded message, such as a Pod from the API server, and yields its fields in order, without
+// copying or allocating. Use it to read few fields: decoding a whole Pod costs many times as much.
 //
 // # Concurrency
 //
-// The functions share nothing.
+// The functions share no state.
 //
 // # Errors
 //
-// A message that is not valid, or has groups (which Kubernetes never uses), is an error. What
-// was passed on before must then be dropped.
+// An invalid message, or one with groups (never used by Kubernetes), is an error. Fields passed on before
+// must then be dropped.
 package wire

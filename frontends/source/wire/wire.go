@@ -7,21 +7,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field is a field of a message. It is valid as long as the message is not changed.
+// Field is a message's field, valid until the message is changed.
 type Field struct {
 	Number protowire.Number
-	// Type says which of Value and Varint is set. Other types are passed on without a value.
+	// Type selects Value or Varint. Other types have no value.
 	Type protowire.Type
-	// Value has the bytes of a string, of bytes or of a message.
+	// Value has a string, bytes or a message.
 	Value []byte
-	// Varint has a number or a truth value.
+	// Varint has a number or boolean.
 	Varint uint64
 }
 
-// errGroup means that a message has a group.
 var errGroup = errors.New("a group, which is not supported")
 
-// Fields calls each for each field of a message, and stops at the first error.
+// Fields calls each for each field of a message and stops at the first error.
 func Fields(message []byte, each func(Field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -51,7 +50,7 @@ func Fields(message []byte, each func(Field) error) error {
 	return nil
 }
 
-// Bytes returns the value of a field that must be a string, bytes or a message.
+// Bytes returns the value of a string, bytes or message field.
 func (f Field) Bytes() ([]byte, error) {
 	if f.Type != protowire.BytesType {
 		return nil, f.unexpected()
@@ -59,14 +58,14 @@ func (f Field) Bytes() ([]byte, error) {
 	return f.Value, nil
 }
 
-// Text sets a string to the value of a field.
+// Text sets a string to a field's value.
 func (f Field) Text(to *string) error {
 	v, err := f.Bytes()
 	*to = string(v)
 	return err
 }
 
-// Message calls each for each field of the message that a field has.
+// Message calls each for each field of a message field.
 func (f Field) Message(each func(Field) error) error {
 	v, err := f.Bytes()
 	if err != nil {
@@ -75,7 +74,7 @@ func (f Field) Message(each func(Field) error) error {
 	return Fields(v, each)
 }
 
-// Number64 returns the value of a field that must be a number or a truth value.
+// Number64 returns the value of a number or boolean field.
 func (f Field) Number64() (uint64, error) {
 	if f.Type != protowire.VarintType {
 		return 0, f.unexpected()

@@ -14,8 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Kernel reads all tables of the Reader's network namespace, and the rules of a chain when they
-// are needed. Package decompile finds the text of a rule when it is asked for.
+// Kernel reads all tables of the Reader's network namespace. It reads and decompiles rules on demand.
 func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 	programs, err := r.Programs()
 	if err != nil {
@@ -36,7 +35,6 @@ func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 	return out, nil
 }
 
-// rules reads the rules of a chain.
 func rules(r *kernel.Reader, p *kernel.Program, chain string) ([]eval.Rule, error) {
 	program, err := r.Rules(p.ID, chain)
 	if err != nil {
@@ -56,7 +54,7 @@ func rules(r *kernel.Reader, p *kernel.Program, chain string) ([]eval.Rule, erro
 	return out, nil
 }
 
-// sets are the sets of a table. They implement decompile.Scope.
+// sets implements decompile.Scope.
 type sets struct {
 	reader  *kernel.Reader
 	program *kernel.Program
@@ -75,8 +73,8 @@ func (s sets) Elements(decl *set.Set) ([]set.Element, error) {
 	return s.reader.Elements(s.program.ID, decl)
 }
 
-// elements asks the kernel for the elements of a set, and remembers the answers. It reads an
-// anonymous set as a whole, because such sets are small.
+// elements asks the kernel for elements and caches the answers. It reads an anonymous set as a whole,
+// because such sets are small.
 type elements struct {
 	reader *kernel.Reader
 	table  nft.TableID
@@ -85,7 +83,6 @@ type elements struct {
 	known  map[string]answer
 }
 
-// answer is what Find returned.
 type answer struct {
 	element set.Element
 	ok      bool

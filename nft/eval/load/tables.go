@@ -12,16 +12,15 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Part has the tables that one party declares.
+// Part holds the tables that one party declares.
 type Part struct {
 	// Owner is the party, as in eval.Rule.
 	Owner  string
 	Tables []nft.Table
 }
 
-// Tables compiles declared tables, and joins what several parts declare. Of different values
-// of an element the first counts. The rules have the handles that the kernel would give
-// them if it had created only them: they count up in each table.
+// Tables compiles and joins the declarations of several parts. If the values of an element differ, the
+// first wins. The handles of rules count up in each table, as if the kernel had created only them.
 func Tables(parts ...Part) (*eval.Ruleset, error) {
 	var tables []*table
 	of := make(map[nft.TableID]*table)
@@ -50,13 +49,13 @@ func Tables(parts ...Part) (*eval.Ruleset, error) {
 	return out, nil
 }
 
-// table is a table whose parts are compiled. It is the scope of its rules.
+// table is a compiled table, the scope for its rules.
 type table struct {
 	out        eval.Table
 	elements   map[*set.Set][]set.Element
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
-	// handle is that of the last rule.
+	// handle of the last rule
 	handle uint64
 }
 
@@ -67,7 +66,6 @@ func newTable(t *nft.Table) *table {
 	}
 }
 
-// chain returns a chain, or nil.
 func (t *table) chain(name string) *eval.Chain {
 	if i := slices.IndexFunc(t.out.Chains, func(c eval.Chain) bool { return c.Decl.Name == name }); i >= 0 {
 		return &t.out.Chains[i]
@@ -75,7 +73,6 @@ func (t *table) chain(name string) *eval.Chain {
 	return nil
 }
 
-// set returns a set or map, or nil.
 func (t *table) set(name string) *eval.Set {
 	if i := slices.IndexFunc(t.out.Sets, func(s eval.Set) bool { return s.Decl.Name == name }); i >= 0 {
 		return &t.out.Sets[i]
@@ -100,7 +97,6 @@ func (t *table) Object(kind nft.ObjectKind, name string) bool {
 
 func (t *table) Flowtable(name string) bool { return t.flowtables[name] }
 
-// declare compiles the declarations of a part.
 func (t *table) declare(part *nft.Table, owner string) error {
 	for _, o := range part.Objects {
 		t.objects[object.Ref{Kind: o.Kind, Name: o.Name}] = true
@@ -136,7 +132,6 @@ func (t *table) declare(part *nft.Table, owner string) error {
 	return nil
 }
 
-// add adds a set, or the elements of one that is there.
 func (t *table) add(decl *set.Set, err error, elements []nft.Element, owner string) error {
 	if err != nil {
 		return err
@@ -167,7 +162,7 @@ func (t *table) add(decl *set.Set, err error, elements []nft.Element, owner stri
 	return nil
 }
 
-// compile compiles the rules of a part. A rule that weft rejects has an unknown expression.
+// compile compiles the rules of a part. A rejected rule gets an unknown expression.
 func (t *table) compile(part *nft.Table, owner string) {
 	for i := range part.Chains {
 		c := t.chain(part.Chains[i].Name)

@@ -2,19 +2,16 @@ package scan
 
 import "strings"
 
-// address returns the length of the address that text begins with, or 0. As in nft(8),
-// the form that matches the longest text wins.
+// address returns the length of the address at the start of text, or 0. As in nft(8), the form with the
+// longest match wins.
 func address(text string) int {
 	return max(ipv4Length(text), ipv6Length(text), macLength(text))
 }
 
-// ipv4Length matches four groups of one to three digits.
 func ipv4Length(text string) int { return groupsLength(text, 4, '.', 3, isDigit) }
 
-// macLength matches six groups of one or two hexadecimal digits.
 func macLength(text string) int { return groupsLength(text, 6, ':', 2, isHex) }
 
-// groupsLength matches groups of at most most digits, with sep between them.
 func groupsLength(text string, groups int, sep byte, most int, digit func(byte) bool) int {
 	n := 0
 	for group := range groups {
@@ -35,7 +32,6 @@ func groupsLength(text string, groups int, sep byte, most int, digit func(byte) 
 	return n
 }
 
-// hexLength counts the hexadecimal digits at the start of text, at most most.
 func hexLength(text string, most int) int {
 	n := 0
 	for n < most && n < len(text) && isHex(text[n]) {
@@ -44,9 +40,8 @@ func hexLength(text string, most int) int {
 	return n
 }
 
-// ipv6Length matches eight groups of one to four hexadecimal digits, or up to seven
-// groups with "::" among them. Of the forms that end in an IPv4 address, nft knows ::A
-// and ::ffff:A.
+// ipv6Length matches eight groups of one to four hexadecimal digits, or up to seven groups with one "::".
+// Of the forms with an IPv4 address at the end, nft knows ::A and ::ffff:A.
 func ipv6Length(text string) int {
 	best, n, groups, gap := 0, 0, 0, false
 	for {
@@ -75,7 +70,6 @@ func ipv6Length(text string) int {
 	}
 }
 
-// mappedLength matches an IPv6 address that ends in an IPv4 address.
 func mappedLength(text string) int {
 	rest, ok := strings.CutPrefix(text, "::")
 	if !ok {
@@ -90,8 +84,8 @@ func mappedLength(text string) int {
 	return 0
 }
 
-// classID returns the length of the class of traffic control, such as "1:2a", that text
-// begins with, or 0. As in nft(8), a class ends before a blank, ",", "}", ":" or "-".
+// classID returns the length of a traffic control class, such as "1:2a", at the start of text, or 0. As in
+// nft(8), a class ends before a blank, ",", "}", ":" or "-".
 func classID(text string) int {
 	n := hexLength(text, 4)
 	if n == 0 || n == len(text) || text[n] != ':' {
@@ -105,5 +99,5 @@ func classID(text string) int {
 	return end
 }
 
-// IsClassID reports whether text begins with a class of traffic control.
+// IsClassID reports whether text begins with a traffic control class.
 func IsClassID(text string) bool { return classID(text) > 0 }

@@ -9,24 +9,24 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Cursor is a place in a sequence of tokens. Parsers embed it.
+// Cursor is a position in a sequence of tokens. Parsers embed it.
 type Cursor struct {
-	// Tok is the current token, Ahead the one after it.
+	// current token and the next one
 	Tok, Ahead Token
-	// End is the offset after the token that was consumed last.
+	// offset after the last consumed token
 	End int
-	// Inline is above 0 inside brackets in which line ends have no meaning.
+	// Inline is above 0 inside brackets, where line ends have no meaning.
 	Inline int
-	// Braces is the number of braces that are open at the current token.
+	// open braces at the current token
 	Braces int
-	// Failed is true from an error to the next Recover. While it is set, no Accept or Is
-	// method matches and Fail is not called.
+	// Failed is true from an error to the next Recover. While it is set, no Accept or Is method matches and
+	// Fail is not called.
 	Failed bool
 
 	parser Parser
 }
 
-// Parser is what embeds a Cursor.
+// Parser embeds a Cursor.
 type Parser interface {
 	// Next reads a token.
 	Next() Token
@@ -41,7 +41,7 @@ func (c *Cursor) Start(p Parser) {
 	c.Advance()
 }
 
-// Advance moves to the next token. At the end of the text it stays there.
+// Advance moves to the next token. It stays at the end of the text.
 func (c *Cursor) Advance() {
 	if c.Tok.Kind == Punct {
 		switch c.Tok.Text {
@@ -68,35 +68,34 @@ func (c *Cursor) step() {
 	}
 }
 
-// Fail records an error at a token unless an earlier error was recorded.
+// Fail records an error at a token, unless Failed is set.
 func (c *Cursor) Fail(at Token, format string, args ...any) {
 	if !c.Failed {
 		c.parser.Report(at, format, args...)
 	}
 }
 
-// Unexpected fails at the current token. Want describes what is valid there.
+// Unexpected fails at the current token. Want describes valid tokens.
 func (c *Cursor) Unexpected(want string) {
 	c.Fail(c.Tok, "unexpected %s: want %s", c.Tok, want)
 }
 
-// IsPunct reports whether the current token is the given punctuation.
+// IsPunct reports whether the current token is the punctuation.
 func (c *Cursor) IsPunct(text string) bool {
 	return !c.Failed && c.Tok.Kind == Punct && c.Tok.Text == text
 }
 
-// IsIdent reports whether the current token is the given word.
+// IsIdent reports whether the current token is the word.
 func (c *Cursor) IsIdent(text string) bool {
 	return !c.Failed && c.Tok.Kind == Ident && c.Tok.Text == text
 }
 
-// AcceptPunct consumes the given punctuation if it is the current token.
+// AcceptPunct consumes the punctuation if it is the current token.
 func (c *Cursor) AcceptPunct(text string) bool { return c.accept(c.IsPunct(text)) }
 
-// AcceptIdent consumes the given word if it is the current token.
+// AcceptIdent consumes the word if it is the current token.
 func (c *Cursor) AcceptIdent(text string) bool { return c.accept(c.IsIdent(text)) }
 
-// accept consumes the current token if ok, and returns ok.
 func (c *Cursor) accept(ok bool) bool {
 	if ok {
 		c.Advance()
@@ -104,14 +103,14 @@ func (c *Cursor) accept(ok bool) bool {
 	return ok
 }
 
-// ExpectPunct consumes the given punctuation. Any other token is an error.
+// ExpectPunct consumes the punctuation, or fails.
 func (c *Cursor) ExpectPunct(text string) {
 	if !c.AcceptPunct(text) {
 		c.Unexpected(strconv.Quote(text))
 	}
 }
 
-// ExpectIdent consumes a name. Want describes it in the error for any other token.
+// ExpectIdent consumes a name. Want describes it in the error.
 func (c *Cursor) ExpectIdent(want string) string { return c.expect(want, Ident) }
 
 // ExpectText consumes a name or a quoted string.

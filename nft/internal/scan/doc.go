@@ -1,16 +1,15 @@
-// Package scan cuts text in nft's own syntax into tokens. The parsers of rules
-// (nft/syntax) and of files (nft/ruleset) share it.
+// Package scan splits text in nft's own syntax into tokens, for the parsers of rules (nft/syntax) and of
+// files (nft/ruleset).
 //
-// Text goes in; tokens with their positions come out of a [Scanner]. A [Cursor] holds
-// the current token and one token of lookahead, and has the methods that
-// recursive-descent parsers need. The package does not know any keyword of nft.
+// A [Scanner] returns tokens with their positions. A [Cursor] holds the current token and one token of
+// lookahead, and has the methods for recursive-descent parsers. The package does not know nft's keywords.
 //
 // Read token.go first, then scanner.go and cursor.go.
 //
 // # Errors
 //
-// Text that cannot be scanned becomes a token of kind [Illegal] whose Text is the error
-// message. The parsers give it a source line.
+// Illegal text becomes a token of kind [Illegal] with the error message as Text. The parsers add a source
+// line.
 //
 // # Concurrency
 //

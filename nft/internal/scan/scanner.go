@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Scanner cuts text into tokens. It drops what separates them: blanks, comments ("#" to
-// the end of the line) and continued lines (backslash, newline).
+// Scanner splits text into tokens. It drops blanks, comments ("#" to the end of the line) and continued
+// lines (backslash, newline).
 type Scanner struct {
 	src       string
 	off       int
@@ -19,7 +19,7 @@ type Scanner struct {
 // New returns a scanner of text.
 func New(text string) *Scanner { return &Scanner{src: text, line: 1} }
 
-// Next returns the next token; at the end it returns EOF again and again.
+// Next returns the next token, at the end always EOF.
 func (s *Scanner) Next() Token {
 	s.skipBlank()
 	t := Token{Pos: Pos{s.line, s.off - s.lineStart + 1}, Offset: s.off, End: s.off}
@@ -84,14 +84,12 @@ func (s *Scanner) Next() Token {
 	return t
 }
 
-// IsName reports whether text is one name, such as that of a chain.
+// IsName reports whether text is one name, such as a chain's.
 func IsName(text string) bool { return isOne(text, Ident) }
 
-// IsWord reports whether text is one name, number, address or other word, so that it
-// needs no quotes.
+// IsWord reports whether text is one name, number, address or other word, so that it needs no quotes.
 func IsWord(text string) bool { return isOne(text, Ident, Number, Addr, Word) }
 
-// isOne reports whether text is one token of the given kinds.
 func isOne(text string, kinds ...Kind) bool {
 	t := New(text).Next()
 	return t.Offset == 0 && t.End == len(text) && slices.Contains(kinds, t.Kind)
@@ -106,10 +104,9 @@ func (s *Scanner) SkipLine() {
 	}
 }
 
-// Offset returns the offset of the text that was not scanned yet.
+// Offset returns the offset of the remaining text.
 func (s *Scanner) Offset() int { return s.off }
 
-// skipBlank moves to the next token.
 func (s *Scanner) skipBlank() {
 	for s.off < len(s.src) {
 		switch c := s.src[s.off]; {
@@ -127,7 +124,6 @@ func (s *Scanner) skipBlank() {
 	}
 }
 
-// digits consumes a word that begins with a digit and returns its kind.
 func (s *Scanner) digits() Kind {
 	start := s.off
 	for s.off < len(s.src) && (isLetter(s.src[s.off]) || isDigit(s.src[s.off]) || s.src[s.off] == '_') {
@@ -149,8 +145,8 @@ func (s *Scanner) digits() Kind {
 	return Word
 }
 
-// ident consumes a name. A star ends the name. A star after a backslash belongs to it,
-// as in an interface that is called "eth*".
+// ident consumes a name. A star ends the name. A star after a backslash belongs to the name, as in an
+// interface called "eth*".
 func (s *Scanner) ident() {
 	s.letters()
 	if strings.HasPrefix(s.src[s.off:], `\*`) {
@@ -163,7 +159,6 @@ func (s *Scanner) ident() {
 	}
 }
 
-// letters consumes the characters of a name.
 func (s *Scanner) letters() {
 	for s.off < len(s.src) {
 		c := s.src[s.off]
@@ -174,7 +169,6 @@ func (s *Scanner) letters() {
 	}
 }
 
-// operator returns the length of the operator or punctuation at the head of s.
 func operator(s string) int {
 	if len(s) >= 2 {
 		switch s[:2] {

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Pos is a place in the source text: line and byte column, both from 1. The
-// zero value means that the place is unknown.
+// Pos is a place in the source text: line and byte column, both from 1. The zero value means an unknown
+// place.
 type Pos struct {
 	Line, Column int
 }
@@ -39,31 +39,29 @@ type Kind uint8
 
 // The kinds of tokens.
 const (
-	// EOF ends the text.
+	// end of the text
 	EOF Kind = iota
-	// Newline is the end of a line that no backslash continues.
+	// end of a line without a continuing backslash
 	Newline
-	// Semicolon is ";".
+	// ";"
 	Semicolon
-	// Ident is a name or keyword: a letter or "_", then letters, digits and "/-_.".
-	// It may end in "*" (an interface wildcard) and contain "\*".
+	// Ident is a name or keyword: a letter or "_", then letters, digits and "/-_.". It may end in "*" (an
+	// interface wildcard) and contain "\*".
 	Ident
-	// Number is a decimal or 0x-hexadecimal number.
+	// decimal or 0x-hexadecimal number
 	Number
-	// Addr is an IPv4, IPv6 or MAC address.
+	// IPv4, IPv6 or MAC address
 	Addr
-	// Word is any other word that begins with a digit, such as "5s".
+	// other word that begins with a digit, such as "5s"
 	Word
-	// String is a quoted string; its Text has no quotes.
+	// quoted string, with a Text without quotes
 	String
-	// Punct is punctuation or an operator.
+	// punctuation or operator
 	Punct
-	// Illegal is a character that begins no token, or a line from a string that is not closed.
-	// Its Text is the error message.
+	// unexpected character, or a line from an unclosed string, with the error message as Text
 	Illegal
 )
 
-// kindNames are the names of kinds for messages.
 var kindNames = [...]string{
 	EOF: "end of text", Newline: "end of line", Semicolon: `";"`, Ident: "name", Number: "number", Addr: "address",
 	Word: "word", String: "string", Punct: "operator", Illegal: "illegal text",
@@ -75,10 +73,10 @@ func (k Kind) String() string { return kindNames[k] }
 // Token is one token of the source.
 type Token struct {
 	Kind Kind
-	// Text is the token as written; for strings without the quotes.
+	// token as written, for strings without the quotes
 	Text string
 	Pos  Pos
-	// Offset and End are the byte offsets in the source text, quotes included.
+	// byte offsets in the source text, quotes included
 	Offset, End int
 }
 
@@ -92,12 +90,12 @@ func (t Token) String() string {
 	}
 }
 
-// Is reports whether the token is one of the given operators or punctuation marks.
+// Is reports whether the token is one of the operators or punctuation marks.
 func (t Token) Is(texts ...string) bool {
 	return t.Kind == Punct && slices.Contains(texts, t.Text)
 }
 
-// IsWord reports whether the token is one of the given names or keywords.
+// IsWord reports whether the token is one of the names or keywords.
 func (t Token) IsWord(texts ...string) bool {
 	return t.Kind == Ident && slices.Contains(texts, t.Text)
 }
@@ -107,8 +105,7 @@ func (t Token) EndsStatement() bool {
 	return t.Kind == EOF || t.Kind == Newline || t.Kind == Semicolon || t.Is("}")
 }
 
-// Duration returns the time that the token is. As in nft, a time requires a
-// unit: "30" alone is not one.
+// Duration returns the token as a time. As in nft, a time requires a unit: "30" is not a time.
 func (t Token) Duration() (time.Duration, bool) {
 	if t.Kind != Word {
 		return 0, false

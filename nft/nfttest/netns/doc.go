@@ -1,9 +1,8 @@
-// Package netns makes network namespaces and connects them by veth pairs, for tests and
-// for weft demo. It changes nothing outside the namespaces that it makes.
+// Package netns makes network namespaces and connects them by veth pairs, for tests and for weft demo. It
+// does not change other namespaces.
 //
-// A namespace exists until its Namespace is closed and the last socket and process in it
-// have ended. All of this works as root and as the mapped root of a user namespace
-// (unshare -rn).
+// A namespace exists until its Namespace is closed and its last socket and process have ended. All of this
+// works as root and as the mapped root of a user namespace (unshare -rn).
 //
 // # Concurrency
 //

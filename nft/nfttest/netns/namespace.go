@@ -12,7 +12,7 @@ import (
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// Name names the namespace in errors. The kernel does not know it.
+	// name in errors, unknown to the kernel
 	Name   string
 	handle netns.NsHandle
 	nl     *netlink.Handle
@@ -53,10 +53,9 @@ func (n *Namespace) Close() error {
 // FD returns the file descriptor of the namespace, valid until Close.
 func (n *Namespace) FD() int { return int(n.handle) }
 
-// Do runs f on an OS thread that is in the namespace, and returns its error. Child
-// processes and sockets that f creates are in the namespace; threads and goroutines that f
-// starts are not. f runs on a goroutine of its own, so it must not call t.FailNow, t.Fatal
-// or t.Skip, but return an error.
+// Do runs f on an OS thread in the namespace, and returns its error. Child processes and sockets of f are
+// in the namespace; its new threads and goroutines are not. f runs on its own goroutine, so it must not
+// call t.FailNow, t.Fatal or t.Skip, but return an error.
 func (n *Namespace) Do(f func() error) error {
 	return OnNewThread(func() error {
 		if err := unix.Setns(int(n.handle), unix.CLONE_NEWNET); err != nil {
@@ -66,10 +65,10 @@ func (n *Namespace) Do(f func() error) error {
 	})
 }
 
-// OnNewThread runs f on an OS thread that is not used afterwards: the goroutine ends while
-// it is locked to the thread, so the runtime ends the thread, which may be in another
-// namespace or another user's. The runtime never ends the first thread, which shows others the
-// namespaces and the user of the process, so f does not run on that.
+// OnNewThread runs f on an OS thread that is not used afterwards. The goroutine ends while it is locked to
+// the thread, so the runtime ends the thread, which may be in another namespace or have another user. f
+// never runs on the first thread: the runtime does not end it, and it shows others the namespaces and the
+// user of the process.
 func OnNewThread(f func() error) error {
 	err := errors.New("run on a thread: function did not return (runtime.Goexit, t.FailNow?)")
 	done := make(chan struct{})

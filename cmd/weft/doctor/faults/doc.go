@@ -1,28 +1,24 @@
-// Package faults has no code: its tests seed faults, one after the other, and look whether weft
-// doctor finds each, and whether weft's commands show a reader the cause.
+// Package faults has only tests. They seed faults, one after the other, and look whether weft doctor finds
+// each, and whether weft's commands show the cause.
 //
 // # TestFaults
 //
-// The node is a set of network namespaces: the node with a real "weft run", a pod that serves a
-// Service, and a client outside. Faults are real: sysctls, rules, a full file system, a killed daemon. A
-// fault is found if a finding of the right check names it and its remedy. Before the first fault
-// and after each one is undone, the node is healthy: doctor finds nothing.
+// Network namespaces are a node with a real "weft run", a pod that serves a Service, and a client outside.
+// Faults are real: sysctls, rules, a full file system, a killed daemon. A finding of the right check must
+// name the fault and its remedy. Doctor has no findings before the first fault and after each is undone.
 //
-// It prints a line for each fault, with the time that doctor took. Read
-// faults_linux_test.go first, then table_test.go, which has the faults.
+// The test prints doctor's time for each fault. Read faults_linux_test.go first, then the table in
+// table_test.go.
 //
 // # TestReader
 //
-// Here two nodes with pods, a router and a client outside are network namespaces. With each of ten
-// faults a real connection fails. The test enters the commands that the documentation names, at
-// most three, until one prints the cause; it mends that, and the connection passes. What it
-// entered and saw is deploy/docs/ten-faults.md; without -faults.transcript the test compares
-// the commands and causes with that document. Read reader_linux_test.go first, then
-// readerfaults_test.go.
+// Network namespaces are two nodes with pods, a router and a client outside. With each of ten faults a real
+// connection fails. The test enters at most three commands from the documentation until one prints the
+// cause; it mends the cause, and the connection passes. deploy/docs/ten-faults.md is the transcript, which
+// the test compares without -faults.transcript. Read reader_linux_test.go first, then readerfaults_test.go.
 //
-// # What is not here
+// # Limits
 //
-// What a network namespace cannot have is not here: limits of the whole machine, such as the size of
-// the table of neighbours, and kernels without owners of tables. TestHostFaults of package doctor
-// has those that are files in /proc.
+// A network namespace cannot have limits of the whole machine, such as the size of the table of neighbours,
+// or a kernel without owners of tables. TestHostFaults of package doctor covers faults in files of /proc.
 package faults

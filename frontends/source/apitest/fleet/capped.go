@@ -17,14 +17,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// capped returns how long the reflectors of commit 238984c wait after each failure: 1.5 s to
-// 3 s in the end.
+// capped returns the reflector backoff of commit 238984c: finally 1.5 s to 3 s.
 func capped() *wait.Backoff {
 	return &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 1500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10}
 }
 
-// followCapped is a node of commit 238984c: a reflector for each of the four kinds, each
-// with its own backoff.
+// followCapped is a node of commit 238984c: four reflectors with separate backoffs.
 func followCapped(ctx context.Context, name string, dial dial) error {
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: frontURL, Dial: dial, QPS: 5, Burst: 10, //nolint:mnd // the limits of kube-proxy

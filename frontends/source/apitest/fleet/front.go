@@ -17,23 +17,20 @@ import (
 	"time"
 )
 
-// copySize is the size of the buffer of each open watch.
 const copySize = 2 << 10
 
-// front is a reverse proxy for an API server that counts requests.
+// front is a counting reverse proxy for an API server.
 type front struct {
 	handler http.Handler
-	// arrived is the number of requests so far, refused that of connections, watches that of
-	// watches that are open now.
+	// requests, refused connections, and currently open watches
 	arrived, refused, watches atomic.Int64
 
 	mu sync.Mutex
-	// server and pipes are nil while the front is closed.
+	// nil while closed
 	server *http.Server
 	pipes  *pipes
 }
 
-// newFront returns a front that is closed.
 func newFront(cfg config) (*front, error) {
 	target, err := url.Parse(cfg.server)
 	if err != nil {
@@ -67,7 +64,6 @@ func newFront(cfg config) (*front, error) {
 	return f, nil
 }
 
-// open lets nodes connect.
 func (f *front) open() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +75,6 @@ func (f *front) open() {
 	go func(s *http.Server, p *pipes) { _ = s.Serve(p) }(f.server, f.pipes)
 }
 
-// close ends all connections, and lets new ones be refused.
 func (f *front) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +84,6 @@ func (f *front) close() {
 	}
 }
 
-// dial connects a node.
 func (f *front) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	f.mu.Lock()
 	p := f.pipes
@@ -117,17 +111,16 @@ func (w *watchWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap returns the writer that http.ResponseController flushes.
+// Unwrap returns the writer for http.ResponseController.
 func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end counts the end of the watch.
 func (w *watchWriter) end() {
 	if w.counted {
 		w.open.Add(-1)
 	}
 }
 
-// buffers implements httputil.BufferPool with buffers that suit idle watches.
+// buffers is an httputil.BufferPool for idle watches.
 type buffers struct{}
 
 // Get implements httputil.BufferPool.
@@ -136,7 +129,7 @@ func (buffers) Get() []byte { return make([]byte, copySize) }
 // Put implements httputil.BufferPool.
 func (buffers) Put([]byte) {}
 
-// discard drops the log of the HTTP server and of the proxy: connections end by intention.
+// discard drops the server's and proxy's logs, because connections end by intention.
 type discard struct{}
 
 // Write implements io.Writer.

@@ -14,13 +14,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The retry policies of nodes.
 const (
 	policyWeft   = "weft"
 	policyCapped = "capped"
 )
 
-// config has the flags.
 type config struct {
 	server, ca, token, policy string
 	nodes                     int
@@ -28,7 +26,6 @@ type config struct {
 
 func main() { os.Exit(start(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// start runs the command and returns its exit status.
 func start(args []string, in io.Reader, out, errs io.Writer) int {
 	var cfg config
 	set := flag.NewFlagSet("fleet", flag.ContinueOnError)
@@ -48,7 +45,6 @@ func start(args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// run follows the API server until in ends.
 func run(cfg config, in io.Reader, out io.Writer) error {
 	node, err := cfg.node()
 	if err != nil {
@@ -74,7 +70,6 @@ func run(cfg config, in io.Reader, out io.Writer) error {
 	return g.Wait()
 }
 
-// obey opens and closes the front as the lines of in say.
 func (f *front) obey(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -90,7 +85,6 @@ func (f *front) obey(in io.Reader) error {
 	return lines.Err()
 }
 
-// report writes a line each second until ctx ends.
 func (f *front) report(ctx context.Context, out io.Writer) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

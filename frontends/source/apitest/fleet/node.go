@@ -15,16 +15,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// node follows the API server that dial connects to until ctx ends.
+// node follows the API server behind dial until ctx ends.
 type node func(ctx context.Context, name string, dial dial) error
 
-// dial opens a connection, as DialContext of net.Dialer.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// frontURL is the address of the front in requests.
 const frontURL = "http://front"
 
-// node returns the function for the policy.
 func (c config) node() (node, error) {
 	switch c.policy {
 	case policyWeft:
@@ -36,7 +33,6 @@ func (c config) node() (node, error) {
 	}
 }
 
-// The selectors of the Service frontend.
 const (
 	serviceLabels = "!service.kubernetes.io/service-proxy-name"
 	serviceFields = "spec.clusterIP!=" + corev1.ClusterIPNone
@@ -44,7 +40,6 @@ const (
 	nodeField     = "metadata.name="
 )
 
-// follow is a node of today. It keeps no objects.
 func follow(ctx context.Context, name string, dial dial) error {
 	k, err := source.NewKube(source.KubeConfig{Server: frontURL, Dial: dial})
 	if err != nil {
@@ -73,7 +68,6 @@ func follow(ctx context.Context, name string, dial dial) error {
 	return k.Run(ctx)
 }
 
-// kind returns a kind whose objects are dropped.
 func kind[O source.Object](gv schema.GroupVersion, resource string, object O) source.Kind[O, struct{}] {
 	return source.Kind[O, struct{}]{
 		Resource: gv.WithResource(resource), Object: object,

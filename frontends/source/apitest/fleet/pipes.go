@@ -7,19 +7,16 @@ import (
 	"syscall"
 )
 
-// pipes is a net.Listener whose connections are pipes in memory.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
 	once     sync.Once
 }
 
-// newPipes returns a listener that is open.
 func newPipes() *pipes {
 	return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// dial returns the node's end of a new connection.
 func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {

@@ -1,5 +1,5 @@
-// Command replay runs package apitest as a process: an API server with little cost of its
-// own, for measurements of its clients. It starts empty, and objects come over HTTP.
+// Command replay runs package apitest as a cheap API server process, to measure its clients. It starts
+// empty, and objects come over HTTP.
 //
 //	replay -listen 127.0.0.1:8001
 package main

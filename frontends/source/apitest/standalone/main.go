@@ -1,9 +1,9 @@
-// Command standalone is the API server of package apitest as a process, for tests of other modules.
+// Command standalone runs package apitest as a process, for tests of other modules.
 //
 //	standalone -address 127.0.0.1:6443 -objects FILE [-cert FILE -key FILE] [-status 401]
 //
-// It has the objects of a YAML file, and those that are written to it. With -status it answers
-// everything with that status. Each request of a list or an object is a line of its output.
+// It has the objects of a YAML file and objects written to it. With -status every answer has that status.
+// It prints a line per request of a list or object.
 package main
 
 import (
@@ -65,7 +65,6 @@ func run(address, objects, cert, key string, status int) error {
 	return nil
 }
 
-// load adds the objects of a file.
 func load(api *apitest.Server, file string) error {
 	text, err := os.ReadFile(file) //nolint:gosec // the file that the user names
 	if err != nil {
@@ -90,7 +89,6 @@ func load(api *apitest.Server, file string) error {
 	}
 }
 
-// rawObject is an object as JSON.
 type rawObject []byte
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/aggregator/client/knft"
+	"github.com/weft-proxy/weft/knft"
 )
 
 // The function block was written for knftables.New, and knows nothing of weft.

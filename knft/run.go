@@ -12,11 +12,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Run is part of knftables.Interface. It returns once the transaction is
-// committed. When ctx ends first the outcome is open: the next transaction waits
-// for it.
+// Run implements knftables.Interface. It waits for the commit. If ctx ends first, the outcome is open, and
+// the next transaction waits for it.
 //
-// Possible errors: those of the package; the transaction's own; ctx's.
+// Possible errors: errors of the package; the transaction's own; ctx's.
 func (a *Adapter) Run(ctx context.Context, tx *knftables.Transaction) error {
 	if err := a.transact(ctx, tx, a.publish); err != nil {
 		return fmt.Errorf("run transaction: %w", err)
@@ -24,10 +23,9 @@ func (a *Adapter) Run(ctx context.Context, tx *knftables.Transaction) error {
 	return nil
 }
 
-// Check is part of knftables.Interface. It changes nothing, and returns the error
-// that Run would return.
+// Check implements knftables.Interface. It returns the error that Run would return.
 //
-// Possible errors: those of Run.
+// Possible errors: see Run.
 func (a *Adapter) Check(ctx context.Context, tx *knftables.Transaction) error {
 	if err := a.transact(ctx, tx, a.plan); err != nil {
 		return fmt.Errorf("check transaction: %w", err)
@@ -35,7 +33,6 @@ func (a *Adapter) Check(ctx context.Context, tx *knftables.Transaction) error {
 	return nil
 }
 
-// transact calls do with a transaction's commands when it is their turn.
 func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do func(context.Context, []command) error) error {
 	cmds, err := commands(tx)
 	if err != nil {
@@ -58,11 +55,9 @@ func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do fu
 	return do(ctx, cmds)
 }
 
-// takeovers is how often a transaction is made anew because another adapter of
-// the same fragment was faster.
+// takeovers bounds the retries after another adapter of the fragment was faster.
 const takeovers = 3
 
-// publish makes a transaction, sends it, and waits for the outcome.
 func (a *Adapter) publish(ctx context.Context, cmds []command) error {
 	for again := 0; ; again++ {
 		err := a.attempt(ctx, cmds)
@@ -72,12 +67,11 @@ func (a *Adapter) publish(ctx context.Context, cmds []command) error {
 		case again == takeovers:
 			return fmt.Errorf("%w: %w", ErrOutOfStep, err)
 		}
-		// The other's content is what this transaction has to build on.
+		// Build on the other adapter's content.
 		a.loaded = false
 	}
 }
 
-// attempt is publish, as long as no other adapter has the fragment.
 func (a *Adapter) attempt(ctx context.Context, cmds []command) error {
 	if err := a.load(ctx); err != nil {
 		return err
@@ -92,18 +86,17 @@ func (a *Adapter) attempt(ctx context.Context, cmds []command) error {
 	return a.send(ctx, u)
 }
 
-// update is what a change sends: a snapshot, a patch, or neither for a withdrawal.
+// update is a snapshot, a patch, or neither for a withdrawal.
 type update struct {
 	change *change
 	put    *weftv1.Fragment
 	patch  *weftv1.Patch
-	// pending is set once the update was sent, err once it was answered.
+	// pending is set after sending, err after the answer.
 	pending *client.Pending
 	err     error
 }
 
-// update returns what a change sends; nil where that is nothing. The caller holds
-// mu.
+// update returns nil without differences. The caller holds mu.
 func (a *Adapter) update(c *change) *update {
 	u := &update{change: c}
 	if a.published && !c.whole {
@@ -119,7 +112,6 @@ func (a *Adapter) update(c *change) *update {
 	return u
 }
 
-// send sends an update and waits for its outcome.
 func (a *Adapter) send(ctx context.Context, u *update) error {
 	switch {
 	case u.patch != nil:
@@ -136,8 +128,8 @@ func (a *Adapter) send(ctx context.Context, u *update) error {
 	return u.err
 }
 
-// synchronize waits for the outcome of what was sent, and makes the content what the
-// aggregator has. The error is ctx's.
+// synchronize waits for the outcome of the last update, and reverts a rejected one. It returns only ctx's
+// error.
 func (a *Adapter) synchronize(ctx context.Context) error {
 	u := a.unsettled
 	if u == nil {
@@ -161,8 +153,7 @@ func (a *Adapter) synchronize(ctx context.Context) error {
 	return nil
 }
 
-// plan makes a transaction, asks the aggregator what it would make of it, and
-// undoes it.
+// plan applies a transaction, asks the aggregator for a plan, and reverts.
 func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	if err := a.load(ctx); err != nil {
 		return err
@@ -189,8 +180,8 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	return nil
 }
 
-// try makes a transaction to the content, and calls done with it before the session can
-// see it. What the change must know of the aggregator is asked for on the way.
+// try applies a transaction, and calls done before the session can see the content. It fetches merged
+// tables as needed.
 func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
 	known := views{}
 	for {
@@ -205,8 +196,7 @@ func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func
 	}
 }
 
-// apply is one attempt of try. With lapse it begins by giving up the elements that
-// have run out.
+// apply is one attempt of try. If lapse is true, it first removes expired elements.
 func (a *Adapter) apply(known views, cmds []command, lapse bool, done func(*change)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
-	"github.com/weft-proxy/weft/aggregator/client/knft"
+	"github.com/weft-proxy/weft/knft"
 )
 
 // TestListCounters sends packets and compares what two adapters list with nft(8).

@@ -10,35 +10,31 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// change is one transaction that is being made to the content: first it is made,
-// then it is sent, and what is refused is undone.
+// change is a transaction: it is applied to the content, sent, and reverted if rejected.
 type change struct {
 	content *content
-	// merged has what the aggregator holds of tables that somebody asked for.
-	merged views
-	// handles finds the fragment's own rules by handle, as of before the change.
+	merged  views
+	// the fragment's rules before the change
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
-	// edited are the chains whose rules are a copy, to be changed in place.
+	// chains with a private copy of the rules
 	edited map[*chain]bool
 	undo   []func()
-	// whole is true where a patch cannot tell what changes: tables come or go.
-	whole bool
-	// touched has what differs.
+	// true if tables come or go, which needs a snapshot
+	whole   bool
 	touched map[nft.TableID]map[itemID]*touched
 }
 
-// touched is what differs in an item: all of it, or elements of a set, by packed key, with
-// their text.
+// touched is the difference of an item: all, or elements by packed key, with their keys as text.
 type touched struct {
 	whole    bool
 	elements map[string]string
 }
 
-// needed is what a change cannot go on without; it is made again with it.
+// needed is the error for a missing merged table. The change is repeated with this table.
 type needed struct {
 	table nft.TableID
-	// elements says that it must be with those of sets.
+	// with the elements of sets
 	elements bool
 }
 
@@ -51,8 +47,7 @@ func newChange(content *content, merged views) *change {
 	}
 }
 
-// apply makes a transaction to the content. On an error the content is what it
-// was.
+// apply applies a transaction atomically.
 func (c *change) apply(cmds []command) error {
 	for id, v := range c.merged {
 		if err := c.number(id, v); err != nil {
@@ -75,7 +70,6 @@ func (c *change) apply(cmds []command) error {
 	return nil
 }
 
-// number assigns handles to the fragment's own rules in a table.
 func (c *change) number(id nft.TableID, v *view) error {
 	c.handles[id] = make(map[uint64]*weftv1.Rule)
 	t := c.content.tables[id]
@@ -98,7 +92,6 @@ func (c *change) number(id nft.TableID, v *view) error {
 	return nil
 }
 
-// command makes one operation.
 func (c *change) command(cmd *command) error {
 	switch cmd.kind {
 	case kindTable:
@@ -114,7 +107,6 @@ func (c *change) command(cmd *command) error {
 	}
 }
 
-// declaration makes an operation on what a table declares.
 func (c *change) declaration(cmd *command) error {
 	id := newItemID(cmd.kind, cmd.name)
 	if cmd.verb == verbAdd || cmd.verb == verbCreate {
@@ -153,8 +145,8 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare adds an item without content. One that is there is changed as far as nft(8) would:
-// a counter or flowtable keeps its declaration.
+// declare adds an empty item, or updates an existing item as nft(8) would. A counter or flowtable keeps its
+// declaration.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -177,13 +169,11 @@ func (c *change) declare(t *table, id itemID, it item) error {
 	return nil
 }
 
-// put sets an item of the fragment, or removes it if it is nil.
 func (c *change) put(t *table, id itemID, it item) {
 	assign(c, t.items, id, it)
 	c.touch(t, id).whole = true
 }
 
-// rollback undoes what was made.
 func (c *change) rollback() {
 	for _, f := range slices.Backward(c.undo) {
 		f()
@@ -191,14 +181,13 @@ func (c *change) rollback() {
 	c.undo = nil
 }
 
-// save has rollback restore a variable.
+// save records the value of a variable for rollback.
 func save[T any](c *change, p *T) {
 	old := *p
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-// assign sets an entry of a map, or deletes it if v is the zero value, and has rollback
-// restore it.
+// assign sets an entry, or deletes it if v is zero, and records the old entry for rollback.
 func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {
@@ -212,8 +201,7 @@ func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	c.undo = append(c.undo, func() { put(old) })
 }
 
-// view returns what the aggregator holds of a table. Its error makes the change be
-// made again, once that is known.
+// view returns a merged table, or a *needed.
 func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	v, ok := c.merged[id]
 	if !ok || elements && !v.elements {
@@ -222,7 +210,6 @@ func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	return v, nil
 }
 
-// touch returns where to note what changes in an item.
 func (c *change) touch(t *table, id itemID) *touched {
 	all := c.touched[t.id]
 	if all == nil {
@@ -235,8 +222,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 	return all[id]
 }
 
-// hold returns the fragment's part of a table, which is made where the table is
-// another fragment's.
+// hold returns the fragment's part of a table, and adds it if only another fragment has the table.
 func (c *change) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil
@@ -251,7 +237,6 @@ func (c *change) hold(id nft.TableID) (*table, error) {
 	return c.addTable(id, ""), nil
 }
 
-// addTable gives the fragment a part in a table.
 func (c *change) addTable(id nft.TableID, comment string) *table {
 	t := newTable(id)
 	t.comment = comment
@@ -260,10 +245,8 @@ func (c *change) addTable(id nft.TableID, comment string) *table {
 	return t
 }
 
-// empty reports whether there is nothing to send.
 func (c *change) empty() bool { return !c.whole && len(c.touched) == 0 }
 
-// patch returns what differs, as a patch.
 func (c *change) patch(fragment string) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: fragment}
 	for _, table := range sortedIDs(c.touched) {
@@ -284,7 +267,6 @@ func (c *change) patch(fragment string) *weftv1.Patch {
 	return p
 }
 
-// remove adds the deletion of an item to a patch.
 func remove(p *weftv1.TablePatch, id itemID) {
 	switch id.kind {
 	case kindChain:

@@ -2,8 +2,7 @@ package knft
 
 import "github.com/weft-proxy/weft/nft"
 
-// absent answers a command that deletes, destroys or flushes an object that the
-// fragment does not have.
+// absent handles the deletion or flush of an object that the fragment does not have.
 func (c *change) absent(cmd *command) error {
 	v, err := c.view(cmd.table, false)
 	if err != nil {
@@ -11,7 +10,7 @@ func (c *change) absent(cmd *command) error {
 	}
 	switch others := v.othersOf(cmd.kind, cmd.name); {
 	case len(others) > 0 && cmd.verb == verbFlush:
-		// What is in it belongs to other fragments.
+		// Its content belongs to other fragments.
 		return nil
 	case len(others) > 0:
 		return foreign(others)
@@ -24,8 +23,7 @@ func (c *change) absent(cmd *command) error {
 	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
 }
 
-// unique returns an error if a command creates an object that this fragment has,
-// or another one.
+// unique returns an error if a command creates an existing object.
 func (c *change) unique(cmd *command, own bool) error {
 	if cmd.verb != verbCreate {
 		return nil
@@ -47,8 +45,7 @@ func (c *change) unique(cmd *command, own bool) error {
 	return nil
 }
 
-// elsewhere returns the merged table if another fragment declares an object that
-// this fragment does not have, and an error if no fragment does.
+// elsewhere returns the merged table, or an error if no other fragment declares the object.
 func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	v, err := c.view(t.id, false)
 	if err != nil {
@@ -64,8 +61,8 @@ func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	return v, nil
 }
 
-// partOf returns the fragment's part of a chain, set or map. If the fragment has none, it
-// joins what another fragment declares: join returns a part without content.
+// partOf returns the fragment's part of an object. Without a part, the fragment joins the object; join
+// returns an empty part.
 func partOf[T any](c *change, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
 	t, err := c.hold(id)
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// rule makes an operation on a rule: it adds one at an end of the chain, or after (add) or
-// before (insert) another one, or replaces or deletes the one with a handle.
 func (c *change) rule(cmd *command) error {
 	at, r, err := parseRule(cmd.rest)
 	if err != nil {
@@ -62,8 +60,7 @@ func (c *change) rule(cmd *command) error {
 	return nil
 }
 
-// place finds the fragment's rule with a handle or at an index of the merged
-// chain.
+// place finds the fragment's rule with a handle or at an index of the merged chain.
 func (c *change) place(cmd *command, o *chain, at position) (int, error) {
 	v, err := c.view(cmd.table, false)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// redeclareSet adds a set or map that is there: as in the kernel, that can change
-// the timeout, the interval of its collection and the size, and nothing else.
+// redeclareSet adds an existing set or map. As in the kernel, only timeout, GC interval and size can
+// change.
 func (c *change) redeclareSet(t *table, old, s *set) error {
 	name := s.decl.GetName()
 	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {
-		// Until now the declaration was known from the kernel alone.
+		// Only the kernel's declaration was known so far.
 		save(c, old)
 		old.decl, old.packed, old.adopted = s.decl, s.packed, false
 		c.touch(t, itemID{kindSet, name}).whole = true
@@ -45,13 +45,12 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	return nil
 }
 
-// sameTypes reports whether the kernel takes two declarations for that of one set.
+// sameTypes reports whether the kernel accepts both declarations for one set.
 func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && (a.Verdict || a.Data.Len == b.Data.Len) && a.Flags == b.Flags
 }
 
-// flushSet removes the fragment's elements from a set or map.
 func (c *change) flushSet(t *table, s *set) {
 	if len(s.elements) == 0 && !s.unknown {
 		return
@@ -62,8 +61,6 @@ func (c *change) flushSet(t *table, s *set) {
 	c.touch(t, itemID{kindSet, s.decl.GetName()}).whole = true
 }
 
-// setOf returns the fragment's part of a set or map, which it joins where another
-// fragment has declared it.
 func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
 	return partOf(c, id, itemID{kindSet, name}, func(v *view) (*set, error) {
 		m := v.sets[name]

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/client/knft"
+	"github.com/weft-proxy/weft/knft"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 

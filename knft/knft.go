@@ -15,18 +15,16 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Config says which table an Adapter is for, and how its fragment is published.
+// Config configures an Adapter.
 type Config struct {
-	// Family and Table are the defaults of all objects, as in knftables.New.
-	// Without both, every object names its own, and the List methods cannot
-	// be used.
+	// Family and Table are the defaults of all objects, as in knftables.New. Without both, every object
+	// must name its own, and the List methods fail.
 	Family knftables.Family
 	Table  string
-	// Fragment is the name of the fragment; empty means "FAMILY-TABLE", or
-	// "knft" without them. A table whose name fragments may not have gets a suffix.
+	// Fragment defaults to "FAMILY-TABLE", or "knft" without them, with a suffix if the table's name is not
+	// valid for a fragment.
 	Fragment string
-	// Priority orders the fragment's rules among those of others in the same
-	// chain, the lowest first.
+	// Priority orders the rules of fragments in a chain, the lowest first.
 	Priority int32
 	// Lifetime is sticky (the default), durable or session.
 	Lifetime weftv1.Lifetime
@@ -44,39 +42,37 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Adapter implements knftables.Interface. Its methods may be called from several
-// goroutines at once.
+// Adapter implements knftables.Interface. It is safe for concurrent use.
 type Adapter struct {
 	cfg     Config
 	client  *client.Client
 	session *client.Session
-	// blank makes transactions: only knftables can make them.
+	// makes transactions, which only knftables can do
 	blank *knftables.Fake
 
 	// turn holds a token while a transaction runs.
 	turn chan struct{}
-	// What follows belongs to whose turn it is.
+	// The holder of turn owns the following fields.
 
-	// publisher is the caller's name at the aggregator; empty until it is known.
+	// empty until known
 	publisher string
-	// loaded is true once content was read back, published once a snapshot of
-	// this session was committed, and committed while the aggregator has the
-	// fragment.
+	// loaded: content was read back. published: this session has committed a snapshot. committed: the
+	// aggregator has the fragment.
 	loaded, published, committed bool
-	// unsettled is an update whose outcome is not known yet.
+	// the update with an open outcome
 	unsettled *update
 
-	// mu guards content, which the session asks for when it resyncs.
+	// mu guards content, which the session reads at a resync.
 	mu      sync.Mutex
 	content *content
 }
 
 var _ knftables.Interface = (*Adapter)(nil)
 
-// New returns an Adapter that publishes over c. It starts a session, which Close ends. The
-// aggregator's copy of the fragment is read at the first transaction.
+// New returns an Adapter that publishes over c. It starts a session, which Close ends. The first
+// transaction reads the fragment back.
 //
-// Possible errors: those of an invalid Config.
+// Possible errors: an invalid Config.
 func New(c *client.Client, cfg Config) (*Adapter, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("new knftables adapter: %w", err)
@@ -90,25 +86,23 @@ func New(c *client.Client, cfg Config) (*Adapter, error) {
 	return a, nil
 }
 
-// Close ends the adapter's session, and leaves the client open. What it published stays,
-// unless its lifetime is that of the session.
+// Close ends the adapter's session, but not the client. Published content stays, unless its lifetime is
+// session.
 func (a *Adapter) Close() error { return a.session.Close() }
 
-// NewTransaction is part of knftables.Interface.
+// NewTransaction implements knftables.Interface.
 func (a *Adapter) NewTransaction() *knftables.Transaction { return a.blank.NewTransaction() }
 
-// snapshot implements client.SessionConfig.
 func (a *Adapter) snapshot(string) *weftv1.Fragment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.fragment()
 }
 
-// maxIdentity is the longest name of a fragment in bytes.
+// maxIdentity bounds the name of a fragment in bytes.
 const maxIdentity = 63
 
-// fragmentName returns the name of a table's fragment. Tables may have names that
-// fragments may not: those are shortened, and distinguished by a part of a hash.
+// fragmentName converts a table's name and adds a partial hash if the name is not valid for a fragment.
 func fragmentName(family, table string) string {
 	if family == "" {
 		return "knft"

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// parseTable reads what follows a table's name, "{ comment "x" ; flags f ; }".
+// parseTable parses "{ comment "x" ; flags f ; }".
 func parseTable(rest string) (comment string, err error) {
 	if rest == "" {
 		return "", nil
@@ -34,7 +34,6 @@ func parseTable(rest string) (comment string, err error) {
 	return t.comment, nil
 }
 
-// parseBlock reads the block of a table as nft(8) does.
 func parseBlock(family nft.Family, block string) (*table, error) {
 	tables, err := ruleset.Parse("", fmt.Sprintf("table %s t %s", family, block))
 	if err != nil {
@@ -46,8 +45,6 @@ func parseBlock(family nft.Family, block string) (*table, error) {
 	return readTable(nft.TableID{Family: family, Name: "t"}, convert.Table(tables[0]), nil)
 }
 
-// parseDeclaration reads the body of an object as nft(8) does, and returns an item that
-// has no rules and elements.
 func parseDeclaration(c *command) (item, error) {
 	body := c.rest
 	if body == "" && c.kind != kindSet && c.kind != kindMap {
@@ -73,16 +70,14 @@ func parseDeclaration(c *command) (item, error) {
 	return it, nil
 }
 
-// position is where a rule goes.
 type position struct {
-	// index counts rules from 0; -1 where there is none.
+	// from 0; -1 if unset
 	index int
-	// handle is 0 where there is none.
+	// 0 if unset
 	handle uint64
 }
 
-// parseRule reads what follows a rule's chain: "[index N | handle N] TEXT
-// [comment "x"]".
+// parseRule parses "[index N | handle N] TEXT [comment "x"]".
 func parseRule(rest string) (position, *weftv1.Rule, error) {
 	at := position{index: -1}
 	word, more, _ := strings.Cut(rest, " ")
@@ -101,8 +96,7 @@ func parseRule(rest string) (position, *weftv1.Rule, error) {
 	return at, &weftv1.Rule{Text: text, Comment: comment}, nil
 }
 
-// cutComment cuts the comment off the end of a rule. Strings have no escapes in
-// nft(8): what knftables has quoted is taken as it is.
+// cutComment cuts off a rule's comment, literally, because strings in nft(8) have no escapes.
 func cutComment(text string) (rule, comment string) {
 	const word = `comment "`
 	if !strings.HasSuffix(text, `"`) {
@@ -113,15 +107,15 @@ func cutComment(text string) (rule, comment string) {
 		return text, ""
 	}
 	at := i + 1 - len(word)
-	// The quotes before it must be in pairs, and the word must be one.
+	// The quotes before it must be in pairs, and the word must be separate.
 	if strings.Count(text[:at], `"`)%2 != 0 || at > 0 && text[at-1] != ' ' {
 		return text, ""
 	}
 	return strings.TrimSpace(text[:at]), text[i+1 : len(text)-1]
 }
 
-// parseElements reads what follows a set's name: "{ KEY [timeout T] [comment "x"]
-// [: VALUE] [, ...] }". As in nft, a comma may follow the last element.
+// parseElements parses "{ KEY [timeout T] [comment "x"] [: VALUE] [, ...] }". As in nft, a comma may follow
+// the last element.
 func parseElements(rest string) ([]*weftv1.Element, error) {
 	body, opens := strings.CutPrefix(rest, "{")
 	body, closes := strings.CutSuffix(body, "}")
@@ -139,7 +133,6 @@ func parseElements(rest string) ([]*weftv1.Element, error) {
 	return out, nil
 }
 
-// parseElement reads one element.
 func parseElement(text string) (*weftv1.Element, error) {
 	e := &weftv1.Element{}
 	key := text
@@ -168,7 +161,7 @@ func parseElement(text string) (*weftv1.Element, error) {
 	return e, nil
 }
 
-// indexOutside is strings.Index for what is outside of quotes.
+// indexOutside is strings.Index, but skips quoted text.
 func indexOutside(text, sub string) int {
 	from := 0
 	for {
@@ -183,7 +176,7 @@ func indexOutside(text, sub string) int {
 	}
 }
 
-// splitOutside is strings.Split for separators that are outside of quotes.
+// splitOutside is strings.Split, but skips quoted text.
 func splitOutside(text, sep string) []string {
 	var out []string
 	for i := indexOutside(text, sep); i >= 0; i = indexOutside(text, sep) {

@@ -9,11 +9,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// margin is what a deadline lies behind the acknowledgement: the kernel counts in
-// ticks of up to 10 ms.
+// margin is added to deadlines, because the kernel counts in ticks of up to 10 ms.
 const margin = 20 * time.Millisecond
 
-// start notes when an element runs out, if it does and is new.
+// start sets the deadline of a new element with a timeout.
 func (s *set) start(id string, now time.Time) {
 	timeout := cmp.Or(s.elements[id].GetTimeout().AsDuration(), s.packed.Timeout)
 	if s.elements[id] == nil || timeout == 0 {
@@ -23,8 +22,7 @@ func (s *set) start(id string, now time.Time) {
 	}
 }
 
-// start notes when what a change has put runs out. It is called when the change is
-// committed.
+// start sets the deadlines after a commit.
 func (c *change) start(now time.Time) {
 	for id, touched := range c.touched {
 		t := c.content.tables[id]
@@ -46,7 +44,7 @@ func (c *change) start(now time.Time) {
 	}
 }
 
-// startAll is start for all elements, and forgets the deadlines of others.
+// startAll calls start for all elements, and deletes stale deadlines.
 func (s *set) startAll(now time.Time) {
 	maps.DeleteFunc(s.deadlines, func(id string, _ time.Time) bool { return s.elements[id] == nil })
 	if s.packed.Flags&nftset.FlagTimeout == 0 {
@@ -57,7 +55,7 @@ func (s *set) startAll(now time.Time) {
 	}
 }
 
-// lapse gives up the elements that have run out.
+// lapse removes expired elements.
 func (c *change) lapse(now time.Time) {
 	for _, t := range c.content.tables {
 		for _, it := range t.items {
@@ -74,8 +72,8 @@ func (c *change) lapse(now time.Time) {
 	}
 }
 
-// expire gives up the elements that have run out, in an update of its own: to take
-// away and to add the same element in one would change nothing.
+// expire removes expired elements in a separate update, because removing and adding an element in one
+// update has no effect.
 func (a *Adapter) expire(ctx context.Context) error {
 	var u *update
 	a.mu.Lock()

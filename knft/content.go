@@ -15,34 +15,30 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// content is what the fragment holds: what was published last, or what is about
-// to be.
+// content is the fragment's content, as last published or with a pending change.
 type content struct {
 	tables map[nft.TableID]*table
-	// partial is true while some of it may be unknown.
+	// Parts may be unknown.
 	partial bool
 }
 
 func newContent() *content { return &content{tables: make(map[nft.TableID]*table)} }
 
-// table is the fragment's part of a table.
 type table struct {
 	id      nft.TableID
 	comment string
 	items   map[itemID]item
 }
 
-// item is a declaration: a *chain, a *set, a *weftv1.Object (a counter) or a
-// *weftv1.Flowtable.
+// item is a *chain, a *set, a *weftv1.Object (a counter) or a *weftv1.Flowtable.
 type item any
 
-// itemID names an item in its table.
 type itemID struct {
 	kind kind
 	name string
 }
 
-// newItemID returns the name of an object. As in nft(8), a map is a kind of set.
+// newItemID returns the ID of an object. As in nft(8), a map is a kind of set.
 func newItemID(k kind, name string) itemID {
 	if k == kindMap {
 		k = kindSet
@@ -52,45 +48,39 @@ func newItemID(k kind, name string) itemID {
 
 func newTable(id nft.TableID) *table { return &table{id: id, items: make(map[itemID]item)} }
 
-// chain returns the chain with a name, or nil.
 func (t *table) chain(name string) *chain {
 	o, _ := t.items[itemID{kindChain, name}].(*chain)
 	return o
 }
 
-// set returns the set or map with a name, or nil.
 func (t *table) set(name string) *set {
 	s, _ := t.items[itemID{kindSet, name}].(*set)
 	return s
 }
 
-// chain is the fragment's part of a chain. Rules are immutable, and told apart by
-// their address.
+// chain is the fragment's part of a chain. Rules are immutable and identified by their address.
 type chain struct {
 	decl  *weftv1.Chain
 	rules []*weftv1.Rule
-	// unknown is true while rules are in force whose text is not known.
+	// Committed rules have no known text.
 	unknown bool
 }
 
 // set is the fragment's part of a set or map. Elements are immutable.
 type set struct {
 	decl *weftv1.Set
-	// packed is the compiled declaration: it decides which keys are equal,
-	// however they are written.
+	// compiled, to compare keys regardless of their spelling
 	packed *nftset.Set
-	// elements has them by packed key.
+	// by packed key
 	elements map[string]*weftv1.Element
-	// deadlines has when those with a timeout have run out in the kernel.
+	// when elements with a timeout are gone from the kernel
 	deadlines map[string]time.Time
-	// unknown is true while the fragment may have elements that are not here.
+	// The fragment may have further elements.
 	unknown bool
-	// adopted is true while decl comes from the kernel, which may not know how
-	// it was written.
+	// decl comes from the kernel, which may not know the original text.
 	adopted bool
 }
 
-// newSet compiles a declaration.
 func newSet(family nft.Family, d *weftv1.Set, isMap bool) (*set, error) {
 	packed, err := convert.CompileSet(family, d, isMap)
 	if err != nil {
@@ -103,7 +93,6 @@ func makeSet(d *weftv1.Set, packed *nftset.Set) *set {
 	return &set{decl: d, packed: packed, elements: make(map[string]*weftv1.Element), deadlines: make(map[string]time.Time)}
 }
 
-// id returns the packed key of an element.
 func (s *set) id(key string) (string, error) {
 	e, err := s.packed.PackKey(key)
 	if err != nil {
@@ -112,7 +101,6 @@ func (s *set) id(key string) (string, error) {
 	return e.Key + e.KeyEnd, nil
 }
 
-// put adds elements that the aggregator holds.
 func (s *set) put(elements []*weftv1.Element) error {
 	for _, e := range elements {
 		id, err := s.id(e.GetKey())
@@ -124,7 +112,6 @@ func (s *set) put(elements []*weftv1.Element) error {
 	return nil
 }
 
-// message returns the set with all its elements, in the order of their keys.
 func (s *set) message() *weftv1.Set {
 	m := proto.CloneOf(s.decl)
 	m.Elements = make([]*weftv1.Element, 0, len(s.elements))
@@ -134,14 +121,12 @@ func (s *set) message() *weftv1.Set {
 	return m
 }
 
-// message returns the chain with all its rules.
 func (c *chain) message() *weftv1.Chain {
 	m := proto.CloneOf(c.decl)
 	m.Rules = slices.Clone(c.rules)
 	return m
 }
 
-// message returns the table with all that it holds, in order of names.
 func (t *table) message() *weftv1.Table {
 	p := &weftv1.TablePatch{}
 	for _, id := range sortedItems(t.items) {
@@ -153,7 +138,6 @@ func (t *table) message() *weftv1.Table {
 	}
 }
 
-// put adds an item with all that it holds to a patch.
 func put(p *weftv1.TablePatch, it item) {
 	switch o := it.(type) {
 	case *chain:
@@ -173,15 +157,13 @@ func put(p *weftv1.TablePatch, it item) {
 	}
 }
 
-// sortedItems returns the items that a map is of, in a fixed order.
 func sortedItems[V any](m map[itemID]V) []itemID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b itemID) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 	})
 }
 
-// fragment returns the content as a snapshot; nil where there is none. The
-// caller holds mu.
+// fragment returns the content as a snapshot, nil if empty. The caller holds mu.
 func (a *Adapter) fragment() *weftv1.Fragment {
 	if len(a.content.tables) == 0 {
 		return nil
@@ -193,15 +175,13 @@ func (a *Adapter) fragment() *weftv1.Fragment {
 	return f
 }
 
-// sortedIDs returns the tables that a map is of, in a fixed order.
 func sortedIDs[V any](m map[nft.TableID]V) []nft.TableID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b nft.TableID) int {
 		return cmp.Or(cmp.Compare(a.Family, b.Family), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// unknown returns the first object of which something is not known, such as "rules
-// of table ip t chain c", or "".
+// unknown returns the first unknown part, such as "rules of table ip t chain c", or "".
 func (c *content) unknown() string {
 	if !c.partial {
 		return ""

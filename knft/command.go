@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// verb is what a command does.
 type verb string
 
 const (
@@ -26,7 +25,6 @@ const (
 	verbReset   verb = "reset"
 )
 
-// kind is what a command is about.
 type kind string
 
 const (
@@ -40,7 +38,7 @@ const (
 	kindCounter   kind = "counter"
 )
 
-// verbs and kinds are all that begin a command.
+// The first words of a command.
 var (
 	verbs = []verb{verbAdd, verbCreate, verbInsert, verbReplace, verbDelete, verbDestroy, verbFlush, verbReset}
 	kinds = []kind{kindTable, kindChain, kindRule, kindSet, kindMap, kindElement, kindFlowtable, kindCounter}
@@ -51,14 +49,12 @@ type command struct {
 	verb  verb
 	kind  kind
 	table nft.TableID
-	// name is the chain, set or map; a rule's chain, an element's set; empty
-	// for a table.
+	// a chain, set or map; a rule's chain; an element's set; empty for a table
 	name string
-	// rest is what follows the name.
 	rest string
 }
 
-// String returns what the command does to which object, without the content.
+// String leaves out the content.
 func (c *command) String() string {
 	s := fmt.Sprintf("%s %s %s", c.verb, c.kind, c.table)
 	if c.name != "" {
@@ -67,15 +63,12 @@ func (c *command) String() string {
 	return s
 }
 
-// errorPrefix is how a transaction's text tells of an operation that knftables
-// has refused.
+// errorPrefix marks an operation that knftables has rejected.
 const errorPrefix = "# ERROR: "
 
-// commands reads a transaction. knftables keeps the operations to itself, but
-// the text of the nft commands that it would run is open to all.
+// commands parses the nft commands of a transaction, because knftables does not export its operations.
 //
-// Possible errors: the transaction's own; ErrUnsupported; text that is not
-// a command.
+// Possible errors: the transaction's own; ErrUnsupported; text that is not a command.
 func commands(tx *knftables.Transaction) ([]command, error) {
 	if tx == nil {
 		return nil, errors.New("no transaction: make one with NewTransaction")
@@ -96,12 +89,10 @@ func commands(tx *knftables.Transaction) ([]command, error) {
 	return out, nil
 }
 
-// byHandle is the beginning of a command that deletes an object, other than a rule, by its
-// handle. knftables ends such commands without a line break.
+// byHandle matches a deletion by handle, except of rules. knftables does not end it with a line break.
 var byHandle = regexp.MustCompile(`^(delete|destroy) (?:(table) [^ ]*|(chain|set|map|flowtable|counter) [^ ]* [^ ]*) handle `)
 
-// split cuts the text of a transaction into commands. A line that does not begin
-// one belongs to that before it: rules may have line breaks inside of braces.
+// split cuts a transaction into commands. Rules may have line breaks inside of braces.
 func split(text string) ([]string, error) {
 	var out []string
 	for len(text) > 0 {
@@ -125,7 +116,6 @@ func split(text string) ([]string, error) {
 	return out, nil
 }
 
-// begins reports whether a line begins a command.
 func begins(line string) bool {
 	v, rest, _ := strings.Cut(line, " ")
 	if !slices.Contains(verbs, verb(v)) {
@@ -135,7 +125,6 @@ func begins(line string) bool {
 	return slices.Contains(kinds, kind(k))
 }
 
-// parse reads one command.
 func parse(line string) (command, error) {
 	var c command
 	rest := line
@@ -163,7 +152,6 @@ func parse(line string) (command, error) {
 	return c, nil
 }
 
-// newTableID reads the name of a table.
 func newTableID(family, table string) (nft.TableID, error) {
 	if family == "" {
 		return nft.TableID{}, errors.New("no family")
@@ -178,7 +166,6 @@ func newTableID(family, table string) (nft.TableID, error) {
 	return nft.TableID{Family: f, Name: table}, nil
 }
 
-// clip shortens text for a message.
 func clip(s string) string {
 	if len(s) > 64 {
 		return fmt.Sprintf("%.64s...", s)

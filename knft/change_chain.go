@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// checkPolicy refuses a policy for a chain that exists without a hook. As in the kernel,
-// this comes before the question whether the chain may exist.
+// checkPolicy rejects a policy for an existing chain without a hook. As in the kernel, this precedes the
+// check for existence.
 func checkPolicy(t *table, id itemID, it item) error {
 	c, ok := it.(*chain)
 	if old := t.chain(id.name); ok && old != nil && c.decl.GetPolicy() != "" && old.decl.GetHook() == "" {
@@ -22,8 +22,7 @@ func checkPolicy(t *table, id itemID, it item) error {
 	return nil
 }
 
-// redeclareChain adds a chain that is there: as in the kernel, that can change
-// the policy, and nothing else.
+// redeclareChain adds an existing chain. As in the kernel, only the policy can change.
 func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	if d.GetHook() == "" {
 		return nil
@@ -53,13 +52,11 @@ func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	return nil
 }
 
-// compiledChain compiles a declaration.
 func compiledChain(id nft.TableID, d *weftv1.Chain) (*object.Chain, error) {
 	declared := convert.ChainOf(d)
 	return object.CompileChain(id.Family, &declared)
 }
 
-// flushChain removes the fragment's rules from a chain.
 func (c *change) flushChain(t *table, o *chain) {
 	if len(o.rules) == 0 && !o.unknown {
 		return
@@ -68,7 +65,7 @@ func (c *change) flushChain(t *table, o *chain) {
 	o.rules, o.unknown = nil, false
 }
 
-// edit makes a chain's rules ready to be changed in place.
+// edit copies a chain's rules before the first change in place.
 func (c *change) edit(t *table, o *chain) {
 	c.touch(t, itemID{kindChain, o.decl.GetName()}).whole = true
 	if c.edited[o] {
@@ -79,8 +76,6 @@ func (c *change) edit(t *table, o *chain) {
 	c.edited[o] = true
 }
 
-// chainOf returns the fragment's part of a chain, which it joins where another
-// fragment has declared it.
 func (c *change) chainOf(id nft.TableID, name string) (*table, *chain, error) {
 	return partOf(c, id, itemID{kindChain, name}, func(v *view) (*chain, error) {
 		return &chain{decl: client.Declaration(v.chains[name].GetChain())}, nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/aggregator/client/knft"
+	"github.com/weft-proxy/weft/knft"
 )
 
 // TestUnsupported has everything that weft has no form for: it must be named, and

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
-	"github.com/weft-proxy/weft/aggregator/client/knft"
+	"github.com/weft-proxy/weft/knft"
 )
 
 // wanderer makes a transaction by chance, in a small world in which it often meets

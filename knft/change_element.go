@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/convert"
 )
 
-// element makes an operation on elements of a set or map.
 func (c *change) element(cmd *command) error {
 	t, s, err := c.setOf(cmd.table, cmd.name)
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) e
 		if cmd.verb == verbCreate || was.Data != packed.Data {
 			return exists("element %s already exists in %s", clip(e.GetKey()), cmd.name)
 		}
-		// As in the kernel, a new timeout counts, and a new comment does not.
+		// As in the kernel, the new timeout replaces the old, but the comment stays.
 		if e.GetTimeout().AsDuration() == 0 || e.GetTimeout().AsDuration() == old.GetTimeout().AsDuration() {
 			return nil
 		}
@@ -92,8 +91,7 @@ func (c *change) deleteElement(cmd *command, t *table, s *set, key string) error
 	return notFound("no element %s in %s", clip(key), cmd.name)
 }
 
-// foreignElement reports whether an element that is not the fragment's is in force:
-// one of another fragment.
+// foreignElement reports whether another fragment has the element in force.
 func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	v, err := c.view(cmd.table, false)
 	if err != nil || len(v.othersOf(kindSet, cmd.name)) == 0 {
@@ -104,7 +102,7 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	}
 	if d := c.touched[cmd.table][newItemID(kindSet, cmd.name)]; d != nil {
 		if _, own := d.elements[id]; own {
-			// It was the fragment's before this transaction.
+			// the fragment's before this transaction
 			return false, nil
 		}
 	}
@@ -116,7 +114,6 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	return false, nil
 }
 
-// putElement sets the element of a key, or removes it where e is nil.
 func (c *change) putElement(t *table, s *set, id string, e *weftv1.Element) {
 	key, touched := e.GetKey(), c.touch(t, itemID{kindSet, s.decl.GetName()})
 	if e == nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// check finds what the text of a rule or verdict refers to and is not there: as in nft(8),
-// it must be there when the rule comes.
+// check returns an error if a rule or verdict refers to a missing object. As in nft(8), the object must
+// precede the rule.
 func (c *change) check(t *table, text string) error {
 	for _, id := range references(text) {
 		if t.items[id] != nil {
@@ -19,8 +19,8 @@ func (c *change) check(t *table, text string) error {
 	return nil
 }
 
-// references finds the names of sets and chains in a rule's text. It knows words and strings, not the
-// grammar: the aggregator judges the text itself.
+// references finds the sets and chains in a rule's text. It knows words and strings, but not the grammar,
+// which the aggregator checks.
 func references(text string) []itemID {
 	var out []itemID
 	var last, before string
@@ -28,8 +28,7 @@ func references(text string) []itemID {
 		word := text[at[0]:at[1]]
 		switch {
 		case word[0] == '@':
-			// "@th,16,8" is a part of the packet, and what flows are added to is a
-			// flowtable, which the aggregator looks for.
+			// "@th,16,8" is a part of the packet. The aggregator checks flowtables.
 			if flow := before == "flow" && (last == "add" || last == "offload"); !flow && !strings.HasPrefix(text[at[1]:], ",") {
 				out = append(out, itemID{kindSet, word[1:]})
 			}
@@ -42,8 +41,7 @@ func references(text string) []itemID {
 }
 
 var (
-	// ruleWord is a string with its quotes, a name, with an @ if it is that of a set, or one
-	// other character.
+	// ruleWord matches a quoted string, a name (with @ for a set), or one other character.
 	ruleWord  = regexp.MustCompile(`"[^"]*"?|[@\w.][\w./-]*|\S`)
 	chainName = regexp.MustCompile(`^[A-Za-z_.]`)
 )

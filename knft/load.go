@@ -15,7 +15,6 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// load reads back what the aggregator has of the fragment, once.
 func (a *Adapter) load(ctx context.Context) error {
 	if a.loaded {
 		return nil
@@ -40,9 +39,8 @@ func (a *Adapter) load(ctx context.Context) error {
 	return nil
 }
 
-// read turns the answer of Get into content. Of a fragment from before a restart of
-// the aggregator it has the names and the elements: what else is known comes from
-// the merged tables.
+// read converts the answer of Get. After a restart of the aggregator it has only names and elements; the
+// merged tables supply the rest.
 func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*content, error) {
 	out, adopted := newContent(), resp.GetStatus().GetState() == weftv1.FragmentStatus_STATE_ADOPTED
 	out.partial = adopted
@@ -64,8 +62,8 @@ func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*
 	return out, nil
 }
 
-// readTable turns a table of the wire into one of the content. Of a fragment from before a
-// restart, v is the merged table; what it cannot tell is marked as unknown.
+// readTable converts a table of the wire. v is the merged table, only for a fragment from before a restart;
+// parts missing in v are unknown.
 func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 	t := newTable(id)
 	t.comment = m.GetComment()
@@ -103,7 +101,7 @@ func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 			o = makeSet(client.Declaration(s), &nftset.Set{Name: name, Map: isMap})
 			o.adopted, o.unknown = true, true
 		default:
-			// Whose elements those of a shared set are is not known.
+			// The owners of a shared set's elements are unknown.
 			o.adopted, o.unknown = true, len(v.othersOf(kindSet, name)) > 0
 		}
 		t.items[itemID{kindSet, name}] = o
@@ -111,7 +109,6 @@ func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 	return t, nil
 }
 
-// view asks the aggregator for a merged table.
 func (a *Adapter) view(ctx context.Context, need *needed) (*view, error) {
 	own, err := a.identity(ctx)
 	if err != nil {
@@ -124,8 +121,8 @@ func (a *Adapter) view(ctx context.Context, need *needed) (*view, error) {
 	return newView(own, resp, need.elements), nil
 }
 
-// identity returns the fragment as merged tables name it, "publisher/name". As long
-// as there is none the publisher is left out, which no other fragment does.
+// identity returns the fragment's name in merged tables, "publisher/name". The publisher is empty until the
+// fragment exists, which matches no other fragment.
 func (a *Adapter) identity(ctx context.Context) (string, error) {
 	if a.publisher == "" && a.committed {
 		resp, err := a.client.Get(ctx, "", a.cfg.Fragment)

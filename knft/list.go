@@ -14,11 +14,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// ListAll is part of knftables.Interface. The keys are table, chain, set, map, counter and
-// flowtable; a kind without objects is absent.
+// ListAll implements knftables.Interface. The keys are table, chain, set, map, counter and flowtable; a
+// kind without objects is absent.
 //
-// Possible errors: one for which knftables.IsNotFound is true; those of package
-// client; ctx's.
+// Possible errors: an error for which knftables.IsNotFound is true; errors of package client; ctx's.
 func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
 	m, err := a.merged(ctx, "list objects", &weftv1.GetTableRequest{Terse: true})
 	if err != nil {
@@ -31,10 +30,9 @@ func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-// List is part of knftables.Interface. objectType is chain, set, map, counter or flowtable,
-// or the plural of one.
+// List implements knftables.Interface. objectType is chain, set, map, counter or flowtable, or its plural.
 //
-// Possible errors: those of ListAll.
+// Possible errors: see ListAll.
 func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error) {
 	k := kind(strings.TrimSuffix(objectType, "s"))
 	switch k {
@@ -49,10 +47,10 @@ func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error)
 	return names(m)[k], nil
 }
 
-// ListRules is part of knftables.Interface. An empty chain means all chains. As there, the rules have a handle and
-// a comment, and no text.
+// ListRules implements knftables.Interface. An empty chain means all chains. As in knftables, rules have a
+// handle and a comment, but no text.
 //
-// Possible errors: those of ListAll.
+// Possible errors: see ListAll.
 func (a *Adapter) ListRules(ctx context.Context, chain string) ([]*knftables.Rule, error) {
 	m, err := a.merged(ctx, "list rules", &weftv1.GetTableRequest{Terse: true})
 	if err != nil {
@@ -86,9 +84,9 @@ func (a *Adapter) listed(chain string, m *weftv1.MergedRule) *knftables.Rule {
 	return r
 }
 
-// ListElements is part of knftables.Interface.
+// ListElements implements knftables.Interface.
 //
-// Possible errors: those of ListAll.
+// Possible errors: see ListAll.
 func (a *Adapter) ListElements(ctx context.Context, objectType, name string) ([]*knftables.Element, error) {
 	k := kind(objectType)
 	if k != kindSet && k != kindMap {
@@ -124,7 +122,6 @@ func listedElement(k kind, name string, m *weftv1.Element) *knftables.Element {
 	return e
 }
 
-// fields cuts a concatenation into its parts.
 func fields(text string) []string {
 	out := splitOutside(text, " . ")
 	for i, part := range out {
@@ -133,8 +130,7 @@ func fields(text string) []string {
 	return out
 }
 
-// field returns a part of a key or value as knftables does: strings without their
-// quotes, and numbers as decimals.
+// field converts a part of a key or value as knftables does: strings without quotes, numbers in decimal.
 func field(part string) string {
 	if n := len(part); n >= 2 && part[0] == '"' && part[n-1] == '"' {
 		return part[1 : n-1]
@@ -147,9 +143,9 @@ func field(part string) string {
 	return part
 }
 
-// ListCounters is part of knftables.Interface.
+// ListCounters implements knftables.Interface.
 //
-// Possible errors: ErrUnsupported (an older aggregator); those of ListAll.
+// Possible errors: ErrUnsupported (an older aggregator); see ListAll.
 func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error) {
 	m, err := a.merged(ctx, "list counters", &weftv1.GetTableRequest{ObjectsOnly: true, Live: true})
 	if err != nil {
@@ -174,7 +170,6 @@ func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error
 	return out, nil
 }
 
-// names returns the names of a table's objects by kind, of the kinds that can be listed.
 func names(m *weftv1.GetTableResponse) map[kind][]string {
 	out := make(map[kind][]string)
 	eachObject(m, func(k kind, name string, _ []*weftv1.FragmentName) {
@@ -185,8 +180,7 @@ func names(m *weftv1.GetTableResponse) map[kind][]string {
 	return out
 }
 
-// merged returns the adapter's table as the aggregator has merged it. The request needs
-// no name.
+// merged sets the adapter's table in req and returns its merged state.
 func (a *Adapter) merged(ctx context.Context, what string, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	if a.cfg.Table == "" {
 		return nil, fmt.Errorf("%s: the adapter has no family and table: give them in Config", what)

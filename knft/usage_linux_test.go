@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/aggregator/client/knft"
+	"github.com/weft-proxy/weft/knft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )

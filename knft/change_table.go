@@ -2,7 +2,6 @@ package knft
 
 import "fmt"
 
-// table makes an operation on a table.
 func (c *change) table(cmd *command) error {
 	comment, err := parseTable(cmd.rest)
 	if err != nil {

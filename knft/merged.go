@@ -10,23 +10,21 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// views are the merged tables that a change has asked for.
 type views map[nft.TableID]*view
 
-// view is a merged table, as the aggregator holds it.
 type view struct {
-	// own is the adapter's fragment, "publisher/name".
+	// the adapter's fragment, "publisher/name"
 	own string
-	// elements is true if those of sets are there.
+	// The sets have their elements.
 	elements bool
 	chains   map[string]*weftv1.MergedChain
 	sets     map[string]*weftv1.MergedSet
-	// owners has the fragments that declare an object. Maps are sets here. The table has
-	// no name, and its owners are the fragments that have something in it.
+	// the other fragments that declare an object; maps have the kind set; the table itself has no name, and
+	// its owners are all fragments with content
 	owners map[itemID][]string
 }
 
-// newView indexes a table; a nil message is a table that does not exist.
+// newView indexes a table. A nil m is a missing table.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
 		own: own, elements: elements, owners: make(map[itemID][]string),
@@ -46,7 +44,6 @@ func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	return v
 }
 
-// eachObject calls f for each object of a table, with the fragments that declare it.
 func eachObject(m *weftv1.GetTableResponse, f func(k kind, name string, fragments []*weftv1.FragmentName)) {
 	for _, o := range m.GetObjects() {
 		f(kind(o.GetObject().GetKind()), o.GetObject().GetName(), o.GetFragments())
@@ -66,19 +63,17 @@ func eachObject(m *weftv1.GetTableResponse, f func(k kind, name string, fragment
 	}
 }
 
-// othersOf returns the other fragments that declare an object, or that have something in
-// the table.
+// othersOf returns the other owners of an object or of the table.
 func (v *view) othersOf(k kind, name string) []string {
 	return v.owners[newItemID(k, name)]
 }
 
-// ownRules returns the adapter's rules in a chain, in order.
 func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// around returns how many rules of other fragments precede and follow the adapter's in
-// a chain. If the adapter has none in the chain, all precede.
+// around returns the numbers of other fragments' rules before and after the adapter's. Without own rules,
+// all precede.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
@@ -88,8 +83,7 @@ func (v *view) around(chain string) (before, after int) {
 	return first, len(rules) - first - len(v.ownRules(chain))
 }
 
-// foreign returns the error for what belongs to other fragments. What was there before
-// a restart, and no publisher has claimed since, is "" in merged tables.
+// foreign returns ErrForeign with the owners. Unclaimed content from before a restart has the owner "".
 func foreign(fragments []string) error {
 	return fmt.Errorf("%w: %s", ErrForeign, cmp.Or(strings.Join(fragments, ", "), "its owner is unknown"))
 }
