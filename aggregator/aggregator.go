@@ -19,6 +19,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft"
@@ -167,7 +168,7 @@ type Aggregator struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
-	queue   *queue
+	queue   *queue.Queue[*submission]
 	hub     *hub
 	flows   *flows.Flusher
 	dir     *statedir.Dir
@@ -237,11 +238,11 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1), inspecting: make(chan struct{}, 1)}
-	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now, a.limited), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
+	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, a.limited), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
 	a.refusals = access.NewRepeats(func(publisher, reason string, withheld int) {
 		a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
 	})
-	m, err := newMetrics(cfg.Registerer, a.queue.len)
+	m, err := newMetrics(cfg.Registerer, a.queue.Len)
 	if err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
@@ -278,7 +279,7 @@ func (a *Aggregator) Ready() <-chan struct{} { return a.ready }
 func (a *Aggregator) Stopped() <-chan struct{} { return a.stopped }
 
 // Pending returns the number of updates that wait for a commit.
-func (a *Aggregator) Pending() int { return a.queue.len() }
+func (a *Aggregator) Pending() int { return a.queue.Len() }
 
 // Run adopts what the kernel holds and commits updates until ctx ends. Then it
 // commits pending updates and returns nil. Only Run's goroutine calls Commit, Dump and
@@ -348,7 +349,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 // stop answers everything that is still queued.
 func (a *Aggregator) stop() {
 	a.enter(false, ErrStopped)
-	for _, s := range a.queue.close() {
+	for _, s := range a.queue.Close() {
 		s.answer(Result{Err: ErrStopped})
 	}
 	a.hub.close()

@@ -35,7 +35,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 		return nil, nil
 	}
 	w.lapse()
-	began, charge := w.cfg.Now(), w.queue.meter(batch, false)
+	began, charge := w.cfg.Now(), w.queue.Meter(batch, false)
 	again, err = w.commitApplied(w.apply(batch), began)
 	charge()
 	return again, err

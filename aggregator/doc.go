@@ -5,7 +5,7 @@
 //
 // A request passes three parts. Package admission runs on the goroutine of the
 // request: it checks names, limits and rights, compiles rules and packs elements,
-// and reports every violation. Admitted updates go into a queue (queue.go). The
+// and reports every violation. Admitted updates go into a queue (package queue). The
 // writer is one goroutine that owns the merged state (package desired) and the
 // kernel: it applies the next updates to the state, commits the difference as one
 // batch, and answers with the revision. Package flows removes conntrack entries and
@@ -68,7 +68,7 @@
 // time, whatever its updates look like. A comparison with the kernel that a refused update has caused
 // is measured too. After a second commit of more than 50 ms within
 // 20 s, a publisher whose rights are limited pauses for 20 s: fewer than 1 in 100 updates
-// of others wait for such a commit (pace.go).
+// of others wait for such a commit (package queue).
 //
 // # Flows
 //

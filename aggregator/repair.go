@@ -38,7 +38,7 @@ func (w *writer) repairFor(updates []*submission, caused bool) error {
 	if !caused || len(updates) == 0 {
 		return w.repair()
 	}
-	defer w.queue.meter(updates, true)()
+	defer w.queue.Meter(updates, true)()
 	return w.repair()
 }
 

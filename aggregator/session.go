@@ -101,7 +101,7 @@ func (s *Session) Close() {
 		}
 		if s.serial > 0 {
 			update := &desired.Update{Fragment: desired.Key{Publisher: s.publisher}}
-			s.a.queue.put(&submission{update: update, session: s, ends: true, result: make(chan Result, 1)})
+			s.a.queue.Put(&submission{update: update, session: s, ends: true, result: make(chan Result, 1)})
 		}
 	})
 }
@@ -248,7 +248,7 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	sub.update.Session, sub.update.Serial, sub.alive = s.id, s.serial, s.alive
 	sub.result = make(chan Result, 1)
 	s.pending.Add(1)
-	if !s.a.queue.put(sub) {
+	if !s.a.queue.Put(sub) {
 		return nil, ErrStopped
 	}
 	return sub.result, nil
@@ -386,7 +386,7 @@ func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result
 // submit queues an update and waits for its outcome.
 func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) {
 	s.result, s.alive = make(chan Result, 1), aliveIn(ctx)
-	if !a.queue.put(s) {
+	if !a.queue.Put(s) {
 		return Result{}, ErrStopped
 	}
 	select {

@@ -8,15 +8,16 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 const (
 	// mostStep is the number of elements of the largest transaction of a staging.
-	mostStep = 4 * quantum
+	mostStep = 4 * queue.Quantum
 	// firstStep and minStep are the elements of the first and of the smallest transaction
 	// of a staging.
-	firstStep = quantum
+	firstStep = queue.Quantum
 	minStep   = 16
 	// stepTime is the kernel's time that a transaction of a staging should take. It is
 	// less than half of the 100 ms that none should exceed, because it is predicted, and
@@ -74,7 +75,7 @@ func (w *writer) stage(s *submission) bool {
 	}
 	s.staging = st
 	w.stagings = append(w.stagings, st)
-	w.queue.hold(s)
+	w.queue.Hold(s)
 	// After a crash, the next start removes sets that are in no record.
 	w.save()
 	w.nextStep(0)
@@ -110,7 +111,7 @@ func (w *writer) stageSome() error {
 	w.stagings = append(w.stagings[1:], st)
 	if st.update.gone() {
 		w.endStaging(st)
-		w.queue.release(st.update, false)
+		w.queue.Release(st.update, false)
 		w.nextStep(0)
 		return nil
 	}
@@ -127,7 +128,7 @@ func (w *writer) stageSome() error {
 	}
 	w.state.StageSent(ops)
 	st.count(stats)
-	w.nextStep(w.queue.rest(st.update.key().Publisher, stats.Kernel))
+	w.nextStep(w.queue.Rest(st.update.Publisher(), stats.Kernel, stepTime))
 	return nil
 }
 
@@ -147,7 +148,7 @@ func (w *writer) staged(st *staging) {
 		slog.Int("transactions", st.transactions), slog.Duration("kernel", st.kernel), slog.Duration("longest", st.longest))
 	st.over = true
 	w.forgetStaging(st)
-	w.queue.release(st.update, false)
+	w.queue.Release(st.update, false)
 	w.nextStep(0)
 }
 
@@ -168,14 +169,14 @@ func (w *writer) stageFailed(st *staging, err error) {
 	case errors.As(err, &be) || errors.Is(err, kernel.ErrTooLarge):
 		w.endStaging(st)
 		w.refuse(st.update, admission.KernelRejection(st.update.key(), err))
-		w.queue.release(st.update, true)
+		w.queue.Release(st.update, true)
 	default:
 		// The repair removes what is there.
 		w.drift = err.Error()
 		w.log.Warn("outcome of a commit is unknown", "error", err, "updates", 1)
 		w.state.Unstage(st.sets)
 		w.forgetStaging(st)
-		w.queue.release(st.update, false)
+		w.queue.Release(st.update, false)
 	}
 }
 

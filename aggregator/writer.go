@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -134,7 +135,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.finish()
 			return nil
 		case <-again:
-		case <-w.queue.nudge:
+		case <-w.queue.Nudge():
 		case f := <-w.requests:
 			w.lapse()
 			if f(w); w.cleanedUp {
@@ -221,7 +222,7 @@ func (w *writer) attempt() (delay time.Duration) {
 
 // work reports whether there is something to do.
 func (w *writer) work() bool {
-	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.ready()
+	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.Ready()
 }
 
 // step repairs drift and then commits the next updates. After an error the
@@ -268,7 +269,7 @@ func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
 		if s.weight == 0 {
-			s.weight = 1 + max(s.admitted.Cost(), int(w.state.UpdateTime(s.update)*quantum/quantumTime))
+			s.weight = 1 + max(s.admitted.Cost(), int(w.state.UpdateTime(s.update)*queue.Quantum/queue.QuantumTime))
 		}
 		n = s.weight
 	}
@@ -296,10 +297,10 @@ func (w *writer) batch() []*submission {
 	batch := w.held
 	w.held = nil
 	if len(batch) == 0 {
-		batch = w.queue.take(w.cost)
+		batch = w.queue.Take(w.cost)
 		for len(batch) == 1 && w.stage(batch[0]) {
 			// The others need not wait for the next commit.
-			batch = w.queue.take(w.cost)
+			batch = w.queue.Take(w.cost)
 		}
 	}
 	if len(batch) == 0 && !w.retryAbandoned {
@@ -313,7 +314,7 @@ func (w *writer) batch() []*submission {
 // finish commits pending updates at a graceful stop, within the drain time.
 func (w *writer) finish() {
 	deadline := w.cfg.Now().Add(w.cfg.Drain)
-	w.queue.endPauses()
+	w.queue.EndPauses()
 	for (w.work() || len(w.stagings) > 0) && w.cfg.Now().Before(deadline) {
 		if err := cmp.Or(w.step(), w.stageSome()); err != nil {
 			w.log.Error("updates were lost at stop", "error", err)

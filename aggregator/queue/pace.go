@@ -1,4 +1,4 @@
-package aggregator
+package queue
 
 import (
 	"maps"
@@ -18,9 +18,9 @@ const (
 	activeFor = time.Second
 	// maxPause bounds the pause after one commit.
 	maxPause = 10 * time.Second
-	// slowEvery is the pause after the second slow commit of a publisher within as long,
-	// if its rights are limited. At the default rate others make 400 updates meanwhile,
-	// so that fewer than 1 in 100 of theirs wait for a slow commit.
+	// slowEvery is the pause after the second slow commit of a limited publisher within
+	// slowEvery. At the default rate others make 400 updates meanwhile, so fewer than 1 in 100
+	// of them wait for a slow commit.
 	slowEvery = 20 * time.Second
 	// freeOfCharge is the time of a commit that no publisher is paced for. A commit with
 	// 4,096 elements takes about as long.
@@ -29,30 +29,29 @@ const (
 	measuredFrom = 256
 	// slowFrom is the time from which a commit and its publishers are slow.
 	slowFrom = 50 * time.Millisecond
-	// maxActive is the number of publishers from which those that are not active are
-	// forgotten.
+	// maxActive is the number of publishers from which inactive publishers are forgotten.
 	maxActive = 64
 )
 
-// pace decides which publishers have to pause, so that one whose updates keep the writer
-// busy leaves most of its time to others. What counts is the processor's time, that of the
-// kernel for the commit included, as measured: whatever the updates look like, whether
-// they are committed or refused, and however busy the machine is with other things.
+// pace decides which publishers pause, so that a publisher of slow updates leaves most of the
+// writer's time to others. It charges the measured processor time of a commit, the kernel's
+// included. So the form of the updates, their outcome and other load of the machine do not matter.
 type pace struct {
 	// limited reports whether the rights of a publisher are limited.
 	limited func(publisher string) bool
-	// byPublisher has the publishers that were active, of which those without a pause are forgotten.
+	// byPublisher has the publishers that were active lately or pause.
 	byPublisher map[string]*paced
 	// stopping is true once no publisher has to pause any more.
 	stopping bool
 }
 
-// paced is what is known of a publisher.
+// paced is the state of a publisher.
 type paced struct {
-	// active is the time of the last update, until when the pause ends, and slowAt the time of the last slow
-	// commit if the publisher is limited.
+	// active is the time of the last update. until is the end of the pause. slowAt is the time of
+	// the last slow commit of a limited publisher.
 	active, until, slowAt time.Time
-	// slow says that a commit took long: updates share no commit with those of others until one is fast again.
+	// slow is true after a slow commit: until a fast one, updates share no commit with other
+	// publishers' updates.
 	slow bool
 	// long says that the last commit took more than freeOfCharge on the clock.
 	long bool
@@ -62,7 +61,7 @@ func newPace(limited func(publisher string) bool) pace {
 	return pace{limited: limited, byPublisher: map[string]*paced{}}
 }
 
-// of returns what is known of a publisher.
+// of returns the state of a publisher.
 func (p *pace) of(publisher string) *paced {
 	own := p.byPublisher[publisher]
 	if own == nil {
@@ -97,13 +96,13 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 	return now.Before(p.of(publisher).until) && !p.stopping && p.othersActive(publisher, now)
 }
 
-// meter begins to measure what updates cost. The returned function ends that, and charges
-// for it. To ask for the processor's time costs 5% of a small commit, so it is asked for if exact is true,
-// if an update is not small, or if the commit of one of the publishers before was long.
-func (q *queue) meter(updates []*submission, exact bool) (charge func()) {
+// Meter begins to measure the commit of updates. The returned function charges their publishers.
+// Reading the processor's time costs 5 % of a small commit. Meter reads it only if exact is true,
+// an update is not small, or the last commit of one of the publishers was long.
+func (q *Queue[U]) Meter(updates []U, exact bool) (charge func()) {
 	q.mu.Lock()
-	exact = exact || slices.ContainsFunc(updates, func(s *submission) bool {
-		return q.of(s.key().Publisher).long || s.admitted != nil && s.admitted.Cost() >= measuredFrom
+	exact = exact || slices.ContainsFunc(updates, func(s U) bool {
+		return q.of(s.Publisher()).long || s.Size() >= measuredFrom
 	})
 	q.mu.Unlock()
 	began, used := time.Now(), func() time.Duration { return 0 }
@@ -119,23 +118,22 @@ func (q *queue) meter(updates []*submission, exact bool) (charge func()) {
 }
 
 // noteLong notes whether the commit of updates was long.
-func (q *queue) noteLong(updates []*submission, long bool) {
+func (q *Queue[U]) noteLong(updates []U, long bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range updates {
-		q.of(s.key().Publisher).long = long
+		q.of(s.Publisher()).long = long
 	}
 }
 
-// charge records the processor's time that updates took. If it was long and all updates
-// are one publisher's, that one pauses. Of several it is not known whose
-// updates were slow, so that each has its next commit to itself.
-func (q *queue) charge(updates []*submission, took time.Duration) {
+// charge records the processor's time of a commit. If it was long, its publisher pauses. With
+// several publishers the slow one is not known: each has its next commit to itself.
+func (q *Queue[U]) charge(updates []U, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	name, one := updates[0].key().Publisher, true
+	name, one := updates[0].Publisher(), true
 	for _, s := range updates {
-		other := s.key().Publisher
+		other := s.Publisher()
 		one = one && other == name
 		if took > slowFrom || took <= freeOfCharge {
 			q.of(other).slow = took > slowFrom
@@ -166,31 +164,31 @@ func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.D
 	return pause
 }
 
-// rest returns how long a publisher pauses after a step of a staging: others have as much
-// of the time, or their share if the step was too long.
-func (q *queue) rest(publisher string, took time.Duration) time.Duration {
+// Rest returns the pause of a publisher after a step of a staging, which took the kernel a time:
+// as long as the step, or the pause of a commit if the step took longer than expected.
+func (q *Queue[U]) Rest(publisher string, took, expected time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case !q.othersActive(publisher, q.now()):
 		return 0
-	case took <= 2*stepTime:
+	case took <= 2*expected:
 		return took
 	default:
 		return min((maxShare-1)*took, maxPause)
 	}
 }
 
-// endPauses ends all pauses, those of later commits too.
-func (q *queue) endPauses() {
+// EndPauses ends all pauses, those of later commits too.
+func (q *Queue[U]) EndPauses() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.stopping = true
 }
 
-// measureThread keeps the goroutine on its thread until the returned function is called,
-// which returns the processor's time that the thread has used in between. The kernel
-// carries out a transaction in the thread that sends it.
+// measureThread keeps the goroutine on its thread until used is called, which returns the
+// processor's time of the thread since then. The kernel carries out a transaction in the thread
+// that sends it.
 func measureThread() (used func() time.Duration) {
 	runtime.LockOSThread()
 	began := threadTime()

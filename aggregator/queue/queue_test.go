@@ -1,36 +1,44 @@
-package aggregator
+package queue
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
+// update is an update of a test.
+type update struct {
+	publisher string
+	number    int
+	cost      int
+}
+
+func (u *update) Publisher() string { return u.publisher }
+func (u *update) Size() int         { return u.cost }
+func (*update) Queued(at time.Time) {}
+func cost(u *update) int            { return u.cost }
+
 // enqueue queues updates written as "publisher:cost", in this order.
-func enqueue(q *queue, costs map[*submission]int, updates string) {
+func enqueue(q *Queue[*update], updates string) {
 	for i, f := range strings.Fields(updates) {
 		var cost int
 		name, size, _ := strings.Cut(f, ":")
 		if _, err := fmt.Sscan(size, &cost); err != nil {
 			panic(err)
 		}
-		s := &submission{update: &desired.Update{Fragment: desired.Key{Publisher: name, Name: fmt.Sprint(i)}}}
-		costs[s] = cost
-		q.put(s)
+		q.Put(&update{publisher: name, number: i, cost: cost})
 	}
 }
 
 // drained takes everything, and writes it as "a0 b1 | a2": publishers and numbers
 // of updates, with bars between the batches.
-func drained(q *queue, costs map[*submission]int) string {
+func drained(q *Queue[*update]) string {
 	var batches []string
 	for {
 		var names []string
-		for _, s := range q.take(func(s *submission) int { return costs[s] }) {
-			names = append(names, s.key().Publisher+s.key().Name)
+		for _, s := range q.Take(cost) {
+			names = append(names, fmt.Sprint(s.publisher, s.number))
 		}
 		if names == nil {
 			return strings.Join(batches, " | ")
@@ -52,25 +60,25 @@ func TestLanes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			q, costs := newQueue(time.Now, noLimits), map[*submission]int{}
-			enqueue(q, costs, tt.updates)
-			if n := len(strings.Fields(tt.updates)); q.len() != n {
-				t.Fatalf("%d wait: want %d", q.len(), n)
+			q := New[*update](time.Now, noLimits)
+			enqueue(q, tt.updates)
+			if n := len(strings.Fields(tt.updates)); q.Len() != n {
+				t.Fatalf("%d wait: want %d", q.Len(), n)
 			}
-			if got := drained(q, costs); got != tt.want {
+			if got := drained(q); got != tt.want {
 				t.Fatalf("batches %q: want %q", got, tt.want)
 			}
-			if q.len() != 0 || len(q.lanes) != 0 {
-				t.Fatalf("%d wait, lanes %v", q.len(), q.lanes)
+			if q.Len() != 0 || len(q.lanes) != 0 {
+				t.Fatalf("%d wait, lanes %v", q.Len(), q.lanes)
 			}
 		})
 	}
 }
 
 func TestClosedQueueReturnsWhatIsLeft(t *testing.T) {
-	q, costs := newQueue(time.Now, noLimits), map[*submission]int{}
-	enqueue(q, costs, "a:1 b:1 a:9000")
-	if left := q.close(); len(left) != 3 || q.put(left[0]) || q.len() != 0 {
-		t.Fatalf("%d left, %d wait after the end", len(left), q.len())
+	q := New[*update](time.Now, noLimits)
+	enqueue(q, "a:1 b:1 a:9000")
+	if left := q.Close(); len(left) != 3 || q.Put(left[0]) || q.Len() != 0 {
+		t.Fatalf("%d left, %d wait after the end", len(left), q.Len())
 	}
 }
