@@ -7,7 +7,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -115,15 +115,6 @@ func (w *writer) settled(t nft.TableID) bool {
 	return !w.returning && w.intact || own && w.state.Returned(publisher, t)
 }
 
-// countsOf converts the counts of a plan.
-func countsOf(c desired.Counts) *weftv1.Counts {
-	return &weftv1.Counts{
-		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), Objects: uint32(c.Objects), //nolint:gosec // counts
-		RulesAdded: uint32(c.RulesAdded), RulesDeleted: uint32(c.RulesDeleted), //nolint:gosec // counts
-		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
-	}
-}
-
 // dropStaged removes sets that are in no record, because they were being staged when the
 // last run ended. It leaves out sets that a rule refers to, which the kernel keeps.
 func (w *writer) dropStaged() {
@@ -162,7 +153,7 @@ func (w *writer) dropUnclaimed() error {
 		return nil
 	}
 	w.statuses.revision.Store(w.revision)
-	counts := countsOf(plan.Counts)
+	counts := message.Counts(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
 	w.recordRepair(counts)
 	w.log.Info("removed content without a fragment", "revision", w.revision, "ops", len(plan.Ops))

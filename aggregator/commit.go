@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -67,7 +68,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		return nil, nil
 	}
 	w.failures, w.suspected = 0, false
-	counts, phases := countsOf(plan.Counts), w.phases(accepted, began, built)
+	counts, phases := message.Counts(plan.Counts), w.phases(accepted, began, built)
 	// The commit is counted before it is acknowledged.
 	w.metrics.committed(counts, w.revision, phases)
 	w.note(accepted, true)
@@ -289,7 +290,7 @@ func (a *Aggregator) report(r *RejectedError) {
 		a.log.Info("update rejected", args...)
 	}
 	a.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Rejection{Rejection: &weftv1.Rejection{
-		Fragment: nameOf(r.Fragment), Violations: r.Violations,
+		Fragment: message.Name(r.Fragment), Violations: r.Violations,
 	}}})
 }
 
@@ -413,7 +414,7 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 	var event *weftv1.WatchResponse
 	if w.hub.watched() {
 		event = &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
-			Revision: w.revision, Fragments: namesOf(keys), Changes: counts,
+			Revision: w.revision, Fragments: message.Names(keys), Changes: counts,
 			Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),
 		}}}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
@@ -134,7 +135,7 @@ func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Frag
 	case status.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION:
 		return nil, refuse("it belongs to an open stream, which would send its own content again: end that first")
 	case status.GetState() == weftv1.FragmentStatus_STATE_COMMITTED:
-		return fragmentMessage(head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}), nil
+		return message.Fragment(message.Head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}), nil
 	case status.GetState() == weftv1.FragmentStatus_STATE_ADOPTED:
 		// The rules' text is not known any more, but perhaps in the history, and its last entries may
 		// be lost: it counts if it is what the kernel has.
@@ -159,7 +160,7 @@ func (a *Aggregator) isInForce(ctx context.Context, key desired.Key, f *weftv1.F
 	if err := a.ask(ctx, func(w *writer) { failed = w.plan(p) }); err != nil || failed != nil {
 		return false
 	}
-	for part := range p.parts(partBytes) {
+	for part := range p.outcome().Parts(message.PartBytes) {
 		if len(part.GetChanges())+len(part.GetRejections()) > 0 {
 			return false
 		}
@@ -170,7 +171,7 @@ func (a *Aggregator) isInForce(ctx context.Context, key desired.Key, f *weftv1.F
 // present returns a status with what is not of its commit: the time at which the fragment is taken back, if
 // it is, and the findings.
 func (a *Aggregator) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
-	key := keyOf(st.GetFragment())
+	key := message.Key(st.GetFragment())
 	at, waits := a.unconfirmed.Waits(key)
 	found := a.inspector.Of(key)
 	if (!waits || at.IsZero()) && len(found) == 0 {

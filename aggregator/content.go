@@ -1,21 +1,17 @@
 package aggregator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"math"
 	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // List returns the status of all fragments, ordered by publisher and name, and
@@ -49,200 +45,77 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return a.present(status), fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, partBytes), nil
+	return a.present(status), message.FragmentParts(message.Head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, message.PartBytes), nil
 }
 
-// fragmentMessage returns a fragment with what updates put into tables. If stated is not zero, the elements
-// say when they expire that were stated at that time.
-func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time) *weftv1.Fragment {
-	for f := range fragmentInParts(head, tables, stated, math.MaxInt) {
-		return f
+// ListTables returns the tables that weft has in the kernel and in which a reader sees
+// something, by family and name. It waits while the aggregator starts.
+//
+// Possible errors: ErrStandby, ErrStopped, ctx's.
+func (a *Aggregator) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
+	var tables []desired.TableStatus
+	resp := &weftv1.ListTablesResponse{}
+	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(r), w.revision }); err != nil {
+		return nil, err
 	}
-	return head
+	for i := range tables {
+		resp.Tables = append(resp.Tables, message.TableStatus(&tables[i]))
+	}
+	return resp, nil
 }
 
-// fragmentInParts returns a fragment as messages of about limit bytes. The first one
-// has the head.
-func fragmentInParts(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time, limit int) iter.Seq[*weftv1.Fragment] {
-	return func(yield func(*weftv1.Fragment) bool) {
-		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: head}, stated: stated}
-		b.next = b.nextPart
-		for i := range tables {
-			b.addTable(&tables[i])
-		}
-		b.send()
+// GetTable returns what a reader sees of the merged content of a table, in parts of about
+// 128 KiB, which are made when they are wanted. The text of a rule from before a restart is
+// not known until its publisher is back. An empty family is ip. GetTable waits while the
+// aggregator starts.
+//
+// Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby,
+// ErrStopped, ctx's; with live also ErrKernel.
+func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Reader) (iter.Seq[*weftv1.GetTableResponse], error) {
+	id, err := tableID(req.GetFamily(), req.GetName())
+	if err != nil {
+		return nil, err
 	}
-}
-
-// fragmentParts builds the parts of a fragment.
-type fragmentParts struct {
-	parts[*weftv1.Fragment]
-	table *weftv1.Table
-	// stated is as in fragmentMessage.
-	stated time.Time
-}
-
-// nextPart begins another part in the same table.
-func (b *fragmentParts) nextPart() *weftv1.Fragment {
-	b.table = &weftv1.Table{Family: b.table.GetFamily(), Name: b.table.GetName()}
-	return &weftv1.Fragment{Name: b.part.GetName(), Tables: []*weftv1.Table{b.table}}
-}
-
-func (b *fragmentParts) addTable(t *desired.TableUpdate) {
-	b.table = &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
-	b.part.Tables = append(b.part.Tables, b.table)
-	for _, o := range t.PutObjects {
-		m := convert.Object(o.Declaration())
-		b.fit(m)
-		b.table.Objects = append(b.table.Objects, m)
+	v := message.Table{Reader: r, Live: &kernel.Live{}, Counted: req.GetCounted() && req.GetLive() && req.GetObjectsOnly()}
+	exists := false
+	detail, sets := detailOf(req), make(map[string]struct{})
+	for _, name := range req.GetSets() {
+		sets[name] = struct{}{}
 	}
-	for _, ft := range t.PutFlowtables {
-		m := convert.Flowtable(ft.Declaration())
-		b.fit(m)
-		b.table.Flowtables = append(b.table.Flowtables, m)
+	if err := a.ask(ctx, func(w *writer) { v.Revision = w.revision; v.Merged, exists = w.state.Merged(id, detail, r, sets) }); err != nil {
+		return nil, err
 	}
-	for _, c := range t.PutChains {
-		if b.done {
-			return
-		}
-		b.addChain(&c)
-	}
-	for _, s := range t.PutSets {
-		if b.done {
-			return
-		}
-		b.addSet(&s)
-	}
-}
-
-// addChain adds a chain with the rules of which the text is known: an adopted one has only a fingerprint.
-func (b *fragmentParts) addChain(c *desired.Chain) {
-	m := chainMessage(c.Decl.Name, written(c.Source))
-	b.fit(m)
-	b.table.Chains = append(b.table.Chains, m)
-	for _, r := range c.Rules {
-		if r.Text == "" {
-			continue
-		}
-		rule := &weftv1.Rule{Text: r.Text, Comment: r.Comment}
-		if b.fit(rule) {
-			m = &weftv1.Chain{Name: m.GetName()}
-			b.table.Chains = append(b.table.Chains, m)
-		}
-		if b.done {
-			return
-		}
-		m.Rules = append(m.Rules, rule)
-	}
-}
-
-// addSet adds a set or map with its elements.
-func (b *fragmentParts) addSet(s *desired.Set) {
-	add := func(m *weftv1.Set) {
-		if s.Decl.Map {
-			b.table.Maps = append(b.table.Maps, m)
-		} else {
-			b.table.Sets = append(b.table.Sets, m)
-		}
-	}
-	m := setMessage(written(s.Source), *s)
-	b.fit(m)
-	add(m)
-	for element := range s.All() {
-		e := elementMessage(s.Decl, &element, b.stated)
-		if b.fit(e) {
-			m = &weftv1.Set{Name: m.GetName()}
-			add(m)
-		}
-		if b.done {
-			return
-		}
-		m.Elements = append(m.Elements, e)
-	}
-}
-
-// patchMessage returns a patch that does what an update does; stated is as in fragmentMessage.
-func patchMessage(u *desired.Update, stated time.Time) *weftv1.Patch {
-	p := &weftv1.Patch{Fragment: u.Fragment.Name}
-	for i := range u.Tables {
-		t := &u.Tables[i]
-		put := fragmentMessage(&weftv1.Fragment{}, u.Tables[i:i+1], stated).GetTables()[0]
-		m := &weftv1.TablePatch{
-			Family: put.GetFamily(), Name: put.GetName(),
-			DeleteChains: t.DeleteChains, DeleteSets: t.DeleteSets, DeleteFlowtables: t.DeleteFlowtables,
-			PutChains: put.GetChains(), PutSets: put.GetSets(), PutMaps: put.GetMaps(), PutObjects: put.GetObjects(), PutFlowtables: put.GetFlowtables(),
-		}
-		for _, o := range t.DeleteObjects {
-			m.DeleteObjects = append(m.DeleteObjects, &weftv1.ObjectReference{Kind: string(o.Kind), Name: o.Name})
-		}
-		for _, e := range t.Elements {
-			m.Elements = append(m.Elements, elementsMessage(&e, stated))
-		}
-		p.Tables = append(p.Tables, m)
-	}
-	return p
-}
-
-func elementsMessage(e *desired.Elements, stated time.Time) *weftv1.ElementPatch {
-	m := &weftv1.ElementPatch{Set: e.Set}
-	for i := range e.Remove {
-		m.Remove = append(m.Remove, e.Decl.FormatKey(e.Remove[i]))
-	}
-	for i := range e.Add {
-		m.Add = append(m.Add, elementMessage(e.Decl, &e.Add[i], stated))
-	}
-	return m
-}
-
-// written returns a declaration as its publisher wrote it, which is empty for an
-// adopted fragment.
-func written[T any](source *T) (d T) {
-	if source != nil {
-		d = *source
-	}
-	return d
-}
-
-func chainMessage(name string, d nft.Chain) *weftv1.Chain {
-	d.Name, d.Rules = name, nil
-	return convert.Chain(d)
-}
-
-// setMessage is a declaration without elements.
-func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
-	d.Name, d.Elements = s.Decl.Name, nil
-	m := convert.Set(d)
-	m.Role = roleOf(s)
-	return m
-}
-
-// elementMessage converts an element of a set to a message; stated is as in fragmentMessage.
-func elementMessage(d *set.Set, e *set.Element, stated time.Time) *weftv1.Element {
-	m := convert.Element(nft.Element{
-		Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, Timeout: e.Timeout, Expires: e.Expires(), Stateful: e.Stateful(),
-	})
-	if left := cmp.Or(e.Expires(), e.Timeout, d.Timeout); !stated.IsZero() && left != 0 {
-		m.State = &weftv1.ElementState{ExpireTime: timestamppb.New(stated.Add(left)), Stateful: e.Stateful()}
-	}
-	return m
-}
-
-// flagsMessage returns the flags of a table.
-func flagsMessage(dormant bool) []string {
-	if dormant {
-		return []string{"dormant"}
-	}
-	return nil
-}
-
-// roleOf returns the role of a map.
-func roleOf(s desired.Set) weftv1.MapRole {
 	switch {
-	case s.Conntrack:
-		return weftv1.MapRole_MAP_ROLE_CONNTRACK
-	case s.Affinity:
-		return weftv1.MapRole_MAP_ROLE_AFFINITY
+	case v.Merged != nil:
+	case exists:
+		return nil, fmt.Errorf("%w: table %s", ErrHidden, admission.Clip(id.String()))
 	default:
-		return weftv1.MapRole_MAP_ROLE_UNSPECIFIED
+		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
+	if req.GetLive() {
+		if v.Live, err = a.dumpLive(ctx, id, req, v.Merged); err != nil {
+			return nil, err
+		}
+	}
+	return v.Parts(message.PartBytes), nil
+}
+
+// detailOf returns how much of a table is asked for.
+func detailOf(req *weftv1.GetTableRequest) desired.Detail {
+	switch {
+	case req.GetObjectsOnly():
+		return desired.DetailObjects
+	case req.GetTerse():
+		return desired.DetailRules
+	default:
+		return desired.DetailElements
+	}
+}
+
+func tableID(family, name string) (nft.TableID, error) {
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		return nft.TableID{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
+	}
+	return nft.TableID{Family: f, Name: name}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
@@ -47,10 +48,10 @@ func changeOf(s *submission, configured bool, now time.Time) statedir.Change {
 		// It is removed.
 	case u.Snapshot:
 		c.Snapshot = func() *weftv1.Fragment {
-			return fragmentMessage(head(u.Fragment.Name, u.Priority, weftv1.Lifetime_LIFETIME_DURABLE, expireTime(u.Expires)), u.Tables, now)
+			return message.Fragment(message.Head(u.Fragment.Name, u.Priority, weftv1.Lifetime_LIFETIME_DURABLE, message.ExpireTime(u.Expires)), u.Tables, now)
 		}
 	default:
-		c.Patch = func() *weftv1.Patch { return patchMessage(u, now) }
+		c.Patch = func() *weftv1.Patch { return message.Patch(u, now) }
 	}
 	return c
 }

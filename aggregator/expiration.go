@@ -9,6 +9,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 )
 
 // expirations has the fragments that expire, in the order in which they do.
@@ -89,24 +90,7 @@ func (w *writer) expiring(accepted []*submission) {
 		}
 		w.log.Info("fragment expired", "fragment", s.key().String(), "expire_time", s.expired, "revision", w.revision)
 		w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Expired{Expired: &weftv1.Expired{
-			Fragment: nameOf(s.key()), ExpireTime: timestamppb.New(s.expired), Revision: w.revision,
+			Fragment: message.Name(s.key()), ExpireTime: timestamppb.New(s.expired), Revision: w.revision,
 		}}})
 	}
-}
-
-// expireTime is a time in a message; nil if it is zero.
-func expireTime(at time.Time) *timestamppb.Timestamp {
-	if at.IsZero() {
-		return nil
-	}
-	return timestamppb.New(at)
-}
-
-// head returns a fragment without its content.
-func head(name string, priority int32, lifetime weftv1.Lifetime, expires *timestamppb.Timestamp) *weftv1.Fragment {
-	f := &weftv1.Fragment{Name: name, Priority: priority, Lifetime: lifetime}
-	if expires != nil {
-		f.Expiration = &weftv1.Fragment_ExpireTime{ExpireTime: expires}
-	}
-	return f
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/message"
 )
 
 // Healthy returns nil while updates are committed or will be, as during the start.
@@ -129,7 +130,7 @@ func (a *Aggregator) Refused() error {
 		if len(f.GetViolations()) == 0 {
 			continue
 		}
-		if n++; n == 1 || key.Compare(keyOf(first.GetFragment())) < 0 {
+		if n++; n == 1 || key.Compare(message.Key(first.GetFragment())) < 0 {
 			first = f
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -34,7 +35,7 @@ func (w *writer) record(accepted []*submission, counts *weftv1.Counts, stats ker
 		key := s.key()
 		m := place[key]
 		if m == nil {
-			m = &weftv1.FragmentChange{Fragment: nameOf(key), Kind: weftv1.FragmentChange_KIND_ADDED}
+			m = &weftv1.FragmentChange{Fragment: message.Name(key), Kind: weftv1.FragmentChange_KIND_ADDED}
 			if s.existed {
 				m.Kind = weftv1.FragmentChange_KIND_CHANGED
 			}
@@ -82,10 +83,10 @@ func (w *writer) historyChange(s *submission) history.Change {
 	case u.Snapshot:
 		c.Snapshot = func() *weftv1.Fragment {
 			lifetime := admission.EffectiveLifetime(weftv1.Lifetime(u.Lifetime))
-			return fragmentMessage(head(u.Fragment.Name, u.Priority, lifetime, expireTime(u.Expires)), u.Tables, time.Time{})
+			return message.Fragment(message.Head(u.Fragment.Name, u.Priority, lifetime, message.ExpireTime(u.Expires)), u.Tables, time.Time{})
 		}
 	default:
-		c.Patch = func() *weftv1.Patch { return patchMessage(u, time.Time{}) }
+		c.Patch = func() *weftv1.Patch { return message.Patch(u, time.Time{}) }
 	}
 	return c
 }
@@ -129,7 +130,7 @@ func (a *Aggregator) CompareRevisions(ctx context.Context, from, to uint64, r Re
 	return func(yield func(*weftv1.CompareRevisionsResponse) bool) {
 		for i := range differences {
 			d := &differences[i]
-			name := nameOf(d.Fragment)
+			name := message.Name(d.Fragment)
 			for _, c := range []*weftv1.FragmentComparison{
 				{Fragment: name, FromState: d.From.State, ToState: d.To.State},
 				{Fragment: name, From: d.From.Fragment},

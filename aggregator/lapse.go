@@ -7,6 +7,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
@@ -50,7 +51,7 @@ func (w *writer) forget() (successor bool) {
 	for _, u := range expired {
 		w.statuses.lapsed(w.state, u.Fragment)
 		if f, ok := w.state.Fragment(u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
-			w.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return patchMessage(u, time.Time{}) }, Done: func(error) {}})
+			w.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
 		}
 	}
 	return successor

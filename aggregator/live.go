@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -54,28 +53,4 @@ func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.G
 		return nil, fmt.Errorf("%w: %w", ErrKernel, err)
 	}
 	return live, nil
-}
-
-// splitLive divides the elements of a set into those that fragments have, with their
-// state in the kernel, and those that packets have added. The merged elements must be
-// ordered by compareElements. Elements that have expired are left out.
-func splitLive(merged []set.Element, live kernel.LiveElements) (inForce, added []set.Element) {
-	slices.SortFunc(live.Elements, compareElements)
-	for _, e := range live.Elements {
-		for len(merged) > 0 && compareElements(merged[0], e) < 0 {
-			if live.More {
-				inForce = append(inForce, merged[0])
-			}
-			merged = merged[1:]
-		}
-		if len(merged) > 0 && compareElements(merged[0], e) == 0 {
-			inForce, merged = append(inForce, e), merged[1:]
-		} else {
-			added = append(added, e)
-		}
-	}
-	if live.More {
-		inForce = append(inForce, merged...)
-	}
-	return inForce, added
 }

@@ -7,6 +7,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
@@ -39,7 +40,7 @@ func (w *writer) withoutPublisher(stored []statedir.Fragment) map[desired.Key]*w
 // orphan returns the status of an orphan.
 func orphan(f statedir.Fragment, violations []*weftv1.Violation) *weftv1.FragmentStatus {
 	return &weftv1.FragmentStatus{
-		Fragment: nameOf(f.Key), Priority: f.Content.GetPriority(), Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, ExpireTime: f.Content.GetExpireTime(),
+		Fragment: message.Name(f.Key), Priority: f.Content.GetPriority(), Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, ExpireTime: f.Content.GetExpireTime(),
 		State: weftv1.FragmentStatus_STATE_ORPHANED, Violations: violations,
 	}
 }

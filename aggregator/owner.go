@@ -10,6 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -112,7 +113,7 @@ func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	for i := range q.owners {
 		o := &q.owners[i]
 		resp.Owners = append(resp.Owners, &weftv1.ObjectOwner{
-			Fragment: nameOf(o.Fragment), Priority: o.Priority,
+			Fragment: message.Name(o.Fragment), Priority: o.Priority,
 			Text: q.text(o), Index: uint32(o.Index), //nolint:gosec // a count
 		})
 	}
@@ -123,7 +124,7 @@ func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 func (q *ownerQuery) text(o *desired.Owned) string {
 	switch {
 	case o.Rule != nil:
-		return strings.TrimSpace(strings.TrimPrefix(ruleText(q.id, q.name.GetName(), o.Rule), fmt.Sprintf("rule %s %s", q.id, q.name.GetName())))
+		return strings.TrimSpace(strings.TrimPrefix(message.RuleText(q.id, q.name.GetName(), o.Rule), fmt.Sprintf("rule %s %s", q.id, q.name.GetName())))
 	case q.set != nil:
 		text := q.set.FormatKey(o.Element)
 		if left := o.Element.Expires(); left != 0 {
@@ -134,7 +135,7 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 		}
 		return text
 	case q.addition != nil:
-		return noun(q.addition)
+		return message.Noun(q.addition)
 	default:
 		return "table " + q.id.String()
 	}

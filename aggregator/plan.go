@@ -12,6 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -47,7 +48,7 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 		}
 		p.findings = found
 	}
-	return p.parts(partBytes), nil
+	return p.outcome().Parts(message.PartBytes), nil
 }
 
 // planning is a plan on its way to the writer and back.
@@ -90,6 +91,19 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 		}
 	}
 	return p
+}
+
+// outcome returns the plan for its messages.
+func (p *planning) outcome() *message.Plan {
+	slices.SortStableFunc(p.rejected, func(x, y *RejectedError) int { return cmp.Compare(p.place[x.Fragment], p.place[y.Fragment]) })
+	out := &message.Plan{Revision: p.revision, Preview: p.preview, Findings: p.findings}
+	for _, r := range p.rejected {
+		out.Rejections = append(out.Rejections, &weftv1.Rejection{Fragment: message.Name(r.Fragment), Violations: r.Violations})
+	}
+	for _, s := range p.accepted {
+		out.Fragments = append(out.Fragments, s.key())
+	}
+	return out
 }
 
 // add appends a step, or where there is an error its refusal.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -73,7 +74,7 @@ func (w *writer) tryRepair(last bool) error {
 	}
 	w.revision++
 	w.statuses.revision.Store(w.revision)
-	counts := countsOf(plan.Counts)
+	counts := message.Counts(plan.Counts)
 	if left > 0 {
 		counts = nil // of all tables together
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/message"
 )
 
 // maxRecords bounds the publishers that the roster remembers. Those that are
@@ -134,7 +135,7 @@ func (r *roster) rejected(e *RejectedError) {
 	defer r.mu.Unlock()
 	p := r.record(e.Fragment.Publisher)
 	p.rejected++
-	p.last = &weftv1.Rejection{Fragment: nameOf(e.Fragment), Violations: e.Violations}
+	p.last = &weftv1.Rejection{Fragment: message.Name(e.Fragment), Violations: e.Violations}
 	p.lastAt = p.active
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 )
 
 // statuses has the status of every fragment as of the last commit. The writer
@@ -55,7 +56,7 @@ func (s *statuses) list() ([]*weftv1.FragmentStatus, uint64) {
 	s.mu.RUnlock()
 	// Not with the lock held, because the writer waits for it.
 	slices.SortFunc(out, func(a, b *weftv1.FragmentStatus) int {
-		return keyOf(a.GetFragment()).Compare(keyOf(b.GetFragment()))
+		return message.Key(a.GetFragment()).Compare(message.Key(b.GetFragment()))
 	})
 	return out, revision
 }
@@ -143,9 +144,9 @@ func (s *statuses) rejected(r *RejectedError) {
 // fragmentStatus converts a status to a message.
 func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Timestamp) *weftv1.FragmentStatus {
 	st := &weftv1.FragmentStatus{
-		Fragment: nameOf(f.Key), Priority: f.Priority,
+		Fragment: message.Name(f.Key), Priority: f.Priority,
 		Lifetime: admission.EffectiveLifetime(weftv1.Lifetime(f.Lifetime)),
-		State:    weftv1.FragmentStatus_STATE_COMMITTED, Revision: revision, Changed: changed, ExpireTime: expireTime(f.Expires),
+		State:    weftv1.FragmentStatus_STATE_COMMITTED, Revision: revision, Changed: changed, ExpireTime: message.ExpireTime(f.Expires),
 		Chains: uint32(f.Chains), Rules: uint32(f.Rules), Sets: uint32(f.Sets), Objects: uint32(f.Objects), //nolint:gosec // counts
 		Elements: uint64(f.Elements), Shadowed: uint64(f.Shadowed), //nolint:gosec // counts
 	}

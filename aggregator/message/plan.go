@@ -1,4 +1,4 @@
-package aggregator
+package message
 
 import (
 	"cmp"
@@ -16,11 +16,24 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// parts returns a plan as messages of about limit bytes.
-func (p *planning) parts(limit int) iter.Seq[*weftv1.PlanResponse] {
+// Plan is the outcome of a plan.
+type Plan struct {
+	// Revision is the last commit before the plan.
+	Revision uint64
+	// Rejections are the rejected updates, in the order of the answer.
+	Rejections []*weftv1.Rejection
+	// Preview has the changes of the accepted updates; nil without any.
+	Preview *desired.Preview
+	// Fragments are the fragments of the accepted updates, by desired.Plan.Origin.
+	Fragments []desired.Key
+	Findings  []*weftv1.Finding
+}
+
+// Parts returns the plan as messages of about limit bytes.
+func (p *Plan) Parts(limit int) iter.Seq[*weftv1.PlanResponse] {
 	return func(yield func(*weftv1.PlanResponse) bool) {
 		b := planParts{p: p, parts: parts[*weftv1.PlanResponse]{
-			limit: limit, yield: yield, part: &weftv1.PlanResponse{Revision: p.revision},
+			limit: limit, yield: yield, part: &weftv1.PlanResponse{Revision: p.Revision},
 			next: func() *weftv1.PlanResponse { return &weftv1.PlanResponse{} },
 		}}
 		b.addRejections()
@@ -34,34 +47,31 @@ func (p *planning) parts(limit int) iter.Seq[*weftv1.PlanResponse] {
 
 // planParts builds the parts of a plan.
 type planParts struct {
-	p *planning
+	p *Plan
 	parts[*weftv1.PlanResponse]
 }
 
 func (b *planParts) addRejections() {
-	rejected := b.p.rejected
-	slices.SortStableFunc(rejected, func(x, y *RejectedError) int { return cmp.Compare(b.p.place[x.Fragment], b.p.place[y.Fragment]) })
-	for _, r := range rejected {
-		m := &weftv1.Rejection{Fragment: nameOf(r.Fragment), Violations: r.Violations}
-		b.fit(m)
-		b.part.Rejections = append(b.part.Rejections, m)
+	for _, r := range b.p.Rejections {
+		b.fit(r)
+		b.part.Rejections = append(b.part.Rejections, r)
 	}
 }
 
 func (b *planParts) addFindings() {
-	for _, f := range b.p.findings {
+	for _, f := range b.p.Findings {
 		b.fit(f)
 		b.part.Findings = append(b.part.Findings, f)
 	}
 }
 
-// addAllChanges adds the changes of a plan that nothing rejects.
+// addAllChanges adds the changes, unless an update is rejected.
 func (b *planParts) addAllChanges() {
-	if len(b.p.rejected) > 0 {
+	if len(b.p.Rejections) > 0 {
 		return
 	}
-	b.part.Counts = countsOf(b.p.preview.Counts)
-	for i := range b.p.preview.Ops {
+	b.part.Counts = Counts(b.p.Preview.Counts)
+	for i := range b.p.Preview.Ops {
 		if b.done {
 			return
 		}
@@ -72,8 +82,8 @@ func (b *planParts) addAllChanges() {
 // addChanges adds the changes of one op: one, or one for each element.
 func (b *planParts) addChanges(i int) {
 	var fragment *weftv1.FragmentName
-	if o := b.p.preview.Origin[i]; o >= 0 && o < len(b.p.accepted) {
-		fragment = nameOf(b.p.accepted[o].key())
+	if o := b.p.Preview.Origin[i]; o >= 0 && o < len(b.p.Fragments) {
+		fragment = Name(b.p.Fragments[o])
 	}
 	add := func(op weftv1.Change_Operation, object *weftv1.ObjectName, text string) {
 		c := &weftv1.Change{Operation: op, Object: object, Text: text, Fragment: fragment}
@@ -83,11 +93,11 @@ func (b *planParts) addChanges(i int) {
 	elements := func(op weftv1.Change_Operation, table nft.TableID, set *set.Set, elements []set.Element) {
 		for j := range elements {
 			e := kernel.AddElements{Table: table, Set: set, Elements: elements[j : j+1]}
-			add(op, admission.OpName(e), noun(e))
+			add(op, admission.OpName(e), Noun(e))
 		}
 	}
 	const added, deleted, flushed = weftv1.Change_OPERATION_ADD, weftv1.Change_OPERATION_DELETE, weftv1.Change_OPERATION_FLUSH
-	before := b.p.preview.Before[i]
+	before := b.p.Preview.Before[i]
 	if before.Staged {
 		return
 	}
@@ -95,34 +105,34 @@ func (b *planParts) addChanges(i int) {
 		object := admission.ObjectName(table, admission.SetKind(before.Set.Map), name)
 		add(op, object, object.Text())
 	}
-	switch op := b.p.preview.Ops[i].(type) {
+	switch op := b.p.Preview.Ops[i].(type) {
 	case kernel.AddElements:
 		elements(added, op.Table, op.Set, op.Elements)
 	case kernel.DeleteElements:
 		elements(deleted, op.Table, op.Set, op.Elements)
 	case kernel.AddRule:
-		add(added, admission.OpName(op), ruleText(op.Table, op.Chain, op.Rule)+place(op, before))
+		add(added, admission.OpName(op), RuleText(op.Table, op.Chain, op.Rule)+place(op, before))
 	case kernel.DeleteRule:
-		add(deleted, admission.OpName(op), ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
+		add(deleted, admission.OpName(op), RuleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
 	case kernel.DeleteSet:
 		set(deleted, op.Table, op.Name)
 	case kernel.FlushSet:
 		set(flushed, op.Table, op.Name)
 	case kernel.DeleteTable, kernel.DeleteChain, kernel.DeleteObject, kernel.DeleteFlowtable:
-		add(deleted, admission.OpName(op), noun(op))
+		add(deleted, admission.OpName(op), Noun(op))
 	default:
-		add(added, admission.OpName(op), noun(op))
+		add(added, admission.OpName(op), Noun(op))
 	}
 }
 
-// noun is an op in nft's words without the verb.
-func noun(op kernel.Op) string {
+// Noun returns an op in nft's words without the verb.
+func Noun(op kernel.Op) string {
 	_, rest, _ := strings.Cut(kernel.Describe(op), " ")
 	return rest
 }
 
-// ruleText is a rule as nft lists it; of an adopted one the text is not known.
-func ruleText(table nft.TableID, chain string, r *compile.Rule) string {
+// RuleText returns a rule as nft lists it. The text of an adopted rule is not known.
+func RuleText(table nft.TableID, chain string, r *compile.Rule) string {
 	s := fmt.Sprintf("rule %s %s", table, chain)
 	if r == nil {
 		return s
@@ -137,7 +147,7 @@ func ruleText(table nft.TableID, chain string, r *compile.Rule) string {
 	return s
 }
 
-// place says where a rule goes, if that is not after what the same plan adds.
+// place returns the position of a rule that does not follow a rule of the same plan.
 func place(op kernel.AddRule, before desired.Before) string {
 	switch {
 	case before.Head:
@@ -149,12 +159,12 @@ func place(op kernel.AddRule, before desired.Before) string {
 	}
 }
 
-// addCosts adds what base chains cost, of a plan that nothing rejects.
+// addCosts adds the cost of base chains, unless an update is rejected.
 func (b *planParts) addCosts() {
-	if b.p.preview == nil || len(b.p.rejected) > 0 {
+	if b.p.Preview == nil || len(b.p.Rejections) > 0 {
 		return
 	}
-	for _, path := range b.p.preview.Paths {
+	for _, path := range b.p.Preview.Paths {
 		m := &weftv1.PathCost{Chain: admission.PlaceName(path.Chain), Nanoseconds: uint64(path.ChainTime), Path: path.Chains()} //nolint:gosec // a count
 		b.fit(m)
 		b.part.Costs = append(b.part.Costs, m)
@@ -163,10 +173,10 @@ func (b *planParts) addCosts() {
 
 // addShadows adds the shadows in the order of their maps and keys.
 func (b *planParts) addShadows() {
-	if b.p.preview == nil {
+	if b.p.Preview == nil {
 		return
 	}
-	shadows := b.p.preview.Shadows
+	shadows := b.p.Preview.Shadows
 	slices.SortFunc(shadows, func(x, y desired.Shadow) int {
 		return cmp.Or(
 			cmp.Compare(x.Table.Family, y.Table.Family), strings.Compare(x.Table.Name, y.Table.Name), strings.Compare(x.Decl.Name, y.Decl.Name),
@@ -177,10 +187,20 @@ func (b *planParts) addShadows() {
 		s := &shadows[i]
 		m := &weftv1.Shadow{
 			Element: admission.ElementName(s.Table, s.Decl.Name, s.Decl.FormatKey(s.Element)),
-			Winner:  nameOf(s.Winner), WinnerValue: s.Decl.FormatData(s.Element),
-			Hidden: nameOf(s.Hidden), HiddenValue: s.Decl.FormatData(s.HiddenElement),
+			Winner:  Name(s.Winner), WinnerValue: s.Decl.FormatData(s.Element),
+			Hidden: Name(s.Hidden), HiddenValue: s.Decl.FormatData(s.HiddenElement),
 		}
 		b.fit(m)
 		b.part.Shadows = append(b.part.Shadows, m)
 	}
 }
+
+// Counts converts the counts of a plan.
+func Counts(c desired.Counts) *weftv1.Counts {
+	return &weftv1.Counts{
+		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), Objects: uint32(c.Objects), //nolint:gosec // counts
+		RulesAdded: uint32(c.RulesAdded), RulesDeleted: uint32(c.RulesDeleted), //nolint:gosec // counts
+		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
+	}
+}
+

@@ -1,10 +1,10 @@
-package aggregator
+package message
 
 import "google.golang.org/protobuf/proto"
 
-// partBytes is about how much one message of a streamed answer holds. A stream that is not
+// PartBytes is about how much one message of a streamed answer holds. A stream that is not
 // read holds three of them: one in the transport, one encoded and one that is being made.
-const partBytes = 128 << 10
+const PartBytes = 128 << 10
 
 // entryOverhead is what an entry of a repeated field costs beside its own bytes.
 const entryOverhead = 6

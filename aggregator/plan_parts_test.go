@@ -8,6 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
 )
 
 // TestPlanInParts divides the changes of a plan by size, and loses none.
@@ -28,9 +29,9 @@ func TestPlanInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const objects = 2 // the table and the set
-	for _, limit := range []int{1, 100, 10_000, partBytes} {
+	for _, limit := range []int{1, 100, 10_000, message.PartBytes} {
 		whole, n := &weftv1.PlanResponse{}, 0
-		for part := range p.parts(limit) {
+		for part := range p.outcome().Parts(limit) {
 			if size := proto.Size(part); size > limit+1000 {
 				t.Errorf("limit of %d bytes: part %d has %d", limit, n, size)
 			}
@@ -40,7 +41,7 @@ func TestPlanInParts(t *testing.T) {
 		if got := len(whole.GetChanges()); got != objects+elements {
 			t.Errorf("limit of %d bytes: %d changes: want %d", limit, got, objects+elements)
 		}
-		if (n == 1) != (limit == partBytes) {
+		if (n == 1) != (limit == message.PartBytes) {
 			t.Errorf("limit of %d bytes: %d parts", limit, n)
 		}
 		if whole.GetCounts().GetElementsAdded() != elements {
@@ -50,7 +51,7 @@ func TestPlanInParts(t *testing.T) {
 	if got := a.writer.state.Fragments(); len(got) != 0 {
 		t.Errorf("the plan left fragments %v", got)
 	}
-	if nameOf(desired.Key{}) != nil {
+	if message.Name(desired.Key{}) != nil {
 		t.Error("nobody has a name")
 	}
 }
