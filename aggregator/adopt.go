@@ -34,7 +34,7 @@ func (w *writer) start(ctx context.Context) error {
 	w.state.Adopt(dump, stored.Record.Desired)
 	w.purger.Add(w.state.Unpurged(dump), true)
 	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970
-	w.statuses.adopt(w.state, w.revision, w.cfg.Now())
+	w.statuses.Adopt(w.state, w.revision, w.cfg.Now())
 	for _, f := range w.state.Fragments() {
 		w.expirations.set(f.Key, time.Time{}, f.Expires)
 	}
@@ -152,7 +152,7 @@ func (w *writer) dropUnclaimed() error {
 	if len(plan.Ops) == 0 {
 		return nil
 	}
-	w.statuses.revision.Store(w.revision)
+	w.statuses.Revision.Store(w.revision)
 	counts := message.Counts(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
 	w.recordRepair(counts)

@@ -16,11 +16,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/events"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/status"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/eval"
@@ -169,15 +171,15 @@ type Aggregator struct {
 	log     *slog.Logger
 	metrics *metrics
 	queue   *queue.Queue[*submission]
-	hub     *hub
+	hub     *events.Hub
 	flows   *flows.Flusher
 	dir     *statedir.Dir
 	history *history.Recorder
 	// unconfirmed has the fragments that wait for a confirmation.
 	unconfirmed *unconfirmed.Keeper
 	// roster knows the publishers.
-	roster   *roster
-	statuses *statuses
+	roster   *status.Publishers
+	statuses *status.Fragments
 	// sessions counts the sessions, for their IDs.
 	sessions atomic.Uint64
 	// requests are functions that the writer calls between two commits.
@@ -237,8 +239,8 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
-	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1), inspecting: make(chan struct{}, 1)}
-	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, a.limited), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
+	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: events.New(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1), inspecting: make(chan struct{}, 1)}
+	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, a.limited), status.NewPublishers(cfg.Now), status.NewFragments(), make(chan func(*writer))
 	a.refusals = access.NewRepeats(func(publisher, reason string, withheld int) {
 		a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
 	})
@@ -257,7 +259,7 @@ func New(cfg Config) (*Aggregator, error) {
 	})
 	a.unconfirmed = unconfirmed.New(unconfirmed.Config{Dir: cfg.StateDir, Revert: a.takeBack, Allow: a.mayKeep, Retry: cfg.Retry, Logger: a.log})
 	fc := flows.Config{
-		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
+		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.Publish, Log: a.log, Metrics: m.flows,
 	}
 	if cfg.StateDir != "" {
 		fc.Save = a.dir.SaveFlows
@@ -265,7 +267,7 @@ func New(cfg Config) (*Aggregator, error) {
 	a.flows = flows.NewFlusher(fc)
 	a.inspector = a.newInspector()
 	a.writer = newWriter(a)
-	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get, Version: cfg.Version, Now: cfg.Now}
+	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.Get, Version: cfg.Version, Now: cfg.Now}
 	a.scope.Store(a.writer.state.Scope())
 	a.enter(false, nil)
 	return a, nil
@@ -352,7 +354,7 @@ func (a *Aggregator) stop() {
 	for _, s := range a.queue.Close() {
 		s.answer(Result{Err: ErrStopped})
 	}
-	a.hub.close()
+	a.hub.Close(ErrStopped)
 	a.refusals.Close()
 	close(a.stopped)
 }

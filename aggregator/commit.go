@@ -239,7 +239,7 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 	case f.Session != s.session.id:
 		if owner := w.sessions[f.Session]; owner != nil {
 			return false, admission.Reject(s.key(), weftv1.Violation_REASON_TAKEN_OVER, nil,
-				"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, owner.pid)
+				"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, owner.stream.PID)
 		}
 		return false, snapshotNeeded(s.key())
 	case s.session.broken[s.key().Name] > f.Serial:
@@ -279,8 +279,8 @@ func (w *writer) refuse(s *submission, err error) {
 // report counts, logs and publishes a rejection. The log has one line a minute for each
 // publisher and reason.
 func (a *Aggregator) report(r *RejectedError) {
-	a.statuses.rejected(r)
-	a.roster.rejected(r)
+	a.statuses.Rejected(r)
+	a.roster.Rejected(r)
 	publisher, reason := a.metrics.rejected(r)
 	if skipped, ok := a.refusals.Log(publisher, reason, a.cfg.Now()); ok {
 		args := []any{"fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error()}
@@ -289,7 +289,7 @@ func (a *Aggregator) report(r *RejectedError) {
 		}
 		a.log.Info("update rejected", args...)
 	}
-	a.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Rejection{Rejection: &weftv1.Rejection{
+	a.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Rejection{Rejection: &weftv1.Rejection{
 		Fragment: message.Name(r.Fragment), Violations: r.Violations,
 	}}})
 }
@@ -364,9 +364,15 @@ func culprit(plan *desired.Plan, op, updates int) int {
 // note updates everything that readers see after updates were accepted. Changed is true if
 // there was a commit.
 func (w *writer) note(accepted []*submission, changed bool) {
-	w.statuses.committed(accepted, w.state, w.revision, w.cfg.Now(), changed)
+	keys := make([]desired.Key, 0, len(accepted))
+	for _, s := range accepted {
+		keys = append(keys, s.key())
+		if !s.stored && !s.leaving {
+			w.roster.Committed(s.key().Publisher)
+		}
+	}
+	w.statuses.Committed(keys, w.state, w.revision, w.cfg.Now(), changed)
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
-	w.roster.committed(accepted)
 	w.scope.Store(w.state.Scope())
 	w.count()
 	w.expiring(accepted)
@@ -412,7 +418,7 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 		w.logged, w.unlogged = now, 0
 	}
 	var event *weftv1.WatchResponse
-	if w.hub.watched() {
+	if w.hub.Watched() {
 		event = &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
 			Revision: w.revision, Fragments: message.Names(keys), Changes: counts,
 			Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
-	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
@@ -76,7 +76,7 @@ func (a *Aggregator) Confirm(ctx context.Context, publisher, name string, revert
 	} else {
 		err = a.unconfirmed.Confirm(key)
 	}
-	return a.statuses.revision.Load(), a.notChangeable(key, err)
+	return a.statuses.Revision.Load(), a.notChangeable(key, err)
 }
 
 // notChangeable makes a rejection of the errors that say in which state a fragment is.
@@ -94,7 +94,7 @@ func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	if p == nil {
 		return nil
 	}
-	holds := a.statuses.holds(key.Publisher).Bytes + kept
+	holds := a.statuses.Holds(key.Publisher).Bytes + kept
 	if r := p.Holds(access.LimitBytes, holds, holds+more); r != nil {
 		return admission.Reject(key, weftv1.Violation_REASON_LIMIT, nil, "the earlier content is kept until the update is confirmed: %v", r)
 	}
@@ -123,7 +123,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { status = w.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error {

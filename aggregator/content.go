@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/message"
+	"github.com/weft-proxy/weft/aggregator/status"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -18,7 +21,7 @@ import (
 // the last revision. It returns what is known at once, also during the start and on
 // standby. The messages are shared: they must not be changed.
 func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
-	fragments, revision = a.statuses.list()
+	fragments, revision = a.statuses.List()
 	for i, f := range fragments {
 		fragments[i] = a.present(f)
 	}
@@ -39,7 +42,7 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
 	// Nothing of them changes, so that this goroutine can sort them and make messages.
-	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { status = w.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
 		return nil, nil, err
 	}
 	if status == nil {
@@ -118,4 +121,46 @@ func tableID(family, name string) (nft.TableID, error) {
 		return nft.TableID{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
 	}
 	return nft.TableID{Family: f, Name: name}, nil
+}
+
+// ListPublishers returns the publishers that have fragments or are connected,
+// by name. It does not wait while the aggregator starts.
+//
+// Possible errors: ErrStandby, ErrStopped.
+func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
+	if err := a.Healthy(); err != nil {
+		return nil, err
+	}
+	all := make(map[string]*weftv1.PublisherStatus)
+	fragments, _ := a.List()
+	for _, f := range fragments {
+		p := status.Of(all, f.GetFragment().GetPublisher())
+		p.Fragments++
+		if f.GetState() == weftv1.FragmentStatus_STATE_ADOPTED {
+			p.Adopted++
+		}
+		p.Rules += f.GetRules()
+		p.Elements += f.GetElements()
+		p.Shadowed += f.GetShadowed()
+	}
+	a.roster.Report(all)
+	for name, p := range all {
+		holds := a.statuses.Holds(name)
+		holds.Bytes += a.unconfirmed.Kept(name)
+		p.Limits = status.Limits(a.cfg.Access.Publisher(name), holds, len(p.GetSessions()))
+	}
+	out := &weftv1.ListPublishersResponse{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out.Publishers = append(out.Publishers, all[name])
+	}
+	return out, nil
+}
+
+// Watch calls f with every event from now on until ctx ends or f fails, and returns that error. It
+// calls started first, when it already collects events, and returns its error, too. started must not
+// be nil. f must not change the event.
+//
+// Possible errors: ErrSlowWatcher, ErrStopped, started's, f's, ctx's.
+func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
+	return a.hub.Watch(ctx, started, f)
 }

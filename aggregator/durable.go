@@ -122,7 +122,7 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 			w.log.Error("durable fragment is refused", "fragment", s.key().String(), "error", r.Err)
 		}
 	}
-	w.statuses.orphaned(orphans)
+	w.statuses.Orphaned(orphans)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
+	"github.com/weft-proxy/weft/aggregator/events"
 )
 
 var (
@@ -31,7 +32,7 @@ var (
 	// applied, or before the aggregator had started.
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a watcher did not keep up and was dropped.
-	ErrSlowWatcher = errors.New("watcher too slow: events were lost")
+	ErrSlowWatcher = events.ErrSlowWatcher
 	// ErrKernel means that Plan could not reconcile the kernel, that GetTable could not
 	// read live values, or that conntrack entries could not be listed or deleted. Updates wait for the kernel instead.
 	ErrKernel = errors.New("kernel unavailable")

@@ -89,7 +89,7 @@ func (w *writer) expiring(accepted []*submission) {
 			owner.expired[s.key().Name] = true
 		}
 		w.log.Info("fragment expired", "fragment", s.key().String(), "expire_time", s.expired, "revision", w.revision)
-		w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Expired{Expired: &weftv1.Expired{
+		w.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Expired{Expired: &weftv1.Expired{
 			Fragment: message.Name(s.key()), ExpireTime: timestamppb.New(s.expired), Revision: w.revision,
 		}}})
 	}

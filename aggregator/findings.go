@@ -46,7 +46,7 @@ func (a *Aggregator) findingChanged(f *lint.Finding, gone bool) {
 	}
 	a.log.Info(text, "finding", string(f.ID), "text", f.Text, "remedy", f.Remedy, "rules", f.Rules(nil))
 	// Both parties may read it, and neither the rules of the other.
-	a.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Finding{Finding: &weftv1.FindingChange{Finding: findings.Message(f, ""), Gone: gone}}})
+	a.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Finding{Finding: &weftv1.FindingChange{Finding: findings.Message(f, ""), Gone: gone}}})
 }
 
 // structural reports whether a plan changes more than elements.

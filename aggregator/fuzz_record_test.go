@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/status"
 )
 
 // FuzzRecord adopts arbitrary records, on a kernel that has nothing: no panic, and
@@ -21,7 +22,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		state := desired.New()
 		state.Adopt(nil, r.Desired)
-		newStatuses().adopt(state, 7, time.Unix(0, 0))
+		status.NewFragments().Adopt(state, 7, time.Unix(0, 0))
 		if plan := state.Plan(); len(plan.Ops) > 0 {
 			t.Fatalf("adopting a record alone plans %v", plan.Ops)
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/message"
 )
 
 // Healthy returns nil while updates are committed or will be, as during the start.
@@ -44,7 +43,7 @@ func (a *Aggregator) Converged() error {
 	if a.settled.Load() {
 		return nil
 	}
-	publishers, fragments := a.statuses.missing()
+	publishers, fragments := a.statuses.Missing()
 	if grace := a.cfg.ReadyGrace - a.cfg.Now().Sub(*a.began.Load()); fragments > 0 && grace > 0 {
 		return fmt.Errorf(notBack+", grace left: %v): %s", fragments, grace.Round(time.Second), firstOf(publishers))
 	}
@@ -62,16 +61,16 @@ func (a *Aggregator) Missing() error {
 		return nil
 	}
 	if !a.returned.Load() {
-		if publishers, fragments := a.statuses.missing(); fragments > 0 {
+		if publishers, fragments := a.statuses.Missing(); fragments > 0 {
 			return fmt.Errorf(notBack+"): %s", fragments, firstOf(publishers))
 		}
 		a.returned.Store(true)
 	}
 	var gone []string
 	var since time.Duration
-	for name, away := range a.roster.gone() {
+	for name, away := range a.roster.Gone() {
 		// One that left nothing behind is not missing.
-		if a.statuses.holds(name).Fragments > 0 {
+		if a.statuses.Holds(name).Fragments > 0 {
 			gone, since = append(gone, name), max(since, away)
 		}
 	}
@@ -122,18 +121,7 @@ func (a *Aggregator) Stored() error {
 // publishers want: the last update was rejected, or the configuration does not allow a stored
 // fragment. It returns nil if there are none.
 func (a *Aggregator) Refused() error {
-	a.statuses.mu.RLock()
-	defer a.statuses.mu.RUnlock()
-	var first *weftv1.FragmentStatus
-	n := 0
-	for key, f := range a.statuses.byKey {
-		if len(f.GetViolations()) == 0 {
-			continue
-		}
-		if n++; n == 1 || key.Compare(message.Key(first.GetFragment())) < 0 {
-			first = f
-		}
-	}
+	first, n := a.statuses.Refused()
 	if n == 0 {
 		return nil
 	}
@@ -142,15 +130,4 @@ func (a *Aggregator) Refused() error {
 		what = "it is stored but not in force"
 	}
 	return fmt.Errorf("fragment %s: %s: %s (fragments: %d)", first.GetFragment().Text(), what, first.GetViolations()[0].GetMessage(), n)
-}
-
-// missing returns the publishers that have not come back, ordered, and counts their fragments.
-func (s *statuses) missing() (publishers []string, fragments int) {
-	all, _ := s.list()
-	for _, f := range all {
-		if f.GetState() == weftv1.FragmentStatus_STATE_ADOPTED && f.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
-			publishers, fragments = append(publishers, f.GetFragment().GetPublisher()), fragments+1
-		}
-	}
-	return slices.Compact(publishers), fragments
 }

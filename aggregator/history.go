@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
-	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -150,7 +150,7 @@ func (a *Aggregator) compare(ctx context.Context, from, to uint64, r Reader) ([]
 	if err := a.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
-	newest := a.statuses.revision.Load()
+	newest := a.statuses.Revision.Load()
 	switch {
 	case max(from, to) > newest:
 		return nil, fmt.Errorf("%w: %d: the last one is %d", history.ErrNoRevision, max(from, to), newest)

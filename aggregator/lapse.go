@@ -3,8 +3,6 @@ package aggregator
 import (
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/message"
@@ -42,30 +40,17 @@ func (w *writer) lapse() {
 		w.drift = err.Error()
 		w.log.Warn("cannot add an element that another fragment states too, after it expired", "error", err)
 	}
-	w.statuses.revision.Store(w.revision)
+	w.statuses.Revision.Store(w.revision)
 }
 
 // forget forgets the elements that have expired. It reports whether there is something to commit.
 func (w *writer) forget() (successor bool) {
 	expired, successor := w.state.Expire(w.elapsed())
 	for _, u := range expired {
-		w.statuses.lapsed(w.state, u.Fragment)
+		w.statuses.Lapsed(w.state, u.Fragment)
 		if f, ok := w.state.Fragment(u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
 			w.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
 		}
 	}
 	return successor
-}
-
-// lapsed updates the status of a fragment of which elements have expired.
-func (s *statuses) lapsed(state *desired.State, key desired.Key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f, ok := state.Fragment(key)
-	if old := s.byKey[key]; ok && old != nil {
-		st := proto.CloneOf(old)
-		st.Elements = uint64(f.Elements) //nolint:gosec // a count
-		s.byKey[key] = st
-	}
-	s.measure(state, key.Publisher, false)
 }

@@ -58,12 +58,5 @@ func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus)
 
 // isOrphan reports whether a fragment is an orphan.
 func (w *writer) isOrphan(key desired.Key) bool {
-	return w.statuses.get(key).GetState() == weftv1.FragmentStatus_STATE_ORPHANED
-}
-
-// orphaned lists orphans.
-func (s *statuses) orphaned(orphans map[desired.Key]*weftv1.FragmentStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.Copy(s.byKey, orphans)
+	return w.statuses.Get(key).GetState() == weftv1.FragmentStatus_STATE_ORPHANED
 }

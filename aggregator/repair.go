@@ -73,7 +73,7 @@ func (w *writer) tryRepair(last bool) error {
 		return nil
 	}
 	w.revision++
-	w.statuses.revision.Store(w.revision)
+	w.statuses.Revision.Store(w.revision)
 	counts := message.Counts(plan.Counts)
 	if left > 0 {
 		counts = nil // of all tables together
@@ -83,7 +83,7 @@ func (w *writer) tryRepair(last bool) error {
 	w.foreign.Store(&foreignChanges{repaired: w.cfg.Now(), reason: reason})
 	w.noteUnrepaired()
 	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
-	w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
+	w.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
 	w.flows.Reconcile(w.state.Live())
 	return nil
 }
@@ -157,7 +157,7 @@ func (w *writer) postponeRepair(refused map[nft.TableID]error) {
 		return
 	}
 	if fresh {
-		w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: w.unrepairedReason()}}})
+		w.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: w.unrepairedReason()}}})
 	}
 	time.AfterFunc(w.cfg.Retry, func() {
 		select {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/status"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -24,13 +24,9 @@ import (
 type Session struct {
 	a *Aggregator
 	// id tells the session from all others of this process. It is not 0.
-	id        uint64
-	publisher string
-	pid       int32
-	uid       uint32
-	// since and pending are for the roster.
-	since   time.Time
-	pending atomic.Int32
+	id uint64
+	// stream is the session in the status of publishers.
+	stream *status.Session
 	// alive and done are set by DropAfter.
 	alive Alive
 	done  <-chan struct{}
@@ -76,12 +72,12 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 		return nil, err
 	}
 	a.metrics.sessions.Inc()
-	a.hub.publish(presence(publisher, pid, true))
+	a.hub.Publish(presence(publisher, pid, true))
 	s := &Session{
-		a: a, id: a.sessions.Add(1), publisher: publisher, pid: pid, uid: uid,
+		a: a, id: a.sessions.Add(1), stream: &status.Session{Publisher: publisher, PID: pid, UID: uid},
 		declared: make(declarations), broken: make(map[string]uint64), expired: make(map[string]bool),
 	}
-	a.roster.join(s)
+	a.roster.Join(s.stream)
 	return s, nil
 }
 
@@ -94,13 +90,13 @@ func presence(publisher string, pid int32, connected bool) *weftv1.WatchResponse
 func (s *Session) Close() {
 	s.closed.Do(func() {
 		s.a.metrics.sessions.Dec()
-		s.a.roster.leave(s)
-		s.a.hub.publish(presence(s.publisher, s.pid, false))
+		s.a.roster.Leave(s.stream)
+		s.a.hub.Publish(presence(s.stream.Publisher, s.stream.PID, false))
 		if s.building != nil {
 			s.building.Wait()
 		}
 		if s.serial > 0 {
-			update := &desired.Update{Fragment: desired.Key{Publisher: s.publisher}}
+			update := &desired.Update{Fragment: desired.Key{Publisher: s.stream.Publisher}}
 			s.a.queue.Put(&submission{update: update, session: s, ends: true, result: make(chan Result, 1)})
 		}
 	})
@@ -145,7 +141,7 @@ func (s *Session) PushTooLarge(req *weftv1.PublishRequest, err error) (<-chan Re
 
 // key validates a fragment's name.
 func (s *Session) key(name string) (desired.Key, error) {
-	return desired.Key{Publisher: s.publisher, Name: name}, admission.CheckIdentity("fragment", name)
+	return desired.Key{Publisher: s.stream.Publisher, Name: name}, admission.CheckIdentity("fragment", name)
 }
 
 // rejected is the outcome of an update that was not admitted.
@@ -164,7 +160,7 @@ func invalidName(key desired.Key, err error) error {
 func (s *Session) pushSnapshot(id uint64, f *weftv1.Fragment, more bool) (<-chan Result, error) {
 	adm := s.building
 	if adm == nil {
-		key := desired.Key{Publisher: s.publisher, Name: f.GetName()}
+		key := desired.Key{Publisher: s.stream.Publisher, Name: f.GetName()}
 		adm = admission.NewSnapshot(s.a.admission, key, &scopes{s.a.scope.Load(), s.declared})
 	} else if f.GetName() != adm.Key().Name {
 		return nil, fmt.Errorf("%w: update %d has parts of two fragments, %s and %s", ErrProtocol, id, adm.Key().Name, admission.Clip(f.GetName()))
@@ -247,7 +243,7 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	s.serial++
 	sub.update.Session, sub.update.Serial, sub.alive = s.id, s.serial, s.alive
 	sub.result = make(chan Result, 1)
-	s.pending.Add(1)
+	s.stream.Pending.Add(1)
 	if !s.a.queue.Put(sub) {
 		return nil, ErrStopped
 	}
@@ -276,7 +272,7 @@ func (s *Session) forget() {
 	for name, expired := range left {
 		d := s.declared[name]
 		switch {
-		case d == nil || s.a.statuses.get(desired.Key{Publisher: s.publisher, Name: name}) != nil:
+		case d == nil || s.a.statuses.Get(desired.Key{Publisher: s.stream.Publisher, Name: name}) != nil:
 		case d.pending.Load() > 0:
 			s.gone(name, expired)
 		case expired || d.expired:
@@ -324,7 +320,7 @@ func (l *scopes) Set(table nft.TableID, name string) (*set.Set, bool) {
 // Holds returns the number of rules and objects, and of elements, that a publisher's
 // committed fragments have.
 func (a *Aggregator) Holds(publisher string) (rules, elements int) {
-	list, _ := a.statuses.list()
+	list, _ := a.statuses.List()
 	for _, f := range list {
 		if f.GetFragment().GetPublisher() == publisher {
 			rules += int(f.GetRules() + f.GetObjects())

@@ -73,7 +73,7 @@ type submission struct {
 
 func (s *submission) answer(r Result) {
 	if s.session != nil && !s.leaving {
-		s.session.pending.Add(-1)
+		s.session.stream.Pending.Add(-1)
 	}
 	if s.declaration != nil {
 		s.declaration.pending.Add(-1)

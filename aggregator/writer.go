@@ -285,7 +285,7 @@ func (w *writer) cost(s *submission) int {
 		gone = []desired.Key{s.key()}
 	}
 	for _, key := range gone {
-		st := w.statuses.get(key)
+		st := w.statuses.Get(key)
 		n += int(st.GetRules()) + int(st.GetElements()) //nolint:gosec // counts
 	}
 	return n

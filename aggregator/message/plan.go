@@ -203,4 +203,3 @@ func Counts(c desired.Counts) *weftv1.Counts {
 		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
 	}
 }
-

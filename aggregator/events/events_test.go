@@ -1,4 +1,4 @@
-package aggregator
+package events
 
 import (
 	"context"
@@ -15,13 +15,13 @@ func commitEvent() *weftv1.WatchResponse {
 }
 
 func TestSlowWatcherIsDropped(t *testing.T) {
-	a := &Aggregator{hub: newHub(time.Now)}
+	h, errStopped := New(time.Now), errors.New("stopped")
 	started, stuck, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	slow, quick := make(chan error, 1), make(chan error, 1)
 	var seen int
 	go func() {
 		first := true
-		slow <- a.Watch(context.Background(), func() error { started <- struct{}{}; return nil }, func(*weftv1.WatchResponse) error {
+		slow <- h.Watch(context.Background(), func() error { started <- struct{}{}; return nil }, func(*weftv1.WatchResponse) error {
 			if first {
 				first = false
 				close(stuck)
@@ -31,12 +31,12 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 		})
 	}()
 	<-started
-	a.hub.publish(commitEvent())
+	h.Publish(commitEvent())
 	<-stuck
 	ctx, cancel := context.WithCancel(context.Background())
 	took := make(chan struct{})
 	go func() {
-		quick <- a.Watch(ctx, func() error { started <- struct{}{}; return nil }, func(*weftv1.WatchResponse) error {
+		quick <- h.Watch(ctx, func() error { started <- struct{}{}; return nil }, func(*weftv1.WatchResponse) error {
 			seen++
 			took <- struct{}{}
 			return nil
@@ -44,7 +44,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	}()
 	<-started
 	for range watcherBuffer + 10 {
-		a.hub.publish(commitEvent())
+		h.Publish(commitEvent())
 		<-took
 	}
 	close(release)
@@ -55,8 +55,8 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	if err := <-quick; !errors.Is(err, context.Canceled) || seen != watcherBuffer+10 {
 		t.Errorf("quick watcher saw %d: %v", seen, err)
 	}
-	a.hub.close()
-	if err := a.Watch(context.Background(), func() error { return nil }, nil); !errors.Is(err, ErrStopped) {
+	h.Close(errStopped)
+	if err := h.Watch(context.Background(), func() error { return nil }, nil); !errors.Is(err, errStopped) {
 		t.Errorf("watch after the end: %v", err)
 	}
 }

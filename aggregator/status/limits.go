@@ -1,4 +1,4 @@
-package aggregator
+package status
 
 import (
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -6,11 +6,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// limitStatuses returns how much a publisher holds, and its limits; p is nil for a
-// publisher without limits.
-func limitStatuses(p *access.Publisher, u publisherUsage, streams int) []*weftv1.LimitStatus {
+// Limits returns the usage and the limits of a publisher; p is nil without limits.
+func Limits(p *access.Publisher, u Holding, streams int) []*weftv1.LimitStatus {
 	held := admission.Held(u.Usage)
-	held[access.LimitStreams], held[access.LimitPacket], held[access.LimitEveryPacket] = streams, u.worst, u.every
+	held[access.LimitStreams], held[access.LimitPacket], held[access.LimitEveryPacket] = streams, u.Worst, u.Every
 	var all []*weftv1.LimitStatus
 	for _, l := range access.Counted() {
 		s := &weftv1.LimitStatus{Name: string(l), Used: uint64(max(held[l], 0))} //nolint:gosec // a count
