@@ -167,6 +167,10 @@ func (c *Config) validate() error {
 
 // Aggregator merges fragments and commits them.
 type Aggregator struct {
+	*Life
+	*Health
+	*Reads
+
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
@@ -188,8 +192,6 @@ type Aggregator struct {
 	// inspector looks for findings. inspecting is held by the call that looks for those of a plan.
 	inspector  *findings.Inspector
 	inspecting chan struct{}
-	// liveDump is held by the call that reads live values.
-	liveDump chan struct{}
 
 	// admission is what updates are checked against.
 	admission admission.Config
@@ -197,39 +199,6 @@ type Aggregator struct {
 	refusals *access.Repeats
 	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
-
-	stage atomic.Pointer[stage]
-	// began is when the first update could be committed, with the reading of the monotonic
-	// clock; settled is true after Converged has returned nil.
-	began   atomic.Pointer[time.Time]
-	settled atomic.Bool
-	// returned is true after all fragments of before the start were back.
-	returned atomic.Bool
-	// foreign and unsaved are what the writer last met: changes by other processes, nil if
-	// there were none, and why the record was not stored, nil if it was.
-	foreign atomic.Pointer[foreignChanges]
-	unsaved atomic.Pointer[error]
-	ready   chan struct{}
-	// stopped is closed when Run returns.
-	stopped chan struct{}
-}
-
-// stage is a part of the life of an Aggregator. While it starts, err is nil and running
-// is false.
-type stage struct {
-	running bool
-	// err is why updates cannot be committed; nil if they are or will be.
-	err error
-	// over is closed when the next stage begins.
-	over chan struct{}
-}
-
-// enter begins a stage, and ends the one before.
-func (a *Aggregator) enter(running bool, err error) {
-	before := a.stage.Swap(&stage{running: running, err: err, over: make(chan struct{})})
-	if before != nil {
-		close(before.over)
-	}
 }
 
 // New makes an Aggregator; it does nothing until Run. It fails if the Config is not
@@ -239,7 +208,7 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
-	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: events.New(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1), inspecting: make(chan struct{}, 1)}
+	a := &Aggregator{cfg: cfg, log: cfg.Logger, Life: newLife(), hub: events.New(cfg.Now), inspecting: make(chan struct{}, 1)}
 	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, a.limited), status.NewPublishers(cfg.Now), status.NewFragments(), make(chan func(*writer))
 	a.refusals = access.NewRepeats(func(publisher, reason string, withheld int) {
 		a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
@@ -269,16 +238,10 @@ func New(cfg Config) (*Aggregator, error) {
 	a.writer = newWriter(a)
 	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.Get, Version: cfg.Version, Now: cfg.Now}
 	a.scope.Store(a.writer.state.Scope())
-	a.enter(false, nil)
+	a.Health = &Health{life: a.Life, cfg: &a.cfg, statuses: a.statuses, roster: a.roster, dir: a.dir}
+	a.Reads = newReads(a)
 	return a, nil
 }
-
-// Ready is closed once the kernel's tables are adopted and updates are being
-// committed.
-func (a *Aggregator) Ready() <-chan struct{} { return a.ready }
-
-// Stopped is closed when Run has returned.
-func (a *Aggregator) Stopped() <-chan struct{} { return a.stopped }
 
 // Pending returns the number of updates that wait for a commit.
 func (a *Aggregator) Pending() int { return a.queue.Len() }
@@ -340,10 +303,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	if changes == nil && a.cfg.Kernel.Unprotected() {
 		changes = a.writer.rewatch(ctx)
 	}
-	began := a.cfg.Now()
-	a.began.Store(&began)
-	a.enter(true, nil)
-	close(a.ready)
+	a.run(a.cfg.Now())
 	a.inspector.Wake()
 	return a.writer.loop(ctx, changes)
 }
@@ -357,23 +317,6 @@ func (a *Aggregator) stop() {
 	a.hub.Close(ErrStopped)
 	a.refusals.Close()
 	close(a.stopped)
-}
-
-// admitting waits until updates can be compiled against the declarations of the
-// adopted tables, or until done is closed.
-// Possible errors: ErrStandby, ErrStopped, ErrGone.
-func (a *Aggregator) admitting(done <-chan struct{}) error {
-	for {
-		s := a.stage.Load()
-		if s.running || s.err != nil {
-			return s.err
-		}
-		select {
-		case <-s.over:
-		case <-done:
-			return ErrGone
-		}
-	}
 }
 
 // Version returns the daemon's version, as configured.

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -166,21 +163,4 @@ func (a *Aggregator) isInForce(ctx context.Context, key desired.Key, f *weftv1.F
 		}
 	}
 	return true
-}
-
-// present returns a status with what is not of its commit: the time at which the fragment is taken back, if
-// it is, and the findings.
-func (a *Aggregator) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
-	key := message.Key(st.GetFragment())
-	at, waits := a.unconfirmed.Waits(key)
-	found := a.inspector.Of(key)
-	if (!waits || at.IsZero()) && len(found) == 0 {
-		return st
-	}
-	st = proto.CloneOf(st)
-	st.Findings = found
-	if waits && !at.IsZero() {
-		st.RevertTime = timestamppb.New(at)
-	}
-	return st
 }

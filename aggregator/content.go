@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -20,10 +23,10 @@ import (
 // List returns the status of all fragments, ordered by publisher and name, and
 // the last revision. It returns what is known at once, also during the start and on
 // standby. The messages are shared: they must not be changed.
-func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
-	fragments, revision = a.statuses.List()
+func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
+	fragments, revision = rs.statuses.List()
 	for i, f := range fragments {
-		fragments[i] = a.present(f)
+		fragments[i] = rs.present(f)
 	}
 	return fragments, revision
 }
@@ -34,7 +37,7 @@ func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64
 // known: names, and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
-func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
+func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
 	key := desired.Key{Publisher: publisher, Name: name}
 	if err := admission.CheckKey(key); err != nil {
 		return nil, nil, err
@@ -42,23 +45,23 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
 	// Nothing of them changes, so that this goroutine can sort them and make messages.
-	if err := a.ask(ctx, func(w *writer) { status = w.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) { status = w.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
 		return nil, nil, err
 	}
 	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return a.present(status), message.FragmentParts(message.Head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, message.PartBytes), nil
+	return rs.present(status), message.FragmentParts(message.Head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, message.PartBytes), nil
 }
 
 // ListTables returns the tables that weft has in the kernel and in which a reader sees
 // something, by family and name. It waits while the aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped, ctx's.
-func (a *Aggregator) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
+func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
 	var tables []desired.TableStatus
 	resp := &weftv1.ListTablesResponse{}
-	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(r), w.revision }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(r), w.revision }); err != nil {
 		return nil, err
 	}
 	for i := range tables {
@@ -74,7 +77,7 @@ func (a *Aggregator) ListTables(ctx context.Context, r Reader) (*weftv1.ListTabl
 //
 // Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby,
 // ErrStopped, ctx's; with live also ErrKernel.
-func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Reader) (iter.Seq[*weftv1.GetTableResponse], error) {
+func (rs *Reads) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Reader) (iter.Seq[*weftv1.GetTableResponse], error) {
 	id, err := tableID(req.GetFamily(), req.GetName())
 	if err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 	for _, name := range req.GetSets() {
 		sets[name] = struct{}{}
 	}
-	if err := a.ask(ctx, func(w *writer) { v.Revision = w.revision; v.Merged, exists = w.state.Merged(id, detail, r, sets) }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) { v.Revision = w.revision; v.Merged, exists = w.state.Merged(id, detail, r, sets) }); err != nil {
 		return nil, err
 	}
 	switch {
@@ -96,7 +99,7 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
 	if req.GetLive() {
-		if v.Live, err = a.dumpLive(ctx, id, req, v.Merged); err != nil {
+		if v.Live, err = rs.dumpLive(ctx, id, req, v.Merged); err != nil {
 			return nil, err
 		}
 	}
@@ -127,12 +130,12 @@ func tableID(family, name string) (nft.TableID, error) {
 // by name. It does not wait while the aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped.
-func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
-	if err := a.Healthy(); err != nil {
+func (rs *Reads) ListPublishers() (*weftv1.ListPublishersResponse, error) {
+	if err := rs.life.Healthy(); err != nil {
 		return nil, err
 	}
 	all := make(map[string]*weftv1.PublisherStatus)
-	fragments, _ := a.List()
+	fragments, _ := rs.List()
 	for _, f := range fragments {
 		p := status.Of(all, f.GetFragment().GetPublisher())
 		p.Fragments++
@@ -143,11 +146,11 @@ func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 		p.Elements += f.GetElements()
 		p.Shadowed += f.GetShadowed()
 	}
-	a.roster.Report(all)
+	rs.roster.Report(all)
 	for name, p := range all {
-		holds := a.statuses.Holds(name)
-		holds.Bytes += a.unconfirmed.Kept(name)
-		p.Limits = status.Limits(a.cfg.Access.Publisher(name), holds, len(p.GetSessions()))
+		holds := rs.statuses.Holds(name)
+		holds.Bytes += rs.unconfirmed.Kept(name)
+		p.Limits = status.Limits(rs.cfg.Access.Publisher(name), holds, len(p.GetSessions()))
 	}
 	out := &weftv1.ListPublishersResponse{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -161,6 +164,23 @@ func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 // be nil. f must not change the event.
 //
 // Possible errors: ErrSlowWatcher, ErrStopped, started's, f's, ctx's.
-func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
-	return a.hub.Watch(ctx, started, f)
+func (rs *Reads) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
+	return rs.hub.Watch(ctx, started, f)
+}
+
+// present returns a status with the findings of the fragment, and the time of its revert if it waits for
+// a confirmation.
+func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
+	key := message.Key(st.GetFragment())
+	at, waits := rs.unconfirmed.Waits(key)
+	found := rs.inspector.Of(key)
+	if (!waits || at.IsZero()) && len(found) == 0 {
+		return st
+	}
+	st = proto.CloneOf(st)
+	st.Findings = found
+	if waits && !at.IsZero() {
+		st.RevertTime = timestamppb.New(at)
+	}
+	return st
 }

@@ -6,17 +6,32 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/status"
 )
 
-// Healthy returns nil while updates are committed or will be, as during the start.
-// Otherwise the aggregator stands by or has stopped.
-// Possible errors: ErrStandby, ErrStopped.
-func (a *Aggregator) Healthy() error { return a.stage.Load().err }
+// Health says whether the node's ruleset is what its publishers want. It is safe for concurrent use.
+type Health struct {
+	life     *Life
+	cfg      *Config
+	statuses *status.Fragments
+	roster   *status.Publishers
+	dir      *statedir.Dir
+	// settled is true after Converged has returned nil.
+	settled atomic.Bool
+	// returned is true after all fragments from before the start were back.
+	returned atomic.Bool
+	// foreign has changes by other processes, nil without any. unsaved is why the record was not
+	// stored, nil if it was. The writer stores both.
+	foreign atomic.Pointer[foreignChanges]
+	unsaved atomic.Pointer[error]
+}
 
-// maxMissing is how many publishers a message names.
+// maxMissing limits the publishers in a message.
 const maxMissing = 10
 
 // firstOf names the first of names, and counts the others.
@@ -36,19 +51,19 @@ const notBack = "publishers of before the restart have not come back yet (fragme
 // fragment from before a restart is back, except those of sessions. Config.ReadyGrace after the
 // start it no longer waits for fragments.
 // Possible errors: ErrStarting, ErrStandby, ErrStopped.
-func (a *Aggregator) Converged() error {
-	if s := a.stage.Load(); !s.running {
+func (h *Health) Converged() error {
+	if s := h.life.phase.Load(); !s.running {
 		return cmp.Or(s.err, ErrStarting)
 	}
-	if a.settled.Load() {
+	if h.settled.Load() {
 		return nil
 	}
-	publishers, fragments := a.statuses.Missing()
-	if grace := a.cfg.ReadyGrace - a.cfg.Now().Sub(*a.began.Load()); fragments > 0 && grace > 0 {
+	publishers, fragments := h.statuses.Missing()
+	if grace := h.cfg.ReadyGrace - h.cfg.Now().Sub(*h.life.began.Load()); fragments > 0 && grace > 0 {
 		return fmt.Errorf(notBack+", grace left: %v): %s", fragments, grace.Round(time.Second), firstOf(publishers))
 	}
 	// Fragments are adopted at the start alone: there is nothing left to look at.
-	a.settled.Store(true)
+	h.settled.Store(true)
 	return nil
 }
 
@@ -56,21 +71,21 @@ func (a *Aggregator) Converged() error {
 // are in force: those from before a restart that have not come back, also after the time for which
 // Converged waits for them, and those whose session has ended. It returns nil if there are none,
 // and before the first commit.
-func (a *Aggregator) Missing() error {
-	if !a.stage.Load().running {
+func (h *Health) Missing() error {
+	if !h.life.phase.Load().running {
 		return nil
 	}
-	if !a.returned.Load() {
-		if publishers, fragments := a.statuses.Missing(); fragments > 0 {
+	if !h.returned.Load() {
+		if publishers, fragments := h.statuses.Missing(); fragments > 0 {
 			return fmt.Errorf(notBack+"): %s", fragments, firstOf(publishers))
 		}
-		a.returned.Store(true)
+		h.returned.Store(true)
 	}
 	var gone []string
 	var since time.Duration
-	for name, away := range a.roster.Gone() {
+	for name, away := range h.roster.Gone() {
 		// One that left nothing behind is not missing.
-		if a.statuses.Holds(name).Fragments > 0 {
+		if h.statuses.Holds(name).Fragments > 0 {
 			gone, since = append(gone, name), max(since, away)
 		}
 	}
@@ -81,28 +96,28 @@ func (a *Aggregator) Missing() error {
 	return fmt.Errorf("publishers have gone, for %v, and their fragments stay as they are: %s", since.Round(time.Second), firstOf(gone))
 }
 
-// foreignChanges is what is known of changes that other processes made to the kernel's tables.
+// foreignChanges describes changes by other processes to the kernel's tables.
 type foreignChanges struct {
-	// repaired is the time of the last repair, and reason what it repaired.
+	// repaired and reason are the time and the reason of the last repair.
 	repaired time.Time
 	reason   string
 	// unrepaired names the tables that the kernel refuses to repair, "" if there are none.
 	unrepaired string
 }
 
-// driftRecent is for how long Drift returns a repair.
+// driftRecent is the time for which Drift returns a repair.
 const driftRecent = time.Minute
 
 // Drift returns an error if the kernel refuses to repair what another process changed, or if
 // such a change was repaired less than a minute ago.
-func (a *Aggregator) Drift() error {
-	d := a.foreign.Load()
+func (h *Health) Drift() error {
+	d := h.foreign.Load()
 	switch {
 	case d == nil:
 		return nil
 	case d.unrepaired != "":
 		return errors.New(d.unrepaired)
-	case d.reason != "" && a.cfg.Now().Sub(d.repaired) < driftRecent:
+	case d.reason != "" && h.cfg.Now().Sub(d.repaired) < driftRecent:
 		return fmt.Errorf("another process changed the tables, which was repaired: %s", d.reason)
 	}
 	return nil
@@ -110,18 +125,18 @@ func (a *Aggregator) Drift() error {
 
 // Stored returns why the state directory does not have what was committed; nil if it has,
 // and without a state directory.
-func (a *Aggregator) Stored() error {
-	if err := a.unsaved.Load(); err != nil {
+func (h *Health) Stored() error {
+	if err := h.unsaved.Load(); err != nil {
 		return *err
 	}
-	return a.dir.Failing()
+	return h.dir.Failing()
 }
 
 // Refused returns an error that names the first of the fragments that are not in force as their
 // publishers want: the last update was rejected, or the configuration does not allow a stored
 // fragment. It returns nil if there are none.
-func (a *Aggregator) Refused() error {
-	first, n := a.statuses.Refused()
+func (h *Health) Refused() error {
+	first, n := h.statuses.Refused()
 	if n == 0 {
 		return nil
 	}

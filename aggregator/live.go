@@ -21,10 +21,10 @@ const maxLiveElements = 1 << 18
 // that callers cannot multiply the memory and the time of the kernel that it costs.
 //
 // Possible errors: ErrNoObject, ErrKernel, ctx's.
-func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTableRequest, merged *desired.Merged) (*kernel.Live, error) {
+func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTableRequest, merged *desired.Merged) (*kernel.Live, error) {
 	select {
-	case a.liveDump <- struct{}{}:
-		defer func() { <-a.liveDump }()
+	case rs.liveDump <- struct{}{}:
+		defer func() { <-rs.liveDump }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -35,14 +35,14 @@ func (a *Aggregator) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.G
 			sets = append(sets, s)
 		}
 	}
-	read := func() (*kernel.Live, error) { return a.cfg.Kernel.DumpLive(id, sets, maxLiveElements) }
+	read := func() (*kernel.Live, error) { return rs.cfg.Kernel.DumpLive(id, sets, maxLiveElements) }
 	switch {
 	case !req.GetObjectsOnly():
 	case len(sets) == 0:
-		read = func() (*kernel.Live, error) { return a.cfg.Kernel.DumpObjects(id) }
+		read = func() (*kernel.Live, error) { return rs.cfg.Kernel.DumpObjects(id) }
 	default:
 		read = func() (*kernel.Live, error) {
-			return a.cfg.Kernel.DumpElements(id, sets, maxLiveElements, req.GetCounted())
+			return rs.cfg.Kernel.DumpElements(id, sets, maxLiveElements, req.GetCounted())
 		}
 	}
 	live, err := read()

@@ -26,7 +26,7 @@ import (
 // Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol
 // (a request that does not name one object), ErrNoObject, ErrHidden, ErrStandby, ErrStopped,
 // ErrGone (ctx ended during the start), ctx's.
-func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) (*weftv1.OwnerResponse, error) {
+func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) (*weftv1.OwnerResponse, error) {
 	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Read
 		q.owners = make([]desired.Owned, 1)
 		find = func(s *desired.State) { q.owners[0], q.found = s.OwnerOfRule(id, n.GetName(), n.GetHandle()) }
 	case "element":
-		if find, err = a.elementOwner(ctx, &q); err != nil {
+		if find, err = rs.elementOwner(ctx, &q); err != nil {
 			return nil, err
 		}
 	default:
@@ -60,7 +60,7 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Read
 		}
 		find = func(s *desired.State) { q.owners, q.addition, q.found = s.Owners(id, ref) }
 	}
-	if err := a.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
 		return nil, err
 	}
 	return q.answer(r)
@@ -80,11 +80,11 @@ type ownerQuery struct {
 
 // elementOwner returns what finds the owners of an element. It packs the key against
 // the declaration as it is known to admission, so that the writer has nothing to parse.
-func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (find func(*desired.State), _ error) {
-	if err := a.admitting(ctx.Done()); err != nil {
+func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*desired.State), _ error) {
+	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
-	set, ok := a.scope.Load().Table(q.id).Set(q.name.GetName())
+	set, ok := rs.scope.Load().Table(q.id).Set(q.name.GetName())
 	if !ok {
 		return func(*desired.State) {}, nil
 	}
