@@ -195,8 +195,7 @@ type Aggregator struct {
 
 	// admission is what updates are checked against.
 	admission admission.Config
-	// refusals bounds the lines of the log about rejections.
-	refusals *access.Repeats
+	tell      *observers
 	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
 }
@@ -209,10 +208,7 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, Life: newLife(), hub: events.New(cfg.Now), inspecting: make(chan struct{}, 1)}
-	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, a.limited), status.NewPublishers(cfg.Now), status.NewFragments(), make(chan func(*writer))
-	a.refusals = access.NewRepeats(func(publisher, reason string, withheld int) {
-		a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
-	})
+	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, func(publisher string) bool { return cfg.Access.Publisher(publisher).Limited() }), status.NewPublishers(cfg.Now), status.NewFragments(), make(chan func(*writer))
 	m, err := newMetrics(cfg.Registerer, a.queue.Len)
 	if err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
@@ -235,11 +231,12 @@ func New(cfg Config) (*Aggregator, error) {
 	}
 	a.flows = flows.NewFlusher(fc)
 	a.inspector = a.newInspector()
+	a.Health = &Health{life: a.Life, cfg: &a.cfg, statuses: a.statuses, roster: a.roster, dir: a.dir}
+	a.Reads = newReads(a)
+	a.tell = newObservers(a)
 	a.writer = newWriter(a)
 	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.Get, Version: cfg.Version, Now: cfg.Now}
 	a.scope.Store(a.writer.state.Scope())
-	a.Health = &Health{life: a.Life, cfg: &a.cfg, statuses: a.statuses, roster: a.roster, dir: a.dir}
-	a.Reads = newReads(a)
 	return a, nil
 }
 
@@ -290,7 +287,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		}
 	}()
 	// Before the first dump, so that nothing is missed in between.
-	changes, err := a.writer.watch(ctx)
+	changes, err := a.writer.keeper.watch(ctx)
 	if err != nil {
 		return err
 	}
@@ -301,7 +298,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		return err
 	}
 	if changes == nil && a.cfg.Kernel.Unprotected() {
-		changes = a.writer.rewatch(ctx)
+		changes = a.writer.keeper.rewatch(ctx)
 	}
 	a.run(a.cfg.Now())
 	a.inspector.Wake()
@@ -315,7 +312,7 @@ func (a *Aggregator) stop() {
 		s.answer(Result{Err: ErrStopped})
 	}
 	a.hub.Close(ErrStopped)
-	a.refusals.Close()
+	a.tell.refusals.Close()
 	close(a.stopped)
 }
 

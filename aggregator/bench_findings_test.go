@@ -45,17 +45,16 @@ func BenchmarkFindings(b *testing.B) {
 	}
 	state.Plan()
 	state.Accept()
-	w := &writer{state: state}
-	var merged []*desired.Merged
+	var tables []*desired.Merged
 	b.Run("merged", func(b *testing.B) {
 		for b.Loop() {
-			merged = w.merged(desired.DetailElements)
+			tables = merged(state, desired.DetailElements)
 		}
 	})
 	b.Run("look", func(b *testing.B) {
 		i := findings.New(findings.Config{})
 		for b.Loop() {
-			if _, err := i.Find(merged); err != nil {
+			if _, err := i.Find(tables); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -120,7 +120,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	if err := a.ask(ctx, func(w *writer) { status = w.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error {

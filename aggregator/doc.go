@@ -1,22 +1,33 @@
-// Package aggregator merges the fragments of all publishers into one ruleset. It
-// is the only writer of that ruleset to the kernel. Requests of publishers come
-// in; batches of nft/kernel and events for watchers go out. Read writer.go first,
-// then commit.go.
+// Package aggregator merges the fragments of all publishers into one ruleset, and is its only writer to the
+// kernel. Requests of publishers come in. Transactions of nft/kernel, answers and events go out.
 //
-// A request passes three parts. Package admission runs on the goroutine of the
-// request: it checks names, limits and rights, compiles rules and packs elements,
-// and reports every violation. Admitted updates go into a queue (package queue). The
-// writer is one goroutine that owns the merged state (package desired) and the
-// kernel: it applies the next updates to the state, commits the difference as one
-// batch, and answers with the revision. Package flows removes conntrack entries and
-// entries of affinity maps after a commit.
+// # A commit
 //
-// The limits of a publisher (package access) are checked twice: one update at
-// admission, and the sum of all its fragments by the writer (quota.go).
+//	Session.Push, Apply, Delete, Confirm     any goroutine
+//	  | package admission: names, limits and rights; rules are compiled, elements packed
+//	  v
+//	package queue                            lanes of publishers, turns, pauses
+//	  | turn: the updates of one commit
+//	  v
+//	writer (writer.go, commit.go)            one goroutine from here on
+//	  |-- merger: owner of the fragment, limits of the publisher
+//	  |-- desired.State: transition, then plan; both are pure
+//	  |-- committer: stores the record if it changed, sends the transaction, accepts or rolls back
+//	  |     refused: the update to blame is answered, the others are tried again, by halves if needed
+//	  v
+//	observers: status, metrics, history      before the answers
+//	answers                                  durable fragments: once stored
+//	observers: log, events, findings, flows  after the answers, never waiting
 //
-// The package knows nothing of gRPC and of the credentials of peers (both are
-// aggregator/server), nor of Services. It opens no socket: the kernel and conntrack
-// are passed in Config.
+// Beside it, each on the writer's goroutine: keeper (keeper.go) keeps the kernel as the state says, lifetimes
+// (lifetimes.go) submits withdrawals, stagings (staging.go) brings large sets ahead, adoption (restore.go)
+// follows the content of the last run. Reads, Health and Life (reads.go, health.go) serve other goroutines.
+//
+// The limits of a publisher (package access) are checked twice: one update at admission, and the sum of all
+// its fragments by the merger.
+//
+// The package does not know gRPC, credentials of peers (both are aggregator/server) or Services. It opens no
+// socket: the kernel and conntrack are in Config.
 //
 // # The writer
 //
@@ -61,7 +72,7 @@
 // not be seen, and a set cannot be replaced by another of its name while rules refer to it. The same
 // is true of rules with anonymous sets, and of maps that lead to chains or objects. If the kernel
 // would take more than 100 ms for the transaction, its updates are committed one by one, and one
-// that takes as long itself is refused if its publisher has limits (bounded.go). So is one after
+// that takes as long itself is refused if its publisher has limits (merger.go). So is one after
 // which it would take as long to withdraw the fragment. The processor's time of each commit that is not small, or
 // that follows a long one, is measured. If one took more than 20 ms, its publisher pauses
 // for four times as long while others are active, so that it uses at most a fifth of the
@@ -143,7 +154,7 @@
 //
 // A publisher may say when a fragment expires. The writer has the times of all
 // fragments in order, and one timer. It withdraws an expired fragment in the same way
-// as one of a session that has ended (abandoned.go).
+// as one of a session that has ended (lifetimes.go).
 //
 // # History
 //

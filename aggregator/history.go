@@ -1,6 +1,10 @@
 package aggregator
 
 import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -11,23 +15,22 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/message"
-	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// record hands accepted updates to the history, after their status is updated. Without
-// counts there was no commit.
-func (w *writer) record(accepted []*submission, counts *weftv1.Counts, stats kernel.Stats, p phases) {
-	if !w.history.Enabled() {
+// record hands a commit to the history.
+func (o *observers) record(c *outcome) {
+	if !o.history.Enabled() {
 		return
 	}
-	c := &history.Commit{Revision: w.entry(counts), Empty: counts == nil, Patient: true}
-	c.Revision.Size = uint64(stats.Bytes) //nolint:gosec // a size
-	c.Revision.Wait, c.Revision.Build, c.Revision.Kernel = durationpb.New(p.wait), durationpb.New(p.build), durationpb.New(p.kernel)
-	place := make(map[desired.Key]*weftv1.FragmentChange, len(accepted))
-	for _, s := range accepted {
+	entry := &history.Commit{Revision: o.entry(c.revision, c.counts), Empty: c.counts == nil, Patient: true}
+	r := entry.Revision
+	r.Size = uint64(c.stats.Bytes) //nolint:gosec // a size
+	r.Wait, r.Build, r.Kernel = durationpb.New(c.timing.wait), durationpb.New(c.timing.build), durationpb.New(c.timing.kernel)
+	place := make(map[desired.Key]*weftv1.FragmentChange, len(c.accepted))
+	for _, s := range c.accepted {
 		// A session sends its fragments anew after a crash, and then the history has their content again.
-		c.Patient = c.Patient && !s.update.Snapshot && !s.durable
-		c.Changes = append(c.Changes, w.historyChange(s))
+		entry.Patient = entry.Patient && !s.update.Snapshot && !s.durable
+		entry.Changes = append(entry.Changes, historyChange(s))
 		key := s.key()
 		m := place[key]
 		if m == nil {
@@ -36,7 +39,7 @@ func (w *writer) record(accepted []*submission, counts *weftv1.Counts, stats ker
 				m.Kind = weftv1.FragmentChange_KIND_CHANGED
 			}
 			place[key] = m
-			c.Revision.Fragments = append(c.Revision.Fragments, m)
+			r.Fragments = append(r.Fragments, m)
 		}
 		if s.withdraws() {
 			m.Kind = weftv1.FragmentChange_KIND_WITHDRAWN
@@ -44,31 +47,26 @@ func (w *writer) record(accepted []*submission, counts *weftv1.Counts, stats ker
 			m.Kind = weftv1.FragmentChange_KIND_CHANGED
 		}
 	}
-	w.history.Record(c)
+	o.history.Record(entry)
 }
 
-// recordRepair hands a commit to the history that no update has made.
-func (w *writer) recordRepair(counts *weftv1.Counts) {
-	w.history.Record(&history.Commit{Revision: w.entry(counts)})
-}
-
-// recordStart tells the history which fragments there are after a start, and whether it may lack commits.
-func (w *writer) recordStart(lineage string) {
+// started tells the history the fragments after a start, and the lineage of the record.
+func (o *observers) started(state *desired.State, revision uint64, lineage string) {
 	present := make(map[desired.Key]bool)
-	for _, f := range w.state.Fragments() {
+	for _, f := range state.Fragments() {
 		present[f.Key] = true
 	}
-	w.history.Record(&history.Commit{Revision: w.entry(nil), Present: present, Lineage: lineage, Empty: true})
+	o.history.Record(&history.Commit{Revision: o.entry(revision, nil), Present: present, Lineage: lineage, Empty: true})
 }
 
-// entry returns an entry of the history for the last commit.
-func (w *writer) entry(counts *weftv1.Counts) *weftv1.Revision {
-	return &weftv1.Revision{Revision: w.revision, Time: timestamppb.New(w.cfg.Now()), Changes: counts}
+// entry returns an entry of the history for a commit now.
+func (o *observers) entry(revision uint64, counts *weftv1.Counts) *weftv1.Revision {
+	return &weftv1.Revision{Revision: revision, Time: timestamppb.New(o.now()), Changes: counts}
 }
 
-// historyChange returns what an update changes. Updates are immutable, so that the messages
-// are made when they are written.
-func (w *writer) historyChange(s *submission) history.Change {
+// historyChange returns the change of an update. Updates are immutable, so the messages are made when
+// they are written.
+func historyChange(s *submission) history.Change {
 	c, u := history.Change{Fragment: s.key(), Existed: s.existed, Withdrawn: s.withdraws()}, s.update
 	if c.Withdrawn {
 		return c
@@ -87,7 +85,7 @@ func (w *writer) historyChange(s *submission) history.Change {
 	return c
 }
 
-// weigh returns about the size of an update in bytes. The text of a rule can be long.
+// weigh returns the approximate size of an update in bytes.
 func weigh(s *submission) int {
 	const each = 64
 	n := each * s.admitted.Cost()
@@ -99,4 +97,61 @@ func weigh(s *submission) int {
 		}
 	}
 	return n
+}
+
+// ListRevisions returns the history, the newest entry first, and the last revision that may be
+// forgotten.
+//
+// Possible errors: history.ErrDisabled, history.ErrUnavailable, ErrStandby, ErrStopped,
+// ErrGone, ctx's.
+func (rs *Reads) ListRevisions(ctx context.Context, req *weftv1.ListRevisionsRequest, r Reader) (all []*weftv1.Revision, forgotten uint64, err error) {
+	if err := rs.life.admitting(ctx.Done()); err != nil {
+		return nil, 0, err
+	}
+	return rs.history.List(ctx, history.Query{Limit: int(req.GetLimit()), Before: req.GetBefore(), Publisher: req.GetPublisher(), Reader: r})
+}
+
+// CompareRevisions returns the fragments that changed between two revisions, each in up to three
+// messages.
+//
+// Possible errors: history.ErrDisabled, history.ErrForgotten, history.ErrNoRevision,
+// history.ErrUnavailable, ErrStandby, ErrStopped, ErrGone, ctx's.
+func (rs *Reads) CompareRevisions(ctx context.Context, from, to uint64, r Reader) (iter.Seq[*weftv1.CompareRevisionsResponse], error) {
+	differences, err := rs.compare(ctx, from, to, r)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(*weftv1.CompareRevisionsResponse) bool) {
+		for i := range differences {
+			d := &differences[i]
+			name := message.Name(d.Fragment)
+			for _, c := range []*weftv1.FragmentComparison{
+				{Fragment: name, FromState: d.From.State, ToState: d.To.State},
+				{Fragment: name, From: d.From.Fragment},
+				{Fragment: name, To: d.To.Fragment},
+			} {
+				if !yield(&weftv1.CompareRevisionsResponse{Fragments: []*weftv1.FragmentComparison{c}}) {
+					return
+				}
+			}
+		}
+	}, nil
+}
+
+// compare returns the fragments that changed after one revision, up to another one; 0 means
+// the last one.
+func (rs *Reads) compare(ctx context.Context, from, to uint64, r Reader) ([]history.Difference, error) {
+	if err := rs.life.admitting(ctx.Done()); err != nil {
+		return nil, err
+	}
+	newest := rs.statuses.Revision.Load()
+	switch {
+	case max(from, to) > newest:
+		return nil, fmt.Errorf("%w: %d: the last one is %d", history.ErrNoRevision, max(from, to), newest)
+	case to != 0 && from > to:
+		return nil, fmt.Errorf("%w: %d comes after %d: name the earlier one first", history.ErrNoRevision, from, to)
+	case to == 0:
+		to = math.MaxUint64
+	}
+	return rs.history.Compare(ctx, from, to, r)
 }

@@ -136,11 +136,11 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	return m, errors.Join(errs...)
 }
 
-// committed counts a commit. Zero phases were not measured.
-func (m *metrics) committed(c *weftv1.Counts, revision uint64, p phases) {
+// committed counts a commit. A zero timing was not measured.
+func (m *metrics) committed(c *weftv1.Counts, revision uint64, t timing) {
 	m.commits.Inc()
-	if p != (phases{}) {
-		for i, d := range [...]time.Duration{p.wait, p.build, p.kernel} {
+	if t != (timing{}) {
+		for i, d := range [...]time.Duration{t.wait, t.build, t.kernel} {
 			m.duration[i].Observe(d.Seconds())
 		}
 	}

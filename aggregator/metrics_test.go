@@ -107,8 +107,8 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.committed(&weftv1.Counts{ElementsAdded: 3, ElementsDeleted: 1, RulesAdded: 2}, 42, phases{wait: time.Second, build: time.Millisecond, kernel: time.Millisecond})
-	m.committed(&weftv1.Counts{RulesDeleted: 1}, 43, phases{})
+	m.committed(&weftv1.Counts{ElementsAdded: 3, ElementsDeleted: 1, RulesAdded: 2}, 42, timing{wait: time.Second, build: time.Millisecond, kernel: time.Millisecond})
+	m.committed(&weftv1.Counts{RulesDeleted: 1}, 43, timing{})
 	m.shadowed.Set(6)
 	m.worked(desired.Work{Keys: 3}, desired.Work{Keys: 5, Objects: 1})
 	m.repaired(&weftv1.Counts{ElementsAdded: 1})

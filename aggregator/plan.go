@@ -8,12 +8,15 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/lint"
 )
 
 // Plan returns what a commit of a publisher's fragments would change, and what would
@@ -150,7 +153,7 @@ func (w *writer) plan(p *planning) error {
 		var be *kernel.BatchError
 		var long *longError
 		switch blame := errors.As(err, &be); {
-		case blame && suspicious(be) && !repaired && !w.OwnsTables():
+		case blame && suspicious(be) && !repaired && !w.cfg.Kernel.Owner():
 			// As in a commit: perhaps the kernel does not hold what it should.
 			w.drift, repaired = be.Error(), true
 		case blame || errors.Is(err, kernel.ErrTooLarge) || errors.As(err, &long):
@@ -181,12 +184,12 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {
 		f, ok := w.state.Fragment(s.key())
-		done, err := w.checkOwner(s, f, ok)
+		done, err := w.merger.check(s, f, ok)
 		if done {
 			continue
 		}
 		if err == nil {
-			err = w.applyUpdate(s)
+			err = w.merger.apply(s)
 		}
 		switch {
 		case err == nil:
@@ -209,11 +212,11 @@ func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, er
 	}
 	preview := w.state.Preview(keys)
 	if p.wanted {
-		p.merged = w.merged(desired.DetailPlanned)
+		p.merged = merged(w.state, desired.DetailPlanned)
 	}
 	var err error
 	if len(preview.Ops) > 0 {
-		if err = w.boundPlan(steps, preview.Plan); err == nil {
+		if err = w.merger.boundPlan(steps, preview.Plan); err == nil {
 			err = w.cfg.Kernel.Check(preview.Ops)
 		}
 	}
@@ -234,4 +237,31 @@ func (w *writer) planCulprit(steps []*submission) int {
 		_, err := w.preview(&planning{}, steps[:i+1])
 		return err != nil
 	}))
+}
+
+// plannedFindings returns the findings of the planned fragments, as their publisher sees them.
+func (a *Aggregator) plannedFindings(ctx context.Context, publisher string, p *planning) ([]*weftv1.Finding, error) {
+	// One at a time, so that callers cannot multiply what it costs.
+	select {
+	case a.inspecting <- struct{}{}:
+		defer func() { <-a.inspecting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	found, err := a.inspector.Find(p.merged)
+	if err != nil {
+		return nil, err
+	}
+	planned := func(party lint.Party) bool {
+		owner, name, _ := strings.Cut(party.Fragment, "/")
+		_, ok := p.place[desired.Key{Publisher: owner, Name: name}]
+		return ok
+	}
+	var out []*weftv1.Finding
+	for i := range found {
+		if planned(found[i].Subject.Party) || planned(found[i].Other.Party) {
+			out = append(out, findings.Message(&found[i], publisher))
+		}
+	}
+	return out, nil
 }

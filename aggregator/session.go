@@ -396,7 +396,7 @@ func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) 
 // rejected counts and announces an error if it is a rejection, and returns it.
 func (a *Aggregator) rejected(err error) error {
 	if r := (*RejectedError)(nil); errors.As(err, &r) {
-		a.report(r)
+		a.tell.report(r)
 	}
 	return err
 }

@@ -48,24 +48,24 @@ type staging struct {
 	kernel, longest        time.Duration
 }
 
-// stage begins the staging of an update that was taken from the queue, and reports
-// whether it did. The update is back in the queue then.
-func (w *writer) stage(s *submission) bool {
-	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
-		return false
-	}
-	f, ok := w.state.Fragment(s.key())
-	if done, err := w.checkOwner(s, f, ok); done || err != nil {
-		return false
-	}
-	if !w.state.Unstaged(s.update) {
-		return false
-	}
-	if w.applyUpdate(s) != nil {
-		w.state.Rollback()
-		return false
-	}
-	sets := w.state.Stage(s.update, stepTime, maxTransaction-stepTime)
+// stagings brings parts of large updates to the kernel before their commits, one step at a time. Only the
+// writer's goroutine uses it.
+type stagings struct {
+	*committer
+	keeper *keeper
+	queue  *queue.Queue[*submission]
+	// all are in the order of their turns.
+	all []*staging
+	// due fires when the first one makes a step.
+	due <-chan time.Time
+	// commitDue is the time of the next commit, in the past if none waits.
+	commitDue time.Time
+}
+
+// begin begins the staging of an update that was applied to the state, and reports whether it did. The
+// update is back in the queue then.
+func (sg *stagings) begin(s *submission) bool {
+	sets := sg.state.Stage(s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {
 		return false
 	}
@@ -74,62 +74,62 @@ func (w *writer) stage(s *submission) bool {
 		st.times += s.staging.times
 	}
 	s.staging = st
-	w.stagings = append(w.stagings, st)
-	w.queue.Hold(s)
+	sg.all = append(sg.all, st)
+	sg.queue.Hold(s)
 	// After a crash, the next start removes sets that are in no record.
-	w.save()
-	w.nextStep(0)
+	sg.save()
+	sg.next(0)
 	return true
 }
 
-// nextStep schedules a step of the first staging.
-func (w *writer) nextStep(after time.Duration) {
-	w.stageDue = nil
-	if len(w.stagings) > 0 {
-		w.stageDue = time.After(after)
+// next schedules a step of the first staging.
+func (sg *stagings) next(after time.Duration) {
+	sg.due = nil
+	if len(sg.all) > 0 {
+		sg.due = time.After(after)
 	}
 }
 
-// stageSome makes a step of the first staging, which is the last one after it. The error
-// is that of a repair.
-func (w *writer) stageSome() error {
-	w.stageDue = nil
-	if len(w.stagings) == 0 {
-		return nil
+// step makes a step of the first staging, which is the last one after it. If the kernel refuses the step,
+// failed is the staging and rejected the error that ends it, if any. The error is that of a repair.
+func (sg *stagings) step() (failed *staging, rejected, err error) {
+	sg.due = nil
+	if len(sg.all) == 0 {
+		return nil, nil, nil
 	}
-	if err := w.repair(); err != nil {
-		return err
+	if err := sg.keeper.repair(); err != nil {
+		return nil, nil, err
 	}
-	st := w.stagings[0]
-	if wait := w.commitDue.Sub(w.cfg.Now()); wait > 0 && wait < stepTime && !st.postponed {
+	st := sg.all[0]
+	if wait := sg.commitDue.Sub(sg.cfg.Now()); wait > 0 && wait < stepTime && !st.postponed {
 		// The commit would wait for the step. After it there is time until the next.
 		st.postponed = true
-		w.nextStep(wait + time.Millisecond)
-		return nil
+		sg.next(wait + time.Millisecond)
+		return nil, nil, nil
 	}
 	st.postponed = false
-	w.stagings = append(w.stagings[1:], st)
+	sg.all = append(sg.all[1:], st)
 	if st.update.gone() {
-		w.endStaging(st)
-		w.queue.Release(st.update, false)
-		w.nextStep(0)
-		return nil
+		sg.end(st)
+		sg.queue.Release(st.update, false)
+		sg.next(0)
+		return nil, nil, nil
 	}
-	ops := w.state.StageOps(st.sets, st.step, stepTime)
+	ops := sg.state.StageOps(st.sets, st.step, stepTime)
 	if len(ops) == 0 {
-		w.staged(st)
-		return nil
+		sg.complete(st)
+		return nil, nil, nil
 	}
-	stats, err := w.cfg.Kernel.Commit(ops)
+	stats, err := sg.cfg.Kernel.Commit(ops)
 	if err != nil {
-		w.stageFailed(st, err)
-		w.nextStep(0)
-		return w.repairFor([]*submission{st.update}, st.suspected)
+		rejected = sg.fail(st, err)
+		sg.next(0)
+		return st, rejected, nil
 	}
-	w.state.StageSent(ops)
+	sg.state.StageSent(ops)
 	st.count(stats)
-	w.nextStep(w.queue.Rest(st.update.Publisher(), stats.Kernel, stepTime))
-	return nil
+	sg.next(sg.queue.Rest(st.update.Publisher(), stats.Kernel, stepTime))
+	return nil, nil, nil
 }
 
 // count adds a transaction, and estimates how many elements the next one can have.
@@ -142,63 +142,64 @@ func (st *staging) count(stats kernel.Stats) {
 	st.step = max(minStep, min(fit, 2*st.step, mostStep))
 }
 
-// staged ends a staging that is complete: the update is committed in its turn.
-func (w *writer) staged(st *staging) {
-	w.log.Info("staged", slog.String("fragment", st.update.key().String()), slog.Int("elements", st.elements),
+// complete ends a staging: the update is committed in its turn.
+func (sg *stagings) complete(st *staging) {
+	sg.log.Info("staged", slog.String("fragment", st.update.key().String()), slog.Int("elements", st.elements),
 		slog.Int("transactions", st.transactions), slog.Duration("kernel", st.kernel), slog.Duration("longest", st.longest))
 	st.over = true
-	w.forgetStaging(st)
-	w.queue.Release(st.update, false)
-	w.nextStep(0)
+	sg.forget(st)
+	sg.queue.Release(st.update, false)
+	sg.next(0)
 }
 
-// forgetStaging removes a staging from the list.
-func (w *writer) forgetStaging(st *staging) {
-	w.stagings = slices.DeleteFunc(w.stagings, func(o *staging) bool { return o == st })
+// forget removes a staging from the list.
+func (sg *stagings) forget(st *staging) {
+	sg.all = slices.DeleteFunc(sg.all, func(o *staging) bool { return o == st })
 }
 
-// stageFailed decides how to continue after a transaction that was not committed.
-func (w *writer) stageFailed(st *staging, err error) {
+// fail decides how to continue after a transaction that was not committed. It returns the error that ends
+// the staging, or nil.
+func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	var be *kernel.BatchError
 	switch {
 	case errors.Is(err, kernel.ErrTooLarge) && st.step > minStep:
 		st.step = max(minStep, st.step/2)
-	case errors.As(err, &be) && !st.suspected && w.suspects(be):
+	case errors.As(err, &be) && !st.suspected && sg.keeper.suspects(be):
 		// The repair keeps what is there as it was sent.
-		st.suspected, w.drift = true, be.Error()
+		st.suspected, sg.drift = true, be.Error()
 	case errors.As(err, &be) || errors.Is(err, kernel.ErrTooLarge):
-		w.endStaging(st)
-		w.refuse(st.update, admission.KernelRejection(st.update.key(), err))
-		w.queue.Release(st.update, true)
+		sg.end(st)
+		return admission.KernelRejection(st.update.key(), err)
 	default:
 		// The repair removes what is there.
-		w.drift = err.Error()
-		w.log.Warn("outcome of a commit is unknown", "error", err, "updates", 1)
-		w.state.Unstage(st.sets)
-		w.forgetStaging(st)
-		w.queue.Release(st.update, false)
+		sg.drift = err.Error()
+		sg.log.Warn("outcome of a commit is unknown", "error", err, "updates", 1)
+		sg.state.Unstage(st.sets)
+		sg.forget(st)
+		sg.queue.Release(st.update, false)
 	}
+	return nil
 }
 
-// endStaging removes from the kernel what is staged of an update that is not committed.
-func (w *writer) endStaging(st *staging) {
-	w.forgetStaging(st)
-	ops := w.state.Unstage(st.sets)
+// end removes from the kernel what is staged of an update that is not committed.
+func (sg *stagings) end(st *staging) {
+	sg.forget(st)
+	ops := sg.state.Unstage(st.sets)
 	st.sets = nil
 	if len(ops) == 0 {
 		return
 	}
-	if _, err := w.cfg.Kernel.Commit(ops); err != nil {
-		w.drift = err.Error()
-		w.log.Warn("cannot remove staged sets: the kernel is compared with what was committed", "error", err)
+	if _, err := sg.cfg.Kernel.Commit(ops); err != nil {
+		sg.drift = err.Error()
+		sg.log.Warn("cannot remove staged sets: the kernel is compared with what was committed", "error", err)
 	}
 }
 
-// endStagings removes what is left of the stagings of updates that were answered.
-func (w *writer) endStagings(batch []*submission) {
+// endOf removes what is left of the stagings of updates that were answered: held were not.
+func (sg *stagings) endOf(batch, held []*submission) {
 	for _, s := range batch {
-		if s.staging != nil && s.staging.over && !slices.Contains(w.held, s) {
-			w.endStaging(s.staging)
+		if s.staging != nil && s.staging.over && !slices.Contains(held, s) {
+			sg.end(s.staging)
 		}
 	}
 }

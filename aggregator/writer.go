@@ -13,91 +13,56 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/queue"
-	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// writer owns the merged state and the kernel. Only the goroutine of Run may use
-// its fields, except those of the Aggregator.
+// writer takes updates from the queue, has them merged and committed, and answers them. It is the only
+// goroutine that changes the state and the kernel, in Run.
 type writer struct {
-	*Aggregator
+	*committer
+	life        *Life
+	queue       *queue.Queue[*submission]
+	requests    chan func(*writer)
+	limiter     *rate.Limiter
+	unconfirmed *unconfirmed.Keeper
+	merger      *merger
+	keeper      *keeper
+	adoption    *adoption
+	lifetimes   *lifetimes
+	stagings    *stagings
+	tell        *observers
 
-	state    *desired.State
-	limiter  *rate.Limiter
-	revision uint64
-	// drift is why the kernel must be compared with the state before the next
-	// commit, or "".
-	drift string
-	// unrepaired has the tables that the last repair left out, and the kernel's
-	// errors. again triggers the next repair.
-	unrepaired map[nft.TableID]error
-	again      chan struct{}
-	// resave fires when a record that could not be stored is to be tried again.
-	resave *time.Timer
-	// suspectedAt is when a refusal was last taken for drift.
-	suspectedAt time.Time
-	// held are updates that wait for a repair, before those in the queue.
+	// held are updates that wait for a repair, before the queue.
 	held []*submission
-	// saved is the version of the record that was written last. None is greater than any.
-	saved uint64
-	// counted is the work that the metrics have counted.
-	counted desired.Work
-	// failures counts commits in a row whose outcome was unknown.
+	// failures counts commits in a row with an unknown outcome.
 	failures int
-	// suspected is true after the kernel's refusal of the running batch was taken
-	// for drift.
+	// suspected is true after a refusal of the running batch was taken for drift.
 	suspected bool
-	// intact is true if the record of the last run was found and complete.
-	intact bool
-	// returning is true until all adopted fragments are back. reconciled is true
-	// after all flows were compared, once there are fragments with watched flows, and those
-	// of before are back.
-	returning, reconciled bool
-	// sessions are those that have sent updates and have not ended.
-	sessions map[uint64]*Session
-	// abandoned are fragments of sessions that have ended, and fragments that have
-	// expired, which could not be withdrawn yet. The value is true if that was
-	// reported, or need not be. retryAbandoned is true if that is to be tried without waiting
-	// for another update.
-	abandoned      map[desired.Key]bool
-	retryAbandoned bool
-	// expirations says when fragments expire.
-	expirations *expirations
 	// cleanedUp is true after all tables were removed on request.
 	cleanedUp bool
-	// sweep is true if content without a fragment is to be removed, unswept if that failed.
-	sweep, unswept bool
-	// stagings are the updates that are being staged, in the order of their turns; stageDue
-	// fires when the first one makes a step. commitDue is the time of the next commit, in
-	// the past if none waits.
-	stagings  []*staging
-	stageDue  <-chan time.Time
-	commitDue time.Time
-	// began is when the writer was made, and lapseTimer fires when an element may have expired.
-	began      time.Time
-	lapseTimer *time.Timer
-	// grant is granted.
-	grant desired.Grant
-	// logged is when a commit last had a line in the log, and unlogged how many had none since.
-	logged   time.Time
-	unlogged int
-	// purger removes entries that packets have put into affinity maps.
-	purger *flows.Purger
 }
 
 func newWriter(a *Aggregator) *writer {
-	w := &writer{
-		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1), resave: stoppedTimer(),
-		saved: math.MaxUint64, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
-		began: a.cfg.Now(), lapseTimer: stoppedTimer(),
+	cfg, state := &a.cfg, desired.New()
+	state.SetFixedFlags(cfg.Kernel.Owner())
+	c := &committer{
+		cfg: cfg, log: a.log, state: state, began: cfg.Now(), flows: a.flows,
+		purger: flows.NewPurger(flows.PurgerConfig{
+			Kernel: cfg.Kernel, State: state, Delay: cfg.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
+		}),
+		record: record{dir: a.dir, metrics: a.metrics, unsaved: &a.unsaved, resave: stoppedTimer(), saved: math.MaxUint64},
 	}
-	w.state.SetFixedFlags(w.OwnsTables())
-	w.grant = a.granted
-	w.purger = flows.NewPurger(flows.PurgerConfig{
-		Kernel: a.cfg.Kernel, State: w.state, Delay: a.cfg.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
-	})
-	return w
+	l := newLifetimes(state, cfg.Now)
+	k := &keeper{committer: c, tell: a.tell, foreign: &a.foreign, again: make(chan struct{}, 1), lapseTimer: stoppedTimer()}
+	return &writer{
+		committer: c, life: a.Life, queue: a.queue, requests: a.requests, limiter: rate.NewLimiter(cfg.Rate, cfg.Burst),
+		unconfirmed: a.unconfirmed, keeper: k, lifetimes: l, tell: a.tell,
+		merger:   &merger{access: cfg.Access, state: state, dir: a.dir, statuses: a.statuses, unconfirmed: a.unconfirmed, lifetimes: l},
+		adoption: &adoption{committer: c, tell: a.tell, returning: true},
+		stagings: &stagings{committer: c, keeper: k, queue: a.queue},
+	}
 }
 
 // loop commits until ctx ends, and then pending updates. It returns nil, or
@@ -125,7 +90,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			}
 			if armed, due = delay > 0, false; armed {
 				timer.Reset(delay)
-				w.commitDue = w.cfg.Now().Add(delay)
+				w.stagings.commitDue = w.cfg.Now().Add(delay)
 			} else {
 				again = always
 			}
@@ -137,30 +102,30 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 		case <-again:
 		case <-w.queue.Nudge():
 		case f := <-w.requests:
-			w.lapse()
+			w.keeper.lapse()
 			if f(w); w.cleanedUp {
 				return ErrCleanedUp
 			}
 		case <-grace.C:
-			w.abandonAdopted()
+			w.lifetimes.abandonAdopted()
 		case <-w.flows.Overdue():
 			w.flows.Reconcile(w.state.Live())
 		case p := <-w.flows.Local():
 			w.flows.Add(w.state.Answering(p))
-		case <-w.again:
-			w.tryAgain()
+		case <-w.keeper.again:
+			w.keeper.tryAgain()
 		case <-w.resave.C:
 			if w.unsaved.Load() != nil {
 				w.save()
 			}
-		case <-w.expirations.due(w.cfg.Now()):
-			w.expire()
-		case <-w.lapsing():
-			w.lapse()
-		case <-w.stageDue:
+		case <-w.lifetimes.due(w.cfg.Now()):
+			w.lifetimes.expire()
+		case <-w.keeper.lapsing():
+			w.keeper.lapse()
+		case <-w.stagings.due:
 			if err := w.stageSome(); err != nil {
 				w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.cfg.Retry)
-				w.nextStep(w.cfg.Retry)
+				w.stagings.next(w.cfg.Retry)
 			}
 		case <-w.purger.Due():
 			w.purger.Step()
@@ -168,46 +133,14 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			f()
 		case c, ok := <-changes:
 			if !ok {
-				changes = w.rewatch(ctx)
+				changes = w.keeper.rewatch(ctx)
 				continue
 			}
-			w.drifted(c)
+			w.keeper.drifted(c)
 		case <-timer.C:
 			due = true
 		}
 	}
-}
-
-// resaveAfter is after how many times Config.Retry a record is stored again, if no commit does
-// that before.
-const resaveAfter = 10
-
-// drifted records a change by another process.
-func (w *writer) drifted(c kernel.Change) {
-	switch c.Reason {
-	case kernel.Changed, kernel.Deleted:
-		w.drift = fmt.Sprintf("table %s was %s by process %d (%s)", c.Table, c.Reason, c.PID, c.Process)
-	case kernel.Overrun:
-		w.drift = "changes were lost"
-	case kernel.Failed:
-		w.drift = fmt.Sprintf("watching the kernel failed: %v", c.Err)
-	default:
-		w.drift = c.Reason.String()
-	}
-	w.log.Warn("the kernel may differ from what was committed", "reason", w.drift)
-}
-
-// watch subscribes to changes by other processes, if there can be any.
-func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
-	k := w.cfg.Kernel
-	if k.Owner() && !k.Unprotected() {
-		return nil, nil
-	}
-	changes, err := k.Watch(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("watch kernel: %w", err)
-	}
-	return changes, nil
 }
 
 // attempt makes a step. It returns how long to wait before the next attempt, or
@@ -222,26 +155,26 @@ func (w *writer) attempt() (delay time.Duration) {
 
 // work reports whether there is something to do.
 func (w *writer) work() bool {
-	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.Ready()
+	return w.drift != "" || w.adoption.sweep || w.lifetimes.retry || len(w.held) > 0 || w.queue.Ready()
 }
 
 // step repairs drift and then commits the next updates. After an error the
 // kernel may differ from the state, and no update is lost: call step again
 // later.
 func (w *writer) step() error {
-	defer w.count()
-	if err := w.repair(); err != nil {
+	defer w.tell.count(w.state)
+	if err := w.keeper.repair(); err != nil {
 		return err
 	}
-	if w.sweep {
-		if err := w.dropUnclaimed(); err != nil {
+	if w.adoption.sweep {
+		if err := w.adoption.dropUnclaimed(); err != nil {
 			return err
 		}
 	}
 	batch := w.batch()
 	left, err := w.commitGroups([][]*submission{batch})
 	w.held = slices.Concat(left...)
-	w.endStagings(batch)
+	w.stagings.endOf(batch, w.held)
 	return err
 }
 
@@ -254,13 +187,6 @@ func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err
 		groups = append(more, groups[1:]...)
 	}
 	return groups, err
-}
-
-// count adds the work of the state to the metrics.
-func (w *writer) count() {
-	now := w.state.Work()
-	w.metrics.worked(w.counted, now)
-	w.counted = now
 }
 
 // cost returns the number of elements and rules that an update adds or replaces, or of elements of a
@@ -285,7 +211,7 @@ func (w *writer) cost(s *submission) int {
 		gone = []desired.Key{s.key()}
 	}
 	for _, key := range gone {
-		st := w.statuses.Get(key)
+		st := w.tell.statuses.Get(key)
 		n += int(st.GetRules()) + int(st.GetElements()) //nolint:gosec // counts
 	}
 	return n
@@ -303,26 +229,68 @@ func (w *writer) batch() []*submission {
 			batch = w.queue.Take(w.cost)
 		}
 	}
-	if len(batch) == 0 && !w.retryAbandoned {
+	if len(batch) == 0 && !w.lifetimes.retry {
 		return nil
 	}
-	w.retryAbandoned = false
+	w.lifetimes.retry = false
 	// A fragment that prevented a withdrawal may be withdrawn by this batch.
-	return append(batch, w.withdrawals(w.stillAbandoned(), nil)...)
+	return append(batch, w.lifetimes.withdrawals(w.lifetimes.stillAbandoned(), nil)...)
+}
+
+// stage begins the staging of an update that was taken from the queue, and reports whether it did. The
+// update is back in the queue then.
+func (w *writer) stage(s *submission) bool {
+	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
+		return false
+	}
+	f, ok := w.state.Fragment(s.key())
+	if done, err := w.merger.check(s, f, ok); done || err != nil {
+		return false
+	}
+	if !w.state.Unstaged(s.update) {
+		return false
+	}
+	if w.merger.apply(s) != nil {
+		w.state.Rollback()
+		return false
+	}
+	return w.stagings.begin(s)
+}
+
+// stageSome makes a step of a staging. The error is that of a repair.
+func (w *writer) stageSome() error {
+	failed, rejected, err := w.stagings.step()
+	if failed == nil {
+		return err
+	}
+	if rejected != nil {
+		w.refuse(failed.update, rejected)
+		w.queue.Release(failed.update, true)
+	}
+	return w.repairFor([]*submission{failed.update}, failed.suspected)
+}
+
+// repairFor repairs the kernel. If updates have caused it, their publishers pay for it.
+func (w *writer) repairFor(updates []*submission, caused bool) error {
+	if !caused || len(updates) == 0 {
+		return w.keeper.repair()
+	}
+	defer w.queue.Meter(updates, true)()
+	return w.keeper.repair()
 }
 
 // finish commits pending updates at a graceful stop, within the drain time.
 func (w *writer) finish() {
 	deadline := w.cfg.Now().Add(w.cfg.Drain)
 	w.queue.EndPauses()
-	for (w.work() || len(w.stagings) > 0) && w.cfg.Now().Before(deadline) {
+	for (w.work() || len(w.stagings.all) > 0) && w.cfg.Now().Before(deadline) {
 		if err := cmp.Or(w.step(), w.stageSome()); err != nil {
 			w.log.Error("updates were lost at stop", "error", err)
 			break
 		}
 	}
-	for len(w.stagings) > 0 {
-		w.endStaging(w.stagings[0])
+	for len(w.stagings.all) > 0 {
+		w.stagings.end(w.stagings.all[0])
 	}
 	for _, s := range w.held {
 		s.answer(Result{Err: ErrStopped})
@@ -339,28 +307,36 @@ func stoppedTimer() *time.Timer {
 	return t
 }
 
-// save stores the record if it may have changed, before the commit that it
-// describes (see desired.Record). A failure does not stop the commit: the next one tries again,
-// and so does the loop after resaveAfter times Config.Retry. It is logged once for each reason.
-func (w *writer) save() {
-	version, next := w.state.RecordVersion(), w.revision+1
-	var err error
-	if w.saved == version {
-		err = w.dir.ReserveRevision(next)
-	} else {
-		partial := !w.intact && w.state.HasUnclaimed(func(nft.TableID) bool { return true })
-		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err == nil {
-			w.metrics.work.WithLabelValues(workRecords).Inc()
-			w.saved = version
-			w.state.Recorded()
-		}
+// Cleanup removes all tables that weft made, in one transaction, and returns them.
+// Then Run ends with ErrCleanedUp, and pending updates are answered with
+// ErrStopped. Durable fragments stay in the state directory: the next start
+// commits them again. On an error nothing is removed, and Run goes on.
+//
+// Possible errors: ErrStandby, ErrStopped, the kernel's, ctx's.
+func (a *Aggregator) Cleanup(ctx context.Context) (tables []nft.TableID, err error) {
+	if asked := a.ask(ctx, func(w *writer) { tables, err = w.cleanup() }); asked != nil {
+		return nil, asked
 	}
+	return tables, err
+}
+
+// cleanup removes all tables, after which the writer ends.
+func (w *writer) cleanup() ([]nft.TableID, error) {
+	tables, err := w.keeper.removeAll()
 	if err != nil {
-		if last := w.unsaved.Swap(&err); last == nil || (*last).Error() != err.Error() {
-			w.log.Error("cannot save the record", "error", err)
-		}
-		w.resave.Reset(resaveAfter * w.cfg.Retry)
-		return
+		w.log.Error("cannot remove all tables", "error", err)
+		return nil, fmt.Errorf("remove all tables: %w", err)
 	}
-	w.unsaved.Store(nil)
+	w.log.Warn("removed all tables on request, stopping", "tables", len(tables))
+	for _, s := range w.held {
+		s.answer(Result{Err: ErrStopped})
+	}
+	w.held = nil
+	// The record describes tables that are gone.
+	if err := w.dir.RemoveRecord(); err != nil {
+		w.log.Error("cannot remove the record", "error", err)
+	}
+	w.unconfirmed.CleanedUp()
+	w.cleanedUp = true
+	return tables, nil
 }

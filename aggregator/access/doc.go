@@ -122,7 +122,7 @@
 // with these defaults also cannot have a gc-interval below one second, a timeout of more
 // than ten years, or a base chain at a hook of a family with 512 base chains: the kernel
 // allows 1,024. No update may take the kernel longer than 100 ms in one transaction, as
-// predicted (aggregator/bounded.go). The limits of package admission on a single update
+// predicted (aggregator/merger.go). The limits of package admission on a single update
 // always apply.
 //
 // Globs have *, ? and [a-z]. In paths these stay within one component, and the component

@@ -24,14 +24,14 @@ func TestCausedRepairIsPaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.queue = queue.New[*submission](func() time.Time { return now }, func(string) bool { return false })
+		a.writer.queue = queue.New[*submission](func() time.Time { return now }, func(string) bool { return false })
 		a.writer.drift = "a refusal"
 		if err := a.writer.repairFor([]*submission{of("a")}, caused); err != nil {
 			t.Fatal(err)
 		}
-		a.queue.Put(of("other"))
-		a.queue.Put(of("a"))
-		taken := a.queue.Take(func(*submission) int { return 1 })
+		a.writer.queue.Put(of("other"))
+		a.writer.queue.Put(of("a"))
+		taken := a.writer.queue.Take(func(*submission) int { return 1 })
 		if got := len(taken) == 1 && taken[0].Publisher() == "other"; got != pauses {
 			t.Errorf("the update caused it: %v; its publisher pauses: %v (%d taken)", caused, got, len(taken))
 		}

@@ -1,0 +1,150 @@
+package aggregator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// committer owns the merged state and the kernel. It carries out plans of the state, and knows neither
+// updates nor their publishers. Only the writer's goroutine uses it.
+type committer struct {
+	cfg   *Config
+	log   *slog.Logger
+	state *desired.State
+	// revision is the number of the last commit.
+	revision uint64
+	// drift is why the kernel must be compared with the state before the next commit, or "".
+	drift string
+	// began is the time of New.
+	began  time.Time
+	flows  *flows.Flusher
+	purger *flows.Purger
+	record
+}
+
+// record is the stored description of the state, for the next start.
+type record struct {
+	dir     *statedir.Dir
+	metrics *metrics
+	// unsaved is why the record was not stored, nil if it was.
+	unsaved *atomic.Pointer[error]
+	// resave fires when a record that could not be stored is to be tried again.
+	resave *time.Timer
+	// saved is the version of the record that was written last, math.MaxUint64 before that.
+	saved uint64
+	// intact is true if the record of the last run was found and complete.
+	intact bool
+}
+
+// elapsed is the time since the writer began, by a clock that does not jump.
+func (c *committer) elapsed() time.Duration { return c.cfg.Now().Sub(c.began) }
+
+// carryOut commits what a plan has to change and accepts the state, or rolls it back.
+func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
+	if len(plan.Ops) > 0 {
+		c.flows.Before(plan.Deserted)
+		if stats, err = c.transact(plan); err != nil {
+			c.state.Rollback()
+			return stats, err
+		}
+		c.revision++
+	}
+	c.state.Advance(c.elapsed())
+	c.state.Accept()
+	c.purger.Add(plan.Purges, len(plan.Stale) > 0)
+	return stats, nil
+}
+
+// transact commits the ops of a plan, in two transactions if it has ops that come ahead. If
+// only the second one fails, a third one removes what the first one has added.
+func (c *committer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
+	if plan.Ahead == 0 {
+		return c.cfg.Kernel.Commit(plan.Ops)
+	}
+	if stats, err = c.cfg.Kernel.Commit(plan.Ops[:plan.Ahead]); err != nil {
+		return stats, err
+	}
+	rest, err := c.cfg.Kernel.Commit(plan.Ops[plan.Ahead:])
+	if err == nil {
+		return stats.Add(rest), nil
+	}
+	be := (*kernel.BatchError)(nil)
+	if !errors.As(err, &be) && !errors.Is(err, kernel.ErrTooLarge) {
+		c.drift = err.Error()
+		return stats, err
+	}
+	if be != nil && be.Index >= 0 {
+		be.Index += plan.Ahead
+	}
+	undo, failed := inverse(plan.Ops[:plan.Ahead])
+	if failed == nil {
+		_, failed = c.cfg.Kernel.Commit(undo)
+	}
+	if failed != nil {
+		c.drift = failed.Error()
+	}
+	return stats, err
+}
+
+// inverse returns the ops that remove what ops have added, of which nothing was there before.
+func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
+	for _, op := range slices.Backward(ops) {
+		switch op := op.(type) {
+		case kernel.AddRule:
+			undo = append(undo, kernel.DeleteRule{Table: op.Table, Chain: op.Chain, Handle: op.Handle})
+		case kernel.AddElements:
+			undo = append(undo, kernel.FlushSet{Table: op.Table, Name: op.Set.Name})
+		case kernel.AddChain:
+			undo = append(undo, kernel.DeleteChain{Table: op.Table, Name: op.Chain.Name})
+		case kernel.AddSet:
+			undo = append(undo, kernel.DeleteSet{Table: op.Table, Name: op.Set.Name})
+		case kernel.AddObject:
+			undo = append(undo, kernel.DeleteObject{Table: op.Table, Ref: op.Object.Ref()})
+		case kernel.AddFlowtable:
+			undo = append(undo, kernel.DeleteFlowtable{Table: op.Table, Name: op.Flowtable.Name})
+		default:
+			return nil, fmt.Errorf("op %T is ahead of others and cannot be undone", op)
+		}
+	}
+	return undo, nil
+}
+
+// resaveAfter is after how many times Config.Retry a record is stored again, if no commit does
+// that before.
+const resaveAfter = 10
+
+// save stores the record if it may have changed, before the commit that it
+// describes (see desired.Record). A failure does not stop the commit: the next one tries again,
+// and so does the loop after resaveAfter times Config.Retry. It is logged once for each reason.
+func (c *committer) save() {
+	version, next := c.state.RecordVersion(), c.revision+1
+	var err error
+	if c.saved == version {
+		err = c.dir.ReserveRevision(next)
+	} else {
+		partial := !c.intact && c.state.HasUnclaimed(func(nft.TableID) bool { return true })
+		if err = c.dir.SaveRecord(statedir.Record{Partial: partial, Desired: c.state.Record()}, next); err == nil {
+			c.metrics.work.WithLabelValues(workRecords).Inc()
+			c.saved = version
+			c.state.Recorded()
+		}
+	}
+	if err != nil {
+		if last := c.unsaved.Swap(&err); last == nil || (*last).Error() != err.Error() {
+			c.log.Error("cannot save the record", "error", err)
+		}
+		c.resave.Reset(resaveAfter * c.cfg.Retry)
+		return
+	}
+	c.unsaved.Store(nil)
+}

@@ -1,0 +1,359 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
+	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// keeper keeps the kernel as the state says: it takes the tables over at the start, notices changes by
+// other processes, and repairs them. Only the writer's goroutine uses it.
+type keeper struct {
+	*committer
+	tell *observers
+	// unrepaired has the tables that the last repair left out, and the kernel's errors. again fires when
+	// they are to be tried again.
+	unrepaired map[nft.TableID]error
+	again      chan struct{}
+	// suspectedAt is the time of the last refusal that was taken for drift.
+	suspectedAt time.Time
+	// foreign has the changes by other processes.
+	foreign *atomic.Pointer[foreignChanges]
+	// lapseTimer fires when an element may have expired.
+	lapseTimer *time.Timer
+}
+
+// claimInterval is the time between attempts to claim the tables while standing
+// by. The kernel does not report that their owner has ended, and they are not
+// repaired or updated until they are claimed.
+const claimInterval = 100 * time.Millisecond
+
+// takeOver claims the tables and reads them. With Config.Standby it waits while
+// another process owns them.
+func (k *keeper) takeOver(ctx context.Context, life *Life) ([]kernel.Table, error) {
+	for standing := false; ; {
+		dump, err := k.cfg.Kernel.Adopt()
+		if err == nil {
+			k.metrics.work.WithLabelValues(workDumps).Inc()
+			if standing {
+				life.enter(false, nil)
+			}
+			return dump, nil
+		}
+		var owned *kernel.OwnedError
+		if !k.cfg.Standby || !errors.As(err, &owned) && !errors.Is(err, kernel.ErrHeld) {
+			return nil, err
+		}
+		if !standing {
+			k.log.Info("standing by", "error", err)
+			life.enter(false, ErrStandby)
+			standing = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(min(k.cfg.Retry, claimInterval)):
+		}
+	}
+}
+
+// drifted records a change by another process.
+func (k *keeper) drifted(c kernel.Change) {
+	switch c.Reason {
+	case kernel.Changed, kernel.Deleted:
+		k.drift = fmt.Sprintf("table %s was %s by process %d (%s)", c.Table, c.Reason, c.PID, c.Process)
+	case kernel.Overrun:
+		k.drift = "changes were lost"
+	case kernel.Failed:
+		k.drift = fmt.Sprintf("watching the kernel failed: %v", c.Err)
+	default:
+		k.drift = c.Reason.String()
+	}
+	k.log.Warn("the kernel may differ from what was committed", "reason", k.drift)
+}
+
+// watch subscribes to changes by other processes, if there can be any.
+func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
+	if k.cfg.Kernel.Owner() && !k.cfg.Kernel.Unprotected() {
+		return nil, nil
+	}
+	changes, err := k.cfg.Kernel.Watch(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("watch kernel: %w", err)
+	}
+	return changes, nil
+}
+
+// maxRepairs is how often a repair is tried without a delay while other
+// processes change the kernel.
+const maxRepairs = 3
+
+// repair brings the kernel to the committed state, if it may differ. A table that the kernel
+// refuses to repair (for example because another program uses its name) is left
+// out and tried again after Config.Retry. Other tables and their updates do not
+// wait.
+func (k *keeper) repair() error {
+	for attempt := 1; k.drift != ""; attempt++ {
+		err := k.tryRepair(attempt == maxRepairs)
+		if err == nil || attempt == maxRepairs {
+			return err
+		}
+		k.log.Warn("cannot repair the kernel", "error", err, "attempt", attempt)
+	}
+	return nil
+}
+
+// tryRepair makes one attempt; last is true for the last one.
+func (k *keeper) tryRepair(last bool) error {
+	reason := k.drift
+	k.metrics.work.WithLabelValues(workDumps).Inc()
+	dump, err := k.cfg.Kernel.Dump()
+	if err != nil {
+		return fmt.Errorf("reread kernel: %w", err)
+	}
+	k.forget()
+	plan := k.state.Diff(dump)
+	refused, err := k.commitTables(plan.Ops, last)
+	if err != nil {
+		k.state.Rollback()
+		return fmt.Errorf("repair kernel after %s: %w", reason, err)
+	}
+	k.state.Advance(k.elapsed())
+	k.state.Accept()
+	k.drift = ""
+	k.purger.Add(k.state.Unpurged(dump), true)
+	k.postponeRepair(refused)
+	left := 0
+	for _, op := range plan.Ops {
+		if refused[kernel.TableOf(op)] != nil {
+			left++
+		}
+	}
+	if left == len(plan.Ops) {
+		return nil
+	}
+	k.revision++
+	counts := message.Counts(plan.Counts)
+	if left > 0 {
+		counts = nil // of all tables together
+	}
+	k.foreign.Store(&foreignChanges{repaired: k.cfg.Now(), reason: reason})
+	k.noteUnrepaired()
+	k.tell.repaired(k.state, k.revision, reason, len(plan.Ops)-left, counts)
+	return nil
+}
+
+// commitTables commits the ops of a repair, in one batch if possible. If the
+// kernel refuses it, the tables that are to blame are left out and returned
+// with the reasons. Any other error is returned: some tables may have been
+// repaired, and the kernel must be read again. last is true if it has been read
+// often enough.
+func (k *keeper) commitTables(ops []kernel.Op, last bool) (refused map[nft.TableID]error, _ error) {
+	refused = map[nft.TableID]error{}
+	for len(ops) > 0 {
+		_, err := k.cfg.Kernel.Commit(ops)
+		if err == nil {
+			return refused, nil
+		}
+		var be *kernel.BatchError
+		named := errors.As(err, &be)
+		// A suspicious error of the kernel may mean that it has changed since it was read.
+		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && suspicious(be) && be.Err == nil && !last {
+			return refused, err
+		}
+		tables := tablesOf(ops)
+		switch {
+		case named && be.Op != nil:
+			refused[kernel.TableOf(be.Op)] = err
+		case len(tables) == 1:
+			refused[tables[0]] = err
+		default:
+			// The error names no table: try each alone.
+			for _, id := range tables {
+				others := func(op kernel.Op) bool { return kernel.TableOf(op) != id }
+				more, err := k.commitTables(slices.DeleteFunc(slices.Clone(ops), others), last)
+				maps.Copy(refused, more)
+				if err != nil {
+					return refused, err
+				}
+			}
+			return refused, nil
+		}
+		ops = slices.DeleteFunc(slices.Clone(ops), func(op kernel.Op) bool { return refused[kernel.TableOf(op)] != nil })
+	}
+	return refused, nil
+}
+
+// tablesOf returns the tables of ops, in their order.
+func tablesOf(ops []kernel.Op) []nft.TableID {
+	var ids []nft.TableID
+	for _, op := range ops {
+		if id := kernel.TableOf(op); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// postponeRepair schedules another repair of the tables that the kernel refuses, and reports
+// those that it did not refuse before.
+func (k *keeper) postponeRepair(refused map[nft.TableID]error) {
+	fresh := false
+	for id, err := range refused {
+		if k.unrepaired[id] == nil || k.unrepaired[id].Error() != err.Error() {
+			fresh = true
+			k.log.Error("cannot repair table", "table", id.String(), "error", err, "retry", k.cfg.Retry)
+		}
+	}
+	k.unrepaired = refused
+	k.metrics.unrepaired.Set(float64(len(refused)))
+	k.noteUnrepaired()
+	if len(refused) == 0 {
+		return
+	}
+	if fresh {
+		k.tell.drift(&weftv1.Drift{Reason: k.unrepairedReason()})
+	}
+	time.AfterFunc(k.cfg.Retry, func() {
+		select {
+		case k.again <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// tryAgain starts another repair of the tables that were left out.
+func (k *keeper) tryAgain() {
+	if len(k.unrepaired) > 0 && k.drift == "" {
+		k.drift = k.unrepairedReason()
+	}
+}
+
+// noteUnrepaired tells Drift which tables were left out.
+func (k *keeper) noteUnrepaired() {
+	next := foreignChanges{unrepaired: k.unrepairedReason()}
+	if last := k.foreign.Load(); last != nil {
+		next.repaired, next.reason = last.repaired, last.reason
+	}
+	k.foreign.Store(&next)
+}
+
+// unrepairedReason names the tables that were left out; "" if there are none.
+func (k *keeper) unrepairedReason() string {
+	if len(k.unrepaired) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, err := range k.unrepaired {
+		parts = append(parts, err.Error())
+	}
+	slices.Sort(parts)
+	return "not repaired yet: " + strings.Join(parts, "; ")
+}
+
+// rewatch subscribes to changes again after the watch ended. If that fails, it
+// returns a channel that is closed after Config.Retry, which leads here again.
+func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
+	if ctx.Err() != nil {
+		return nil
+	}
+	changes, err := k.watch(ctx)
+	if err != nil {
+		k.log.Error("cannot watch the kernel", "error", err, "retry", k.cfg.Retry)
+		closed := make(chan kernel.Change)
+		time.AfterFunc(k.cfg.Retry, func() { close(closed) })
+		return closed
+	}
+	// Changes in between were not seen.
+	k.drift = "kernel notifications were lost"
+	return changes
+}
+
+// suspects reports whether a refusal is a reason to compare the kernel with the
+// state before an update is blamed. If the kernel owns its tables, it hardly
+// ever is: then a publisher that repeats a wrong update does not cause a
+// comparison for each.
+func (k *keeper) suspects(be *kernel.BatchError) bool {
+	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
+		return false
+	}
+	now := k.cfg.Now()
+	if k.cfg.Kernel.Owner() && now.Sub(k.suspectedAt) < k.cfg.Retry {
+		return false
+	}
+	k.suspectedAt = now
+	return true
+}
+
+// removeAll deletes every table that carries weft's mark.
+func (k *keeper) removeAll() ([]nft.TableID, error) {
+	dump, err := k.cfg.Kernel.Dump()
+	if err != nil || len(dump) == 0 {
+		return nil, err
+	}
+	tables, ops := make([]nft.TableID, len(dump)), make([]kernel.Op, len(dump))
+	for i, t := range dump {
+		tables[i], ops[i] = t.ID, kernel.DeleteTable{Table: t.ID}
+	}
+	if _, err := k.cfg.Kernel.Commit(ops); err != nil {
+		// Whatever it was, the next step finds out what is there.
+		k.drift = err.Error()
+		return nil, err
+	}
+	return tables, nil
+}
+
+// lapseInterval is how often elements that expire are forgotten while nothing else happens.
+const lapseInterval = 250 * time.Millisecond
+
+// lapsing returns a channel that receives when an element may have expired; nil if none does.
+func (k *keeper) lapsing() <-chan time.Time {
+	at, ok := k.state.NextExpiry()
+	if !ok {
+		return nil
+	}
+	k.lapseTimer.Reset(max(at-k.elapsed(), lapseInterval))
+	return k.lapseTimer.C
+}
+
+// lapse forgets the elements that have expired. If other fragments state them too and have time left, it
+// brings theirs to the kernel.
+func (k *keeper) lapse() {
+	if !k.forget() {
+		return
+	}
+	if k.drift != "" {
+		// The repair adds them.
+		k.state.Accept()
+		return
+	}
+	if _, err := k.carryOut(k.state.Plan()); err != nil {
+		k.drift = err.Error()
+		k.log.Warn("cannot add an element that another fragment states too, after it expired", "error", err)
+	}
+	k.tell.statuses.Revision.Store(k.revision)
+}
+
+// forget forgets the elements that have expired. It reports whether there is something to commit.
+func (k *keeper) forget() (successor bool) {
+	expired, successor := k.state.Expire(k.elapsed())
+	for _, u := range expired {
+		k.tell.statuses.Lapsed(k.state, u.Fragment)
+		if f, ok := k.state.Fragment(u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
+			k.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
+		}
+	}
+	return successor
+}

@@ -1,0 +1,160 @@
+package aggregator
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// lifetimes decides which fragments end: with their session, at their time, or because their publisher
+// has not come back after a restart. It withdraws them with updates, as publishers do. Only the writer's
+// goroutine uses it.
+type lifetimes struct {
+	state *desired.State
+	now   func() time.Time
+	// sessions are the sessions that have sent updates and have not ended.
+	sessions map[uint64]*Session
+	// abandoned are the fragments to withdraw that could not be withdrawn yet. The value is true if that was
+	// reported, or need not be.
+	abandoned map[desired.Key]bool
+	// retry is true if they are to be tried without waiting for another update.
+	retry bool
+	expirations
+}
+
+func newLifetimes(state *desired.State, now func() time.Time) *lifetimes {
+	return &lifetimes{state: state, now: now, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool)}
+}
+
+// withdrawals returns updates that withdraw the fragments of a session that has
+// ended, or those that have expired.
+func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
+	out := make([]*submission, 0, len(keys))
+	for _, key := range keys {
+		out = append(out, &submission{
+			update: &desired.Update{Fragment: key, Snapshot: true}, session: s, leaving: true, result: make(chan Result, 1),
+		})
+	}
+	return out
+}
+
+// end records the end of a session and returns the withdrawals of its fragments.
+// Fragments with another lifetime stay, and the withdrawals do nothing to them.
+func (l *lifetimes) end(s *Session) []*submission {
+	s.ended = true
+	delete(l.sessions, s.id)
+	return l.withdrawals(l.state.SessionFragments(s.id), s)
+}
+
+// isAbandoned reports whether a fragment should go because its session has
+// ended or its time has come.
+func (l *lifetimes) isAbandoned(f desired.Status) bool {
+	return l.expired(f) || f.Lifetime == desired.LifetimeSession && l.sessions[f.Session] == nil
+}
+
+// abandonAdopted ends the wait for the sessions of before the restart.
+func (l *lifetimes) abandonAdopted() {
+	for _, f := range l.state.Fragments() {
+		if f.Adopted && f.Lifetime == desired.LifetimeSession {
+			l.abandoned[f.Key] = true
+		}
+	}
+	l.retry = len(l.abandoned) > 0
+}
+
+// stillAbandoned returns the abandoned fragments, and forgets those that have
+// been withdrawn or published again.
+func (l *lifetimes) stillAbandoned() []desired.Key {
+	if len(l.abandoned) == 0 {
+		return nil
+	}
+	maps.DeleteFunc(l.abandoned, func(key desired.Key, _ bool) bool {
+		f, ok := l.state.Fragment(key)
+		return !ok || !l.isAbandoned(f)
+	})
+	return slices.SortedFunc(maps.Keys(l.abandoned), desired.Key.Compare)
+}
+
+// expirations has the fragments that expire, in the order in which they do.
+type expirations struct {
+	order []expiration
+	timer *time.Timer
+}
+
+type expiration struct {
+	at  time.Time
+	key desired.Key
+}
+
+func (e expiration) compare(other expiration) int {
+	return cmp.Or(e.at.Compare(other.at), e.key.Compare(other.key))
+}
+
+// set changes when a fragment expires; zero means never.
+func (e *expirations) set(key desired.Key, before, at time.Time) {
+	if i, ok := slices.BinarySearchFunc(e.order, expiration{before, key}, expiration.compare); ok {
+		e.order = slices.Delete(e.order, i, i+1)
+	}
+	if !at.IsZero() {
+		i, _ := slices.BinarySearchFunc(e.order, expiration{at, key}, expiration.compare)
+		e.order = slices.Insert(e.order, i, expiration{at, key})
+	}
+}
+
+// clockCheck is the longest time that passes before a step of the machine's clock
+// is noticed.
+const clockCheck = time.Minute
+
+// due returns a channel that receives when the next fragment may have expired; nil
+// if none expires.
+func (e *expirations) due(now time.Time) <-chan time.Time {
+	if len(e.order) == 0 {
+		return nil
+	}
+	wait := min(e.order[0].at.Sub(now), clockCheck)
+	if e.timer == nil {
+		e.timer = time.NewTimer(wait)
+	} else {
+		e.timer.Reset(wait)
+	}
+	return e.timer.C
+}
+
+// expired reports whether a fragment has expired.
+func (l *lifetimes) expired(f desired.Status) bool {
+	return !f.Expires.IsZero() && !f.Expires.After(l.now())
+}
+
+// expire has the fragments withdrawn that have expired by now.
+func (l *lifetimes) expire() {
+	e, now := &l.expirations, l.now()
+	for len(e.order) > 0 && !e.order[0].at.After(now) {
+		key := e.order[0].key
+		e.order = slices.Delete(e.order, 0, 1)
+		if _, ok := l.abandoned[key]; !ok {
+			l.abandoned[key] = false
+		}
+		l.retry = true
+	}
+}
+
+// committed follows a committed update: it records when the fragment expires, and tells the sessions of
+// withdrawn fragments.
+func (l *lifetimes) committed(s *submission) {
+	if s.update.Snapshot {
+		l.set(s.key(), s.before, s.update.Expires)
+	}
+	owner := l.sessions[s.owner]
+	if owner == nil {
+		return
+	}
+	if !s.expired.IsZero() {
+		owner.expired[s.key().Name] = true
+	}
+	if s.withdraws() {
+		owner.gone(s.key().Name, !s.expired.IsZero())
+	}
+}

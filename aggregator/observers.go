@@ -1,0 +1,256 @@
+package aggregator
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/events"
+	"github.com/weft-proxy/weft/aggregator/findings"
+	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/history"
+	"github.com/weft-proxy/weft/aggregator/message"
+	"github.com/weft-proxy/weft/aggregator/status"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/lint"
+)
+
+// observers shows each commit to readers, after it. It reads the state and never changes it. Only the
+// writer's goroutine uses it; any goroutine may call report.
+type observers struct {
+	log      *slog.Logger
+	now      func() time.Time
+	metrics  *metrics
+	statuses *status.Fragments
+	roster   *status.Publishers
+	hub      *events.Hub
+	history  *history.Recorder
+	flows    *flows.Flusher
+	// inspector looks for findings.
+	inspector *findings.Inspector
+	// scope has the declarations for admission.
+	scope *atomic.Pointer[desired.Scope]
+	// refusals limits the lines of the log about rejections.
+	refusals *access.Repeats
+	// counted is the work in the metrics.
+	counted desired.Work
+	// logged is the time of the last commit with a line in the log, and unlogged the number of commits
+	// since then.
+	logged   time.Time
+	unlogged int
+}
+
+func newObservers(a *Aggregator) *observers {
+	return &observers{
+		log: a.log, now: a.cfg.Now, metrics: a.metrics, statuses: a.statuses, roster: a.roster, hub: a.hub, history: a.history,
+		flows: a.flows, inspector: a.inspector, scope: &a.scope,
+		refusals: access.NewRepeats(func(publisher, reason string, withheld int) {
+			a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
+		}),
+	}
+}
+
+// outcome is the result of a commit.
+type outcome struct {
+	state    *desired.State
+	revision uint64
+	// accepted are the updates in the commit.
+	accepted []*submission
+	plan     *desired.Plan
+	// counts is nil if there were no changes, and so no commit.
+	counts *weftv1.Counts
+	stats  kernel.Stats
+	timing timing
+}
+
+// timing has the time of a commit in each phase.
+type timing struct {
+	// wait is the time in the queue of its oldest update.
+	wait time.Duration
+	// build is the time of the merge, the plan and a stored record; kernel is the kernel's time.
+	build, kernel time.Duration
+}
+
+// measure returns the timing of a commit.
+func measure(accepted []*submission, began, built, now time.Time) timing {
+	t := timing{build: built.Sub(began), kernel: now.Sub(built)}
+	for _, s := range accepted {
+		// The aggregator's own updates were in no queue.
+		if !s.queued.IsZero() {
+			t.wait = max(t.wait, began.Sub(s.queued))
+		}
+	}
+	return t
+}
+
+// committed follows a commit, before its updates are answered: a reader that asks after the answer finds it.
+func (o *observers) committed(c *outcome) {
+	if c.counts != nil {
+		o.metrics.committed(c.counts, c.revision, c.timing)
+	}
+	keys := make([]desired.Key, 0, len(c.accepted))
+	for _, s := range c.accepted {
+		keys = append(keys, s.key())
+		if !s.stored && !s.leaving {
+			o.roster.Committed(s.key().Publisher)
+		}
+		if !s.expired.IsZero() {
+			o.log.Info("fragment expired", "fragment", s.key().String(), "expire_time", s.expired, "revision", c.revision)
+			o.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Expired{Expired: &weftv1.Expired{
+				Fragment: message.Name(s.key()), ExpireTime: timestamppb.New(s.expired), Revision: c.revision,
+			}}})
+		}
+	}
+	o.statuses.Committed(keys, c.state, c.revision, o.now(), c.counts != nil)
+	o.metrics.shadowed.Set(float64(c.state.Shadowed()))
+	o.scope.Store(c.state.Scope())
+	o.count(c.state)
+	o.record(c)
+}
+
+// count adds the work of the state to the metrics.
+func (o *observers) count(state *desired.State) {
+	now := state.Work()
+	o.metrics.worked(o.counted, now)
+	o.counted = now
+}
+
+// report counts, logs and publishes a rejection. The log has one line a minute for each publisher and reason.
+func (o *observers) report(r *RejectedError) {
+	o.statuses.Rejected(r)
+	o.roster.Rejected(r)
+	publisher, reason := o.metrics.rejected(r)
+	if skipped, ok := o.refusals.Log(publisher, reason, o.now()); ok {
+		args := []any{"fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error()}
+		if skipped > 0 {
+			args = append(args, "not_logged", skipped)
+		}
+		o.log.Info("update rejected", args...)
+	}
+	o.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Rejection{Rejection: &weftv1.Rejection{
+		Fragment: message.Name(r.Fragment), Violations: r.Violations,
+	}}})
+}
+
+// logInterval is the time between lines of the log about commits that change only elements. A line costs
+// a tenth of such a commit.
+const logInterval = 10 * time.Second
+
+// announce reports a commit to the log, to watchers, to the inspector and to the flows, after its answers.
+func (o *observers) announce(c *outcome) {
+	plan := c.plan
+	if structural(plan) {
+		o.logged = time.Time{}
+		o.inspector.Wake()
+	}
+	keys := make([]desired.Key, 0, len(c.accepted))
+	for _, s := range c.accepted {
+		keys = append(keys, s.key())
+	}
+	slices.SortFunc(keys, desired.Key.Compare)
+	keys = slices.Compact(keys)
+	if now := o.now(); now.Sub(o.logged) < logInterval {
+		o.unlogged++
+	} else {
+		o.log.LogAttrs(context.Background(), slog.LevelInfo, "committed",
+			slog.Uint64("revision", c.revision), slog.Int("fragments", len(keys)), slog.Int("updates", len(c.accepted)),
+			slog.Int("ops", len(plan.Ops)), slog.Int("bytes", c.stats.Bytes),
+			slog.Duration("wait", c.timing.wait), slog.Duration("build", c.timing.build), slog.Duration("kernel", c.timing.kernel),
+			slog.Int("rules_added", plan.Counts.RulesAdded), slog.Int("rules_deleted", plan.Counts.RulesDeleted),
+			slog.Int("elements_added", plan.Counts.ElementsAdded), slog.Int("elements_deleted", plan.Counts.ElementsDeleted),
+			slog.Int("not_logged", o.unlogged))
+		o.logged, o.unlogged = now, 0
+	}
+	var event *weftv1.WatchResponse
+	if o.hub.Watched() {
+		event = &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
+			Revision: c.revision, Fragments: message.Names(keys), Changes: c.counts,
+			Wait: durationpb.New(c.timing.wait), Build: durationpb.New(c.timing.build), Kernel: durationpb.New(c.timing.kernel),
+		}}}
+	}
+	o.flows.After(plan.Stale, event)
+	if plan.Rerouted {
+		o.flows.Ask()
+	}
+}
+
+// structural reports whether a plan changes more than elements.
+func structural(p *desired.Plan) bool {
+	return slices.ContainsFunc(p.Ops, func(op kernel.Op) bool {
+		switch op.(type) {
+		case kernel.AddElements, kernel.DeleteElements, kernel.FlushSet:
+			return false
+		default:
+			return true
+		}
+	})
+}
+
+// removed reports a commit that removed content without a fragment.
+func (o *observers) removed(c *outcome) {
+	o.statuses.Revision.Store(c.revision)
+	o.metrics.committed(c.counts, c.revision, timing{})
+	o.history.Record(&history.Commit{Revision: o.entry(c.revision, c.counts)})
+	o.log.Info("removed content without a fragment", "revision", c.revision, "ops", len(c.plan.Ops))
+	o.flows.After(c.plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{Revision: c.revision, Changes: c.counts}}})
+}
+
+// repaired reports a commit that repaired the kernel. counts is nil if tables were left out.
+func (o *observers) repaired(state *desired.State, revision uint64, reason string, ops int, counts *weftv1.Counts) {
+	o.statuses.Revision.Store(revision)
+	o.metrics.repaired(counts)
+	o.history.Record(&history.Commit{Revision: o.entry(revision, counts)})
+	o.log.Warn("repaired the kernel", "revision", revision, "reason", reason, "ops", ops)
+	o.drift(&weftv1.Drift{Reason: reason, Repaired: counts})
+	o.flows.Reconcile(state.Live())
+}
+
+// drift tells watchers that the kernel differs, or differed, from the state.
+func (o *observers) drift(d *weftv1.Drift) {
+	o.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: d}})
+}
+
+// newInspector returns the Inspector of an Aggregator.
+func (a *Aggregator) newInspector() *findings.Inspector {
+	return findings.New(findings.Config{
+		Foreign: a.cfg.ReadAll,
+		Merged: func(ctx context.Context) (all []*desired.Merged, err error) {
+			return all, a.ask(ctx, func(w *writer) { all = merged(w.state, desired.DetailElements) })
+		},
+		Needs:   a.cfg.Needs,
+		Changed: a.findingChanged,
+		Counted: a.metrics.found,
+		Logger:  a.log,
+	})
+}
+
+// merged returns all tables.
+func merged(state *desired.State, detail desired.Detail) []*desired.Merged {
+	all := desired.Reader{All: true}
+	var out []*desired.Merged
+	for _, t := range state.Tables(all) {
+		if m, ok := state.Merged(t.Table, detail, all, nil); ok && m != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// findingChanged tells of a finding that has appeared or is gone.
+func (a *Aggregator) findingChanged(f *lint.Finding, gone bool) {
+	text := "found"
+	if gone {
+		text = "no longer found"
+	}
+	a.log.Info(text, "finding", string(f.ID), "text", f.Text, "remedy", f.Remedy, "rules", f.Rules(nil))
+	// Both parties may read it, and neither the rules of the other.
+	a.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Finding{Finding: &weftv1.FindingChange{Finding: findings.Message(f, ""), Gone: gone}}})
+}
