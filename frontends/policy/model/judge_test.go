@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/frontends/policy/policytest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // flow is the first packet of a connection. The protocol is 0 for one without ports.
