@@ -3,8 +3,8 @@ package aggregator_test
 import (
 	"testing"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestFlowsOfAKilledDaemon kills it at the commit that deletes a UDP service, before

@@ -3,8 +3,8 @@ package aggregator_test
 import (
 	"testing"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestFlowsOfTheLastWatch withdraws the last fragment that wants a map's flows to be watched,

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestIndexByName has rules that compare the index of an interface with its name, while the interface is not

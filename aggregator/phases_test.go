@@ -6,8 +6,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestCommitPhases has an update wait for a token, and sees that in the event.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestGoneFragmentsAreForgotten has snapshots refused and withdrawn, and keeps nothing of

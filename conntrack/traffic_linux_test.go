@@ -14,7 +14,7 @@ import (
 	"github.com/ti-mo/conntrack"
 	rtnetlink "github.com/vishvananda/netlink"
 
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // node is a namespace in which clients, destinations and backends are

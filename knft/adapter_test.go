@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/knftables"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/knft"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/knft"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // BenchmarkReplaceElement replaces one element among many, from the call of Run to

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/knftables"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/knft"
 )
 

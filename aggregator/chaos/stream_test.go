@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // stream is a TCP connection through the service: the client sends numbers, the

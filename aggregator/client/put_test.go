@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestPutSendsTheDifference counts the messages of repeated Puts.

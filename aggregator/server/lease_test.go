@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestHungPublisherLosesItsLease stops a publisher without killing it: its

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/access"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // envPeer makes the test binary a process that connects to a socket.

@@ -5,9 +5,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestRightToReadIsTaken watches while the right to read is given, and then not any more.

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestRefusedCallsLeaveNothing makes calls that are refused and have a deadline in an hour. What

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/trusted"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // must ends the test on an error.

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/weft-proxy/weft/cmd/weft/demo"
+	"github.com/weft-proxy/weft/deploy/demo"
 )
 
 func newDemoCmd() *cobra.Command {

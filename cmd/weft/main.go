@@ -20,8 +20,8 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/doctor"
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/cmd/weft/get"
-	"github.com/weft-proxy/weft/cmd/weft/migrate"
 	"github.com/weft-proxy/weft/cmd/weft/top"
+	"github.com/weft-proxy/weft/deploy/migrate"
 	"github.com/weft-proxy/weft/nft/printable"
 )
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/daemon"
@@ -69,6 +71,11 @@ Without --kubeconfig and --manifests it uses the pod's own service account.`,
 	} {
 		cmd.Use, cmd.Args = string(verb), cobra.NoArgs
 		flags := daemon.AddFlags(cmd.Flags(), verb)
+		cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+			cmd.InitDefaultHelpFlag()
+			_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n%s", cmd.UseLine(), cmd.Example, flags.Usages(cmd.Flags().Lookup("help")))
+			return err
+		})
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 			return flags.Run(cmd.Context(), cmd.ErrOrStderr(), version)
 		}

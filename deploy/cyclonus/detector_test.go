@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/frontends/policy/policytest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // detector shows that a stream sees what it must not miss: an opening, made by

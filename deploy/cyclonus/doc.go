@@ -6,7 +6,7 @@
 //	cd deploy/cyclonus && go test -count=1 -v -timeout 30m .
 //	go test -count=1 -v -run TestPackets . -cyclonus.steps 40 -cyclonus.seed 7
 //
-// First the evaluator of frontends/policy/policytest is compared with the oracle, without
+// First the evaluator of frontends/testing/policytest is compared with the oracle, without
 // packets: oracle_test.go. Then weft enforces every step on three nodes made of network
 // namespaces, and real packets go between all pods, TCP, UDP and SCTP, both families:
 // packets_test.go. opening_test.go sends a packet each millisecond along every flow that must

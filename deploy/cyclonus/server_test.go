@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/objects"
-	"github.com/weft-proxy/weft/frontends/policy/policytest"
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // apiServer is an API server in the place of the manifests.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
-	"github.com/weft-proxy/weft/frontends/policy/policytest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // The Services of withServices: "web" has the pod w/a behind a NodePort, "none" has no pod.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
-	"github.com/weft-proxy/weft/frontends/policy/policytest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // daemon is weft on one node.

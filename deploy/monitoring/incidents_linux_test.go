@@ -37,7 +37,7 @@ func TestIncidents(t *testing.T) {
 	programs := t.TempDir()
 	// Also for a frontend of another user.
 	must(t, "", "chmod", "755", programs, filepath.Dir(programs))
-	for name, pkg := range map[string]string{"weft": "./cmd/weft", "standalone": "./frontends/source/apitest/standalone"} {
+	for name, pkg := range map[string]string{"weft": "./cmd/weft", "standalone": "./frontends/testing/apitest/standalone"} {
 		must(t, "../..", "go", "build", "-o", filepath.Join(programs, name), pkg)
 	}
 	must(t, "", "go", "build", "-o", filepath.Join(programs, "clockshift"), "./clockshift")

@@ -20,13 +20,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/render"
 	"github.com/weft-proxy/weft/frontends/publish"
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 const example = "../../deploy/examples/policies/shop.yaml"

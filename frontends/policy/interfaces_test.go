@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestUnknownInterfaces names the pods with policies whose interface is not known for long, at most five of them.

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // shop has a policy for the pods app=db, and no pod.

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // startOn runs a frontend on a directory, with the changes of its configuration, until the

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestOutcome follows items through all states: each comes from a commit.

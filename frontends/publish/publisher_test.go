@@ -12,8 +12,8 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // names is a Renderer of items whose key and value are strings: each is an element of

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // oneByOne is names as a Renderer that sends one item in each update.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // withAffinity gives a Service session affinity.

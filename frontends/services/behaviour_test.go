@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/weft-proxy/weft/frontends/behaviourtest"
+	"github.com/weft-proxy/weft/frontends/testing/behaviourtest"
 )
 
 var updateBehaviour = flag.Bool("update-behaviour", false, "write the last column of BEHAVIOUR.md anew")

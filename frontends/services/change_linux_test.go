@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // keep opens a flow that stays and returns a function that asks who answers it.

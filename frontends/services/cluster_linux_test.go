@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // cluster is a node with three pods, a client outside of the cluster and the rest

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestHooks pins where packets meet the rules: others go by it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/frontends/source"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 const examples = "../../deploy/examples/manifests"

@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 )
 
 const ipv4 = discoveryv1.AddressTypeIPv4

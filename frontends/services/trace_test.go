@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/frontends/source"
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 // A trace is half an hour of a cluster in which little happens, but much is

@@ -21,8 +21,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // The size of TestWedge: `make wedge` has the whole one.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/frontends/source/apitest"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestKubeBlackHole loses every packet to and from the API server for a while,

@@ -11,7 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 func kubeService(name, ip string) *corev1.Service {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // maxInstances is the user namespace's fs.inotify.max_user_instances.

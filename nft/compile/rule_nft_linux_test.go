@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestSameAsNFT compiles the corpora and compares the expressions and the

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/datatype"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestDescribe compares the types with what `nft describe` says of them.

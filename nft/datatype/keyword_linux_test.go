@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/datatype"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestKeywordsAsNFT gives nft words without quotes as a name and as a log prefix: it refuses

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestStatementBetweenComparisons sends packets through a rule with a statement between

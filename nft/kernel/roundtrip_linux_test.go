@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftjson "github.com/weft-proxy/weft/nft/json"
-	"github.com/weft-proxy/weft/nft/nfttest"
 	nftset "github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // listedOtherwise are rules that weft reads from nft's listing in another way than nft,

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // otherErrors finds errors of nft that are not the kernel's.

@@ -9,8 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestTypeOfHeadersAsNft declares sets of each header field, and of raw

@@ -5,8 +5,8 @@
 //	lines FILE...
 //
 // The product is the source in cmd, aggregator, frontends, nft and conntrack
-// without tests, generated code and test kits: packages in or below a folder
-// named like aggregatortest.
+// without tests, generated code and test kits: packages below a folder "testing" or
+// one named like aggregatortest.
 package main
 
 import (
@@ -95,7 +95,7 @@ func kindOf(name, text string) string {
 		return "tests"
 	}
 	for folder := range strings.SplitSeq(filepath.Dir(name), "/") {
-		if strings.HasSuffix(folder, "test") {
+		if folder == "testing" || strings.HasSuffix(folder, "test") {
 			return "kits"
 		}
 	}

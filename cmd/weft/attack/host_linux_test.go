@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/cmd/weft/daemon"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // The users of the configuration.

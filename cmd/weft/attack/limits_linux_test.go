@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/grpc/status"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // Attacks on what the kernel pays: its memory, its hooks, and its time for each packet.

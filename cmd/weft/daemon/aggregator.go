@@ -44,17 +44,17 @@ type aggregatorFlags struct {
 	historyBytes                    int64
 }
 
-func (a *aggregatorFlags) add(set *pflag.FlagSet) {
+func (a *aggregatorFlags) add(set, state, expert *pflag.FlagSet) {
 	set.StringVar(&a.socket, "socket", client.DefaultSocket, "path of the Unix socket")
-	set.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of the state that survives a restart")
-	set.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
-	set.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
-	set.IntVar(&a.historyEntries, "history-entries", history.DefaultMaxEntries, "commits that the history in the state directory keeps at most; 0 records none")
-	set.Int64Var(&a.historyBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; its file has up to about twice as many")
-	set.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
-	set.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
+	state.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of the state that survives a restart")
+	expert.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
+	expert.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
+	state.IntVar(&a.historyEntries, "history-entries", history.DefaultMaxEntries, "commits that the history in the state directory keeps at most; 0 records none")
+	state.Int64Var(&a.historyBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; its file has up to about twice as many")
+	expert.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
+	expert.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
 	set.BoolVar(&a.standby, "standby", false, "while another weft has the socket, its ports or the tables, wait instead of failing, and then take over")
-	set.DurationVar(&a.readyGrace, "ready-grace", aggregator.DefaultReadyGrace,
+	expert.DurationVar(&a.readyGrace, "ready-grace", aggregator.DefaultReadyGrace,
 		"how long after a start /readyz waits for the publishers of before the restart; 0 does not wait")
 }
 

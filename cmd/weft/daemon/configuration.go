@@ -29,23 +29,23 @@ type configurationFlags struct {
 	proxy *kubeproxy.Options
 }
 
-func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
+func (c *configurationFlags) add(proxy, own *pflag.FlagSet, verb Verb) {
 	help := "file with kube-proxy's KubeProxyConfiguration, or one that says who may publish what (see deploy/examples); may be given once for each"
 	switch verb {
 	case VerbAggregator:
 		help = "file that says who may publish what (see deploy/examples/config.yaml; without one only root and this user may), or kube-proxy's; may be given once for each"
-		c.proxy.AddHostFlags(set)
+		c.proxy.AddHostFlags(proxy)
 	case VerbPolicy:
-		c.proxy.AddClientFlags(set)
+		c.proxy.AddClientFlags(proxy)
 		return
 	case VerbServices:
 		help = "file with a KubeProxyConfiguration; most flags have no effect beside it"
-		c.proxy.AddFlags(set)
-		c.proxy.HideHostFlags(set)
+		c.proxy.AddFlags(proxy)
+		c.proxy.HideHostFlags(proxy)
 	default:
-		c.proxy.AddFlags(set)
+		c.proxy.AddFlags(proxy)
 	}
-	set.StringArrayVar(&c.files, "config", nil, help)
+	own.StringArrayVar(&c.files, "config", nil, help)
 }
 
 // complete makes a log that begins with the warnings.

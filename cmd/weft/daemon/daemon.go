@@ -7,10 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/server"
@@ -39,9 +41,19 @@ func (v Verb) mayHavePolicy() bool { return v == VerbRun || v == VerbPolicy }
 
 func (v Verb) followsCluster() bool { return v != VerbAggregator }
 
+// Titles of the groups of flags in the help.
+const (
+	proxyFlags  = "Flags of kube-proxy"
+	weftFlags   = "Flags of weft"
+	policyGroup = "Flags of network policies"
+	stateFlags  = "Flags of the state directory"
+	expertFlags = "Expert flags"
+)
+
 // Flags are the flags of a daemon.
 type Flags struct {
 	verb          Verb
+	groups        cliflag.NamedFlagSets
 	set           *pflag.FlagSet
 	log           logFlags
 	http          httpFlags
@@ -57,26 +69,45 @@ type Flags struct {
 // AddFlags adds the flags of a verb. The caller parses set before it calls Run.
 func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
-	f.log.add(set)
-	f.http.add(set, verb)
+	for _, title := range []string{proxyFlags, weftFlags, policyGroup, stateFlags, expertFlags} {
+		f.groups.FlagSet(title)
+	}
+	proxy, own, expert := f.groups.FlagSet(proxyFlags), f.groups.FlagSet(weftFlags), f.groups.FlagSet(expertFlags)
+	f.log.add(own)
+	f.http.add(proxy, verb)
 	if verb.hasAggregator() {
-		f.aggregator.add(set)
+		f.aggregator.add(own, f.groups.FlagSet(stateFlags), expert)
 	}
 	if verb.followsCluster() {
-		f.frontend.add(set, verb)
+		f.frontend.add(own, verb)
 	}
 	if verb.hasServices() {
-		f.services.add(set)
+		f.services.add(own)
 	}
 	if verb.mayHavePolicy() {
-		f.policy.add(set, verb)
+		f.policy.add(f.groups.FlagSet(policyGroup), expert, verb)
 	}
 	if verb == VerbRun {
-		set.BoolVar(&f.takeover, flagTakeover, false, "remove the rules that kube-proxy left on this node, once weft's own are in force and kube-proxy has ended")
-		set.BoolVar(&f.handover, flagHandover, false, "on SIGTERM, if the label "+takeover.Label+" of the Node is neither "+takeover.Weft+" nor "+takeover.Beside+", update the rules until those of kube-proxy are in force, and then remove them")
+		own.BoolVar(&f.takeover, flagTakeover, false, "remove the rules that kube-proxy left on this node, once weft's own are in force and kube-proxy has ended")
+		own.BoolVar(&f.handover, flagHandover, false, "on SIGTERM, if the label "+takeover.Label+" of the Node is neither "+takeover.Weft+" nor "+takeover.Beside+", update the rules until those of kube-proxy are in force, and then remove them")
 	}
-	f.configuration.add(set, verb)
+	f.configuration.add(proxy, own, verb)
+	for _, group := range f.groups.FlagSets {
+		set.AddFlagSet(group)
+	}
 	return f
+}
+
+// Usages returns the help of the flags in groups, with the command's flag --help.
+func (f *Flags) Usages(help *pflag.Flag) string {
+	f.groups.FlagSet(weftFlags).AddFlag(help)
+	var b strings.Builder
+	for _, title := range f.groups.Order {
+		if group := f.groups.FlagSets[title]; group.HasAvailableFlags() {
+			fmt.Fprintf(&b, "\n%s:\n%s", title, group.FlagUsages())
+		}
+	}
+	return b.String()
 }
 
 // Run runs the daemon until ctx ends or a part fails. It returns nil if the tables were cleaned up or

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/event"
 	"github.com/weft-proxy/weft/frontends/source"
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 // TestEventsReachTheAPI reports as the daemon does, to the API server that its

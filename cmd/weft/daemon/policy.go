@@ -34,7 +34,7 @@ type policyFlags struct {
 	status  bool
 }
 
-func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
+func (p *policyFlags) add(set, expert *pflag.FlagSet, verb Verb) {
 	if verb == VerbRun {
 		set.BoolVar(&p.enabled, flagPolicy, false, "also enforce NetworkPolicies and ClusterNetworkPolicies on this node")
 	}
@@ -42,7 +42,7 @@ func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
 		"what pods of this node that the API has not reported yet may do: allow (everything) or deny (they exchange packets only with this node)")
 	set.IntVar(&p.dropLog, flagPolicyDropLog, 0,
 		"dropped packets a second to write to the kernel's log, for each set of policies and direction; 0 means none")
-	set.DurationVar(&p.recheck, flagPolicyRecheck, render.DefaultRecheckFor,
+	expert.DurationVar(&p.recheck, flagPolicyRecheck, render.DefaultRecheckFor,
 		"for how long established connections are judged again after a policy allows less, if the aggregator does not grant flows to the publisher policy: at least as long as the kernel tracks an idle connection; with that right, until no connection is denied any more")
 	set.StringVar(&p.nri, flagPolicyNRI, "",
 		"path of the container runtime's NRI socket, such as /var/run/nri/nri.sock: new pods are isolated before their containers start; empty means that the API reports all pods")

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 // parse returns the daemon of a command line, with its frontends.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestRoutes: a node without a route to a ClusterIP is told so, once for each address, and a route to

@@ -19,16 +19,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/policy"
 	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
-	"github.com/weft-proxy/weft/frontends/publish/publishtest"
 	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // node runs both frontends on a directory of manifests, each with an aggregator that keeps what was

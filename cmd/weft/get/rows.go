@@ -1,13 +1,16 @@
 package get
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"unicode/utf8"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/nft/printable"
 )
 
 // Rows is a table.
@@ -29,11 +32,11 @@ func (r *Rows) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// Add adds a row.
+// Add adds a row, with hidden characters escaped.
 func (r *Rows) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
-		row[i] = fmt.Sprint(c)
+		row[i] = printable.Escape(fmt.Sprint(c))
 	}
 	r.Rows = append(r.Rows, row)
 }
@@ -66,31 +69,32 @@ func (r *Rows) Write(w io.Writer) error {
 
 // printer prints columns, which never become narrower.
 type printer struct {
-	out    io.Writer
-	widths []int
+	out io.Writer
+	// the widest cell of each column up to now
+	widest []string
 	err    error
 }
 
 func (p *printer) rows(lines [][]string) {
 	for _, cells := range lines {
 		for i, c := range cells {
-			if i == len(p.widths) {
-				p.widths = append(p.widths, 0)
+			if i == len(p.widest) {
+				p.widest = append(p.widest, "")
 			}
-			p.widths[i] = max(p.widths[i], utf8.RuneCountInString(c))
-		}
-	}
-	var b strings.Builder
-	for _, cells := range lines {
-		for i, c := range cells {
-			b.WriteString(c)
-			if i < len(cells)-1 {
-				b.WriteString(strings.Repeat(" ", p.widths[i]-utf8.RuneCountInString(c)+2))
+			if utf8.RuneCountInString(c) > utf8.RuneCountInString(p.widest[i]) {
+				p.widest[i] = c
 			}
 		}
-		b.WriteByte('\n')
 	}
-	if _, err := io.WriteString(p.out, b.String()); p.err == nil {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	// A first line with the widest cells sets the widths; it is not printed.
+	for _, cells := range slices.Insert(slices.Clone(lines), 0, p.widest) {
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	_ = t.Flush() // to memory
+	_, _ = b.ReadBytes('\n')
+	if _, err := b.WriteTo(p.out); p.err == nil {
 		p.err = err
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestExamplesOfTheProtocol runs the input that PROTOCOL.md shows, and compares

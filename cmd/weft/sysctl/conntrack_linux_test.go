@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestKernel sets what a network namespace has for itself, in the real kernel. The

@@ -49,7 +49,7 @@ func (s *section) lines(n int) []line {
 	_ = t.Write(&b)
 	out := []line{{}}
 	for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
-		out = append(out, line{printable.Escape(text), i == 0})
+		out = append(out, line{text, i == 0})
 	}
 	return out
 }

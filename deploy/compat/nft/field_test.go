@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/deploy/compat/report"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 var field = flag.String("nft.field", "", "compare weft with nft on the files of this directory")

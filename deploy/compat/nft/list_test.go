@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/deploy/compat/report"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 var document = flag.String("nft.table", "", "write the table into this document")

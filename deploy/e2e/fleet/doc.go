@@ -4,7 +4,7 @@
 //
 //	make bench-fleet NODES=5000 DURATION=60s
 //
-// The nodes run in one process (frontends/source/apitest/fleet), each with the real code of
+// The nodes run in one process (frontends/testing/apitest/fleet), each with the real code of
 // frontends/source and four watches. In the same run, on the same API server, nodes retry as
 // weft did at commit 238984c: each watch by itself, and every 1.5 s to 3 s in the end.
 //

@@ -37,7 +37,7 @@ var tests = suite.Suite{
 	Tools: []string{"ip"}, Packages: "iproute2",
 	Programs: []suite.Program{
 		suite.Kubernetes(controlPlane, "(kube-apiserver and etcd: minutes when the build cache is cold)", "..", "./cmd/controlplane"),
-		{Name: nodesProgram, Dir: module, Package: "./frontends/source/apitest/fleet", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"}},
+		{Name: nodesProgram, Dir: module, Package: "./frontends/testing/apitest/fleet", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"}},
 	},
 }
 

@@ -18,7 +18,7 @@
 // # What is measured, and how
 //
 // The engines run one after the other, in turns, on the same node without rules. They
-// follow an API server that costs next to nothing (frontends/source/apitest) with 1,000 policies and
+// follow an API server that costs next to nothing (frontends/testing/apitest) with 1,000 policies and
 // 5,060 pods in 50 namespaces, 110 of the pods on the node. Most pods exist only in the API; six have
 // a namespace: four servers, a client that their policies admit and one that they do not.
 //

@@ -31,7 +31,7 @@ var tests = suite.Suite{
 	Name: "peers", Bin: binDir,
 	Tools: []string{"nft"}, Packages: "nftables",
 	Programs: []suite.Program{suite.Weft(module), {
-		Name: replay, Dir: module, Package: "./frontends/source/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
+		Name: replay, Dir: module, Package: "./frontends/testing/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
 	}},
 }
 

@@ -11,7 +11,7 @@
 //
 // The proxy is the real program, on a node of its own ([lab]). What it follows is either
 // a real kube-apiserver and etcd ([cluster]), or "replay", an API server that costs next to nothing
-// (frontends/source/apitest), so that it is not what is measured.
+// (frontends/testing/apitest), so that it is not what is measured.
 // Either is written to through the same client.
 //
 // # What is measured, and how

@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	const module = "../../.."
 	tests.Programs = append(tests.Programs, suite.Weft(module), suite.Program{
-		Name: replay, Dir: module, Package: "./frontends/source/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
+		Name: replay, Dir: module, Package: "./frontends/testing/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
 	})
 	if *againstFlag != "" {
 		tests.Programs = append(tests.Programs, suite.Earlier(base, module, *againstFlag))

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/frontends/policy/policytest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // world is a model of a small cluster with what a reader knows of it.

@@ -21,7 +21,7 @@ import (
 	services "github.com/weft-proxy/weft/frontends/services/model"
 	serviceobjects "github.com/weft-proxy/weft/frontends/services/objects"
 	"github.com/weft-proxy/weft/frontends/source"
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 // follower is a user of a source that keeps a model.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/source"
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 // TestMessagesOfPods has pods that the model reads from the API's messages: it keeps the same of

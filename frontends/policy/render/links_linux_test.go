@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // linkLocal returns the link-local address of an interface, with its number as the zone: names

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestNftReadsTheRuleset loads a ruleset with every construct, and what nft lists of it.

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/nametest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 )
 
 // Aggregator keeps published elements and rules.

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/nfttest/netns"
+	"github.com/weft-proxy/weft/nft/testing/nfttest/netns"
 )
 
 // Port is one end of a veth pair.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/nft/nfttest/netns"
+	"github.com/weft-proxy/weft/nft/testing/nfttest/netns"
 )
 
 // The pods' addresses are visible only in the demo's namespaces.

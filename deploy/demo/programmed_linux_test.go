@@ -14,8 +14,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestProgrammedRulesAreNFTs renders what weft itself publishes, the Services

@@ -21,7 +21,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/weft-proxy/weft/frontends/source/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/nft/nfttest/netns"
+	"github.com/weft-proxy/weft/nft/testing/nfttest/netns"
 )
 
 // Need is a requirement of a test.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/nfttest/netns"
+	"github.com/weft-proxy/weft/nft/testing/nfttest/netns"
 )
 
 // NS is a network namespace of a test.

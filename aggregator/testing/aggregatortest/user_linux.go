@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/weft-proxy/weft/nft/nfttest/netns"
+	"github.com/weft-proxy/weft/nft/testing/nfttest/netns"
 )
 
 // User is a connecting user.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/nfttest/netns"
+	"github.com/weft-proxy/weft/nft/testing/nfttest/netns"
 )
 
 const stopTimeout = 5 * time.Second
