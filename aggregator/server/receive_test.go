@@ -126,8 +126,8 @@ func TestUnreadDataIsCounted(t *testing.T) {
 	}
 }
 
-// TestTooMuchIsUnread fills the limits of a publisher and of all.
-func TestTooMuchIsUnread(t *testing.T) {
+// TestTooMuchIsIncomplete fills the limits of a publisher and of all.
+func TestTooMuchIsIncomplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := newReceiving()
 		var ends []func()
