@@ -1,213 +1,203 @@
 package access
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"os"
-	"regexp"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-const (
-	// maxFile is the largest file in bytes, far beyond a hand-written one.
-	maxFile = 1 << 20
-	// maxProblems is the number of problems that one error lists.
-	maxProblems = 100
-)
-
-// Problem is one error in a file.
-type Problem struct {
-	// counts from 1; 0 is the whole file
-	Line int
-	// names the field, the error, and the remedy
-	Text string
+// Decoder decodes YAML into structs by the JSON names of their fields. It collects all problems.
+type Decoder struct {
+	Problems
+	// Lines are the lines of fields and entries of lists, by path.
+	Lines map[string]int
+	// Kubernetes reads values as Kubernetes does: a null or an empty text leaves a field unset, and
+	// yes is true. Otherwise they are errors.
+	Kubernetes bool
+	// texts parse the fields with the tag text:"NAME", entries of lists and maps included.
+	texts map[string]func(string) (any, error)
+	// names are the allowed keys of inlined maps, by the name of the struct's field.
+	names map[string][]string
 }
 
-// FileError has all errors in a file.
-type FileError struct {
-	File string
-	// at least one, in the order of the file
-	Problems []Problem
+// checker is a struct that checks its fields after decoding.
+type checker interface {
+	check(d *Decoder, path string, line int)
 }
 
-// Error returns a line "file:line: text" for each problem.
-func (e *FileError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		if p.Line == 0 {
-			lines[i] = e.File + ": " + p.Text
-		} else {
-			lines[i] = fmt.Sprintf("%s:%d: %s", e.File, p.Line, p.Text)
-		}
+// Decode decodes a document into a struct.
+func (d *Decoder) Decode(root *yaml.Node, into any) {
+	d.Lines = make(map[string]int)
+	d.value("", root, reflect.ValueOf(into).Elem(), "")
+}
+
+// value decodes n into v. text is the name of the parser, or empty.
+func (d *Decoder) value(path string, n *yaml.Node, v reflect.Value, text string) {
+	u, custom := v.Addr().Interface().(json.Unmarshaler)
+	missing := n.Tag == "!!null" || n.Kind == yaml.ScalarNode && n.Value == "" && !d.Kubernetes
+	switch {
+	case n.Kind == yaml.AliasNode:
+		d.Add(n.Line, path, "aliases are not supported: write the value out")
+	case missing && d.Kubernetes:
+	case missing:
+		d.Add(n.Line, path, "the value is missing: give it one, or leave the field out")
+	case custom:
+		d.custom(path, n, u)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(path, n, v.Elem(), text)
+	case v.Kind() == reflect.Slice:
+		d.list(path, n, v, text)
+	case v.Kind() == reflect.Struct || v.Kind() == reflect.Map:
+		d.mapping(path, n, v)
+	default:
+		d.scalar(path, n, v, text)
 	}
-	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns ErrConfig.
-func (e *FileError) Unwrap() error { return ErrConfig }
-
-// Read returns the content of a file. It reads little more than the maximum size, which Document
-// checks.
-func Read(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator's file
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	return data, nil
-}
-
-// Problems collects the errors in a file. A path names a field in messages, such as
-// "publishers[2].match".
-type Problems struct{ list []Problem }
-
-// Add adds a problem with a field. The path may be empty.
-func (p *Problems) Add(line int, path, format string, args ...any) {
-	if len(p.list) >= maxProblems {
+func (d *Decoder) list(path string, n *yaml.Node, v reflect.Value, text string) {
+	if n.Kind != yaml.SequenceNode {
+		d.Add(n.Line, path, "got %s: want a list", describe(n))
 		return
 	}
-	text := fmt.Sprintf(format, args...)
-	if path != "" {
-		text = path + ": " + text
-	}
-	p.list = append(p.list, Problem{line, text})
-}
-
-// Err returns a *FileError with the problems, or nil if there are none.
-func (p *Problems) Err(file string) error {
-	if len(p.list) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(p.list, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return &FileError{File: file, Problems: p.list}
-}
-
-// yamlLine finds the line in an error of the YAML parser, which has it only in its text.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-
-// Document returns the root of the only YAML document in data. On failure it adds a problem and
-// returns nil.
-func (p *Problems) Document(data []byte, apiVersion, kind string) *yaml.Node {
-	if len(data) > maxFile {
-		p.Add(0, "", "the file has %d bytes: at most %d are read", len(data), maxFile)
-		return nil
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	err := dec.Decode(&doc)
-	switch {
-	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
-		p.Add(0, "", "the file is empty: begin it with apiVersion: %s and kind: %s", apiVersion, kind)
-		return nil
-	case err == nil:
-		if err = dec.Decode(&more); err == nil {
-			p.Add(more.Line, "", "there is a second document: put everything into one")
-		}
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		line, text := 0, err.Error()
-		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			line, _ = strconv.Atoi(m[1])
-			text = m[2]
-		}
-		p.Add(line, "", "%s", text)
-		return nil
-	}
-	return doc.Content[0]
-}
-
-// field handles the value of a field. The path is the path of the value.
-type field func(path string, value *yaml.Node)
-
-// reader reads a value and reports whether it is valid.
-type reader[T any] func(path string, value *yaml.Node) (T, bool)
-
-// into stores a valid value.
-func into[T any](to *T, read reader[T]) field {
-	return func(path string, n *yaml.Node) {
-		if v, ok := read(path, n); ok {
-			*to = v
-		}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, entry := range n.Content {
+		sub := fmt.Sprintf("%s[%d]", path, i)
+		d.Lines[sub] = entry.Line
+		d.value(sub, entry, v.Index(i), text)
 	}
 }
 
-// pointer is into for an optional value.
-func pointer[T any](to **T, read reader[T]) field {
-	return func(path string, n *yaml.Node) {
-		if v, ok := read(path, n); ok {
-			*to = &v
-		}
-	}
+// target is a field of a struct or an entry of a map.
+type target struct {
+	v    reflect.Value
+	text string
+	// of the entry, if v is the map
+	key reflect.Value
 }
 
-// listOf stores the valid entries of a list.
-func listOf[T any](p *parser, to *[]T, read reader[T]) field {
-	return func(path string, n *yaml.Node) {
-		*to = []T{}
-		if !p.is(path, n, yaml.SequenceNode, "a list") {
-			return
-		}
-		for i, entry := range n.Content {
-			if v, ok := read(fmt.Sprintf("%s[%d]", path, i), entry); ok {
-				*to = append(*to, v)
-			}
-		}
+// mapping decodes n into a struct or a map.
+func (d *Decoder) mapping(path string, n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.Add(n.Line, path, "got %s: want a mapping of fields", describe(n))
+		return
 	}
-}
-
-// mapping calls the fields in a mapping and returns their lines by name, or nil if the node is not
-// a mapping.
-func (p *parser) mapping(path string, n *yaml.Node, fields map[string]field) map[string]int {
-	if !p.is(path, n, yaml.MappingNode, "a mapping of fields") {
-		return nil
+	known := make(map[string]target)
+	if v.Kind() == reflect.Struct {
+		d.targets(v, known)
+	} else {
+		v.Set(reflect.MakeMap(v.Type()))
 	}
-	lines := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		name := key.Value
-		sub := name
-		if path != "" {
-			sub = path + "." + name
+		to, ok := known[key.Value]
+		if v.Kind() == reflect.Map {
+			to, ok = target{v: v, key: reflect.ValueOf(key.Value)}, true
 		}
-		f, known := fields[name]
-		switch {
-		case key.Kind != yaml.ScalarNode || !known:
-			p.Add(key.Line, path, "unknown field %q: want %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
-		case lines[name] != 0:
-			p.Add(key.Line, sub, "the field is there twice, also in line %d: remove one", lines[name])
+		sub := strings.TrimPrefix(path+"."+key.Value, ".")
+		switch first := d.Lines[sub]; {
+		case !ok || key.Kind != yaml.ScalarNode:
+			d.Add(key.Line, path, "unknown field %q: %s", clip(key.Value), suggest(key.Value, known))
+		case first != 0:
+			d.Add(key.Line, sub, "duplicate field, first set in line %d: remove one", first)
 		default:
-			lines[name] = key.Line
-			f(sub, value)
+			d.Lines[sub] = key.Line
+			d.set(sub, value, to)
 		}
 	}
-	return lines
+	if c, ok := v.Addr().Interface().(checker); ok {
+		c.check(d, path, n.Line)
+	}
 }
 
-// is reports whether a node is of a kind.
-func (p *parser) is(path string, n *yaml.Node, kind yaml.Kind, want string) bool {
-	switch {
-	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		p.Add(n.Line, path, "anchors and aliases are not read: write the value out")
-	case n.Tag == "!!null":
-		p.Add(n.Line, path, "the value is missing: want %s, or leave the field out", want)
-	case n.Kind != kind:
-		p.Add(n.Line, path, "got %s: want %s", describe(n), want)
-	default:
-		return true
+func (d *Decoder) set(path string, n *yaml.Node, to target) {
+	if !to.key.IsValid() {
+		d.value(path, n, to.v, to.text)
+		return
 	}
-	return false
+	entry := reflect.New(to.v.Type().Elem()).Elem()
+	d.value(path, n, entry, to.text)
+	to.v.SetMapIndex(to.key.Convert(to.v.Type().Key()), entry)
+}
+
+// targets adds the fields of a struct, and of inlined structs and maps.
+func (d *Decoder) targets(v reflect.Value, known map[string]target) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		text := field.Tag.Get("text")
+		switch inline := slices.Contains(strings.Split(options, ","), "inline"); {
+		case inline && field.Type.Kind() == reflect.Map:
+			v.Field(i).Set(reflect.MakeMap(field.Type))
+			for _, key := range d.names[field.Name] {
+				known[key] = target{v.Field(i), text, reflect.ValueOf(key)}
+			}
+		case inline:
+			d.targets(v.Field(i), known)
+		case name != "" && name != "-":
+			known[name] = target{v: v.Field(i), text: text}
+		}
+	}
+}
+
+// suggest names the field of another case, or all fields.
+func suggest(name string, known map[string]target) string {
+	all := slices.Sorted(maps.Keys(known))
+	for _, field := range all {
+		if strings.EqualFold(field, name) {
+			return "did you mean " + field + "?"
+		}
+	}
+	return "want " + strings.Join(all, ", ")
+}
+
+// custom decodes a type of Kubernetes, which reads JSON.
+func (d *Decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
+	text := []byte(n.Value)
+	if n.Tag == "!!str" {
+		text, _ = json.Marshal(n.Value)
+	}
+	if n.Kind != yaml.ScalarNode || u.UnmarshalJSON(text) != nil {
+		d.Add(n.Line, path, "got %s: want a value such as \"30s\" for a time, \"64Ki\" for a size", describe(n))
+	}
+}
+
+var kinds = map[reflect.Kind]string{
+	reflect.String: "a text in quotes", reflect.Bool: "true or false", reflect.Float32: "a number", reflect.Float64: "a number",
+	reflect.Int32: "a whole number from -2147483648 to 2147483647", reflect.Uint32: "a whole number from 0 to 4294967295, such as 65280 or 0xff00",
+}
+
+func (d *Decoder) scalar(path string, n *yaml.Node, v reflect.Value, text string) {
+	want, isText := kinds[v.Kind()], v.Kind() == reflect.String
+	// A number is not a text, and 010 is neither eight nor ten.
+	plain := n.Tag != "!!str" || d.Kubernetes && v.Kind() == reflect.Bool && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+	whole := !v.CanInt() && !v.CanUint() || n.Tag == "!!int" && !zeroFirst(n.Value)
+	switch {
+	case n.Kind != yaml.ScalarNode && text != "":
+		d.Add(n.Line, path, "got %s: want a single value", describe(n))
+	case n.Kind != yaml.ScalarNode || plain && isText || !plain && v.CanFloat():
+		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
+	case text != "":
+		parsed, err := d.texts[text](n.Value)
+		if err != nil {
+			d.Add(n.Line, path, "%v", err)
+			return
+		}
+		v.Set(reflect.ValueOf(parsed).Convert(v.Type()))
+	case plain == isText || !whole || n.Decode(v.Addr().Interface()) != nil:
+		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
+	}
+}
+
+// zeroFirst reports whether a number has a digit after a leading zero.
+func zeroFirst(number string) bool {
+	digits := strings.TrimLeft(number, "+-")
+	return len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'
 }
 
 // describe names the kind of a node.
@@ -220,60 +210,4 @@ func describe(n *yaml.Node) string {
 	default:
 		return fmt.Sprintf("%q", clip(n.Value))
 	}
-}
-
-// scalar returns a scalar parsed by parse.
-func scalar[T any](p *parser, path string, n *yaml.Node, want string, parse func() (T, bool)) (v T, ok bool) {
-	if !p.is(path, n, yaml.ScalarNode, want) {
-		return v, false
-	}
-	if v, ok = parse(); !ok {
-		p.Add(n.Line, path, "got %s: want %s", describe(n), want)
-	}
-	return v, ok
-}
-
-// text reads a string accepted by parse.
-func text[T any](p *parser, want string, parse func(string) (T, error)) reader[T] {
-	return func(path string, n *yaml.Node) (v T, ok bool) {
-		s, ok := scalar(p, path, n, want, func() (string, bool) { return n.Value, n.Tag == "!!str" && n.Value != "" })
-		if !ok {
-			return v, false
-		}
-		v, err := parse(s)
-		if err != nil {
-			p.Add(n.Line, path, "%v", err)
-		}
-		return v, err == nil
-	}
-}
-
-// checked returns a parse function that accepts valid text.
-func checked(check func(string) error) func(string) (string, error) {
-	return func(s string) (string, error) { return s, check(s) }
-}
-
-// number reads a whole decimal number from least to most.
-func number[T int | int32 | uint32](p *parser, least, most int64) reader[T] {
-	return func(path string, n *yaml.Node) (T, bool) {
-		return scalar(p, path, n, fmt.Sprintf("a whole number from %d to %d", least, most), func() (T, bool) {
-			v, err := decimal(n.Value)
-			return T(v), n.Tag == "!!int" && err == nil && v >= least && v <= most //nolint:gosec // in range
-		})
-	}
-}
-
-// decimal parses a number as people read it: 010 is neither eight nor ten.
-func decimal(text string) (int64, error) {
-	digits := strings.TrimPrefix(text, "-")
-	if len(digits) > 1 && digits[0] == '0' || strings.HasPrefix(text, "+") {
-		return 0, strconv.ErrSyntax
-	}
-	return strconv.ParseInt(text, 10, 64)
-}
-
-func (p *parser) truth(path string, n *yaml.Node) (bool, bool) {
-	return scalar(p, path, n, "true or false", func() (bool, bool) {
-		return n.Value == "true", n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false")
-	})
 }

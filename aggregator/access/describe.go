@@ -88,7 +88,9 @@ func (p *Publisher) whereBurst() string {
 }
 
 // sets reports whether the configuration sets a field for the publisher or in the defaults.
-func (p *Publisher) sets(field string) bool { return p.lines[field] != 0 || p.inherited[field] != 0 }
+func (p *Publisher) sets(field string) bool {
+	return p.line(field) != 0 || p.positions["defaults."+field] != 0
+}
 
 // fixedLimits returns the limits that cannot be configured.
 func (p *Publisher) fixedLimits() []Right {

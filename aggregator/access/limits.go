@@ -28,7 +28,7 @@ const (
 	DefaultMemory = 256 << 20
 	// The costs of a packet at one hook, in nanoseconds: DefaultPacket in the worst case,
 	// DefaultEveryPacket for every packet. 200 jumps to chains of 100 rules reach the first, and
-	// 500 rules of a base chain the second.
+	// 500 to 850 rules of a base chain, by their first conditions, the second.
 	DefaultPacket      = 500_000
 	DefaultEveryPacket = 20_000
 )
@@ -108,7 +108,7 @@ func (p *Publisher) HookChains(hook string, n int) *Refusal {
 	}
 	return &Refusal{Limit: LimitHookChains, Publisher: p.Name, Text: fmt.Sprintf(
 		"publisher %s would add base chain %d to hook %s: %d are allowed, the others are reserved for the system: use the base chains that there are, or set system for the publisher at %s:%d",
-		p.Name, n, hook, MaxHookChains, p.file, p.lines[""])}
+		p.Name, n, hook, MaxHookChains, p.file, p.positions[p.path])}
 }
 
 // Times returns a Refusal if a timeout or gc-interval is out of bounds, else nil. 0 means unset.

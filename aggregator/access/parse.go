@@ -3,15 +3,11 @@ package access
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"os/user"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/weft-proxy/weft/nft"
 )
@@ -52,95 +48,153 @@ func find[T any](lookup func(string) (T, error), id func(T) string) func(string)
 //
 // Possible errors: a *FileError with all problems.
 func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
-	p := &parser{lookup: lookup, policy: &Policy{File: file, byName: make(map[string]*Publisher)}}
-	if root := p.Document(data, APIVersion, Kind); root != nil && p.head(root) {
-		p.configuration(root)
+	p := &Policy{File: file, byName: make(map[string]*Publisher)}
+	d := &Decoder{texts: texts(lookup), names: fieldNames()}
+	if root := d.Document(data, APIVersion, Kind); root != nil {
+		var doc document
+		d.Decode(root, &doc)
+		p.SocketGroup = doc.SocketGroup
+		for i := range doc.Publishers {
+			pub := &doc.Publishers[i]
+			pub.file, pub.path, pub.positions = file, fmt.Sprintf("publishers[%d]", i), d.Lines
+			p.complete(d, pub, doc.Defaults.Limits)
+		}
+		p.acceptAll(d)
 	}
-	if err := p.Err(file); err != nil {
+	if err := d.Err(file); err != nil {
 		return nil, err
 	}
-	return p.policy, nil
+	return p, nil
 }
 
-// parser makes a policy from a document.
-type parser struct {
-	Problems
-	lookup Lookup
-	policy *Policy
+// document is a configuration file. The other structs with json tags are parts of it.
+type document struct {
+	APIVersion  string  `json:"apiVersion"`
+	Kind        string  `json:"kind"`
+	SocketGroup *uint32 `json:"socketGroup" text:"group"`
+	Defaults    struct {
+		Limits Limits `json:"limits"`
+	} `json:"defaults"`
+	Publishers []Publisher `json:"publishers"`
 }
 
-// head checks the kind of file before everything else.
-func (p *parser) head(root *yaml.Node) bool {
-	if !p.is("", root, yaml.MappingNode, "a mapping of fields") {
-		return false
+// texts returns the parsers of fields by the names in their tags.
+func texts(lookup Lookup) map[string]func(string) (any, error) {
+	return map[string]func(string) (any, error){
+		"name":   checked(checkName),
+		"path":   checked(checkPath),
+		"glob":   checked(checkGlob),
+		"hook":   oneOf("hook", "prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"),
+		"flag":   oneOf("flag", flagDormant),
+		"family": func(s string) (any, error) { return nft.ParseFamily(s) },
+		"user":   id("user", lookup.User),
+		"group":  id("group", lookup.Group),
+		"limit":  parseLimit,
+		"rate":   parseRate,
+		"log":    parseLogRate,
 	}
-	var got [2]string
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		switch root.Content[i].Value {
-		case "apiVersion":
-			got[0] = root.Content[i+1].Value
-		case "kind":
-			got[1] = root.Content[i+1].Value
+}
+
+// fieldNames returns the fields in Allow.Granted and Limits.Most.
+func fieldNames() map[string][]string {
+	granted := []string{masqueradeMark}
+	for _, c := range nft.Classes() {
+		if c != nft.ClassFilter && c != nft.ClassLog && c != nft.ClassMarks {
+			granted = append(granted, c.String())
 		}
 	}
-	if got == [2]string{APIVersion, Kind} {
-		return true
+	var most []string
+	for _, limit := range Counted() {
+		most = append(most, string(limit))
 	}
-	p.Add(root.Line, "", "got apiVersion %q and kind %q: want apiVersion %s and kind %s", clip(got[0]), clip(got[1]), APIVersion, Kind)
-	return false
+	return map[string][]string{"Granted": granted, "Most": most}
 }
 
-func (p *parser) configuration(root *yaml.Node) {
-	defaults := Limits{Most: make(map[Limit]int)}
-	lines := make(map[string]int)
-	var publishers []*Publisher
-	skip := func(string, *yaml.Node) {}
-	p.mapping("", root, map[string]field{
-		"apiVersion":  skip,
-		"kind":        skip,
-		"socketGroup": pointer(&p.policy.SocketGroup, p.id("group", p.lookup.Group)),
-		"defaults": func(path string, n *yaml.Node) {
-			p.mapping(path, n, map[string]field{"limits": p.limits(&defaults, lines)})
-		},
-		"publishers": listOf(p, &publishers, p.publisher),
-	})
-	for i, pub := range publishers {
-		pub.inherited = lines
-		p.complete(fmt.Sprintf("publishers[%d]", i), pub, defaults)
-	}
-	p.acceptAll()
+// checked returns a parser that accepts valid text.
+func checked(check func(string) error) func(string) (any, error) {
+	return func(s string) (any, error) { return s, check(s) }
 }
 
-func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
-	pub := &Publisher{file: p.policy.File, lines: map[string]int{"": n.Line}, Limits: Limits{Most: make(map[Limit]int)}}
-	top := p.mapping(path, n, map[string]field{
-		"name":       into(&pub.Name, text(p, "a name", checked(checkName))),
-		"match":      func(path string, n *yaml.Node) { p.match(path, n, &pub.Match) },
-		"allow":      func(path string, n *yaml.Node) { p.allow(path, n, pub) },
-		"priorities": p.bounds(&pub.Priorities),
-		"read":       into(&pub.Read, p.truth),
-		"flows":      into(&pub.Flows, p.truth),
-		"admin":      into(&pub.Admin, p.truth),
-		"system":     into(&pub.System, p.truth),
-		"accept":     func(path string, n *yaml.Node) { p.accept(path, n, pub) },
-		"limits":     p.limits(&pub.Limits, pub.lines),
+// oneOf returns a parser of words.
+func oneOf(what string, words ...string) func(string) (any, error) {
+	return checked(func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("unknown %s %q: want %s", what, clip(s), strings.Join(words, ", "))
+		}
+		return nil
 	})
-	if top == nil {
-		return pub, true
+}
+
+// id returns a parser of the id or name of a user or group.
+func id(what string, lookup func(string) (uint32, error)) func(string) (any, error) {
+	return func(s string) (any, error) {
+		if strings.Trim(s, "-0123456789") != "" {
+			id, err := lookup(s)
+			if err != nil {
+				return nil, fmt.Errorf("%s %q is not known on this machine: make it, or give its id (%w)", what, clip(s), err)
+			}
+			return id, nil
+		}
+		n, err := strconv.ParseUint(s, 10, 32)
+		// The kernel uses the last one for no id.
+		if err != nil || n == math.MaxUint32 || zeroFirst(s) {
+			return nil, fmt.Errorf("got %q: want a whole number from 0 to %d", clip(s), math.MaxUint32-1)
+		}
+		return n, nil
 	}
-	maps.Copy(pub.lines, top)
-	if top["name"] == 0 {
-		p.Add(n.Line, path, "the publisher has no name: give it one")
+}
+
+// maxLimit is more than any limit needs, and can be added to.
+const maxLimit = 1 << 50
+
+// parseLimit parses a number, which may have the suffix Ki, Mi or Gi.
+func parseLimit(s string) (any, error) {
+	text, shift := s, 0
+	for i, suffix := range []string{"Ki", "Mi", "Gi"} {
+		if digits, ok := strings.CutSuffix(s, suffix); ok {
+			text, shift = digits, 10*(i+1)
+		}
 	}
-	if top["match"] == 0 {
-		p.Add(n.Line, path, "the publisher has no match: say with uid, gid or cgroup who it is")
+	v, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || zeroFirst(text) || v < 1 || v > maxLimit>>shift {
+		return nil, fmt.Errorf("got %q: want a whole number from 1 to %dGi, such as 500000, 64Ki or 16Mi", clip(s), maxLimit>>30)
 	}
-	return pub, true
+	return v << shift, nil
+}
+
+// maxRate is more than any publisher reaches.
+const maxRate = 1e6
+
+// parseRate parses a number of updates a second.
+func parseRate(s string) (any, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v > 0 && v <= maxRate) {
+		return nil, fmt.Errorf("got %q: want a number greater than 0, such as 0.5 or 100, and at most %.0f", clip(s), maxRate)
+	}
+	return v, nil
+}
+
+// maxLogRate is more than a kernel log can hold: a greater number is a mistake for unlimited.
+const maxLogRate = 1_000_000
+
+// parseLogRate parses a number of packets a second, or "unlimited".
+func parseLogRate(s string) (any, error) {
+	if s == "unlimited" {
+		return UnlimitedLog, nil
+	}
+	v, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || v > maxLogRate || zeroFirst(s) {
+		return nil, fmt.Errorf("got %q: want a number of packets a second from 0 to %d, or unlimited", clip(s), maxLogRate)
+	}
+	return v, nil
 }
 
 // complete adds the default limits to a publisher and registers it.
-func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
+func (p *Policy) complete(d *Decoder, pub *Publisher, defaults Limits) {
 	own := &pub.Limits
+	if own.Most == nil {
+		own.Most = make(map[Limit]int)
+	}
 	for limit, most := range defaults.Most {
 		own.Most[limit] = cmp.Or(own.Most[limit], most)
 	}
@@ -149,149 +203,19 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	if own.UpdatesPerSecond == 0 {
 		own.UpdatesPerSecond, own.Burst = defaults.UpdatesPerSecond, cmp.Or(own.Burst, defaults.Burst)
 	}
-	switch {
-	case own.UpdatesPerSecond == 0 && own.Burst > 0 && pub.lines["limits.burst"] > 0:
-		p.Add(pub.lines["limits.burst"], path+".limits.burst", "it does nothing without updatesPerSecond: set that too")
+	switch line := pub.line("limits.burst"); {
+	case own.UpdatesPerSecond == 0 && own.Burst > 0 && line > 0:
+		d.Add(line, pub.path+".limits.burst", "it does nothing without updatesPerSecond: set that too")
 	case own.UpdatesPerSecond > 0 && own.Burst == 0:
 		own.Burst = int(math.Ceil(own.UpdatesPerSecond))
 	}
 	if pub.Name == "" {
 		return
 	}
-	if first := p.policy.byName[pub.Name]; first != nil {
-		p.Add(pub.lines["name"], path+".name", "publisher %s is there twice, also in line %d: join them", pub.Name, first.lines["name"])
+	if first := p.byName[pub.Name]; first != nil {
+		d.Add(pub.line("name"), pub.path+".name", "publisher %s is there twice, also in line %d: join them", pub.Name, first.line("name"))
 		return
 	}
-	p.policy.byName[pub.Name] = pub
-	p.policy.Publishers = append(p.policy.Publishers, pub)
-}
-
-// publisherName matches valid names of publishers, as admission.CheckIdentity does.
-var publisherName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-
-func checkName(name string) error {
-	if !publisherName.MatchString(name) {
-		return fmt.Errorf("got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
-	}
-	return nil
-}
-
-func (p *parser) match(path string, n *yaml.Node, m *Match) {
-	glob := text(p, "an absolute path or a glob of one", checked(checkPath))
-	given := p.mapping(path, n, map[string]field{
-		"uid":        pointer(&m.UID, p.id("user", p.lookup.User)),
-		"gid":        pointer(&m.GID, p.id("group", p.lookup.Group)),
-		"executable": into(&m.Executable, glob),
-		"cgroup":     into(&m.Cgroup, glob),
-	})
-	if given != nil && given["uid"]+given["gid"]+given["cgroup"] == 0 {
-		p.Add(n.Line, path, "nothing says whose process it is: give it a uid, gid or cgroup (every user can run an executable)")
-	}
-}
-
-// id reads the id of a user or group, or looks up its name.
-func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[uint32] {
-	want := fmt.Sprintf("the id or the name of a %s", what)
-	name := text(p, want, func(name string) (uint32, error) {
-		id, err := lookup(name)
-		if err != nil {
-			err = fmt.Errorf("%s %q is not known on this machine: make it, or give its id (%w)", what, clip(name), err)
-		}
-		return id, err
-	})
-	return func(path string, n *yaml.Node) (uint32, bool) {
-		if n.Tag == "!!int" {
-			// The kernel uses the last one for no id.
-			return number[uint32](p, 0, math.MaxUint32-1)(path, n)
-		}
-		return name(path, n)
-	}
-}
-
-func (p *parser) table(path string, n *yaml.Node) (TablePattern, bool) {
-	var t TablePattern
-	given := p.mapping(path, n, map[string]field{
-		"family": pointer(&t.Family, text(p, "a family", nft.ParseFamily)),
-		"name":   into(&t.Name, text(p, "a table's name or a glob of one", checked(checkGlob))),
-	})
-	if given != nil && given["name"] == 0 {
-		p.Add(n.Line, path, `the table has no name: give it one, or "*" for each`)
-	}
-	return t, true
-}
-
-// hooks are nft's hooks of all families.
-var hooks = []string{"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"}
-
-func checkHook(name string) error {
-	if !slices.Contains(hooks, name) {
-		return fmt.Errorf("unknown hook %q: want %s", clip(name), strings.Join(hooks, ", "))
-	}
-	return nil
-}
-
-// bounds reads a range of numbers.
-func (p *parser) bounds(r *Range) field {
-	bound := number[int32](p, math.MinInt32, math.MaxInt32)
-	return func(path string, n *yaml.Node) {
-		given := p.mapping(path, n, map[string]field{"min": pointer(&r.Min, bound), "max": pointer(&r.Max, bound)})
-		switch {
-		case given != nil && len(given) == 0:
-			p.Add(n.Line, path, "neither min nor max is given: give one of them, or leave the field out")
-		case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
-			p.Add(n.Line, path, "min %d is greater than max %d: nothing would be allowed", *r.Min, *r.Max)
-		}
-	}
-}
-
-// limits reads limits and records the line of each as "limits.x".
-func (p *parser) limits(l *Limits, lines map[string]int) field {
-	count := number[int](p, 1, math.MaxInt32)
-	return func(path string, n *yaml.Node) {
-		fields := map[string]field{"burst": into(&l.Burst, count), "updatesPerSecond": into(&l.UpdatesPerSecond, p.rate)}
-		for _, limit := range Counted() {
-			read := count
-			if limit == LimitBytes || limit == LimitMemory {
-				read = p.size
-			}
-			fields[string(limit)] = func(path string, n *yaml.Node) {
-				if v, ok := read(path, n); ok {
-					l.Most[limit] = v
-				}
-			}
-		}
-		for name, line := range p.mapping(path, n, fields) {
-			lines["limits."+name] = line
-		}
-	}
-}
-
-// size reads a number of bytes.
-func (p *parser) size(path string, n *yaml.Node) (int, bool) {
-	return scalar(p, path, n, "a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi", func() (int, bool) {
-		text, shift := n.Value, 0
-		for i, suffix := range []string{"Ki", "Mi", "Gi"} {
-			if digits, ok := strings.CutSuffix(text, suffix); ok {
-				text, shift = digits, 10*(i+1)
-				break
-			}
-		}
-		v, err := decimal(text)
-		if err != nil || v < 1 || v > math.MaxInt64>>shift || v<<shift > math.MaxInt {
-			return 0, false
-		}
-		return int(v << shift), true
-	})
-}
-
-// maxRate is more than any publisher reaches.
-const maxRate = 1e6
-
-// rate reads a number of updates a second.
-func (p *parser) rate(path string, n *yaml.Node) (float64, bool) {
-	want := fmt.Sprintf("a number greater than 0, such as 0.5 or 100, and at most %.0f", maxRate)
-	return scalar(p, path, n, want, func() (float64, bool) {
-		v, err := strconv.ParseFloat(n.Value, 64)
-		return v, (n.Tag == "!!int" || n.Tag == "!!float") && err == nil && v > 0 && v <= maxRate
-	})
+	p.byName[pub.Name] = pub
+	p.Publishers = append(p.Publishers, pub)
 }

@@ -23,57 +23,63 @@ type Policy struct {
 
 // Publisher is the configuration of one publisher.
 type Publisher struct {
-	Name  string
-	Match Match
-	Allow Allow
+	Name  string `json:"name" text:"name"`
+	Match Match  `json:"match"`
+	Allow Allow  `json:"allow"`
 	// the allowed priorities of its fragments
-	Priorities Range
+	Priorities Range `json:"priorities"`
 	// may read the content of every publisher
-	Read bool
+	Read bool `json:"read"`
 	// may list and delete conntrack entries
-	Flows bool
+	Flows bool `json:"flows"`
 	// may act as every publisher
-	Admin bool
+	Admin bool `json:"admin"`
 	// may use resources reserved for the system
-	System bool
+	System bool `json:"system"`
 	// publishers with accepts honoured by this one's base chains, or nil
-	Accept *Accept
+	Accept *Accept `json:"accept"`
 	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept that names
 	// it
 	Honoured uint32
-	Limits   Limits
+	Limits   Limits `json:"limits"`
 
-	file string
-	// lines are the lines of the given fields, by their path within the publisher, such as
-	// "allow.tables"; "" is the publisher itself. inherited has the lines from the defaults.
-	lines, inherited map[string]int
+	// path is the publisher's path in the file, positions the lines of all fields by path.
+	file, path string
+	positions  map[string]int
 }
+
+// line returns the line of a field of the publisher, such as "allow.tables", or 0.
+func (p *Publisher) line(field string) int { return p.positions[p.path+"."+field] }
 
 // Match identifies a publisher. All set fields must match.
 type Match struct {
-	UID, GID *uint32
+	UID *uint32 `json:"uid" text:"user"`
+	GID *uint32 `json:"gid" text:"group"`
 	// globs
-	Executable, Cgroup string
+	Executable string `json:"executable" text:"path"`
+	Cgroup     string `json:"cgroup" text:"path"`
 }
 
 // Allow is the allowed content of a publisher's fragments. For families and hooks, a nil slice
 // allows all, an empty one none.
 type Allow struct {
 	// nil allows tables named as the publisher
-	Tables          []TablePattern
-	Families        []nft.Family
-	Hooks           []string
-	ChainPriorities Range
+	Tables          []TablePattern `json:"tables"`
+	Families        []nft.Family   `json:"families" text:"family"`
+	Hooks           []string       `json:"hooks" text:"hook"`
+	ChainPriorities Range          `json:"chainPriorities"`
 	// allowed classes; nft.ClassFilter is always allowed
 	Classes nft.ClassSet
+	// the fields of classes, until they are in Classes; then nil
+	Granted map[string]bool `json:",inline"`
 	// packets a second that all rules together may log, or UnlimitedLog
-	LogRate int
+	LogRate int `json:"log" text:"log"`
 	// bits of the packet mark that rules may change
-	Marks uint32
+	Marks uint32 `json:"marks"`
 	// globs for the devices of base chains and flowtables; nil allows no device
-	Devices []string
+	Devices []string `json:"devices" text:"glob"`
 	// objects of other publishers that this one may share
-	Shared []SharedPattern
+	Shared []SharedPattern `json:"shared"`
 }
 
 // MasqueradeMark is the bit of the packet mark by which Services masquerade: the default of
@@ -86,9 +92,9 @@ const UnlimitedLog = math.MaxInt32
 
 // TablePattern matches tables. Without a family it matches every family.
 type TablePattern struct {
-	Family *nft.Family
+	Family *nft.Family `json:"family" text:"family"`
 	// a glob
-	Name string
+	Name string `json:"name" text:"glob"`
 }
 
 // String returns the pattern as nft names tables.
@@ -100,7 +106,10 @@ func (t TablePattern) String() string {
 }
 
 // Range is a closed range of numbers. A nil Min or Max does not limit it.
-type Range struct{ Min, Max *int32 }
+type Range struct {
+	Min *int32 `json:"min"`
+	Max *int32 `json:"max"`
+}
 
 func (r Range) Has(n int32) bool {
 	return (r.Min == nil || n >= *r.Min) && (r.Max == nil || n <= *r.Max)
@@ -123,10 +132,10 @@ func (r Range) String() string {
 // Limits bound the content and requests of a publisher; 0 means unlimited.
 type Limits struct {
 	// limits of fragments, rules, elements, bytes and streams
-	Most             map[Limit]int
-	UpdatesPerSecond float64
+	Most             map[Limit]int `json:",inline" text:"limit"`
+	UpdatesPerSecond float64       `json:"updatesPerSecond" text:"rate"`
 	// at least 1 if UpdatesPerSecond is set
-	Burst int
+	Burst int `json:"burst" text:"limit"`
 }
 
 // Publisher returns a publisher's configuration, or nil. A nil publisher has no limits, and only

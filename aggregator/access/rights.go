@@ -11,16 +11,16 @@ import (
 // Where describes the line of the configuration that decides about a field of the publisher, such
 // as "allow.shared".
 func (p *Publisher) Where(field string) string {
-	if line, ok := p.lines[field]; ok {
+	if line := p.line(field); line != 0 {
 		return fmt.Sprintf("%s at %s:%d", field, p.file, line)
 	}
-	if line, ok := p.inherited[field]; ok {
+	if line := p.positions["defaults."+field]; line != 0 {
 		return fmt.Sprintf("defaults.%s at %s:%d", field, p.file, line)
 	}
 	if strings.HasPrefix(field, "limits.") {
-		return fmt.Sprintf("the default: %s is not set at %s:%d", field, p.file, p.lines[""])
+		return fmt.Sprintf("the default: %s is not set at %s:%d", field, p.file, p.positions[p.path])
 	}
-	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.lines[""])
+	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.positions[p.path])
 }
 
 // refuse returns a refusal with the request, the allowed values, and the place in the

@@ -1,11 +1,8 @@
 package access
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/weft-proxy/weft/nft"
 )
@@ -13,16 +10,23 @@ import (
 // SharedPattern names objects that a publisher may share although another publisher declared them
 // first. Names are globs.
 type SharedPattern struct {
-	Table TablePattern
-	// Sets are sets and maps, Objects named objects and flowtables.
-	Chains, Sets, Objects []string
+	// of the table; nil means every family
+	Family *nft.Family `json:"family" text:"family"`
+	Table  string      `json:"table" text:"glob"`
+	Chains []string    `json:"chains" text:"glob"`
+	// sets and maps
+	Sets []string `json:"sets" text:"glob"`
+	// named objects and flowtables
+	Objects []string `json:"objects" text:"glob"`
 	// flags of the table; only "dormant"
-	Flags []string
+	Flags []string `json:"flags" text:"flag"`
 }
+
+func (s *SharedPattern) table() TablePattern { return TablePattern{s.Family, s.Table} }
 
 // String returns the pattern for people: the table, then the kinds of parts with their globs.
 func (s SharedPattern) String() string {
-	text := s.Table.String()
+	text := s.table().String()
 	for _, part := range []struct {
 		kind  string
 		globs []string
@@ -58,7 +62,7 @@ func (p *Publisher) Shared(table nft.TableID, kind, name, owner string) *Refusal
 	}
 	for i := range p.Allow.Shared {
 		s := &p.Allow.Shared[i]
-		if s.Table.matches(table) && slices.ContainsFunc(s.names(kind), func(glob string) bool { return matchName(glob, pattern) }) {
+		if s.table().matches(table) && slices.ContainsFunc(s.names(kind), func(glob string) bool { return matchName(glob, pattern) }) {
 			return nil
 		}
 	}
@@ -74,32 +78,3 @@ func (t TablePattern) matches(id nft.TableID) bool {
 }
 
 const flagDormant = "dormant"
-
-// shared reads an entry of allow.shared.
-func (p *parser) shared(path string, n *yaml.Node) (SharedPattern, bool) {
-	var s SharedPattern
-	glob := text(p, "a name or a glob of one", checked(checkGlob))
-	given := p.mapping(path, n, map[string]field{
-		"family":  pointer(&s.Table.Family, text(p, "a family", nft.ParseFamily)),
-		"table":   into(&s.Table.Name, text(p, "a table's name or a glob of one", checked(checkGlob))),
-		"chains":  listOf(p, &s.Chains, glob),
-		"sets":    listOf(p, &s.Sets, glob),
-		"objects": listOf(p, &s.Objects, glob),
-		"flags":   listOf(p, &s.Flags, text(p, "a flag of tables", checked(checkFlag))),
-	})
-	switch {
-	case given == nil:
-	case given["table"] == 0:
-		p.Add(n.Line, path, `the entry has no table: give it one, or "*" for each`)
-	case given["chains"]+given["sets"]+given["objects"]+given["flags"] == 0:
-		p.Add(n.Line, path, "the entry allows nothing: give it chains, sets, objects or flags")
-	}
-	return s, true
-}
-
-func checkFlag(name string) error {
-	if name != flagDormant {
-		return fmt.Errorf("unknown flag %q: want %s", clip(name), flagDormant)
-	}
-	return nil
-}

@@ -69,7 +69,8 @@ func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.Auth
 		}
 		return c, info, nil
 	}
-	return newCountedConn(conn, p.receiving, id.Publisher, id.System), info, nil
+	info.conn = newCountedConn(conn, p.receiving, id.Publisher, id.System)
+	return info.conn, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -91,6 +92,7 @@ type caller struct {
 	// may use reserved resources
 	system  bool
 	request *request
+	unread  *unread
 	// the turn of the call, or nil
 	turn *turns.Turn
 }

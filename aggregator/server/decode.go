@@ -167,6 +167,7 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	if err != nil {
 		return err
 	}
+	c.unread.received(raw.length)
 	if c.turn != nil {
 		c.turn.Work()
 	}

@@ -4,8 +4,7 @@
 // It turns calls into calls of aggregator.Aggregator, and results into gRPC status codes. Read
 // server.go first, then intercept.go and publish.go.
 //
-// The package decides who may call and maps errors to gRPC codes (only in status.go). It limits the
-// memory that a connection, a call or a stream can use (connections.go, streams.go, inflight.go). A
+// The package decides who may call and maps errors to gRPC codes (only in status.go). A
 // panic in a handler ends one call, not the daemon. A stream is not read while its client does not
 // read answers. Package aggregator interprets updates.
 //
@@ -20,6 +19,32 @@
 //
 // Other packages can register read-only services on the socket (Config.Register). The same
 // credentials and limits apply.
+//
+// # Limits of hostile callers
+//
+// gRPC's options limit the calls of a connection (MaxConcurrentStreams), the window of a call
+// (InitialWindowSize, at least 64 KiB), metadata (MaxHeaderListSize), one message
+// (MaxRecvMsgSize), the time to the HTTP/2 preface (ConnectionTimeout), silent connections
+// (KeepaliveParams) and pings (KeepaliveEnforcementPolicy). gRPC itself stops to read from a
+// client that does not read answers. The rest is here. Each part names the tests that fail
+// without it; tests of cmd/weft/attack are marked.
+//
+//   - receive.go limits the data that has arrived and that handlers have not received, of one
+//     publisher and of all. gRPC buffers MaxRecvMsgSize for each call, which is 4 GiB for one
+//     connection, and no option limits calls together. TestUnfinishedCalls (attack),
+//     TestUnfinishedMessages.
+//   - decode.go measures a request before it is decoded: 14 MiB can be 7 million tables.
+//     TestEmptyTables (attack), TestTooLargeToDecode. Large requests of a publisher take turns:
+//     TestLargeRequestsTakeTurns.
+//   - inflight.go limits the updates of a stream without acknowledgements, and the snapshots
+//     without an end: TestInFlight, TestUnfinishedSnapshotsAreBounded.
+//   - connections.go limits the connections of a user and of all, because gRPC accepts each one:
+//     TestIdleConnections (attack), TestConnectionLimits, TestUnidentifiedConnections. A refused
+//     connection stays for a moment, so that its calls fail with the reason:
+//     TestTooManyConnections, TestStrangersAreTold.
+//   - streams.go limits the streams of a user over all connections: TestStreamLimits.
+//   - reads.go and callturns.go limit the time of calls that read: TestReadLoops, TestHistoryLoops
+//     (attack).
 //
 // # A new call
 //

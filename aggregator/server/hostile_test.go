@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +171,47 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 	list, err := d.Dial(t, "tester").List(aggregatortest.Context(t))
 	if err != nil || len(list.GetFragments()) != 1 {
 		t.Errorf("fragments %v, error %v: want the neighbour's only", list, err)
+	}
+}
+
+// TestUnfinishedMessages sends all but the end of more messages than the server keeps: the call that
+// is too much is refused, and the others of the connection go on.
+func TestUnfinishedMessages(t *testing.T) {
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	before := memory()
+	r := aggregatortest.DialRaw(t, d.Socket)
+	var all []uint32
+	for range 12 {
+		id := r.Open(weftv1.Publisher_Apply_FullMethodName)
+		if err := r.Send(id, []byte{0, 0, 0xff, 0xff, 0xff}, false); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	go r.Read(nil)
+	refused := func() int { return slices.IndexFunc(all, func(id uint32) bool { return r.Ended(id) != "" }) }
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for refused() < 0 {
+		sent := false
+		for _, id := range all {
+			ok, err := r.SendWithin(id, make([]byte, 16<<10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent = sent || ok
+		}
+		if !sent {
+			<-tick.C
+		}
+	}
+	if got := r.Ended(all[refused()]); got != "8" || r.Gone() {
+		t.Errorf("status %q, closed %v: want 8, RESOURCE_EXHAUSTED, and an open connection", got, r.Gone())
+	}
+	n.works(t, "beside unfinished messages")
+	if used := memory() - before; used > 200<<20 {
+		t.Errorf("unfinished messages hold %d MiB", used>>20)
 	}
 }
 

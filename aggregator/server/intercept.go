@@ -70,6 +70,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	if err != nil {
 		return err
 	}
+	c.unread = unreadFrom(ss.Context())
 	c.request = newRequest(c.turn == nil && method != weftv1.Publisher_Publish_FullMethodName)
 	defer c.request.end()
 	o := &openStream{}
@@ -104,6 +105,8 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	case err = <-done:
 		return err
 	case err = <-o.lost:
+		return err
+	case err = <-c.unread.limit():
 		return err
 	case <-c.request.late.C:
 		return errSlow

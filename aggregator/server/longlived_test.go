@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -23,7 +24,8 @@ type countingCredentials struct {
 
 func (c countingCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	limited := &limitedConn{socketConn: conn.(socketConn), limits: newConnections(0, 0, nil), peer: access.Peer{}, identified: func() {}} //nolint:forcetypeassert // a Unix socket
-	return newCountedConn(limited, c.budget, "cni", false), nil, nil
+	counted := newCountedConn(limited, c.budget, "cni", false)
+	return counted, AuthInfo{conn: counted}, nil
 }
 
 // TestLongLivedStreams has a publisher open more streams than its limit has windows, each of which sends more than a window and
@@ -34,13 +36,14 @@ func TestLongLivedStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.Creds(countingCredentials{insecure.NewCredentials(), budget}), grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(connWindow),
+	s := grpc.NewServer(grpc.Creds(countingCredentials{insecure.NewCredentials(), budget}), grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(connWindow), grpc.ReadBufferSize(0), grpc.InTapHandle(countCall),
 		grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 			for {
 				m := &weftv1.PublishRequest{}
 				if err := s.RecvMsg(m); err != nil {
 					return err
 				}
+				unreadFrom(s.Context()).received(proto.Size(m))
 				if err := s.SendMsg(&weftv1.PublishResponse{Id: m.GetId()}); err != nil {
 					return err
 				}

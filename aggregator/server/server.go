@@ -157,7 +157,9 @@ func open(cfg Config) (*Server, error) {
 		grpc.InitialWindowSize(window),
 		grpc.InitialConnWindowSize(connWindow),
 		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.ReadBufferSize(readBuffer),
+		// countedConn has the buffer.
+		grpc.ReadBufferSize(0),
+		grpc.InTapHandle(countCall),
 		grpc.WriteBufferSize(64<<10),
 		grpc.ConnectionTimeout(cfg.HandshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),

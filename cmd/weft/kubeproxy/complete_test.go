@@ -21,17 +21,17 @@ import (
 func TestFileErrors(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"unknown": {"clusterCidr: 10.0.0.0/8\nconntrack:\n  maxPerCor: 1\n", `3: unknown field "clusterCidr": did you mean clusterCIDR?
-5: conntrack: unknown field "maxPerCor"`},
+5: conntrack: unknown field "maxPerCor": want maxPerCore, min, tcpBeLiberal, tcpCloseWaitTimeout, tcpEstablishedTimeout, udpStreamTimeout, udpTimeout`},
 		"repeated": {"bindAddress: 192.0.2.1\nmode: nftables\nbindAddress: 192.0.2.2\n",
 			`5: bindAddress: duplicate field, first set in line 3: remove one`},
-		"types": {"oomScoreAdj: low\nbindAddressHardFail: 1\nenableProfiling: \"yes\"\nnodePortAddresses: primary\nconntrack: []\nclusterCIDR: 10\nclientConnection: {qps: fast, burst: 99999999999}\nnftables: {syncPeriod: 30}\nipvs: {excludeCIDRs: [1]}\n", `3: oomScoreAdj: got "low": want a whole number
+		"types": {"oomScoreAdj: low\nbindAddressHardFail: 1\nenableProfiling: \"yes\"\nnodePortAddresses: primary\nconntrack: []\nclusterCIDR: 10\nclientConnection: {qps: fast, burst: 99999999999}\nnftables: {syncPeriod: 30}\nipvs: {excludeCIDRs: [1]}\n", `3: oomScoreAdj: got "low": want a whole number from -2147483648 to 2147483647
 4: bindAddressHardFail: got "1": want true or false
 5: enableProfiling: got "yes": want true or false
 6: nodePortAddresses: got "primary": want a list
 7: conntrack: got a list: want a mapping of fields
 8: clusterCIDR: got "10": want a text in quotes
 9: clientConnection.qps: got "fast": want a number
-9: clientConnection.burst: got "99999999999": want a whole number
+9: clientConnection.burst: got "99999999999": want a whole number from -2147483648 to 2147483647
 10: nftables.syncPeriod: got "30": want a value such as "30s" for a time, "64Ki" for a size
 11: ipvs.excludeCIDRs[0]: got "1": want a text in quotes`},
 		"alias":   {"clusterCIDR: &a 10.0.0.0/8\nbindAddress: *a\n", `4: bindAddress: aliases are not supported: write the value out`},

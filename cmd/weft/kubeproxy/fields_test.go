@@ -188,3 +188,16 @@ func walk(path string, v reflect.Value, f func(string, reflect.Value)) {
 		walk(p, sub, f)
 	}
 }
+
+// jsonFields adds the fields of a struct, and of inlined structs, by their JSON names.
+func jsonFields(v reflect.Value, out map[string]reflect.Value) {
+	for i := range v.NumField() {
+		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		switch {
+		case slices.Contains(strings.Split(options, ","), "inline"):
+			jsonFields(v.Field(i), out)
+		case name != "" && name != "-":
+			out[name] = v.Field(i)
+		}
+	}
+}
