@@ -17,7 +17,7 @@ const (
 )
 
 // made is the head of a file.
-const made = "Made of deploy/monitoring/source.yaml by `make monitoring`; do not edit."
+const made = "Made of deploy/monitoring/source.yaml by `make generate`; do not edit."
 
 // runbooks is the address of the runbooks.
 const runbooks = "https://github.com/weft-proxy/weft/blob/main/deploy/docs/runbooks.md#"
