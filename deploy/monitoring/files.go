@@ -73,7 +73,7 @@ func (s *Source) groups() []object {
 // runbooks returns the runbooks as Markdown.
 func (s *Source) runbooks() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- %s -->\n\n# Runbooks\n\nThe alerts of [deploy/monitoring](../monitoring), what each means, and what to do.\n\n", made)
+	fmt.Fprintf(&b, "<!-- %s -->\n\n# Runbooks\n\nThe alerts of [deploy/monitoring](../monitoring), with meaning, diagnosis and mitigation.\n\n", made)
 	fmt.Fprint(&b, "| alert | severity | after |\n| --- | --- | --- |\n")
 	for _, a := range s.Alerts {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", a.Alert, strings.ToLower(a.Alert), a.Severity, a.For)
