@@ -4,7 +4,7 @@
 // updates.
 //
 //	go test ./aggregator/chaos -chaos.duration 10s -chaos.seed 7
-//	make chaos DURATION=10m
+//	go test -race -count=1 -v -timeout 3h -run '^TestChaos$' ./aggregator/chaos -chaos.duration 10m -chaos.fresh
 //
 // # Claims
 //

@@ -51,7 +51,7 @@
 // A new call touches these files, in this order:
 //
 //  1. aggregator/api/v1/weft.proto: the call and its messages; then "make generate".
-//  2. aggregator/api/v1/PROTOCOL.md: its meaning. A test fails if a name is missing.
+//  2. aggregator/api/v1/PROTOCOL.md: its use. A test fails if a call is missing.
 //  3. A file of package aggregator: the implementation. It reads the writer's state with
 //     Aggregator.ask, and returns large answers in parts.
 //  4. A file of this package: inspect.go for a call that reads, methods.go for one that

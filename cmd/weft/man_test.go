@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manDir is where make man has the pages written. The generator is a test so that the program
+// manDir is where the manual pages are written. The generator is a test so that the program
 // does not carry it.
 var manDir = flag.String("man.dir", "", "write the manual pages to this directory")
 

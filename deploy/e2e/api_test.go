@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The selectors that the Service frontend watches with, BEHAVIOUR 104.
+// The selectors that the Service frontend watches with: rule 104.
 const (
 	ownServices     = "!" + proxyNameLabel
 	withClusterIP   = "spec.clusterIP!=" + headlessAddress

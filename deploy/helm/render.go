@@ -118,7 +118,7 @@ func Manifests(variant string) (Files, error) {
 		}
 		about.WriteString(line)
 	}
-	const made = "# Made of deploy/helm by `make manifests`; do not edit.\n"
+	const made = "# Made of deploy/helm by `make generate`; do not edit.\n"
 	out[RBACFile] = append([]byte(made+"---\n"), out[RBACFile]...)
 	out[WeftFile] = append([]byte(made+"#\n"+about.String()+"---\n"), out[WeftFile]...)
 	// A base for overlays.

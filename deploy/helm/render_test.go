@@ -63,7 +63,7 @@ func TestManifests(t *testing.T) {
 	}
 	for path, text := range want {
 		if have, err := os.ReadFile(path); err != nil || string(have) != text {
-			t.Errorf("%s is not what the chart makes (%v): run make manifests", path, err)
+			t.Errorf("%s is not what the chart makes (%v): run make generate", path, err)
 		}
 	}
 }

@@ -46,6 +46,6 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != out.String() {
-		t.Errorf("%s is not what the alerts say now (%v): run make monitoring", path, err)
+		t.Errorf("%s is not what the alerts say now (%v): run make generate", path, err)
 	}
 }

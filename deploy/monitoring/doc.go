@@ -3,10 +3,11 @@
 //
 // In comes source.yaml; out go rules.yaml (for Prometheus), prometheusrule.yaml (for its
 // operator), dashboards/*.json and deploy/docs/runbooks.md. Read source.go, then files.go.
-// `make monitoring` writes the files. The tests check that they are what the source makes now,
+// `make generate` writes the files. The tests check that they are what the source makes now,
 // run the alerts on series that must and must not raise them, and run every query on what a real
-// weft exports. TestIncidents makes deploy/docs/incidents.md of faults that a real weft suffers:
-// incident_linux_test.go has them, and clockshift sets weft's wall clock.
+// weft exports. TestIncidents has a real weft suffer faults, and
+// writes incidents.md into the directory WEFT_PAGES: incident_linux_test.go has the faults, and clockshift sets
+// weft's wall clock.
 //
 // It is a module of its own, because Prometheus's modules are many.
 package monitoring

@@ -17,7 +17,7 @@ const (
 )
 
 // made is the head of a file.
-const made = "Made of deploy/monitoring/source.yaml by `make monitoring`; do not edit."
+const made = "Made of deploy/monitoring/source.yaml by `make generate`; do not edit."
 
 // runbooks is the address of the runbooks.
 const runbooks = "https://github.com/weft-proxy/weft/blob/main/deploy/docs/runbooks.md#"
@@ -73,7 +73,7 @@ func (s *Source) groups() []object {
 // runbooks returns the runbooks as Markdown.
 func (s *Source) runbooks() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- %s -->\n\n# Runbooks\n\nThe alerts of [deploy/monitoring](../monitoring), what each means, and what to do.\n\n", made)
+	fmt.Fprintf(&b, "<!-- %s -->\n\n# Runbooks\n\nThe alerts of [deploy/monitoring](../monitoring), with meaning, diagnosis and mitigation.\n\n", made)
 	fmt.Fprint(&b, "| alert | severity | after |\n| --- | --- | --- |\n")
 	for _, a := range s.Alerts {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", a.Alert, strings.ToLower(a.Alert), a.Severity, a.For)

@@ -40,7 +40,7 @@ func TestFiles(t *testing.T) {
 			}
 		}
 		if have, err := os.ReadFile(path); err != nil || string(have) != string(text) {
-			t.Errorf("%s is not what the source makes (%v): run make monitoring", path, err)
+			t.Errorf("%s is not what the source makes (%v): run make generate", path, err)
 		}
 	}
 	dashboards, err := filepath.Glob(dashboardsDir + "/*")

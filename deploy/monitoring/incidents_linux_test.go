@@ -11,10 +11,7 @@ import (
 	"testing"
 )
 
-var (
-	incidentTable = flag.String("incidents.table", "", "file to write what was reported of each incident to, as Markdown")
-	incidentNames = flag.String("incidents.only", "", "names of the incidents, separated by commas; empty means all")
-)
+var incidentNames = flag.String("incidents.only", "", "names of the incidents, separated by commas; empty means all")
 
 // TestIncidents has weft suffer one fault after the other, each on a node of its own. It looks where an operator
 // looks: at the health endpoints, the alerts on what Prometheus scrapes, the Events and the logs. No
@@ -69,27 +66,26 @@ func TestIncidents(t *testing.T) {
 			})
 		}
 	})
-	if *incidentTable == "" || t.Failed() {
+	dir := os.Getenv("WEFT_PAGES")
+	if dir == "" || t.Failed() {
 		return
 	}
-	const head = `<!-- Made by ` + "`make incidents TABLE=FILE`" + `; do not edit. -->
+	const head = `# Incidents
 
-# Incidents
-
-What weft reports of faults, and where. ` + "`make incidents`" + ` makes each on a node of its own and looks until all of this is there; then it
+What weft reports of faults, and where. TestIncidents makes each on a node of its own and looks until all of this is there; then it
 removes the cause, and waits until nothing is reported any more and both IP families are in force. Nothing else is done: what ends is started again, as the kubelet
 does. While the fault lasts, changes of endpoints reach the kernel, where the API server and weft are there.
 
 * Health is a line of ` + "`/readyz?verbose`" + `, which ` + "`weft get status`" + ` and the metric ` + "`weft_degraded`" + ` have too; where another program has its port, that of the port for metrics; where nothing of
   weft runs, what a probe gets.
-* The alerts are raised by Prometheus's rule engine on what it has read from weft, without the time for which each must last ([runbooks](runbooks.md)).
+* The alerts are raised by Prometheus's rule engine on what it has read from weft, without the time for which each must last.
 * An Event or a line that comes "afterwards" is not possible before: the API server does not accept Events, or nothing of weft runs.
 * The wall clock is set for weft alone (deploy/monitoring/clockshift); a kill for memory is a SIGKILL, as the kernel's is.
 
 | fault | health | alert | Event | log | well again after |
 | --- | --- | --- | --- | --- | --- |
 `
-	if err := os.WriteFile(*incidentTable, []byte(head+strings.Join(rows, "")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "incidents.md"), []byte(head+strings.Join(rows, "")), 0o600); err != nil {
 		t.Fatal(fmt.Errorf("write table: %w", err))
 	}
 }

@@ -88,7 +88,7 @@ func (k Kind) files() []fileRule {
 // AppArmor returns the profiles of all kinds, as apparmor_parser reads them.
 func AppArmor() string {
 	var b strings.Builder
-	b.WriteString(`# Made of deploy/security by ` + "`make profiles`" + `; do not edit.
+	b.WriteString(`# Made of deploy/security by ` + "`make generate`" + `; do not edit.
 # Load it on each node with apparmor_parser -r -W.
 abi <abi/3.0>,
 #include <tunables/global>

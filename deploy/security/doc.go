@@ -2,7 +2,7 @@
 // container, and the tests that weft lives under them.
 //
 // In come the system calls (calls.go) and the files (apparmor.go) that each kind needs; out go
-// seccomp/KIND.json and apparmor/weft, which `make profiles` writes. Read profile.go first.
+// seccomp/KIND.json and apparmor/weft, which `make generate` writes. Read profile.go first.
 //
 // # How the profiles are known to be right
 //

@@ -29,7 +29,7 @@ func TestFiles(t *testing.T) {
 			}
 		}
 		if have, err := os.ReadFile(path); err != nil || string(have) != text {
-			t.Errorf("%s is not what the package makes (%v): run make profiles", path, err)
+			t.Errorf("%s is not what the package makes (%v): run make generate", path, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@
 // The package needs no capability and uses no kernel interface; rules cross the socket as text. It
 // publishes after the source has delivered all existing objects: after a restart the earlier rules
 // stay until then. Package render documents the view of a packet during a commit. A number such as
-// "rule 52" in a comment is a row of BEHAVIOUR.md.
+// "rule 52" in a comment is a row of testdata/behaviour.txt.
 //
 // # Concurrency
 //

@@ -1,18 +1,15 @@
 package services
 
 import (
-	"flag"
 	"path/filepath"
 	"testing"
 
 	"github.com/weft-proxy/weft/frontends/testing/behaviourtest"
 )
 
-var updateBehaviour = flag.Bool("update-behaviour", false, "write the last column of BEHAVIOUR.md anew")
-
-// TestBehaviourTable compares BEHAVIOUR.md with the tests.
+// TestBehaviourTable compares the list of behaviours with the tests.
 func TestBehaviourTable(t *testing.T) {
 	behaviourtest.Table{
-		File: "BEHAVIOUR.md", Tag: "Behaviour", Last: 170, Root: filepath.Join("..", ".."), Update: *updateBehaviour,
+		File: filepath.Join("testdata", "behaviour.txt"), Page: "behaviour-services.md", Tag: "Behaviour", Root: filepath.Join("..", ".."),
 	}.Check(t)
 }

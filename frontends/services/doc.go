@@ -7,7 +7,7 @@
 // passes commits to metrics and health checks. The package needs no capability and uses no kernel
 // interface; rules cross the socket as text. It publishes only after the source has delivered all
 // existing objects, so a restart does not withdraw rules. "rule 100" in a comment is a row of
-// BEHAVIOUR.md.
+// testdata/behaviour.txt.
 //
 // # Concurrency
 //

@@ -25,7 +25,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// The size of TestWedge: `make wedge` has the whole one.
+// The size of TestWedge. CONTRIBUTING has the flags of a long run.
 var (
 	wedgeObjects = flag.Int("wedge.objects", 100, "random objects of TestWedge")
 	wedgeGood    = flag.Int("wedge.good", 20, "good Services among them")

@@ -168,7 +168,7 @@ func classTable() string {
 		case nft.ClassMangle:
 			list = append(list, "fields of TCP options")
 		case nft.ClassNAT:
-			list = append(list, "raw payload", "maps with data of other types than those that are named in this table", "maps of role conntrack", "base chains of type nat")
+			list = append(list, "raw payload", "maps with data of other types than this table names", "maps of role conntrack", "base chains of type nat")
 		case nft.ClassRoute:
 			list = append(list, "base chains of type route")
 		case nft.ClassPolicyDrop:
@@ -178,7 +178,7 @@ func classTable() string {
 		case nft.ClassFilter:
 			list = append(list, "`add`, `update` and `delete` of elements of sets", "sets, verdict maps")
 		}
-		add("objects `%s`, and maps of them", objectNames(c)...)
+		add("objects `%s` and their maps", objectNames(c)...)
 		add("maps of `%s`", namesOf(dataClasses, c)...)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", c, strings.Join(list, "; "))
 	}

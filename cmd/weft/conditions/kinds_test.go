@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write the table of conditions anew")
 // document has the table, which begins with tableHead.
 const (
 	document  = "../../../deploy/docs/operating.md"
-	tableHead = "| condition | what is wrong, if it is not ok | remedy |\n| --- | --- | --- |\n"
+	tableHead = "| condition | meaning, if it is not ok | remedy |\n| --- | --- | --- |\n"
 )
 
 // TestDocument has the table of the documentation as Kinds makes it.

@@ -290,7 +290,7 @@ func golden(t *testing.T, path, want string) {
 		}
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != want {
-		t.Errorf("%s is not what weft exports (%v): run go test -run TestViews . -args -update, and then make monitoring", path, err)
+		t.Errorf("%s is not what weft exports (%v): run go test -run TestViews . -args -update, and then make generate", path, err)
 	}
 }
 

@@ -16,10 +16,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/compat/vm"
 )
 
-var (
-	table = flag.String("kernels.table", "", "write the table into this document")
-	suite = flag.String("kernels.suites", "bullseye,bookworm,trixie,trixie-backports", "the suites of Debian whose kernels are tested")
-)
+var suite = flag.String("kernels.suites", "bullseye,bookworm,trixie,trixie-backports", "the suites of Debian whose kernels are tested")
 
 // tooOld is the suite whose kernel weft refuses.
 const tooOld = "bullseye"
@@ -43,13 +40,6 @@ func TestKernels(t *testing.T) {
 	}
 	text := report.Table(rows)
 	t.Logf("\n%s", text)
-	if *table == "" || t.Failed() {
-		return
-	}
-	text = fmt.Sprintf("`make kernels`, %s:\n\n%s", time.Now().Format(time.DateOnly), text)
-	if err := report.Write(*table, "kernels", text); err != nil {
-		t.Error(err)
-	}
 }
 
 // try runs the programs on the kernel of a suite, and returns its row of the table.

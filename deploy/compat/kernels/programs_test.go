@@ -40,7 +40,7 @@ var programs = []program{
 }
 
 // data are the directories that tests read.
-var data = []string{"nft/kernel/testdata", "nft/compile/testdata/corpus", "deploy/examples/manifests", "frontends/services/BEHAVIOUR.md"}
+var data = []string{"nft/kernel/testdata", "nft/compile/testdata/corpus", "deploy/examples/manifests", "frontends/services/testdata"}
 
 // tools are the programs that tests run.
 var tools = []string{"nft", "ip", "conntrack", "unshare"}

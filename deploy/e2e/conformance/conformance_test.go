@@ -29,11 +29,9 @@ func TestConformance(t *testing.T) {
 		<-ctx.Done()
 		return
 	}
-	if *tableFlag != "" {
-		// Not only at the end of a long run.
-		if _, err := report.Read(*tableFlag); err != nil {
-			t.Fatal(err)
-		}
+	// Not only at the end of a long run.
+	if _, err := report.Read(results); err != nil {
+		t.Fatal(err)
 	}
 	if err := clearResults(); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 // Package conformance runs Kubernetes' own sig-network specs against weft, and against
 // kube-proxy in the same way, in one machine. Read conformance_test.go first.
 //
-//	make conformance FOCUS='Services.*NodePort' PROXY=weft,kube-proxy RUNS=3
-//	cd deploy/e2e && go test -count=1 -v -timeout 6h ./conformance -conformance.proxy weft -conformance.focus 'should.*hairpin'
+//	make conformance ARGS="-conformance.focus 'Services.*NodePort'"
+//	cd deploy/e2e && go test -count=1 -v -timeout 6h ./conformance -conformance.proxy weft,kube-proxy -conformance.runs 3 -conformance.focus 'should.*hairpin'
 //	go test -count=1 -v -timeout 2h ./conformance -conformance.proxy weft -conformance.hold
 //
 // Without -conformance.proxy all tests are skipped and nothing is built.

@@ -19,7 +19,7 @@ var (
 	nodesFlag   = flag.Int("conformance.nodes", 0, "number of nodes, at most 9: by default 6, and 3 with -conformance.short")
 	procsFlag   = flag.Int("conformance.procs", 0, "number of specs that run at the same time; 0 means the default of package specs")
 	reportFlag  = flag.String("conformance.report", binDir+"/report", "directory for the results of each run")
-	tableFlag   = flag.String("conformance.table", "", "file with a table of results: it is written anew, or compared with -conformance.short")
+	updateFlag  = flag.Bool("conformance.update", false, "write testdata/results.tsv anew, in place of a comparison with it")
 	chaosFlag   = flag.Bool("conformance.chaos", false, "kill weft on every node every two seconds, and flush the rulesets")
 	holdFlag    = flag.Bool("conformance.hold", false, "start the first world, and keep it until the test is interrupted")
 )

@@ -27,8 +27,11 @@ func clearResults() error {
 	return nil
 }
 
-// writeResults makes the JUnit file and the table of all runs. A spec that had different results in the
-// runs is an error, and so is one that fails in a short run although the table says that it passes.
+// results is what each spec did when the file was last written, with -conformance.update.
+const results = "testdata/results.tsv"
+
+// writeResults makes the JUnit file of all runs, and a page of them if WEFT_PAGES names a directory. A spec that had
+// different results in the runs is an error, and so is one that passed before.
 func writeResults(t *testing.T) {
 	runs, err := report.Load(*reportFlag)
 	if err != nil {
@@ -37,24 +40,30 @@ func writeResults(t *testing.T) {
 	if err := report.JUnit(*reportFlag, filepath.Join(*reportFlag, "junit.xml")); err != nil {
 		t.Error(err)
 	}
-	results := report.New(runs)
-	for _, line := range results.Flakes() {
+	table := report.New(runs)
+	for _, line := range table.Flakes() {
 		t.Errorf("different results: %s", line)
 	}
-	if *tableFlag == "" {
-		return
+	if dir := os.Getenv("WEFT_PAGES"); dir != "" {
+		page, err := table.Markdown()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "conformance.md"), []byte(page), 0o644); err != nil {
+			t.Error(err)
+		}
 	}
-	if !*shortFlag {
-		if err := results.Write(*tableFlag); err != nil {
+	if *updateFlag {
+		if err := table.Write(results); err != nil {
 			t.Error(err)
 		}
 		return
 	}
-	table, err := report.Read(*tableFlag)
+	before, err := report.Read(results)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range results.Regressions(table) {
+	for _, line := range table.Regressions(before) {
 		t.Errorf("it passed before: %s", line)
 	}
 }

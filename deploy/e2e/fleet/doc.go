@@ -2,7 +2,7 @@
 // large cluster follow a real kube-apiserver with etcd ([cluster]), which is killed and
 // started again.
 //
-//	make bench-fleet NODES=5000 DURATION=60s
+//	cd deploy/e2e && go test -count=1 -v -timeout 2h ./fleet -fleet.nodes 5000 -fleet.outage 60s -fleet.patience 20m
 //
 // The nodes run in one process (frontends/testing/apitest/fleet), each with the real code of
 // frontends/source and four watches. In the same run, on the same API server, nodes retry as

@@ -1,8 +1,10 @@
 // Package install plays a new user: it types the commands of the documentation on a fresh cluster, and
 // measures how long it takes until the cluster's Services answer.
 //
-//	make install-try TABLE=deploy/docs/install.md
-//	cd deploy/e2e && go test -count=1 -v ./install -install.kinds kind,k3s,bare
+//	cd deploy/e2e && go test -count=1 -v -timeout 2h ./install -install.kinds all -install.slow
+//	go test -count=1 -v ./install -install.kinds kind,k3s,bare
+//
+// The table is printed, and is install.md in the directory WEFT_PAGES.
 //
 // The commands are those of the documents themselves: a block of code after a comment such as "install: kind" is one
 // script. See commands_test.go. So a document and its test cannot differ. kubectl, helm, apt, systemctl and systemd are the real

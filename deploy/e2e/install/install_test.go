@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,8 +61,8 @@ func TestInstall(t *testing.T) {
 	}
 	text := report(results)
 	t.Log("\n" + text)
-	if *tableFlag != "" {
-		if err := os.WriteFile(*tableFlag, []byte(text), 0o644); err != nil { //nolint:gosec // a document of the repository
+	if dir := os.Getenv("WEFT_PAGES"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, "install.md"), []byte(text), 0o644); err != nil { //nolint:gosec // a page for people
 			t.Fatal(err)
 		}
 	}

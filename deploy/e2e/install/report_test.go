@@ -12,7 +12,7 @@ func report(results []result) string {
 	var b strings.Builder
 	b.WriteString(`# Installing weft, as a new user does
 
-Made by ` + "`make install-try TABLE=deploy/docs/install.md`" + `, which types the commands of the documents ([deploy/e2e/install](../e2e/install/doc.go)); do not edit. The clusters are a real
+The test types the commands of the documents (deploy/e2e/install). The clusters are a real
 kube-apiserver, etcd and controllers, with CoreDNS and two nodes of network namespaces, on which real kubelets run the DaemonSets; the bare node has a real systemd. All of it shares
 the two cores of one machine. The seconds begin with the first command. The tree and the image are on the machine: cloning and pulling come on top. Commands that are joined count each.
 
@@ -43,7 +43,7 @@ that is created then is answered too, and no rules of kube-proxy are left. Witho
 		r := group[0]
 		fmt.Fprintf(&b, "\n%s: %s\n", r.kind, r.about)
 		for _, s := range r.scripts {
-			fmt.Fprintf(&b, "([%s](%s))\n\n", s.document, link(s.document))
+			fmt.Fprintf(&b, "(%s)\n\n", s.document)
 			for _, line := range s.text {
 				fmt.Fprintf(&b, "    %s\n", line)
 			}
@@ -96,14 +96,6 @@ func seconds(group []result, of func(result) time.Duration) string {
 		text += fmt.Sprintf(" (%.1f-%.1f)", all[0], all[len(all)-1])
 	}
 	return text
-}
-
-// link is a path of the repository, as seen from deploy/docs.
-func link(document string) string {
-	if rest, ok := strings.CutPrefix(document, "deploy/"); ok {
-		return "../" + rest
-	}
-	return "../../" + document
 }
 
 // code is text for a cell of a table.

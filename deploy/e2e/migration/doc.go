@@ -1,9 +1,9 @@
 // Package migration takes the nodes of a cluster from kube-proxy to weft and back with "weft migrate", and from an
 // earlier version of weft to this one and back, under traffic.
 //
-//	make migration
-//	make upgrade
-//	cd deploy/e2e && go test -count=1 -v ./migration -migration.modes nftables,iptables-nft,iptables-legacy
+//	cd deploy/e2e
+//	go test -count=1 -v -timeout 1h -run '^TestMigration$' ./migration -migration.stale 1s -migration.modes nftables,iptables-nft,iptables-legacy
+//	go test -count=1 -v -timeout 1h -run '^TestUpgrade' ./migration -migration.stale 1s -migration.unavailable 10%
 //
 // A world is a network of namespaces (package lab) with a whole control plane (package cluster) and three nodes,
 // on each of which the real kubelet (cmd/node) runs what the real DaemonSets say: kube-proxy as

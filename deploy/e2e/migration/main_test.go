@@ -12,7 +12,7 @@ import (
 var (
 	modesFlag = flag.String("migration.modes", "iptables-legacy", "the modes of kube-proxy, of nftables, iptables-nft and iptables-legacy")
 	staleFlag = flag.Duration("migration.stale", 5*time.Second, "how long after it left the Service a pod may be chosen; a busy machine keeps kube-proxy waiting for more than a second")
-	// The nodes of an update are updated at the same time in CI, and in turn by make upgrade.
+	// The nodes of an update are updated at the same time in CI, and in turn with -migration.unavailable 10%.
 	unavailableFlag = flag.String("migration.unavailable", "100%", "maxUnavailable of the DaemonSet in the test of upgrades")
 )
 

@@ -3,17 +3,17 @@
 // policies are enforced, and from one changed policy until packets are judged by it, and what
 // that costs.
 //
-//	make bench-peers
-//	make bench-peers PEER='NAME=PROGRAM ARGUMENTS...' RUNS=3
+//	cd deploy/e2e && go test -count=1 -v -timeout 1h ./peers -peers.changes 10
+//	go test -count=1 -v -timeout 1h ./peers -peers.runs 3 -peers.engine 'NAME=PROGRAM ARGUMENTS...'
 //
 // Another engine is any program that follows an API server and enforces policies in its network
 // namespace. In its arguments $KUBECONFIG, $NODE and $CLUSTER_CIDR are replaced. For example, with
 // kube-router on the PATH:
 //
-//	make bench-peers PEER='kube-router=kube-router --run-router=false --run-service-proxy=false
-//		--use-nftables-for-netpol --kubeconfig=$$KUBECONFIG --hostname-override=$$NODE'
+//	-peers.engine 'kube-router=kube-router --run-router=false --run-service-proxy=false
+//		--use-nftables-for-netpol --kubeconfig=$KUBECONFIG --hostname-override=$NODE'
 //
-// (in one line; a Makefile needs two dollar signs). Without PEER only weft is measured.
+// (in one line). Without -peers.engine only weft is measured.
 //
 // # What is measured, and how
 //

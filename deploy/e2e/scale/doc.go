@@ -3,11 +3,12 @@
 // one changed endpoint is in the kernel, during a rolling update, when nothing happens, and
 // after a restart.
 //
-//	make bench-scale
-//	make bench-scale SIZES=1000x10 DURATION=5s
-//	make bench-scale SIZES=100x10 POLICIES=100000x1000x10000
-//	make bench-scale SIZES= POLICIES= EXPLAIN=10000x10
-//	make bench-scale API=replay,real PROXY=weft,kube-proxy TABLE=deploy/docs/performance.md
+//	cd deploy/e2e
+//	go test -count=1 -v -timeout 3h ./scale -scale.sizes 10000x10,1x100000 -scale.duration 30s -scale.rest 12s
+//	go test -count=1 -v ./scale -scale.sizes 1000x10 -scale.duration 5s
+//	go test -count=1 -v -timeout 3h ./scale -scale.policies 100000x1000x10000 -scale.changes 100 -scale.rest 12s
+//	go test -count=1 -v ./scale -scale.explain 10000x10
+//	go test -count=1 -v -timeout 3h ./scale -scale.api replay,real -scale.proxy weft,kube-proxy
 //
 // The proxy is the real program, on a node of its own ([lab]). What it follows is either
 // a real kube-apiserver and etcd ([cluster]), or "replay", an API server that costs next to nothing
@@ -40,8 +41,8 @@
 //
 // # Against an earlier commit
 //
-//	make bench-against BASE=238984c
-//	make bench-against BASE=HEAD~1 SIZES=1000x10 API=real
+//	go test -count=1 -v -timeout 3h -run '^TestAgainst$' ./scale -scale.against HEAD~1 \
+//		-scale.sizes 1000x10,10000x10 -scale.policies 20000x200x2000 -scale.rest 12s -scale.turns 12
 //
 // TestAgainst builds the weft of another commit and runs both all the time, each on a node of its own with
 // an API server of its own. The same changes are made in turns: this one, the other, the other, this one. A turn is

@@ -29,7 +29,6 @@ var (
 	explainFlag  = flag.String("scale.explain", "100x10", "SERVICESxENDPOINTS of the node on which weft explain is measured; empty for none")
 	changesFlag  = flag.Int("scale.changes", 10, "isolated changes of each kind in the cluster with network policies")
 	runsFlag     = flag.Int("scale.runs", 1, "how often everything is measured")
-	tableFlag    = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")
 	againstFlag  = flag.String("scale.against", "", "commit whose weft TestAgainst runs beside this one; empty skips it")
 	turnsFlag    = flag.Int("scale.turns", 10, "turns of each weft in each phase of TestAgainst, each as long as -scale.duration")
 	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes, of the rolling update and of the start with policies) and heap (settled); they cost something themselves")

@@ -2,8 +2,6 @@ package scale
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -52,33 +50,6 @@ func TestQuantile(t *testing.T) {
 		if got := quantile(d, q); got != want {
 			t.Errorf("quantile %v is %d, want %d", q, got, want)
 		}
-	}
-}
-
-// The table replaces what is between the markers, and no other text.
-func TestInsert(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "README.md")
-	for _, tt := range []struct{ name, before, after string }{
-		{"markers", "a\n" + string(tableBegin) + "old\n" + string(tableEnd) + "b\n", "a\n" + string(tableBegin) + "\n| what |\n\n" + string(tableEnd) + "b\n"},
-		{"a table alone", "| what | of before |\n", "| what |\n"},
-		{"no file", "", "| what |\n"},
-		{"other text", "mine\n", "mine\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_ = os.Remove(name)
-			if tt.before != "" {
-				if err := os.WriteFile(name, []byte(tt.before), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			err := insert(name, []byte("| what |\n"))
-			if refused := tt.before == tt.after; (err != nil) != refused {
-				t.Errorf("error %v, want one: %t", err, refused)
-			}
-			if b, _ := os.ReadFile(name); string(b) != tt.after {
-				t.Errorf("file has %q, want %q", b, tt.after)
-			}
-		})
 	}
 }
 

@@ -60,11 +60,6 @@ func TestScale(t *testing.T) {
 	var table bytes.Buffer
 	r.table(&table)
 	fmt.Printf("\n%s\n", table.Bytes())
-	if *tableFlag != "" {
-		if err := insert(*tableFlag, table.Bytes()); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // measureBare measures the floor.
@@ -101,31 +96,4 @@ func measureAll(t *testing.T, network *lab.Lab, r *results, kind string, s size)
 			t.Error(err)
 		}
 	}
-}
-
-// The markers of the table in a file that has more.
-var (
-	tableBegin = []byte("<!-- make bench-scale: table -->\n")
-	tableEnd   = []byte("<!-- end of table -->\n")
-)
-
-// insert writes the table into a file: between the markers where there are some,
-// else as all of the file.
-func insert(name string, table []byte) error {
-	old, err := os.ReadFile(name)
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("write table: %w", err)
-	}
-	before, rest, found := bytes.Cut(old, tableBegin)
-	_, after, ended := bytes.Cut(rest, tableEnd)
-	switch {
-	case found && ended:
-		table = slices.Concat(before, tableBegin, []byte("\n"), table, []byte("\n"), tableEnd, after)
-	case len(old) > 0 && !bytes.HasPrefix(old, []byte("| what |")):
-		return fmt.Errorf("write table to %s: it has text, and no markers %q", name, tableBegin)
-	}
-	if err := os.WriteFile(name, table, 0o644); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
 }

@@ -3,8 +3,8 @@
 //
 // It takes Kubernetes objects from the Parse functions, and returns immutable values and their
 // changes. The package does not depend on nftables and does no I/O. Read types.go first, then
-// model.go, pod.go and refresh.go. "Rule 16" in a comment is a row of BEHAVIOUR.md in the parent
-// directory.
+// model.go, pod.go and refresh.go. "Rule 16" in a comment is a row of testdata/behaviour.txt
+// in the parent directory.
 //
 // An event stores the parsed object and marks the affected state. Refresh computes this state and
 // returns the differences. The outcome does not depend on the order of events.

@@ -3,8 +3,8 @@
 // has the node and the ServiceCIDRs.
 //
 // It takes Kubernetes objects, and returns immutable Service values and their changes. It does not know
-// nftables. Read model.go first, then service.go. "rule 16" in a comment is a row of BEHAVIOUR.md in the
-// parent directory.
+// nftables. Read model.go first, then service.go. "rule 16" in a comment is a row of testdata/behaviour.txt
+// in the parent directory.
 //
 // An event stores the parsed object and marks its Service dirty on a change. Refresh computes each dirty
 // Service once and returns the different outcomes. Outcomes depend only on the existing objects, not on

@@ -13,90 +13,88 @@ import (
 	"testing"
 )
 
-// Table is a table of behaviours in the directory of its test.
+// Table is a list of behaviours and the place of their tests.
 type Table struct {
-	// File is the file name, such as "BEHAVIOUR.md".
+	// File is the list.
 	File string
+	// Page is the name of the page with the list and its tests.
+	Page string
 	// Tag begins a behaviour's tag, such as "Behaviour".
 	Tag string
-	// Last is the highest number.
-	Last int
 	// Root is the directory of all tests.
 	Root string
-	// Update writes the last column instead of checking it.
-	Update bool
 }
+
+// pages names the environment variable of the directory for pages.
+const pages = "WEFT_PAGES"
 
 var (
 	function = regexp.MustCompile(`^func (?:\([^)]*\) )?(\w+)\(`)
-	row      = regexp.MustCompile(`^\| (\d+) \| (.*) \| (.*) \|$`)
+	row      = regexp.MustCompile(`^(\d+)\t(.*)$`)
 )
 
-// Check compares a table with the tests. Every number has a row naming exactly the tests tagged with it,
-// at least one unless its text says "not weft's".
+// Check compares the list with the tests: every number from 1 to the last one has a row, and at least one test
+// unless its text says "not weft's"; every tag has a row.
 func (b Table) Check(t *testing.T) {
 	t.Helper()
-	problems, text, err := b.compare()
+	problems, page, err := b.compare()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
 		t.Error(p)
 	}
-	if b.Update {
-		if err := os.WriteFile(b.File, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
+	if dir := os.Getenv(pages); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, b.Page), []byte(page), 0o644); err != nil { //nolint:gosec // pages for people
 			t.Fatal(err)
 		}
 	}
 }
 
-// compare returns the table's problems and its corrected text.
-func (b Table) compare() (problems []string, text string, err error) {
+// compare returns the problems of the list, and its page.
+func (b Table) compare() (problems []string, page string, err error) {
 	shown, err := b.tags()
 	if err != nil {
 		return nil, "", err
 	}
-	before, err := os.ReadFile(b.File)
+	text, err := os.ReadFile(b.File)
 	if err != nil {
 		return nil, "", err
 	}
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	seen := make(map[int]bool)
-	lines := strings.Split(string(before), "\n")
-	for i, line := range lines {
+	seen, last := make(map[int]bool), 0
+	var out strings.Builder
+	for i, line := range strings.Split(string(text), "\n") {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			fmt.Fprintf(&out, "\n## %s\n\n| number | behaviour | shown by |\n| --- | --- | --- |\n", title)
+			continue
+		}
 		m := row.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		n, err := strconv.Atoi(m[1])
-		if err != nil || seen[n] || n < 1 || n > b.Last {
+		if err != nil || seen[n] || n < 1 {
 			add("%s:%d: number %s is out of place", b.File, i+1, m[1])
 			continue
 		}
-		seen[n] = true
-		want := strings.Join(shown[n], ", ")
-		if want == "" && !strings.Contains(m[2], "not weft's") {
+		seen[n], last = true, max(last, n)
+		if len(shown[n]) == 0 && !strings.Contains(m[2], "not weft's") {
 			add("behaviour %d has no test: %s", n, m[2])
 		}
-		if m[3] == want {
-			continue
-		}
-		lines[i] = fmt.Sprintf("| %d | %s | %s |", n, m[2], want)
-		if !b.Update {
-			add("%s:%d: behaviour %d is shown by %q, and the table says %q (go test -run TestBehaviourTable . -update-behaviour)", b.File, i+1, n, want, m[3])
-		}
+		fmt.Fprintf(&out, "| %d | %s | %s |\n", n, strings.ReplaceAll(m[2], "|", `\|`), strings.Join(shown[n], ", "))
 	}
-	for n := 1; n <= b.Last; n++ {
+	for n := 1; n <= last; n++ {
 		if !seen[n] {
 			add("behaviour %d has no row", n)
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(shown)) {
-		if n < 1 || n > b.Last {
+		if !seen[n] {
 			add("%v are tagged with behaviour %d, which does not exist", shown[n], n)
 		}
 	}
-	return problems, strings.Join(lines, "\n"), nil
+	return problems, out.String(), nil
 }
 
 // tags returns each number's tests, as "TestName in path", sorted.

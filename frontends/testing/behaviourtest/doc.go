@@ -1,4 +1,4 @@
-// Package behaviourtest compares a table of behaviours with their tests. A test's doc comment ends with a
-// tag, "Behaviour: 3, 7-9."; a story has it on a line after "# ". The table is Markdown: a row has the
-// number, the behaviour and its tests, which Check writes or compares.
+// Package behaviourtest compares a list of behaviours with the tests that show them. A row of the list is a number,
+// a tab and the behaviour. The doc comment of a test ends with a tag, "Behaviour: 3, 7-9."; a story has the tag on a
+// line after "# ". If WEFT_PAGES names a directory, Check writes the list with its tests there, as Markdown.
 package behaviourtest

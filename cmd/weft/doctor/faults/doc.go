@@ -14,8 +14,8 @@
 //
 // Network namespaces are two nodes with pods, a router and a client outside. With each of ten faults a real
 // connection fails. The test enters at most three commands from the documentation until one prints the
-// cause; it mends the cause, and the connection passes. deploy/docs/ten-faults.md is the transcript, which
-// the test compares without -faults.transcript. Read reader_linux_test.go first, then readerfaults_test.go.
+// cause; it mends the cause, and the connection passes. The transcript is ten-faults.md in the directory
+// WEFT_PAGES. Read reader_linux_test.go first, then readerfaults_test.go.
 //
 // # Limits
 //

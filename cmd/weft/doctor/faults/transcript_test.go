@@ -47,8 +47,8 @@ func (tr *transcript) bytes() []byte {
 // introduction is the beginning of the document.
 const introduction = `# Ten faults, each found in at most three commands
 
-This is the output of ` + "`make faults TABLE=deploy/docs/ten-faults.md`" + `: TestReader in [cmd/weft/doctor/faults](../../cmd/weft/doctor/faults) seeds ten faults, one after the other, on a
-cluster of network namespaces. With each a connection of curl fails that passed before. Then it enters what [operating](operating.md#troubleshooting-by-symptom) says, until an answer names the cause:
+TestReader in cmd/weft/doctor/faults seeds ten faults, one after the other, on a
+cluster of network namespaces. With each a connection of curl fails that passed before. Then it enters the commands of the documentation until an answer names the cause:
 ` + "`weft doctor`" + ` on the node where the connection comes in, ` + "`weft explain`" + ` there, and ` + "`weft explain`" + ` on the node of the endpoint. The cause is mended as the answer says, and the connection passes again.
 
 On node-1 are the pods shop/web (10.244.1.2) and shop/client (10.244.1.3), on node-2 is shop/cart (10.244.2.2). Pods are ports of the bridge cni0 of their node. The Services shop/web (10.96.0.10, load balancer 198.51.100.80) and
@@ -57,23 +57,3 @@ shop/cart (10.96.0.11, NodePort 30081) have one endpoint each. The client outsid
 | fault | connection that fails | commands | the one that names the cause |
 | --- | --- | --- | --- |
 `
-
-// within reports whether a document has the commands and the cause of a symptom in its section.
-// What changes from run to run, such as numbers of packets, is not compared.
-func (s *symptom) within(document string) error {
-	_, section, ok := strings.Cut(document, heading(s)+"\n")
-	if !ok {
-		return fmt.Errorf("there is no section %q", heading(s))
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	parts := []string{s.cause, s.meaning, s.remedy, s.url, s.answer, s.mend.line}
-	for _, c := range s.ask {
-		parts = append(parts, c.String())
-	}
-	for _, part := range parts {
-		if !strings.Contains(section, part) {
-			return fmt.Errorf("its section does not have %q", part)
-		}
-	}
-	return nil
-}

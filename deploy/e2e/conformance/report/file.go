@@ -1,100 +1,72 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
-// The tables are between these lines of the file.
-const (
-	begin = "<!-- make conformance: results -->"
-	end   = "<!-- end of results -->"
-)
-
-// split returns the text before, between and after the markers.
-func split(text string) (before, between, after string, err error) {
-	before, rest, found := strings.Cut(text, begin+"\n")
-	between, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		return "", "", "", fmt.Errorf("the lines %q and %q are missing", begin, end)
-	}
-	return before + begin + "\n", between, end + after, nil
-}
-
-// Parse reads the tables of a file's text.
+// Parse reads results: a line with the titles of the columns, and one for each spec, all separated by tabs.
 func Parse(text string) (*Table, error) {
-	_, between, _, err := split(text)
-	if err != nil {
-		return nil, err
-	}
 	t := New(nil)
 	var header []string
-	for l := range strings.Lines(between) {
-		l = strings.TrimSpace(l)
-		if !strings.HasPrefix(l, "| ") {
-			header = nil
-			continue
-		}
-		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(l, "|"), "|"), " | ")
-		for i := range cells {
-			cells[i] = strings.ReplaceAll(strings.TrimSpace(cells[i]), `\|`, "|")
-		}
+	for l := range strings.Lines(text) {
+		cells := strings.Split(strings.TrimSuffix(l, "\n"), "\t")
 		switch {
 		case header == nil:
 			header = cells
-		case strings.HasPrefix(l, "| --- "):
 		case len(cells) != len(header):
-			return nil, fmt.Errorf("row %q has %d cells, not %d", l, len(cells), len(header))
-		case header[0] == "spec":
+			return nil, fmt.Errorf("row %q has %d columns, not %d", l, len(cells), len(header))
+		default:
 			for i, c := range cells[1:] {
 				if c != "" {
 					t.set(cells[0], header[i+1], c)
 				}
 			}
-		case header[0] == "passed" && (cells[0] == runs || cells[0] == minutes):
-			for i, c := range cells[1:] {
-				put(t.facts, cells[0], header[i+1], c)
-			}
 		}
+	}
+	if len(header) < 2 || header[0] != "spec" {
+		return nil, errors.New(`the first line is not "spec" and the names of proxies, separated by tabs`)
 	}
 	return t, nil
 }
 
-// Read reads the tables of a file.
+// Read reads the results of a file.
 func Read(file string) (*Table, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read table: %w", err)
+		return nil, fmt.Errorf("read results: %w", err)
 	}
 	t, err := Parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("read table: %s: %w", file, err)
+		return nil, fmt.Errorf("read results: %s: %w", file, err)
 	}
 	return t, nil
 }
 
-// Write puts the results into a file. What it has of specs and subjects without results stays.
+// Write writes the results into a file. Results of the file that t does not have stay.
 func (t *Table) Write(file string) error {
-	text, err := os.ReadFile(file)
+	old, err := Read(file)
 	if err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	old, err := Parse(string(text))
-	if err != nil {
-		return fmt.Errorf("write table: %s: %w", file, err)
+		return err
 	}
 	t.over(old)
-	before, _, after, err := split(string(text))
-	if err != nil {
-		return fmt.Errorf("write table: %s: %w", file, err)
+	if err := t.dropSkipped(); err != nil {
+		return fmt.Errorf("write results: %w", err)
 	}
-	tables, err := t.Markdown()
-	if err != nil {
-		return fmt.Errorf("write table: %w", err)
+	header := slices.Concat([]string{"spec"}, t.columns())
+	text := strings.Join(header, "\t") + "\n"
+	for _, r := range t.sorted() {
+		text += r.name
+		for _, c := range header[1:] {
+			text += "\t" + r.cells[c]
+		}
+		text += "\n"
 	}
-	if err := os.WriteFile(file, []byte(before+"\n"+tables+"\n"+after), 0o644); err != nil {
-		return fmt.Errorf("write table: %w", err)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
 }

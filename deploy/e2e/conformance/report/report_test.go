@@ -45,17 +45,25 @@ func results(t *testing.T, root, subject string, run int, all ...types.SpecRepor
 	return dir
 }
 
-const document = "# Conformance\n\nProse.\n\n" + begin + "\n" + end + "\n\nMore prose.\n"
-
-// load returns the table of all runs, and the text of a document with it over another's.
-func load(t *testing.T, root, text string) (*Table, string) {
+// load returns the table of all runs, and its page.
+func load(t *testing.T, root string) (*Table, string) {
 	t.Helper()
 	all, err := Load(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := New(all)
-	file := filepath.Join(t.TempDir(), "conformance.md")
+	page, err := table.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table, page
+}
+
+// write returns the text of a file of results after a table is written into it.
+func write(t *testing.T, table *Table, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "results.tsv")
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +74,10 @@ func load(t *testing.T, root, text string) (*Table, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table, string(written)
+	return string(written)
 }
+
+const empty = "spec\tweft\n"
 
 func wantLines(t *testing.T, text string, lines ...string) {
 	t.Helper()
@@ -91,7 +101,7 @@ func TestTable(t *testing.T) {
 			spec(types.SpecStateSkipped, "should not be selected [Feature:PerformanceDNS]", "", 0))
 	}
 	results(t, root, "kube-proxy", 1, spec(types.SpecStatePassed, serve, "", 9*time.Second), spec(types.SpecStateTimedout, pipe, "late", time.Second))
-	table, text := load(t, root, document)
+	table, text := load(t, root)
 	wantLines(t, text,
 		"| passed | weft | kube-proxy 1.36.3 |",
 		"| Conformance | 1 of 1 | 1 of 1 |",
@@ -109,15 +119,19 @@ func TestTable(t *testing.T) {
 	if strings.Contains(text, "should not be selected") {
 		t.Error("the table has a spec that was not selected")
 	}
-	if !strings.HasPrefix(text, "# Conformance\n\nProse.\n\n"+begin) || !strings.HasSuffix(text, end+"\n\nMore prose.\n") {
-		t.Errorf("the prose changed:\n%s", text)
-	}
 	if got := table.Flakes(); len(got) != 1 || got[0] != "weft, passed 2 of 3: Services should a|b. no answer" {
 		t.Errorf("flakes: %q", got)
 	}
+	const want = "spec\tweft\tkube-proxy 1.36.3\nServices should a|b\t**passed 2 of 3**\t**failed**\n" +
+		"Services should serve [Conformance]\tpassed\tpassed\nServices should skip itself\tskipped\t\n"
+	// A spec that is not run any more goes.
+	results := write(t, table, empty+"Services should not be selected [Feature:PerformanceDNS]\tpassed\n")
+	if results != want {
+		t.Errorf("results:\n%swant\n%s", results, want)
+	}
 	// The same results again change nothing.
-	if _, again := load(t, root, text); again != text {
-		t.Errorf("written again:\n%s\nbefore:\n%s", again, text)
+	if again := write(t, table, results); again != results {
+		t.Errorf("written again:\n%s\nbefore:\n%s", again, results)
 	}
 }
 
@@ -125,17 +139,19 @@ func TestPartialRun(t *testing.T) {
 	root := t.TempDir()
 	results(t, root, "weft", 1, spec(types.SpecStatePassed, "one", "", time.Second), spec(types.SpecStatePassed, "two", "", time.Second))
 	results(t, root, "kube-proxy", 1, spec(types.SpecStatePassed, "one", "", time.Second), spec(types.SpecStatePassed, "two", "", time.Second))
-	_, text := load(t, root, document)
+	all, _ := load(t, root)
+	text := write(t, all, empty)
 	old, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	part := t.TempDir()
 	results(t, part, "weft", 1, spec(types.SpecStateFailed, "two", "refused", 3*time.Second), spec(types.SpecStateSkipped, "one", "", 0))
-	table, text := load(t, part, text)
-	wantLines(t, text,
-		"| Services one | passed | passed | 1.0 |", "| Services two | **failed** | passed |  |",
-		"| Others | 1 of 2 | 2 of 2 |", "| Minutes of a run of all specs | 90 | 90 |")
+	table, _ := load(t, part)
+	const want = "spec\tweft\tkube-proxy 1.36.3\nServices one\tpassed\tpassed\nServices two\t**failed**\tpassed\n"
+	if text = write(t, table, text); text != want {
+		t.Errorf("results:\n%swant\n%s", text, want)
+	}
 	if got := table.Regressions(old); len(got) != 1 || got[0] != "weft, failed: Services two. refused" {
 		t.Errorf("regressions: %q", got)
 	}
@@ -145,7 +161,7 @@ func TestPartialRun(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	root := t.TempDir()
 	results(t, root, "weft", 1, spec(types.SpecStatePassed, "one", "", time.Second), spec(types.SpecStateSkipped, "two", "", 0))
-	if _, text := load(t, root, document); strings.Contains(text, "Minutes of a run of all specs") {
+	if _, text := load(t, root); strings.Contains(text, "Minutes of a run of all specs") {
 		t.Errorf("got:\n%s", text)
 	}
 }
@@ -165,7 +181,7 @@ func TestPolicies(t *testing.T) {
 	if err := os.WriteFile(PolicyOutput(dir), []byte(policyRun), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, text := load(t, root, document)
+	_, text := load(t, root)
 	wantLines(t, text,
 		"| ClusterNetworkPolicy | 1 of 2 |",
 		"| ClusterNetworkPolicy CNPAdminTier/Should support an 'allow' policy | passed | 1.2 |",
@@ -200,7 +216,7 @@ func TestErrors(t *testing.T) {
 	if _, err := Load(root); err == nil {
 		t.Error("a run without results: no error")
 	}
-	for _, text := range []string{"", begin + "\n", begin + "\n| spec | weft |\n| a | b | c |\n" + end} {
+	for _, text := range []string{"", "spec\n", "a\tb\n", "spec\tweft\na\tb\tc\n"} {
 		if _, err := Parse(text); err == nil {
 			t.Errorf("%q: no error", text)
 		}

@@ -31,7 +31,7 @@ const seconds = "seconds"
 // policies is the kind of the tests of the ClusterNetworkPolicy suite, and how their names begin in the table.
 const policies = "ClusterNetworkPolicy"
 
-// Table is what the file has between its markers.
+// Table is the results of specs.
 type Table struct {
 	rows map[string]row
 	// facts are lines of the summary that cannot be had from the rows: by their
@@ -138,13 +138,6 @@ func (t *Table) over(old *Table) {
 			}
 		}
 	}
-	for title, columns := range old.facts {
-		for column, value := range columns {
-			if t.facts[title][column] == "" {
-				put(t.facts, title, column, value)
-			}
-		}
-	}
 }
 
 // kindsOf returns the kinds of the summary.
@@ -163,6 +156,19 @@ func (t *Table) kind(name string) string {
 	return kindOf(name)
 }
 
+// dropSkipped removes specs of older results that are not run any more.
+func (t *Table) dropSkipped() error {
+	skips, err := specs.Skips()
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(t.rows, func(name string, _ row) bool {
+		_, skipped := specs.Reason(skips, name)
+		return skipped
+	})
+	return nil
+}
+
 // Markdown returns the tables: the summary, the differences, all specs, and what is skipped.
 func (t *Table) Markdown() (string, error) {
 	skips, err := specs.Skips()
@@ -173,11 +179,6 @@ func (t *Table) Markdown() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// What an older table has of specs that are not run any more.
-	maps.DeleteFunc(t.rows, func(name string, _ row) bool {
-		_, skipped := specs.Reason(skips, name)
-		return skipped
-	})
 	var b strings.Builder
 	columns := t.columns()
 	t.summary(&b, columns)
