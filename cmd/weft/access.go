@@ -32,9 +32,6 @@ func newAccessCmd() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newAccessCheckCmd())
-	for _, sub := range cmd.Commands() {
-		cli.CheckArgs(sub)
-	}
 	return cmd
 }
 

@@ -121,8 +121,6 @@ only writer to the kernel.`,
 		}
 		return unknownCommand(root, args[0])
 	}
-	for _, cmd := range root.Commands() {
-		cli.CheckArgs(cmd)
-	}
+	cli.CheckArgs(root)
 	return root
 }

@@ -56,8 +56,11 @@ type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// CheckArgs makes the errors of cmd.Args UsageErrors. Call it after cmd.Args is set.
+// CheckArgs makes the errors of Args UsageErrors, for a complete command and its subcommands.
 func CheckArgs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		CheckArgs(sub)
+	}
 	check := cmd.Args
 	if check == nil {
 		return

@@ -12,4 +12,10 @@
 // # Concurrency
 //
 // The parts run in one errgroup. If one fails or the context ends, all parts stop.
+//
+// # Hand-made parts
+//
+// Metrics of client-go and of health checks are component-base's. pages.go writes /flagz, /statusz and
+// /healthz itself, because Kubernetes has them in its API server's library. notify.go writes one datagram
+// to systemd without a library.
 package daemon

@@ -144,7 +144,6 @@ func newRegistry(version string) *prometheus.Registry {
 	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	reg.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	newClientMetrics(reg).install()
 	return reg
 }
 
@@ -289,7 +288,7 @@ func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 
 func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
-	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
+	pages.handle("/metrics", promhttp.HandlerFor(prometheus.Gatherers{reg, prometheus.GathererFunc(clientMetrics)}, promhttp.HandlerOpts{}).ServeHTTP)
 	pages.handle("/healthz", pages.healthz(s.health))
 	pages.handle("/readyz", s.monitor.Readyz)
 	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {

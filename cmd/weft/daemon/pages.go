@@ -10,15 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
-)
-
-// Metrics of /metrics/slis, as in every component of Kubernetes.
-const (
-	metricHealthcheck  = "kubernetes_healthcheck"
-	metricHealthchecks = "kubernetes_healthchecks_total"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/prometheus/slis"
 )
 
 const configGroup = "kubeproxy.config.k8s.io"
@@ -31,23 +26,14 @@ type pages struct {
 	flags   *pflag.FlagSet
 	started time.Time
 	version string
-
-	current *prometheus.GaugeVec
-	results *prometheus.CounterVec
 }
 
 // newPages returns the pages. /configz shows the flags if configuration is nil.
 func newPages(version string, flags *pflag.FlagSet, configuration any) *pages {
-	p := &pages{
-		mux: http.NewServeMux(), flags: flags, started: time.Now(), version: version,
-		current: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricHealthcheck,
-			Help: "This metric records the result of a single healthcheck."}, []string{"name", "type"}),
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricHealthchecks,
-			Help: "This metric records the results of all healthcheck."}, []string{"name", "type", "status"}),
-	}
-	slis := prometheus.NewRegistry()
-	slis.MustRegister(p.current, p.results)
-	p.handle("/metrics/slis", promhttp.HandlerFor(slis, promhttp.HandlerOpts{}).ServeHTTP)
+	p := &pages{mux: http.NewServeMux(), flags: flags, started: time.Now(), version: version}
+	registry := metrics.NewKubeRegistry()
+	slis.Register(registry)
+	p.handle("/metrics/slis", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP)
 	p.handle("/configz", p.configz(configuration))
 	p.handle("/flagz", p.flagz)
 	p.handle("/statusz", p.statusz)
@@ -75,14 +61,14 @@ func (p *pages) healthz(healthy check) http.HandlerFunc {
 		var lines strings.Builder
 		healthy := true
 		for _, c := range checks {
+			status := slis.Success
 			if err := c.check(); err != nil {
-				healthy = false
-				p.observe(c.name, "error", 0)
+				healthy, status = false, slis.Error
 				fmt.Fprintf(&lines, "[-]%s failed: %v\n", c.name, err)
-				continue
+			} else {
+				fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
 			}
-			p.observe(c.name, "success", 1)
-			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
+			_ = slis.ObserveHealthcheck(r.Context(), c.name, "healthz", status) // it returns nil
 		}
 		plain(w)
 		switch {
@@ -95,12 +81,6 @@ func (p *pages) healthz(healthy check) http.HandlerFunc {
 			fmt.Fprint(w, "ok")
 		}
 	}
-}
-
-func (p *pages) observe(name, status string, value float64) {
-	const kind = "healthz"
-	p.current.WithLabelValues(name, kind).Set(value)
-	p.results.WithLabelValues(name, kind, status).Inc()
 }
 
 func (p *pages) configz(configuration any) http.HandlerFunc {

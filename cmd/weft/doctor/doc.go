@@ -21,4 +21,9 @@
 //
 // If a check cannot examine its subject, for example the ruleset without CAP_NET_ADMIN, it reports so in a
 // finding.
+//
+// # Without procfs
+//
+// node.go parses counters of /proc/net itself: github.com/prometheus/procfs panics on a line with more
+// numbers than names.
 package doctor

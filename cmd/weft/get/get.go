@@ -36,9 +36,6 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 		publishers.list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", "-w"),
 		newOwnerCmd(), newElementCmd(), newStatusCmd(), newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(), newDropsCmd(), newAllCmd(),
 	)
-	for _, sub := range cmd.Commands() {
-		cli.CheckArgs(sub)
-	}
 	return cmd
 }
 

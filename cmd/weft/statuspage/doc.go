@@ -19,4 +19,9 @@
 // second. Questions to "weft explain" and lists of Services take turns (aggregator/turns): one at a
 // time, and a user rests for ten times the duration of a question, at most 10 s. The kernel knows the
 // user at the other end of a connection. A turn ends before the answer is sent.
+//
+// # Without html/template
+//
+// A template calls methods by name, so the linker keeps every exported method: a third of the binary.
+// html.go writes elements and escapes all text instead.
 package statuspage
