@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Values of the label of weft_aggregator_work_total, in order of the fields of desired.Work.
+// Values of the label of weft_aggregator_work_total. The kinds of a desired.Work come first.
 const (
 	workKeys    = "keys"
 	workRules   = "rules"
