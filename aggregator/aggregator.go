@@ -31,29 +31,27 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Kernel is the part of nft/kernel that the writer needs.
+// Kernel is the part of nft/kernel used by the writer.
 type Kernel interface {
-	// Commit carries out all ops or none. A *kernel.BatchError names the op that the kernel refused; any
-	// other error leaves the outcome unknown. DumpSet, as the other methods that begin so, reads
-	// concurrently with other calls.
+	// Commit carries out all ops or none. A *kernel.BatchError names the refused op; after any other error
+	// the outcome is unknown. All Dump methods may run concurrently with other calls.
 	flows.Kernel
-	// Check returns the error of a Commit of the ops, and changes nothing.
+	// Check returns the error that Commit would return and changes nothing.
 	Check(ops []kernel.Op) error
-	// Dump returns the tables that are marked as weft's, with their content.
+	// Dump returns the tables marked as weft's, with their content.
 	Dump() ([]kernel.Table, error)
-	// Adopt claims the tables of a process that has ended, and returns their
-	// content. A *kernel.OwnedError says that the process still owns them.
+	// Adopt claims the tables of an ended process and returns their content. It returns a
+	// *kernel.OwnedError if the process still owns them.
 	Adopt() ([]kernel.Table, error)
-	// Watch reports changes that others make.
+	// Watch reports changes by other processes.
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
-	// Owner reports whether the kernel keeps other processes from changing the tables. Such tables are
-	// not watched: a watch would report nothing, and slows each commit down because the kernel reports
-	// every element.
+	// Owner reports whether the kernel protects the tables from other processes. Such tables are not
+	// watched: the watch would be silent and slow each commit, because the kernel reports every element.
 	Owner() bool
-	// Unprotected reports whether other processes can change some tables although Owner is true: those
-	// that a weft or a kernel without ownership left. It is known after the adoption.
+	// Unprotected reports whether, although Owner is true, other processes can change some tables: tables
+	// left by a weft or kernel without ownership. It is known after the adoption.
 	Unprotected() bool
-	// These read what packets change in a table.
+	// DumpLive and the methods below read values changed by packets.
 	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
 	DumpObjects(table nft.TableID) (*kernel.Live, error)
 	DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*kernel.Live, error)
@@ -66,19 +64,16 @@ type Flows = flows.Conntrack
 const (
 	// DefaultRate is the number of commits a second under load.
 	DefaultRate = rate.Limit(20)
-	// DefaultBurst is the number of commits that are made without a wait after an
-	// idle time.
+	// DefaultBurst is the number of commits without a wait after an idle time.
 	DefaultBurst = 10
-	// DefaultRetry is the time between attempts to reconcile a kernel after an
-	// error.
+	// DefaultRetry is the time between attempts to reconcile a kernel after an error.
 	DefaultRetry = time.Second
-	// DefaultSessionGrace is how long the fragments of sessions are kept after a
-	// restart until their publishers return.
+	// DefaultSessionGrace is the time for which fragments of sessions wait for their publishers after a
+	// restart.
 	DefaultSessionGrace = 30 * time.Second
-	// DefaultReadyGrace is how long after a start Converged waits for the
-	// publishers from before the restart.
+	// DefaultReadyGrace is the time for which Converged waits for earlier publishers after a restart.
 	DefaultReadyGrace = 30 * time.Second
-	// DefaultDrain bounds how long a graceful stop commits pending updates.
+	// DefaultDrain bounds the commits of pending updates at a graceful stop.
 	DefaultDrain = 5 * time.Second
 )
 
@@ -87,50 +82,48 @@ type Config struct {
 	// Kernel is required.
 	Kernel Kernel
 	// ReadAll reads the tables of all programs, concurrently with calls of the Kernel. They are valid until
-	// they are closed. If it is nil, only findings between fragments are found.
+	// closeRules. If ReadAll is nil, only findings between fragments are found.
 	ReadAll func() (rules *eval.Ruleset, closeRules func(), err error)
 	// Flows removes stale UDP flows; nil leaves them.
 	Flows Flows
-	// StateDir has the record of fragments and the durable fragments. If it is
-	// empty, no state is kept, and elements that are adopted have no owner.
+	// StateDir holds the record and the durable fragments. If empty, no state is kept, and adopted elements
+	// have no owner.
 	StateDir string
-	// OwnTables has the publishers of tables that a frontend has for itself, by the names of
-	// the tables: content that no fragment claims goes when the frontend is back, even without a
-	// record.
+	// OwnTables maps tables used by one frontend alone to their publishers. Unclaimed content in these
+	// tables is removed when the publisher is back, even without a record.
 	OwnTables map[string]string
-	// HistoryEntries and HistoryBytes bound the history of commits in StateDir. If one is 0,
-	// none is recorded.
+	// HistoryEntries and HistoryBytes bound the history of commits in StateDir; 0 disables it.
 	HistoryEntries int
 	HistoryBytes   int64
-	// Access has the rights and limits of publishers; nil allows everything, unlike
-	// the nil Access of aggregator/server.
+	// Access holds the rights and limits of publishers; nil allows everything, unlike the nil Access of
+	// aggregator/server.
 	Access *access.Control
-	// Rate is the number of commits a second under load, and Burst the number of
-	// commits without a wait after an idle time; 0 means DefaultRate and DefaultBurst.
+	// Rate is the commits per second under load, Burst the commits without a wait after an idle time; 0
+	// means DefaultRate and DefaultBurst.
 	Rate  rate.Limit
 	Burst int
 	// Retry is the time between attempts to repair; 0 means DefaultRetry.
 	Retry time.Duration
-	// SessionGrace is how long after a restart the fragments of sessions are kept
-	// until their publishers return; 0 means DefaultSessionGrace.
+	// SessionGrace is the time for which fragments of sessions wait for their publishers after a restart; 0
+	// means DefaultSessionGrace.
 	SessionGrace time.Duration
-	// ReadyGrace is how long after a start Converged waits for the publishers from
-	// before it; 0 means DefaultReadyGrace.
+	// ReadyGrace is the time for which Converged waits for earlier publishers after a start; 0 means
+	// DefaultReadyGrace.
 	ReadyGrace time.Duration
-	// Findings says to look for findings after commits: it takes up to 2 % of a CPU, whatever a commit changes.
+	// Findings enables the search for findings after commits. It uses up to 2 % of a CPU.
 	Findings bool
-	// Needs returns what the node must be able to send and receive; a drop of it is a finding. Nil means nothing.
+	// Needs returns the traffic that the node needs; dropping it is a finding. May be nil.
 	Needs func() []lint.Need
 	// Drain bounds a graceful stop; 0 means DefaultDrain.
 	Drain time.Duration
-	// Standby makes Run wait while another process holds the tables. Without it Run
-	// returns the *kernel.OwnedError.
+	// Standby makes Run wait while another process holds the tables. Otherwise Run returns the
+	// *kernel.OwnedError.
 	Standby bool
-	// Version is the daemon's version, for messages; it may be empty.
+	// Version is the daemon's version for messages; may be empty.
 	Version string
-	// Logger gets one line for each commit; nil discards.
+	// Logger gets one line per commit; nil discards.
 	Logger *slog.Logger
-	// Registerer registers the metrics; nil registers nothing.
+	// Registerer registers the metrics; may be nil.
 	Registerer prometheus.Registerer
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -179,29 +172,28 @@ type Aggregator struct {
 	flows   *flows.Flusher
 	dir     *statedir.Dir
 	history *history.Recorder
-	// unconfirmed has the fragments that wait for a confirmation.
+	// unconfirmed holds the fragments waiting for a confirmation.
 	unconfirmed *unconfirmed.Keeper
-	// roster knows the publishers.
-	roster   *status.Publishers
-	statuses *status.Fragments
-	// sessions counts the sessions, for their IDs.
+	roster      *status.Publishers
+	statuses    *status.Fragments
+	// sessions is the last session ID.
 	sessions atomic.Uint64
 	// requests are functions that the writer calls between two commits.
 	requests chan func(*writer)
 	writer   *writer
-	// inspector looks for findings. inspecting is held by the call that looks for those of a plan.
+	// inspector looks for findings. inspecting is held by the call that inspects a plan.
 	inspector  *findings.Inspector
 	inspecting chan struct{}
 
-	// admission is what updates are checked against.
+	// admission is the configuration of checks on updates.
 	admission admission.Config
 	tell      *observers
-	// scope has the declarations that admission compiles against.
+	// scope has the declarations known to admission.
 	scope atomic.Pointer[desired.Scope]
 }
 
-// New makes an Aggregator; it does nothing until Run. It fails if the Config is not
-// valid or a metric cannot be registered.
+// New returns an Aggregator, idle until Run. It fails if the Config is invalid or a metric cannot be
+// registered.
 func New(cfg Config) (*Aggregator, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -240,21 +232,19 @@ func New(cfg Config) (*Aggregator, error) {
 	return a, nil
 }
 
-// Pending returns the number of updates that wait for a commit.
+// Pending returns the number of updates waiting for a commit.
 func (a *Aggregator) Pending() int { return a.queue.Len() }
 
-// Run adopts what the kernel holds and commits updates until ctx ends. Then it
-// commits pending updates and returns nil. Only Run's goroutine calls Commit, Dump and
-// Adopt of the Kernel; those that read and Owner are called
-// concurrently with them. An error means that the process cannot go on.
+// Run adopts the tables in the kernel and commits updates until ctx ends. Then it commits pending updates
+// and returns nil. Only Run's goroutine calls Commit, Dump and Adopt of the Kernel; the reading methods and
+// Owner are called concurrently with them. After an error the process cannot go on.
 //
-// Possible errors: ErrCleanedUp (which is not a failure), *kernel.OwnedError
-// (another process owns the tables, and Config.Standby is false),
-// store.ErrVersion, store.ErrInUse, those of Kernel.Watch, and the kernel's at
-// start.
+// Possible errors: ErrCleanedUp (not a failure), *kernel.OwnedError (another process owns the tables, and
+// Config.Standby is false), store.ErrVersion, store.ErrInUse, the errors of Kernel.Watch, and the kernel's
+// at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
-	// The goroutines that serve the writer end after it.
+	// Goroutines that serve the writer end after the writer.
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
@@ -286,7 +276,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 			a.log.Error("state directory is not closed", "error", err)
 		}
 	}()
-	// Before the first dump, so that nothing is missed in between.
+	// Watch before the first dump, so that no change is missed.
 	changes, err := a.writer.keeper.watch(ctx)
 	if err != nil {
 		return err
@@ -305,7 +295,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return a.writer.loop(ctx, changes)
 }
 
-// stop answers everything that is still queued.
+// stop answers all queued updates.
 func (a *Aggregator) stop() {
 	a.enter(false, ErrStopped)
 	for _, s := range a.queue.Close() {
@@ -316,11 +306,10 @@ func (a *Aggregator) stop() {
 	close(a.stopped)
 }
 
-// Version returns the daemon's version, as configured.
+// Version returns the configured version of the daemon.
 func (a *Aggregator) Version() string { return a.cfg.Version }
 
-// Features returns the names of what this daemon can do and others cannot. PROTOCOL.md
-// explains each.
+// Features returns the names of the optional features of this daemon. PROTOCOL.md explains each.
 func (a *Aggregator) Features() []string {
 	var out []string
 	if a.unconfirmed.Enabled() {
@@ -339,6 +328,5 @@ func (a *Aggregator) Features() []string {
 	return append(out, "live", "sets")
 }
 
-// OwnsTables reports whether the kernel keeps all other processes away from the
-// tables.
+// OwnsTables reports whether the kernel protects the tables from all other processes.
 func (a *Aggregator) OwnsTables() bool { return a.cfg.Kernel.Owner() }

@@ -14,15 +14,13 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// maxFailures is how often a batch may end with an unknown outcome before its
-// updates are tried one by one.
+// maxFailures is the number of failures with an unknown outcome before the updates of a batch are tried one
+// by one.
 const maxFailures = 3
 
-// commit applies a batch and commits it. If the kernel refuses it, commit
-// returns the groups in which the updates must be tried again. An update that
-// is to blame has been answered and is in none of them. On an error the kernel
-// may differ from the state, and the groups have all updates that were not
-// answered.
+// commit applies a batch and commits it. If the kernel refuses it, commit returns groups of updates to
+// retry, without the updates at fault, which are answered. On an error the kernel may differ from the
+// state, and the groups hold all unanswered updates.
 func (w *writer) commit(batch []*submission) (again [][]*submission, err error) {
 	if err := w.repairFor(batch, w.suspected); err != nil {
 		return [][]*submission{batch}, err
@@ -37,7 +35,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	return again, err
 }
 
-// commitApplied commits the updates that have been applied since began. It returns what commit does.
+// commitApplied commits the updates applied since began. It returns the same as commit.
 func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [][]*submission, err error) {
 	if len(accepted) == 0 {
 		w.state.Rollback()
@@ -72,8 +70,8 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	return nil, nil
 }
 
-// apply applies updates to the state and answers those that it rejects. It
-// returns the others, in the order of desired.Plan.Origin.
+// apply applies updates to the state and answers the rejected ones. It returns the rest in the order of
+// desired.Plan.Origin.
 func (w *writer) apply(batch []*submission) []*submission {
 	accepted := make([]*submission, 0, len(batch))
 	for i := 0; i < len(batch); i++ {
@@ -139,8 +137,7 @@ func (w *writer) refuse(s *submission, err error) {
 	}
 }
 
-// refused decides how to continue after a batch that was not committed. The
-// state has been rolled back.
+// refused decides how to continue after a failed commit. The state has been rolled back.
 func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
 	var be *kernel.BatchError
 	var long *longError
@@ -177,14 +174,13 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 	return [][]*submission{batch[:half:half], batch[half:]}, nil
 }
 
-// suspicious reports whether a refusal may mean that the kernel differs from
-// the state: an object to delete does not exist (because it timed out, or
-// another process deleted it), or an object to add exists.
+// suspicious reports whether a refusal suggests that the kernel differs from the state: an object to delete
+// is missing (timed out or deleted by another process), or an object to add exists.
 func suspicious(be *kernel.BatchError) bool {
 	return errors.Is(be.Errno, syscall.ENOENT) || errors.Is(be.Errno, syscall.EEXIST) || errors.Is(be.Errno, syscall.ENOTEMPTY)
 }
 
-// culprit returns the update that an op comes from, or -1.
+// culprit returns the update that caused an op, or -1.
 func culprit(plan *desired.Plan, op, updates int) int {
 	if op >= 0 && op < len(plan.Origin) && plan.Origin[op] < updates {
 		return plan.Origin[op]
@@ -192,7 +188,6 @@ func culprit(plan *desired.Plan, op, updates int) int {
 	return -1
 }
 
-// answer answers accepted updates.
 func (w *writer) answer(accepted []*submission, r Result) {
 	w.conclude(accepted, r)
 	for _, s := range accepted {
@@ -201,8 +196,8 @@ func (w *writer) answer(accepted []*submission, r Result) {
 	w.adoption.returned()
 }
 
-// conclude answers committed updates: at once, or if the fragment is or was
-// durable, once the change is stored.
+// conclude answers committed updates: at once, or after the change is stored if the fragment is or was
+// durable.
 func (w *writer) conclude(accepted []*submission, r Result) {
 	for _, s := range accepted {
 		if !s.durable || s.stored {
@@ -215,8 +210,8 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 	}
 }
 
-// stored answers a committed update of a durable fragment, which could not be stored if err is not nil.
-// Any goroutine may call it.
+// stored answers a committed update of a durable fragment. If err is not nil, storing failed. Any goroutine
+// may call it.
 func (o *observers) stored(s *submission, r Result, err error) {
 	if err != nil {
 		rejected := admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil,
@@ -227,13 +222,12 @@ func (o *observers) stored(s *submission, r Result, err error) {
 	s.answer(r)
 }
 
-// changeOf returns what an update that was committed now changes in the state directory. Updates
-// are immutable, so that the messages are made when they are stored.
+// changeOf returns the change of the state directory for a committed update. Updates are immutable, so
+// messages are made when stored.
 func changeOf(s *submission, configured bool, now time.Time) statedir.Change {
 	c, u := statedir.Change{Fragment: s.key(), Configured: configured}, s.update
 	switch {
 	case u.Snapshot && (s.withdraws() || u.Lifetime != desired.LifetimeDurable):
-		// It is removed.
 	case u.Snapshot:
 		c.Snapshot = func() *weftv1.Fragment {
 			return message.Fragment(message.Head(u.Fragment.Name, u.Priority, weftv1.Lifetime_LIFETIME_DURABLE, message.ExpireTime(u.Expires)), u.Tables, now)

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// committer owns the merged state and the kernel. It carries out plans of the state, and knows neither
-// updates nor their publishers. Only the writer's goroutine uses it.
+// committer owns the merged state and the kernel. It carries out plans without knowing updates or
+// publishers. Only the writer's goroutine uses it.
 type committer struct {
 	cfg   *Config
 	log   *slog.Logger
@@ -36,20 +36,20 @@ type committer struct {
 type record struct {
 	dir     *statedir.Dir
 	metrics *metrics
-	// unsaved is why the record was not stored, nil if it was.
+	// unsaved is why the record was not stored, or nil.
 	unsaved *atomic.Pointer[error]
-	// resave fires when a record that could not be stored is to be tried again.
+	// resave fires when storing the record is to be retried.
 	resave *time.Timer
-	// saved is the version of the record that was written last, math.MaxUint64 before that.
+	// saved is the version of the last written record, or math.MaxUint64.
 	saved uint64
-	// intact is true if the record of the last run was found and complete.
+	// intact is true if the record of the last run was complete.
 	intact bool
 }
 
 // elapsed is the time since the writer began, by a clock that does not jump.
 func (c *committer) elapsed() time.Duration { return c.cfg.Now().Sub(c.began) }
 
-// carryOut commits what a plan has to change and accepts the state, or rolls it back.
+// carryOut commits a plan and accepts the state, or rolls it back.
 func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if len(plan.Ops) > 0 {
 		c.flows.Before(plan.Deserted)
@@ -65,8 +65,8 @@ func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error)
 	return stats, nil
 }
 
-// transact commits the ops of a plan, in two transactions if it has ops that come ahead. If
-// only the second one fails, a third one removes what the first one has added.
+// transact commits the ops of a plan, in two transactions if some ops come ahead. If the second one fails,
+// a third removes the additions of the first.
 func (c *committer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if plan.Ahead == 0 {
 		return c.cfg.Kernel.Commit(plan.Ops)
@@ -96,7 +96,7 @@ func (c *committer) transact(plan *desired.Plan) (stats kernel.Stats, err error)
 	return stats, err
 }
 
-// inverse returns the ops that remove what ops have added, of which nothing was there before.
+// inverse returns the ops that remove the additions of ops; all of the added objects must be new.
 func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
 	for _, op := range slices.Backward(ops) {
 		switch op := op.(type) {
@@ -119,13 +119,13 @@ func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
 	return undo, nil
 }
 
-// resaveAfter is after how many times Config.Retry a record is stored again, if no commit does
-// that before.
+// resaveAfter is the number of Config.Retry intervals after which storing the record is retried without a
+// commit.
 const resaveAfter = 10
 
-// save stores the record if it may have changed, before the commit that it
-// describes (see desired.Record). A failure does not stop the commit: the next one tries again,
-// and so does the loop after resaveAfter times Config.Retry. It is logged once for each reason.
+// save stores the record before the commit that it describes if it may have changed (see desired.Record). A
+// failure does not stop the commit: the next commit retries, or the loop after resaveAfter times
+// Config.Retry. Each reason is logged once.
 func (c *committer) save() {
 	version, next := c.state.RecordVersion(), c.revision+1
 	var err error

@@ -15,11 +15,11 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// ApplyUnconfirmed replaces a fragment, as Apply does, and takes that back after a time unless
-// Confirm comes before. It returns when that is.
+// ApplyUnconfirmed replaces a fragment like Apply and reverts it after a time unless Confirm comes before.
+// It returns the time of the revert.
 //
-// Possible errors: those of Apply (after ErrStopped the next process takes the update back), unconfirmed.ErrDisabled, unconfirmed.ErrNotStored,
-// ErrProtocol (the time).
+// Possible errors: those of Apply (after ErrStopped the next process reverts the update),
+// unconfirmed.ErrDisabled, unconfirmed.ErrNotStored, ErrProtocol (the time).
 func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *weftv1.Fragment, after time.Duration) (r Result, at time.Time, err error) {
 	if after < unconfirmed.MinTime || after > unconfirmed.MaxTime {
 		return r, at, fmt.Errorf("%w: confirm is %v: want %v to %v", ErrProtocol, after, unconfirmed.MinTime, unconfirmed.MaxTime)
@@ -44,22 +44,21 @@ func (a *Aggregator) ApplyUnconfirmed(ctx context.Context, publisher string, f *
 	}
 	switch {
 	case errors.Is(err, ErrStopped):
-		// It may be in force: the next process takes it back.
+		// The update may be in force: the next process reverts it.
 		return r, at, err
 	case err != nil && r.Revision == 0:
 		a.unconfirmed.Cancel(key)
 		return r, at, err
 	}
-	// A durable fragment can be in force and not stored, which is an error too.
+	// A durable fragment can be in force without being stored, which is an error too.
 	a.unconfirmed.Committed(key)
 	return r, at, err
 }
 
-// Confirm keeps an update that waits for a confirmation, or takes it back. It returns the last
-// revision.
+// Confirm keeps or reverts an update waiting for a confirmation. It returns the last revision.
 //
-// Possible errors: *RejectedError (it is being taken back, or cannot be now: it waits, and is tried again), unconfirmed.ErrNone,
-// unconfirmed.ErrNotStored, ErrInvalidName, ErrStandby, ErrStopped, ErrGone, ctx's.
+// Possible errors: *RejectedError (a revert is under way, or failed and will be retried),
+// unconfirmed.ErrNone, unconfirmed.ErrNotStored, ErrInvalidName, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Confirm(ctx context.Context, publisher, name string, revert bool) (revision uint64, err error) {
 	key := desired.Key{Publisher: publisher, Name: name}
 	if err := admission.CheckKey(key); err != nil {
@@ -76,7 +75,7 @@ func (a *Aggregator) Confirm(ctx context.Context, publisher, name string, revert
 	return a.statuses.Revision.Load(), a.notChangeable(key, err)
 }
 
-// notChangeable makes a rejection of the errors that say in which state a fragment is.
+// notChangeable converts errors about the confirmation state of a fragment to rejections.
 func (a *Aggregator) notChangeable(key desired.Key, err error) error {
 	if errors.Is(err, unconfirmed.ErrWaits) || errors.Is(err, unconfirmed.ErrReverting) {
 		return a.rejected(admission.Reject(key, weftv1.Violation_REASON_UNCONFIRMED, nil, "%v", err))
@@ -84,8 +83,7 @@ func (a *Aggregator) notChangeable(key desired.Key, err error) error {
 	return err
 }
 
-// mayKeep returns the rejection of an update if the earlier content would be more than its publisher may
-// hold, with all that it holds.
+// mayKeep rejects an update if keeping the earlier content would exceed the limits of its publisher.
 func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	p := a.cfg.Access.Publisher(key.Publisher)
 	if p == nil {
@@ -98,8 +96,8 @@ func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	return nil
 }
 
-// takeBack gives a fragment the content that it had before, and withdraws it if there was none or if that
-// has expired. It needs the rights of its publisher; its size was within the limits.
+// takeBack restores the earlier content of a fragment, or withdraws the fragment if it had none or it has
+// expired. The publisher's rights apply; the size was within the limits.
 func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weftv1.Fragment) error {
 	if at := before.GetExpireTime(); before == nil || at != nil && !at.AsTime().After(a.cfg.Now()) {
 		_, err := a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, reserved: true})
@@ -116,7 +114,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 	return err
 }
 
-// earlier returns what a fragment has now, nil if there is none.
+// earlier returns the present content of a fragment, or nil.
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
@@ -134,8 +132,8 @@ func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Frag
 	case status.GetState() == weftv1.FragmentStatus_STATE_COMMITTED:
 		return message.Fragment(message.Head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}), nil
 	case status.GetState() == weftv1.FragmentStatus_STATE_ADOPTED:
-		// The rules' text is not known any more, but perhaps in the history, and its last entries may
-		// be lost: it counts if it is what the kernel has.
+		// The text of the rules is unknown, but may be in the history, whose last entries can be lost: use
+		// it only if it equals the kernel's content.
 		c, err := a.history.Content(ctx, key)
 		if err != nil && !errors.Is(err, history.ErrDisabled) && !errors.Is(err, history.ErrUnavailable) {
 			return nil, err

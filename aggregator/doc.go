@@ -1,5 +1,6 @@
-// Package aggregator merges the fragments of all publishers into one ruleset, and is its only writer to the
-// kernel. Requests of publishers come in. Transactions of nft/kernel, answers and events go out.
+// Package aggregator merges the fragments of all publishers into one ruleset and is the only writer to the
+// kernel. Publishers send requests; the package sends transactions to nft/kernel, and answers and events to
+// its callers.
 //
 // # A commit
 //
@@ -19,148 +20,126 @@
 //	answers                                  durable fragments: once stored
 //	observers: log, events, findings, flows  after the answers, never waiting
 //
-// Beside it, each on the writer's goroutine: keeper (keeper.go) keeps the kernel as the state says, lifetimes
-// (lifetimes.go) submits withdrawals, stagings (staging.go) brings large sets ahead, adoption (restore.go)
-// follows the content of the last run. Reads, Health and Life (reads.go, health.go) serve other goroutines.
+// Other parts run on the writer's goroutine: keeper (keeper.go) keeps the kernel equal to the state,
+// lifetimes (lifetimes.go) submits withdrawals, stagings (staging.go) stages large sets, and adoption
+// (restore.go) tracks the content of the last run. Reads, Health and Life (reads.go, health.go) serve other
+// goroutines.
 //
-// The limits of a publisher (package access) are checked twice: one update at admission, and the sum of all
-// its fragments by the merger.
+// The limits of a publisher (package access) are checked twice: admission checks one update, the merger the
+// sum of all fragments.
 //
-// The package does not know gRPC, credentials of peers (both are aggregator/server) or Services. It opens no
-// socket: the kernel and conntrack are in Config.
+// The package does not know gRPC, peer credentials (both in aggregator/server) or Services. It opens no
+// socket: the kernel and conntrack come from Config.
 //
 // # The writer
 //
-// While the limiter has tokens, an update is committed at once. Under load the
-// updates of one interval share a commit. Large updates have a commit to themselves
-// and take turns with the others, so a publisher waits for one large update of
-// others at most. An update that changes nothing is acknowledged with the last
-// revision, without a commit. If the kernel refuses an update, its fragment keeps
-// the last committed content, and the other updates of the batch are committed at
-// once.
+// While the limiter has tokens, an update is committed at once. Under load the updates of one interval
+// share a commit. Large updates are committed alone and take turns with the others, so a publisher waits
+// for at most one large update of others. An update without changes is acknowledged with the last revision
+// and without a commit. If the kernel refuses an update, its fragment keeps the last committed content, and
+// the rest of the batch is committed at once.
 //
-// Revisions count commits and grow across restarts. A start continues with the
-// stored revision or with the Unix time in milliseconds, whichever is greater, so
-// losing the state directory does not set them back.
+// Revisions count commits and grow across restarts. A start continues with the stored revision or the Unix
+// time in milliseconds, whichever is greater, so losing the state directory does not set them back.
 //
 // # New chains
 //
-// The kernel is atomic between packets, but not for one that is on its way through the rules:
-// it keeps the generation of the rules that it found, and finds new elements. A new element of
-// a map in force that leads to a new chain would lead it to nothing. So if an update has such
-// an element, new chains are committed first, with all that only they need, and then the rest
-// of the update in one transaction (desired.Plan.Ahead). Nothing refers to the first part before
-// the second. If the second is refused, a third one removes the first part. If weft is killed between the two,
-// the next start removes it.
+// The kernel switches rules atomically between packets. But a packet already traversing the rules keeps its
+// generation of rules and still finds new map elements. A new element could then lead the packet to a chain
+// that it cannot see. So if an update adds an element that leads to a new chain to a map in force, the new
+// chains and their dependencies are committed first, and the rest in a second transaction
+// (desired.Plan.Ahead). Until the second, the first part is unreferenced. If the second is refused, a third
+// transaction removes the first part. If weft is killed in between, the next start removes it.
 //
 // # Large updates
 //
-// The kernel carries out a transaction without interruption, and every other writer of
-// nftables waits. So the new sets and maps of a large update are staged (staging.go):
-// they are brought to the kernel in transactions of at most 16,384 elements, each of
-// which takes about 40 ms as predicted (package nft/cost), and other updates are committed in between. Nothing
-// refers to them until the last transaction, so packets see all of the update or nothing.
-// If the update is refused, or its sender is gone, what was staged is removed. After a
-// crash the next start removes it, if the state directory has the record: a staged set is
-// one that is in no record. Without a record (and so without a state directory) it cannot be
-// told from a set whose publisher will return, because the kernel keeps no mark of a
-// set that could be taken off later. Then it stays, as all content that no publisher claims, until
-// its publisher sends the fragment again and so claims it, or until weft cleanup. From
-// Config.OwnTables it goes when their publisher is back.
+// The kernel does not interrupt a transaction, and all other writers of nftables wait for it. So the new
+// sets and maps of a large update are staged (staging.go): added in transactions of at most 16,384
+// elements, each of about 40 ms as predicted (package nft/cost), with other commits in between. They stay
+// unreferenced until the last transaction, so a packet sees either all of the update or the old content. If
+// the update is refused or its sender is gone, staged sets are removed. After a crash the next start
+// removes staged sets: they are the sets missing from the record. Without a record (or a state directory) a
+// staged set cannot be told from a set whose publisher will return, because the kernel has no removable
+// mark for sets. It then stays until its publisher sends the fragment again, or until weft cleanup. Staged
+// sets in Config.OwnTables are removed when the publisher of the table is back.
 //
-// Sets in force cannot be staged: a change of theirs is one transaction, because a part of it must
-// not be seen, and a set cannot be replaced by another of its name while rules refer to it. The same
-// is true of rules with anonymous sets, and of maps that lead to chains or objects. If the kernel
-// would take more than 100 ms for the transaction, its updates are committed one by one, and one
-// that takes as long itself is refused if its publisher has limits (merger.go). So is one after
-// which it would take as long to withdraw the fragment. The processor's time of each commit that is not small, or
-// that follows a long one, is measured. If one took more than 20 ms, its publisher pauses
-// for four times as long while others are active, so that it uses at most a fifth of the
-// time, whatever its updates look like. A comparison with the kernel that a refused update has caused
-// is measured too. After a second commit of more than 50 ms within
-// 20 s, a publisher whose rights are limited pauses for 20 s: fewer than 1 in 100 updates
-// of others wait for such a commit (package queue).
+// Sets in force cannot be staged: their change must be visible at once, and a set cannot be replaced by
+// another of the same name while rules refer to it. The same applies to rules with anonymous sets and to
+// maps that lead to chains or objects. If the transaction would take more than 100 ms of kernel time, its
+// updates are committed one by one. An update that alone exceeds this limit, or after which the withdrawal
+// of its fragment would, is refused if its publisher has limits (merger.go). CPU time is measured for each
+// commit that is large or follows a long one. After more than 20 ms the publisher pauses four times as long
+// while others are active, and so uses at most a fifth of the time. Kernel comparisons caused by a refused
+// update count too. After a second commit of more than 50 ms within 20 s, a publisher with limited rights
+// pauses for 20 s: fewer than 1 in 100 updates of others wait for such a commit (package queue).
 //
 // # Flows
 //
-// UDP conntrack entries that a commit made stale are removed after it, by one
-// goroutine that never delays the next commit. While a removal runs, later stale
-// entries are collected. A removal reads the connection tracking table once for each
-// family that lost something. A commit that removes no UDP backend, and gives no
-// destination its first one, needs none. Flows to a backend stay while a watched map of
-// another table, which can be another publisher's, leads their destination to it. After a start, all flows are compared with
-// their backends once, when the publishers of watched maps are back, and again after
-// a repair. If no map leads UDP anywhere, nothing is read.
+// One goroutine removes UDP conntrack entries after the commit that made them stale; it never delays the
+// next commit. Entries that become stale during a removal are collected for the next one. A removal reads
+// the conntrack table once per affected family. It is skipped if the commit neither removes a UDP backend
+// nor gives a destination its first one. Flows to a backend stay while a watched map of any table still
+// leads their destination to it. All flows are compared with their backends once after a start, when the
+// publishers of watched maps are back, and after each repair. If no map leads UDP anywhere, the conntrack
+// table is not read.
 //
-// Affinity maps (MAP_ROLE_AFFINITY) are the only content from packets that weft
-// changes: an entry that leads to a removed backend would be renewed by each packet
-// that follows it. The state counts, for each value, the rules that make entries of
-// it. When a commit removes the last rule of a value, that map is read after the
-// commit, on a goroutine and a socket of their own, and the writer removes the
-// entries of the value in batches of 4,096, between which other commits take their
-// turn. After a start and after a repair, every affinity map is compared with the
-// dump that was made anyway. A removal that fails is logged and retried.
+// Affinity maps (MAP_ROLE_AFFINITY) are the only content from packets that weft changes, because packets
+// that follow an entry to a removed backend would renew it. The state counts, per value, the rules that
+// create entries with this value. After a commit that removes the last such rule, the map is read on a
+// separate goroutine and socket. The writer removes the entries in batches of 4,096, with other commits in
+// between. After a start or repair, all affinity maps are compared with the existing dump. Failed removals
+// are logged and retried.
 //
 // # Cost
 //
-// An update costs what it changes, whatever else exists. The work is counted
-// (weft_aggregator_work_total), and a test compares it, the messages to the kernel
-// and the allocations with 100 services and with 10,000. A commit reads nothing from
-// the kernel. One thing costs the number of chains and sets: if declarations or
-// references change, admission gets a new scope, and the record is stored, which takes
-// a synced write of less than a millisecond. Changes of elements, and of rules that
-// refer to the same objects, do neither. BenchmarkStage and BenchmarkPatch show the
-// time of each step beside that of bare system calls.
+// The cost of an update depends on its changes, not on the rest of the ruleset. The work is counted
+// (weft_aggregator_work_total); a test compares it, the kernel messages and the allocations at 100 and at
+// 10,000 services. A commit does not read from the kernel. Only changes of declarations or references cost
+// time for all chains and sets: admission gets a new scope, and the record is stored with a synced write of
+// less than a millisecond. BenchmarkStage and BenchmarkPatch compare each step with bare system calls.
 //
 // # Faults
 //
-// If the outcome of a batch is unknown, or another process changed the kernel, the
-// kernel is read again, compared with the committed state, and repaired; watchers
-// are notified. A table that the kernel refuses to repair is left out and tried again
-// every Config.Retry. Other updates do not wait for it.
+// If the outcome of a batch is unknown or another process changed the kernel, the kernel is read again,
+// compared with the committed state and repaired; watchers are notified. A table that the kernel refuses to
+// repair is left out and retried every Config.Retry. Other updates do not wait for it.
 //
-// The state directory has checksums. Damage is reported and never fatal: without the
-// record nothing is withdrawn, because content that only it assigned has no owner
-// until its publisher returns. A record that could not be stored is not trusted by
-// the next start.
+// The state directory has checksums. Damage is reported but never fatal: without the record, content known
+// only from it stays until its publisher returns. After a record could not be stored, the next start does
+// not trust it.
 //
 // # Upgrade
 //
-// A new binary replaces the old one in one of two ways. In both the tables stay in
-// force while no process owns them or server.Hold does, publishers reconnect, and acknowledged updates are
-// kept. Either the old process is stopped first and commits pending updates: systemd
-// does this at a restart, and Kubernetes at the rolling update of a DaemonSet
-// (maxSurge 0, the default). Or the new process is started with --standby: it waits
-// for the socket and then for the tables, and has both a fraction of a second after
-// the old process has ended or was killed.
+// A new binary can replace the old one in two ways. In both, tables stay in force while unowned or held by
+// server.Hold, publishers reconnect, and acknowledged updates are kept. Either the old process is stopped
+// first and commits pending updates, as systemd does at a restart and Kubernetes at a rolling update of a
+// DaemonSet (maxSurge 0, the default). Or the new process starts with --standby and waits for the socket,
+// then for the tables. It gets both a fraction of a second after the old process has ended.
 //
 // # Plans and reads
 //
-// Plan, GetTable, ListTables, Owner and Get are answered by the writer between two
-// commits: it hands out what is asked for, sharing the elements, and the caller's goroutine sorts and converts
-// it. A plan takes its turn like an update and costs the writer as much as a commit of
-// the same content. The state is rolled back and the kernel drops the batch, so a plan
-// leaves no trace.
+// The writer answers Plan, GetTable, ListTables, Owner and Get between two commits. It hands out shared
+// elements; the caller's goroutine sorts and converts them. A plan takes its turn like an update and costs
+// the writer as much as the commit would. The state is rolled back and the kernel drops the batch, so a
+// plan leaves no trace.
 //
 // # Health
 //
-// Healthy reports whether updates are or will be committed. It is for the decision to
-// restart the process. Converged is stricter, for the decision to send traffic to the
-// node: after a restart it is false until the publishers from before are back, or
-// Config.ReadyGrace is over. Missing, Drift and Stored return what is wrong although rules are
-// in force; Missing also names a publisher whose session has ended, if its fragments are left.
+// Healthy reports whether updates are or will be committed: use it to decide whether to restart the
+// process. Converged is stricter: use it to decide whether to send traffic to the node. After a restart it
+// fails until the earlier publishers are back or Config.ReadyGrace is over. Missing, Drift and Stored
+// report problems that exist although rules are in force. Missing also names publishers that left fragments
+// behind at the end of their session.
 //
 // # Expiration
 //
-// A publisher may say when a fragment expires. The writer has the times of all
-// fragments in order, and one timer. It withdraws an expired fragment in the same way
-// as one of a session that has ended (lifetimes.go).
+// A publisher may set an expiration time for a fragment. The writer keeps these times in order, with one
+// timer, and withdraws an expired fragment like the fragments of an ended session (lifetimes.go).
 //
 // # History
 //
-// Each commit is recorded by package history, with what is needed to go back. The writer only
-// hands it over: the disk is written by another goroutine. After a start, fragments that are
-// not there any more are recorded as lost.
+// Package history records each commit with the content needed to go back. Its own goroutine writes to disk.
+// After a start, missing fragments are recorded as lost.
 //
 // # Metrics
 //
@@ -186,16 +165,15 @@
 //	weft_aggregator_work_total    counter    work of the writer, by kind: keys (elements), rules,
 //	                                         objects (chains and sets), dumps (of the kernel, whole), records
 //
-// The daemon adds weft_build_info, and the process's own.
+// The daemon adds weft_build_info and the process metrics.
 //
 // # Concurrency
 //
-// Aggregator and Session are safe for concurrent use, except that the updates of one
-// Session must come from one goroutine at a time, because their order matters. Run
-// may be called once.
+// Aggregator and Session are safe for concurrent use, but the updates of one Session must come from one
+// goroutine at a time, because their order matters. Run may be called once.
 //
 // # Errors
 //
-// A refused update is a *RejectedError. The other conditions are the sentinels in
-// errors.go. Match with errors.Is and errors.As.
+// A refused update is a *RejectedError. The other conditions are the sentinels in errors.go. Match with
+// errors.Is and errors.As.
 package aggregator

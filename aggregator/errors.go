@@ -8,17 +8,16 @@ import (
 )
 
 var (
-	// ErrNotFound means that there is no such fragment.
+	// ErrNotFound means that the fragment does not exist.
 	ErrNotFound = errors.New("no such fragment")
 	// ErrNoObject means that weft has no such object in the kernel.
 	ErrNoObject = errors.New("no such object")
-	// ErrHidden means that weft has the object, and that it belongs to publishers whose
-	// content the reader does not see.
+	// ErrHidden means that the object belongs to publishers hidden from the reader.
 	ErrHidden = errors.New("object of other publishers")
 	// ErrInvalidName means that a name, a family or an element's key is malformed.
 	ErrInvalidName = admission.ErrInvalidName
-	// ErrProtocol means that a request has no update, too many fragments or no object,
-	// or that it comes between the parts of a snapshot.
+	// ErrProtocol means that a request has no update, too many fragments or no object, or comes between the
+	// parts of a snapshot.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
 	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")
@@ -28,16 +27,15 @@ var (
 	ErrStopped = errors.New("aggregator stopped")
 	// ErrCleanedUp is the error of Run after Cleanup.
 	ErrCleanedUp = errors.New("all tables are removed")
-	// ErrGone means that the sender of an update was gone before the update was
-	// applied, or before the aggregator had started.
+	// ErrGone means that the sender of an update was gone before the update was applied or the aggregator
+	// had started.
 	ErrGone = errors.New("caller is gone")
-	// ErrSlowWatcher means that a watcher did not keep up and was dropped.
+	// ErrSlowWatcher means that a slow watcher was dropped.
 	ErrSlowWatcher = events.ErrSlowWatcher
-	// ErrKernel means that Plan could not reconcile the kernel, that GetTable could not
-	// read live values, or that conntrack entries could not be listed or deleted. Updates wait for the kernel instead.
+	// ErrKernel means that Plan could not reconcile the kernel, GetTable could not read live values, or
+	// conntrack entries could not be listed or deleted. Updates wait for the kernel instead.
 	ErrKernel = errors.New("kernel unavailable")
 )
 
-// RejectedError is the refusal of an update. Its fragment keeps the last
-// committed content.
+// RejectedError is the refusal of an update. The fragment keeps the last committed content.
 type RejectedError = admission.RejectedError

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/status"
 )
 
-// Health says whether the node's ruleset is what its publishers want. It is safe for concurrent use.
+// Health reports how the node's ruleset differs from the publishers' wishes. It is safe for concurrent use.
 type Health struct {
 	life     *Life
 	cfg      *Config
@@ -25,8 +25,8 @@ type Health struct {
 	settled atomic.Bool
 	// returned is true after all fragments from before the start were back.
 	returned atomic.Bool
-	// foreign has changes by other processes, nil without any. unsaved is why the record was not
-	// stored, nil if it was. The writer stores both.
+	// foreign has changes by other processes, or nil. unsaved is why the record was not stored, or nil. The
+	// writer stores both.
 	foreign atomic.Pointer[foreignChanges]
 	unsaved atomic.Pointer[error]
 }
@@ -34,7 +34,7 @@ type Health struct {
 // maxMissing limits the publishers in a message.
 const maxMissing = 10
 
-// firstOf names the first of names, and counts the others.
+// firstOf lists the first names and counts the others.
 func firstOf(names []string) string {
 	more := ""
 	if n := len(names) - maxMissing; n > 0 {
@@ -43,14 +43,11 @@ func firstOf(names []string) string {
 	return strings.Join(names, ", ") + more
 }
 
-// notBack begins the messages about the publishers from before a restart that have not come back.
 const notBack = "publishers of before the restart have not come back yet (fragments: %d"
 
-// Converged returns why the ruleset may differ from what its publishers want now: an error that
-// names publishers that have not come back. It returns nil once updates are committed and every
-// fragment from before a restart is back, except those of sessions. Config.ReadyGrace after the
-// start it no longer waits for fragments.
-// Possible errors: ErrStarting, ErrStandby, ErrStopped.
+// Converged returns an error that names publishers missing since a restart. It returns nil once updates are
+// committed and all earlier fragments are back, except fragments of sessions. It waits for fragments at
+// most for Config.ReadyGrace after the start. Possible errors: ErrStarting, ErrStandby, ErrStopped.
 func (h *Health) Converged() error {
 	if s := h.life.phase.Load(); !s.running {
 		return cmp.Or(s.err, ErrStarting)
@@ -62,15 +59,14 @@ func (h *Health) Converged() error {
 	if grace := h.cfg.ReadyGrace - h.cfg.Now().Sub(*h.life.began.Load()); fragments > 0 && grace > 0 {
 		return fmt.Errorf(notBack+", grace left: %v): %s", fragments, grace.Round(time.Second), firstOf(publishers))
 	}
-	// Fragments are adopted at the start alone: there is nothing left to look at.
+	// Fragments are adopted only at the start: no more checks are needed.
 	h.settled.Store(true)
 	return nil
 }
 
-// Missing returns an error that names the publishers that are not there although their fragments
-// are in force: those from before a restart that have not come back, also after the time for which
-// Converged waits for them, and those whose session has ended. It returns nil if there are none,
-// and before the first commit.
+// Missing returns an error that names publishers without a session although their fragments are in force:
+// publishers that have not come back since a restart (even after Config.ReadyGrace) or have ended their
+// session. It returns nil before the first commit.
 func (h *Health) Missing() error {
 	if !h.life.phase.Load().running {
 		return nil
@@ -84,7 +80,7 @@ func (h *Health) Missing() error {
 	var gone []string
 	var since time.Duration
 	for name, away := range h.roster.Gone() {
-		// One that left nothing behind is not missing.
+		// A publisher without remaining fragments is not missing.
 		if h.statuses.Holds(name).Fragments > 0 {
 			gone, since = append(gone, name), max(since, away)
 		}
@@ -96,20 +92,19 @@ func (h *Health) Missing() error {
 	return fmt.Errorf("publishers have gone, for %v, and their fragments stay as they are: %s", since.Round(time.Second), firstOf(gone))
 }
 
-// foreignChanges describes changes by other processes to the kernel's tables.
 type foreignChanges struct {
-	// repaired and reason are the time and the reason of the last repair.
+	// repaired and reason describe the last repair.
 	repaired time.Time
 	reason   string
-	// unrepaired names the tables that the kernel refuses to repair, "" if there are none.
+	// unrepaired names the tables that the kernel refuses to repair, or "".
 	unrepaired string
 }
 
-// driftRecent is the time for which Drift returns a repair.
+// driftRecent is the time for which Drift reports a repair.
 const driftRecent = time.Minute
 
-// Drift returns an error if the kernel refuses to repair what another process changed, or if
-// such a change was repaired less than a minute ago.
+// Drift returns an error if the kernel refuses to repair changes by another process, or if such a change
+// was repaired less than a minute ago.
 func (h *Health) Drift() error {
 	d := h.foreign.Load()
 	switch {
@@ -123,8 +118,7 @@ func (h *Health) Drift() error {
 	return nil
 }
 
-// Stored returns why the state directory does not have what was committed; nil if it has,
-// and without a state directory.
+// Stored returns why the state directory lacks committed content. It returns nil without a state directory.
 func (h *Health) Stored() error {
 	if err := h.unsaved.Load(); err != nil {
 		return *err
@@ -132,9 +126,8 @@ func (h *Health) Stored() error {
 	return h.dir.Failing()
 }
 
-// Refused returns an error that names the first of the fragments that are not in force as their
-// publishers want: the last update was rejected, or the configuration does not allow a stored
-// fragment. It returns nil if there are none.
+// Refused returns an error that names the first fragments that are not in force as published: their last
+// update was rejected, or the configuration does not allow the stored fragment. Otherwise it returns nil.
 func (h *Health) Refused() error {
 	first, n := h.statuses.Refused()
 	if n == 0 {
@@ -147,11 +140,10 @@ func (h *Health) Refused() error {
 	return fmt.Errorf("fragment %s: %s: %s (fragments: %d)", first.GetFragment().Text(), what, first.GetViolations()[0].GetMessage(), n)
 }
 
-// Life is the phase of an Aggregator: it starts, stands by, runs, or has stopped. It is safe for
-// concurrent use.
+// Life is the phase of an Aggregator: starting, standby, running or stopped. It is safe for concurrent use.
 type Life struct {
 	phase atomic.Pointer[phase]
-	// began is the time of the first possible commit, nil before that.
+	// began is the time of the first possible commit, or nil.
 	began          atomic.Pointer[time.Time]
 	ready, stopped chan struct{}
 }
@@ -159,7 +151,7 @@ type Life struct {
 // phase is one phase. During the start, err is nil and running is false.
 type phase struct {
 	running bool
-	// err is why updates cannot be committed; nil if they are or will be.
+	// err is why updates cannot be committed, or nil.
 	err error
 	// over is closed when the next phase begins.
 	over chan struct{}
@@ -171,7 +163,6 @@ func newLife() *Life {
 	return l
 }
 
-// enter begins a phase.
 func (l *Life) enter(running bool, err error) {
 	before := l.phase.Swap(&phase{running: running, err: err, over: make(chan struct{})})
 	if before != nil {
@@ -179,7 +170,6 @@ func (l *Life) enter(running bool, err error) {
 	}
 }
 
-// run begins the phase in which updates are committed.
 func (l *Life) run(now time.Time) {
 	l.began.Store(&now)
 	l.enter(true, nil)
@@ -192,14 +182,12 @@ func (l *Life) Ready() <-chan struct{} { return l.ready }
 // Stopped is closed when Run has returned.
 func (l *Life) Stopped() <-chan struct{} { return l.stopped }
 
-// Healthy returns nil while updates are committed or will be, as during the start. Otherwise the
-// aggregator stands by or has stopped.
-// Possible errors: ErrStandby, ErrStopped.
+// Healthy returns nil while updates are or will be committed, including during the start. Possible errors:
+// ErrStandby, ErrStopped.
 func (l *Life) Healthy() error { return l.phase.Load().err }
 
-// admitting waits until the tables are adopted, so that updates can be compiled against their
-// declarations, or until done is closed.
-// Possible errors: ErrStandby, ErrStopped, ErrGone.
+// admitting waits for the adoption of the tables, because updates are compiled against their declarations,
+// or until done is closed. Possible errors: ErrStandby, ErrStopped, ErrGone.
 func (l *Life) admitting(done <-chan struct{}) error {
 	for {
 		p := l.phase.Load()

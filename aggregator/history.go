@@ -28,7 +28,7 @@ func (o *observers) record(c *outcome) {
 	r.Wait, r.Build, r.Kernel = durationpb.New(c.timing.wait), durationpb.New(c.timing.build), durationpb.New(c.timing.kernel)
 	place := make(map[desired.Key]*weftv1.FragmentChange, len(c.accepted))
 	for _, s := range c.accepted {
-		// A session sends its fragments anew after a crash, and then the history has their content again.
+		// After a crash a session sends its fragments again, which restores their content in the history.
 		entry.Patient = entry.Patient && !s.update.Snapshot && !s.durable
 		entry.Changes = append(entry.Changes, historyChange(s))
 		key := s.key()
@@ -50,7 +50,7 @@ func (o *observers) record(c *outcome) {
 	o.history.Record(entry)
 }
 
-// started tells the history the fragments after a start, and the lineage of the record.
+// started tells the history the fragments and the record's lineage after a start.
 func (o *observers) started(state *desired.State, revision uint64, lineage string) {
 	present := make(map[desired.Key]bool)
 	for _, f := range state.Fragments() {
@@ -59,13 +59,11 @@ func (o *observers) started(state *desired.State, revision uint64, lineage strin
 	o.history.Record(&history.Commit{Revision: o.entry(revision, nil), Present: present, Lineage: lineage, Empty: true})
 }
 
-// entry returns an entry of the history for a commit now.
 func (o *observers) entry(revision uint64, counts *weftv1.Counts) *weftv1.Revision {
 	return &weftv1.Revision{Revision: revision, Time: timestamppb.New(o.now()), Changes: counts}
 }
 
-// historyChange returns the change of an update. Updates are immutable, so the messages are made when
-// they are written.
+// historyChange returns the change of an update. Updates are immutable, so messages are made when written.
 func historyChange(s *submission) history.Change {
 	c, u := history.Change{Fragment: s.key(), Existed: s.existed, Withdrawn: s.withdraws()}, s.update
 	if c.Withdrawn {
@@ -99,11 +97,9 @@ func weigh(s *submission) int {
 	return n
 }
 
-// ListRevisions returns the history, the newest entry first, and the last revision that may be
-// forgotten.
+// ListRevisions returns the history, newest entry first, and the last revision that may be forgotten.
 //
-// Possible errors: history.ErrDisabled, history.ErrUnavailable, ErrStandby, ErrStopped,
-// ErrGone, ctx's.
+// Possible errors: history.ErrDisabled, history.ErrUnavailable, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (rs *Reads) ListRevisions(ctx context.Context, req *weftv1.ListRevisionsRequest, r Reader) (all []*weftv1.Revision, forgotten uint64, err error) {
 	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, 0, err
@@ -138,8 +134,7 @@ func (rs *Reads) CompareRevisions(ctx context.Context, from, to uint64, r Reader
 	}, nil
 }
 
-// compare returns the fragments that changed after one revision, up to another one; 0 means
-// the last one.
+// compare returns the fragments changed after revision from, up to revision to; 0 means the last one.
 func (rs *Reads) compare(ctx context.Context, from, to uint64, r Reader) ([]history.Difference, error) {
 	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, err

@@ -18,30 +18,27 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// keeper keeps the kernel as the state says: it takes the tables over at the start, notices changes by
-// other processes, and repairs them. Only the writer's goroutine uses it.
+// keeper keeps the kernel equal to the state: it adopts the tables at the start, detects changes by other
+// processes, and repairs them. Only the writer's goroutine uses it.
 type keeper struct {
 	*committer
 	tell *observers
-	// unrepaired has the tables that the last repair left out, and the kernel's errors. again fires when
-	// they are to be tried again.
+	// unrepaired has the kernel's errors for tables left out of the last repair. again fires when to retry
+	// them.
 	unrepaired map[nft.TableID]error
 	again      chan struct{}
-	// suspectedAt is the time of the last refusal that was taken for drift.
+	// suspectedAt is the time of the last refusal treated as drift.
 	suspectedAt time.Time
-	// foreign has the changes by other processes.
-	foreign *atomic.Pointer[foreignChanges]
+	foreign     *atomic.Pointer[foreignChanges]
 	// lapseTimer fires when an element may have expired.
 	lapseTimer *time.Timer
 }
 
-// claimInterval is the time between attempts to claim the tables while standing
-// by. The kernel does not report that their owner has ended, and they are not
-// repaired or updated until they are claimed.
+// claimInterval is the time between attempts to claim the tables on standby. The kernel does not report the
+// end of their owner, and tables are neither repaired nor updated until claimed.
 const claimInterval = 100 * time.Millisecond
 
-// takeOver claims the tables and reads them. With Config.Standby it waits while
-// another process owns them.
+// takeOver claims the tables and reads them. With Config.Standby it waits while another process owns them.
 func (k *keeper) takeOver(ctx context.Context, life *Life) ([]kernel.Table, error) {
 	for standing := false; ; {
 		dump, err := k.cfg.Kernel.Adopt()
@@ -84,7 +81,7 @@ func (k *keeper) drifted(c kernel.Change) {
 	k.log.Warn("the kernel may differ from what was committed", "reason", k.drift)
 }
 
-// watch subscribes to changes by other processes, if there can be any.
+// watch subscribes to changes by other processes, if the tables are unprotected.
 func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
 	if k.cfg.Kernel.Owner() && !k.cfg.Kernel.Unprotected() {
 		return nil, nil
@@ -96,14 +93,12 @@ func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
 	return changes, nil
 }
 
-// maxRepairs is how often a repair is tried without a delay while other
-// processes change the kernel.
+// maxRepairs is the number of repairs without a delay while other processes change the kernel.
 const maxRepairs = 3
 
-// repair brings the kernel to the committed state, if it may differ. A table that the kernel
-// refuses to repair (for example because another program uses its name) is left
-// out and tried again after Config.Retry. Other tables and their updates do not
-// wait.
+// repair restores the committed state if the kernel may differ. A table that the kernel refuses to repair
+// (for example because another program uses its name) is left out and retried after Config.Retry. Other
+// tables and their updates do not wait.
 func (k *keeper) repair() error {
 	for attempt := 1; k.drift != ""; attempt++ {
 		err := k.tryRepair(attempt == maxRepairs)
@@ -115,7 +110,7 @@ func (k *keeper) repair() error {
 	return nil
 }
 
-// tryRepair makes one attempt; last is true for the last one.
+// tryRepair makes one attempt; last marks the last one.
 func (k *keeper) tryRepair(last bool) error {
 	reason := k.drift
 	k.metrics.work.WithLabelValues(workDumps).Inc()
@@ -155,11 +150,9 @@ func (k *keeper) tryRepair(last bool) error {
 	return nil
 }
 
-// commitTables commits the ops of a repair, in one batch if possible. If the
-// kernel refuses it, the tables that are to blame are left out and returned
-// with the reasons. Any other error is returned: some tables may have been
-// repaired, and the kernel must be read again. last is true if it has been read
-// often enough.
+// commitTables commits the ops of a repair, in one batch if possible. If the kernel refuses, tables at
+// fault are left out and returned with the reasons. After any other error some tables may be repaired, and
+// the kernel must be read again. last forbids another read.
 func (k *keeper) commitTables(ops []kernel.Op, last bool) (refused map[nft.TableID]error, _ error) {
 	refused = map[nft.TableID]error{}
 	for len(ops) > 0 {
@@ -169,7 +162,7 @@ func (k *keeper) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 		}
 		var be *kernel.BatchError
 		named := errors.As(err, &be)
-		// A suspicious error of the kernel may mean that it has changed since it was read.
+		// A suspicious error may mean that the kernel has changed since it was read.
 		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && suspicious(be) && be.Err == nil && !last {
 			return refused, err
 		}
@@ -207,8 +200,7 @@ func tablesOf(ops []kernel.Op) []nft.TableID {
 	return ids
 }
 
-// postponeRepair schedules another repair of the tables that the kernel refuses, and reports
-// those that it did not refuse before.
+// postponeRepair schedules another repair of the refused tables, and reports the newly refused ones.
 func (k *keeper) postponeRepair(refused map[nft.TableID]error) {
 	fresh := false
 	for id, err := range refused {
@@ -234,14 +226,13 @@ func (k *keeper) postponeRepair(refused map[nft.TableID]error) {
 	})
 }
 
-// tryAgain starts another repair of the tables that were left out.
 func (k *keeper) tryAgain() {
 	if len(k.unrepaired) > 0 && k.drift == "" {
 		k.drift = k.unrepairedReason()
 	}
 }
 
-// noteUnrepaired tells Drift which tables were left out.
+// noteUnrepaired tells Drift the unrepaired tables.
 func (k *keeper) noteUnrepaired() {
 	next := foreignChanges{unrepaired: k.unrepairedReason()}
 	if last := k.foreign.Load(); last != nil {
@@ -250,7 +241,7 @@ func (k *keeper) noteUnrepaired() {
 	k.foreign.Store(&next)
 }
 
-// unrepairedReason names the tables that were left out; "" if there are none.
+// unrepairedReason names the unrepaired tables, or returns "".
 func (k *keeper) unrepairedReason() string {
 	if len(k.unrepaired) == 0 {
 		return ""
@@ -263,8 +254,8 @@ func (k *keeper) unrepairedReason() string {
 	return "not repaired yet: " + strings.Join(parts, "; ")
 }
 
-// rewatch subscribes to changes again after the watch ended. If that fails, it
-// returns a channel that is closed after Config.Retry, which leads here again.
+// rewatch subscribes to changes after the watch ended. If that fails, it returns a channel that is closed
+// after Config.Retry, so that rewatch is called again.
 func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
 	if ctx.Err() != nil {
 		return nil
@@ -276,15 +267,14 @@ func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
 		time.AfterFunc(k.cfg.Retry, func() { close(closed) })
 		return closed
 	}
-	// Changes in between were not seen.
+	// Changes in between were missed.
 	k.drift = "kernel notifications were lost"
 	return changes
 }
 
-// suspects reports whether a refusal is a reason to compare the kernel with the
-// state before an update is blamed. If the kernel owns its tables, it hardly
-// ever is: then a publisher that repeats a wrong update does not cause a
-// comparison for each.
+// suspects reports whether to compare the kernel with the state after a refusal before blaming an update.
+// It rarely does if the kernel owns its tables, so that a publisher cannot cause a comparison with each
+// wrong update.
 func (k *keeper) suspects(be *kernel.BatchError) bool {
 	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
 		return false
@@ -297,7 +287,7 @@ func (k *keeper) suspects(be *kernel.BatchError) bool {
 	return true
 }
 
-// removeAll deletes every table that carries weft's mark.
+// removeAll deletes every table with weft's mark.
 func (k *keeper) removeAll() ([]nft.TableID, error) {
 	dump, err := k.cfg.Kernel.Dump()
 	if err != nil || len(dump) == 0 {
@@ -308,17 +298,17 @@ func (k *keeper) removeAll() ([]nft.TableID, error) {
 		tables[i], ops[i] = t.ID, kernel.DeleteTable{Table: t.ID}
 	}
 	if _, err := k.cfg.Kernel.Commit(ops); err != nil {
-		// Whatever it was, the next step finds out what is there.
+		// The outcome is unknown: the next step compares.
 		k.drift = err.Error()
 		return nil, err
 	}
 	return tables, nil
 }
 
-// lapseInterval is how often elements that expire are forgotten while nothing else happens.
+// lapseInterval is the time between checks for expired elements while idle.
 const lapseInterval = 250 * time.Millisecond
 
-// lapsing returns a channel that receives when an element may have expired; nil if none does.
+// lapsing returns a channel that receives when an element may have expired, or nil.
 func (k *keeper) lapsing() <-chan time.Time {
 	at, ok := k.state.NextExpiry()
 	if !ok {
@@ -328,14 +318,13 @@ func (k *keeper) lapsing() <-chan time.Time {
 	return k.lapseTimer.C
 }
 
-// lapse forgets the elements that have expired. If other fragments state them too and have time left, it
-// brings theirs to the kernel.
+// lapse forgets the expired elements. If another fragment states an element with time left, lapse adds it
+// to the kernel again.
 func (k *keeper) lapse() {
 	if !k.forget() {
 		return
 	}
 	if k.drift != "" {
-		// The repair adds them.
 		k.state.Accept()
 		return
 	}
@@ -346,7 +335,7 @@ func (k *keeper) lapse() {
 	k.tell.statuses.Revision.Store(k.revision)
 }
 
-// forget forgets the elements that have expired. It reports whether there is something to commit.
+// forget forgets the expired elements. It reports whether a commit is needed.
 func (k *keeper) forget() (successor bool) {
 	expired, successor := k.state.Expire(k.elapsed())
 	for _, u := range expired {

@@ -9,18 +9,17 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// lifetimes decides which fragments end: with their session, at their time, or because their publisher
-// has not come back after a restart. It withdraws them with updates, as publishers do. Only the writer's
-// goroutine uses it.
+// lifetimes decides which fragments end: with their session, at their expiration, or because their
+// publisher has not come back after a restart. It withdraws them with updates, like publishers. Only the
+// writer's goroutine uses it.
 type lifetimes struct {
 	state *desired.State
 	now   func() time.Time
-	// sessions are the sessions that have sent updates and have not ended.
+	// sessions holds the open sessions that have sent updates.
 	sessions map[uint64]*Session
-	// abandoned are the fragments to withdraw that could not be withdrawn yet. The value is true if that was
-	// reported, or need not be.
+	// abandoned holds fragments whose withdrawal failed so far. The value is true if no report is needed.
 	abandoned map[desired.Key]bool
-	// retry is true if they are to be tried without waiting for another update.
+	// retry is true if they are to be retried without waiting for another update.
 	retry bool
 	expirations
 }
@@ -29,8 +28,7 @@ func newLifetimes(state *desired.State, now func() time.Time) *lifetimes {
 	return &lifetimes{state: state, now: now, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool)}
 }
 
-// withdrawals returns updates that withdraw the fragments of a session that has
-// ended, or those that have expired.
+// withdrawals returns updates that withdraw the fragments of an ended session, or expired fragments.
 func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 	out := make([]*submission, 0, len(keys))
 	for _, key := range keys {
@@ -41,21 +39,20 @@ func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 	return out
 }
 
-// end records the end of a session and returns the withdrawals of its fragments.
-// Fragments with another lifetime stay, and the withdrawals do nothing to them.
+// end records the end of a session and returns the withdrawals of its fragments. The withdrawals do not
+// affect fragments with another lifetime.
 func (l *lifetimes) end(s *Session) []*submission {
 	s.ended = true
 	delete(l.sessions, s.id)
 	return l.withdrawals(l.state.SessionFragments(s.id), s)
 }
 
-// isAbandoned reports whether a fragment should go because its session has
-// ended or its time has come.
+// isAbandoned reports whether a fragment should go because its session has ended or it has expired.
 func (l *lifetimes) isAbandoned(f desired.Status) bool {
 	return l.expired(f) || f.Lifetime == desired.LifetimeSession && l.sessions[f.Session] == nil
 }
 
-// abandonAdopted ends the wait for the sessions of before the restart.
+// abandonAdopted ends the wait for the sessions from before the restart.
 func (l *lifetimes) abandonAdopted() {
 	for _, f := range l.state.Fragments() {
 		if f.Adopted && f.Lifetime == desired.LifetimeSession {
@@ -65,8 +62,7 @@ func (l *lifetimes) abandonAdopted() {
 	l.retry = len(l.abandoned) > 0
 }
 
-// stillAbandoned returns the abandoned fragments, and forgets those that have
-// been withdrawn or published again.
+// stillAbandoned returns the abandoned fragments after dropping withdrawn or republished ones.
 func (l *lifetimes) stillAbandoned() []desired.Key {
 	if len(l.abandoned) == 0 {
 		return nil
@@ -78,7 +74,7 @@ func (l *lifetimes) stillAbandoned() []desired.Key {
 	return slices.SortedFunc(maps.Keys(l.abandoned), desired.Key.Compare)
 }
 
-// expirations has the fragments that expire, in the order in which they do.
+// expirations holds the expiring fragments, soonest first.
 type expirations struct {
 	order []expiration
 	timer *time.Timer
@@ -93,7 +89,7 @@ func (e expiration) compare(other expiration) int {
 	return cmp.Or(e.at.Compare(other.at), e.key.Compare(other.key))
 }
 
-// set changes when a fragment expires; zero means never.
+// set changes the expiration time of a fragment; zero means never.
 func (e *expirations) set(key desired.Key, before, at time.Time) {
 	if i, ok := slices.BinarySearchFunc(e.order, expiration{before, key}, expiration.compare); ok {
 		e.order = slices.Delete(e.order, i, i+1)
@@ -104,12 +100,10 @@ func (e *expirations) set(key desired.Key, before, at time.Time) {
 	}
 }
 
-// clockCheck is the longest time that passes before a step of the machine's clock
-// is noticed.
+// clockCheck bounds the time until a step of the machine's clock is noticed.
 const clockCheck = time.Minute
 
-// due returns a channel that receives when the next fragment may have expired; nil
-// if none expires.
+// due returns a channel that receives when the next fragment may have expired, or nil.
 func (e *expirations) due(now time.Time) <-chan time.Time {
 	if len(e.order) == 0 {
 		return nil
@@ -123,12 +117,11 @@ func (e *expirations) due(now time.Time) <-chan time.Time {
 	return e.timer.C
 }
 
-// expired reports whether a fragment has expired.
 func (l *lifetimes) expired(f desired.Status) bool {
 	return !f.Expires.IsZero() && !f.Expires.After(l.now())
 }
 
-// expire has the fragments withdrawn that have expired by now.
+// expire submits withdrawals of expired fragments.
 func (l *lifetimes) expire() {
 	e, now := &l.expirations, l.now()
 	for len(e.order) > 0 && !e.order[0].at.After(now) {
@@ -141,8 +134,8 @@ func (l *lifetimes) expire() {
 	}
 }
 
-// committed follows a committed update: it records when the fragment expires, and tells the sessions of
-// withdrawn fragments.
+// committed records the expiration time after a committed update, and tells the sessions of withdrawn
+// fragments.
 func (l *lifetimes) committed(s *submission) {
 	if s.update.Snapshot {
 		l.set(s.key(), s.before, s.update.Expires)

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// merger decides whether an update may change the state, and changes it: who owns the fragment, whether it
-// waits for a confirmation, and the limits of its publisher. Only the writer's goroutine uses it.
+// merger checks and applies updates to the state: ownership of the fragment, pending confirmations and the
+// publisher's limits. Only the writer's goroutine uses it.
 type merger struct {
 	access      *access.Control
 	state       *desired.State
@@ -79,8 +79,8 @@ func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err
 	}
 }
 
-// apply applies an update to the state, within the limits of its publisher. If a fragment changed a
-// declaration while the update was waiting, apply compiles the update again. That is rare.
+// apply applies an update to the state, within the limits of its publisher. In the rare case that a
+// declaration changed while the update was waiting, apply compiles it again.
 //
 // Possible errors: *RejectedError.
 func (m *merger) apply(s *submission) error {
@@ -127,11 +127,9 @@ func (m *merger) applyWithin(s *submission) error {
 	}, grant)
 }
 
-// errNoGrant means that the configuration does not name a publisher, so that it has no
-// grants: it owns what it declares.
+// errNoGrant means that the configuration does not name the publisher: it owns its declarations.
 var errNoGrant = errors.New("the publisher has no grants")
 
-// granted is a desired.Grant.
 func (m *merger) granted(publisher, owner string, at desired.Place) error {
 	p := m.access.Publisher(publisher)
 	if p == nil {
@@ -143,13 +141,11 @@ func (m *merger) granted(publisher, owner string, at desired.Place) error {
 	return nil
 }
 
-// limited reports whether the configuration limits what a publisher holds, so that others
-// are protected from it.
+// limited reports whether the configuration limits a publisher's content, and so protects others.
 func (m *merger) limited(publisher string) bool {
 	return m.access.Publisher(publisher).Limited()
 }
 
-// rejection converts a rejection by the state.
 func rejection(r *desired.Rejection) *RejectedError {
 	out := &RejectedError{Fragment: r.Fragment}
 	for _, v := range r.Violations {
@@ -163,9 +159,8 @@ func rejection(r *desired.Rejection) *RejectedError {
 	return out
 }
 
-// storable returns the rejection of a patch of a durable fragment while committed
-// content is not stored; nil if there is none. Snapshots are admitted only if
-// there is room for them.
+// storable rejects a patch of a durable fragment while committed content is not stored. Snapshots are
+// admitted only if there is room for them.
 func (m *merger) storable(s *submission, f desired.Status) error {
 	if s.update.Snapshot || f.Lifetime != desired.LifetimeDurable {
 		return nil
@@ -176,20 +171,19 @@ func (m *merger) storable(s *submission, f desired.Status) error {
 	return nil
 }
 
-// isOrphan reports whether a fragment is an orphan.
 func (m *merger) isOrphan(key desired.Key) bool {
 	return m.statuses.Get(key).GetState() == weftv1.FragmentStatus_STATE_ORPHANED
 }
 
-// maxTransaction is how long a transaction of a publisher with limits may take the kernel, as
-// predicted by package nft/cost. All writers of nftables wait for it.
+// maxTransaction bounds the kernel's time for a transaction of a publisher with limits, as predicted by
+// package nft/cost. All writers of nftables wait for it.
 const maxTransaction = 100 * time.Millisecond
 
 // longError is a transaction that would take the kernel too long.
 type longError struct {
 	took time.Duration
 	most desired.Place
-	// later is true if it is not this transaction, but the one that withdraws the fragment.
+	// later is true if the withdrawal of the fragment, not this transaction, takes too long.
 	later bool
 }
 
@@ -198,7 +192,7 @@ func (e *longError) Error() string {
 		e.took.Round(time.Millisecond), maxTransaction)
 }
 
-// rejection returns why an update is refused, and what to do.
+// rejection returns the reason for the refusal and advice.
 func (e *longError) rejection(key desired.Key) *RejectedError {
 	advice := "send fewer changes of it at a time, or put all of it into a set or chain with another name: new sets are added in small steps"
 	if e.later {
@@ -209,8 +203,8 @@ func (e *longError) rejection(key desired.Key) *RejectedError {
 	return admission.Reject(key, weftv1.Violation_REASON_LIMIT, admission.PlaceName(e.most), "%v: %s", e, advice)
 }
 
-// bound returns a *longError if a plan would take the kernel too long, and can be divided into
-// those of several updates or refused. It is called before the commit.
+// bound returns a *longError if a plan would take the kernel too long and its updates can be divided or
+// refused. It is called before the commit.
 func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	if len(batch) > 1 || slices.ContainsFunc(batch, m.refusable) {
 		if took, _, most := m.state.KernelTime(plan.Ops); took > maxTransaction {
@@ -228,7 +222,7 @@ func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	return nil
 }
 
-// boundPlan is bound for a plan that is not committed: new sets would be staged.
+// boundPlan is bound for an uncommitted plan, whose new sets would be staged.
 func (m *merger) boundPlan(steps []*submission, plan *desired.Plan) error {
 	took, fresh, most := m.state.KernelTime(plan.Ops)
 	if took -= fresh; took > maxTransaction && slices.ContainsFunc(steps, m.refusable) {
@@ -237,8 +231,8 @@ func (m *merger) boundPlan(steps []*submission, plan *desired.Plan) error {
 	return nil
 }
 
-// refusable reports whether an update may be refused because it takes the kernel too long: one of
-// a publisher with limits, which brings something that was not in force before.
+// refusable reports whether an update may be refused because of kernel time: its publisher has limits, and
+// it adds content.
 func (m *merger) refusable(s *submission) bool {
 	return m.limited(s.key().Publisher) && !s.withdraws() && !s.stored && !s.returns && !s.leaving
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Values of the label of weft_aggregator_work_total. Those of a desired.Work come first.
+// Values of the label of weft_aggregator_work_total. The kinds of a desired.Work come first.
 const (
 	workKeys    = "keys"
 	workRules   = "rules"
@@ -27,19 +27,18 @@ const (
 // stateHistory is the label of the history among the files of the state directory.
 const stateHistory = "history"
 
-// maxPublisherLabels bounds the publishers that have a label of their own;
-// further ones share otherPublisher, which cannot be the name of a publisher.
+// maxPublisherLabels bounds the publishers with their own label; others share otherPublisher, which is not
+// a valid publisher name.
 const (
 	maxPublisherLabels = 64
 	otherPublisher     = "(other)"
 )
 
-// metrics are those of the aggregator.
 type metrics struct {
 	commits prometheus.Counter
 	// duration has an observer for each phase: wait, build and kernel.
 	duration [3]prometheus.Observer
-	// elements and rules count what was added, and then what was deleted.
+	// elements and rules count additions, then deletions.
 	elements, rules [2]prometheus.Counter
 	rejections      *prometheus.CounterVec
 	shadowed        prometheus.Gauge
@@ -48,25 +47,24 @@ type metrics struct {
 	flows           *flows.Metrics
 	sessions        prometheus.Gauge
 	revision        prometheus.Gauge
-	// unrepaired is how many tables the last repair had to leave out.
+	// unrepaired is the number of tables left out of the last repair.
 	unrepaired prometheus.Gauge
-	// stateErrors counts what went wrong with files of the state directory.
+	// stateErrors counts errors of files in the state directory.
 	stateErrors *prometheus.CounterVec
-	// findings counts those that there are, by kind.
+	// findings counts present findings by kind.
 	findings *prometheus.GaugeVec
 	// historyLost counts commits whose entries are lost.
 	historyLost prometheus.Counter
-	// work counts what the writer looks at, by kind; looked are the counters of a desired.Work.
+	// work counts the writer's work by kind; looked holds the counters of a desired.Work.
 	work   *prometheus.CounterVec
 	looked [3]prometheus.Counter
 
 	mu sync.Mutex
-	// publishers are those with a label of their own.
+	// publishers have their own label.
 	publishers map[string]struct{}
 }
 
-// newMetrics makes the metrics and registers them; a nil Registerer registers
-// nothing.
+// newMetrics makes the metrics and registers them; reg may be nil.
 func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error) {
 	m := &metrics{publishers: make(map[string]struct{})}
 	var errs []error
@@ -148,21 +146,19 @@ func (m *metrics) committed(c *weftv1.Counts, revision uint64, t timing) {
 	m.changed(c)
 }
 
-// found counts findings.
 func (m *metrics) found(count map[lint.ID]int) {
 	for _, id := range lint.IDs {
 		m.findings.WithLabelValues(string(id)).Set(float64(count[id]))
 	}
 }
 
-// worked counts what the state has looked at between two calls.
+// worked adds the work done between two readings.
 func (m *metrics) worked(before, after desired.Work) {
 	for i, n := range [...]uint64{after.Keys - before.Keys, after.Rules - before.Rules, after.Objects - before.Objects} {
 		m.looked[i].Add(float64(n))
 	}
 }
 
-// repaired counts a repair.
 func (m *metrics) repaired(c *weftv1.Counts) {
 	m.repairs.Inc()
 	m.changed(c)
@@ -186,7 +182,6 @@ func (m *metrics) rejected(r *RejectedError) (publisher, reason string) {
 	return publisher, reason
 }
 
-// publisherLabel is a publisher as a label value.
 func (m *metrics) publisherLabel(publisher string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,27 +23,24 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// observers shows each commit to readers, after it. It reads the state and never changes it. Only the
-// writer's goroutine uses it; any goroutine may call report.
+// observers shows each commit to readers afterwards. It reads the state and never changes it. Only the
+// writer's goroutine uses it, but any goroutine may call report.
 type observers struct {
-	log      *slog.Logger
-	now      func() time.Time
-	metrics  *metrics
-	statuses *status.Fragments
-	roster   *status.Publishers
-	hub      *events.Hub
-	history  *history.Recorder
-	flows    *flows.Flusher
-	// inspector looks for findings.
+	log       *slog.Logger
+	now       func() time.Time
+	metrics   *metrics
+	statuses  *status.Fragments
+	roster    *status.Publishers
+	hub       *events.Hub
+	history   *history.Recorder
+	flows     *flows.Flusher
 	inspector *findings.Inspector
-	// scope has the declarations for admission.
-	scope *atomic.Pointer[desired.Scope]
-	// refusals limits the lines of the log about rejections.
+	scope     *atomic.Pointer[desired.Scope]
+	// refusals limits log lines about rejections.
 	refusals *access.Repeats
-	// counted is the work in the metrics.
+	// counted is the work already in the metrics.
 	counted desired.Work
-	// logged is the time of the last commit with a line in the log, and unlogged the number of commits
-	// since then.
+	// logged is the time of the last commit with a log line, unlogged the number of commits since.
 	logged   time.Time
 	unlogged int
 }
@@ -62,10 +59,9 @@ func newObservers(a *Aggregator) *observers {
 type outcome struct {
 	state    *desired.State
 	revision uint64
-	// accepted are the updates in the commit.
 	accepted []*submission
 	plan     *desired.Plan
-	// counts is nil if there were no changes, and so no commit.
+	// counts is nil without a commit.
 	counts *weftv1.Counts
 	stats  kernel.Stats
 	timing timing
@@ -73,13 +69,12 @@ type outcome struct {
 
 // timing has the time of a commit in each phase.
 type timing struct {
-	// wait is the time in the queue of its oldest update.
+	// wait is the queueing time of the oldest update.
 	wait time.Duration
-	// build is the time of the merge, the plan and a stored record; kernel is the kernel's time.
+	// build covers the merge, the plan and a stored record; kernel is the kernel's time.
 	build, kernel time.Duration
 }
 
-// measure returns the timing of a commit.
 func measure(accepted []*submission, began, built, now time.Time) timing {
 	t := timing{build: built.Sub(began), kernel: now.Sub(built)}
 	for _, s := range accepted {
@@ -91,7 +86,8 @@ func measure(accepted []*submission, began, built, now time.Time) timing {
 	return t
 }
 
-// committed follows a commit, before its updates are answered: a reader that asks after the answer finds it.
+// committed reports a commit before its updates are answered, so that a reader who asks after the answer
+// finds it.
 func (o *observers) committed(c *outcome) {
 	if c.counts != nil {
 		o.metrics.committed(c.counts, c.revision, c.timing)
@@ -123,7 +119,7 @@ func (o *observers) count(state *desired.State) {
 	o.counted = now
 }
 
-// report counts, logs and publishes a rejection. The log has one line a minute for each publisher and reason.
+// report counts, logs and publishes a rejection. It logs one line a minute per publisher and reason.
 func (o *observers) report(r *RejectedError) {
 	o.statuses.Rejected(r)
 	o.roster.Rejected(r)
@@ -140,11 +136,11 @@ func (o *observers) report(r *RejectedError) {
 	}}})
 }
 
-// logInterval is the time between lines of the log about commits that change only elements. A line costs
-// a tenth of such a commit.
+// logInterval is the time between log lines about commits of elements only. A line costs a tenth of such a
+// commit.
 const logInterval = 10 * time.Second
 
-// announce reports a commit to the log, to watchers, to the inspector and to the flows, after its answers.
+// announce reports a commit to the log, watchers, the inspector and the flows, after the answers.
 func (o *observers) announce(c *outcome) {
 	plan := c.plan
 	if structural(plan) {
@@ -218,7 +214,6 @@ func (o *observers) drift(d *weftv1.Drift) {
 	o.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: d}})
 }
 
-// newInspector returns the Inspector of an Aggregator.
 func (a *Aggregator) newInspector() *findings.Inspector {
 	return findings.New(findings.Config{
 		Foreign: a.cfg.ReadAll,
@@ -244,13 +239,13 @@ func merged(state *desired.State, detail desired.Detail) []*desired.Merged {
 	return out
 }
 
-// findingChanged tells of a finding that has appeared or is gone.
+// findingChanged reports a new or resolved finding.
 func (a *Aggregator) findingChanged(f *lint.Finding, gone bool) {
 	text := "found"
 	if gone {
 		text = "no longer found"
 	}
 	a.log.Info(text, "finding", string(f.ID), "text", f.Text, "remedy", f.Remedy, "rules", f.Rules(nil))
-	// Both parties may read it, and neither the rules of the other.
+	// Both parties may read the event, but not each other's rules.
 	a.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Finding{Finding: &weftv1.FindingChange{Finding: findings.Message(f, ""), Gone: gone}}})
 }

@@ -19,13 +19,12 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Plan returns what a commit of a publisher's fragments would change, and what would
-// be rejected: by admission, by the merge, and by the kernel. Nothing changes, no event is sent, and no update waits longer than for one
-// commit of the same size. Plan waits while the aggregator starts.
+// Plan returns the changes that a commit of a publisher's fragments would make, and the rejections by
+// admission, the merge and the kernel. It changes nothing, sends no event, and delays updates by at most
+// one commit of the same size. Plan waits while the aggregator starts.
 //
-// Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
-// fragments), ErrKernel, ErrStandby, ErrStopped, ErrGone (ctx ended during the start),
-// ctx's.
+// Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many fragments), ErrKernel, ErrStandby,
+// ErrStopped, ErrGone (ctx ended during the start), ctx's.
 func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (iter.Seq[*weftv1.PlanResponse], error) {
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
@@ -58,16 +57,15 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 type planning struct {
 	// steps are the admitted updates, withdrawals first.
 	steps []*submission
-	// place is where fragments are in the request, for the order of rejections.
+	// place is the position of fragments in the request, for the order of rejections.
 	place    map[desired.Key]int
 	rejected []*RejectedError
 
-	// preview is what the steps that were accepted would change; nil where
-	// there are none.
+	// preview has the changes of the accepted steps; nil without any.
 	preview  *desired.Preview
 	accepted []*submission
 	revision uint64
-	// merged are all tables as the plan would leave them, if findings are wanted.
+	// merged are all planned tables, if findings are wanted.
 	wanted   bool
 	merged   []*desired.Merged
 	findings []*weftv1.Finding
@@ -80,7 +78,7 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 		key := desired.Key{Publisher: cmp.Or(n.GetPublisher(), publisher), Name: n.GetName()}
 		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, admission.CheckKey(key))
 	}
-	// A fragment may use what those before it in the plan declare.
+	// A fragment may use declarations of earlier fragments in the plan.
 	scope := admission.Scope(a.scope.Load())
 	for _, f := range req.GetFragments() {
 		key := desired.Key{Publisher: publisher, Name: f.GetName()}
@@ -96,7 +94,6 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 	return p
 }
 
-// outcome returns the plan for its messages.
 func (p *planning) outcome() *message.Plan {
 	slices.SortStableFunc(p.rejected, func(x, y *RejectedError) int { return cmp.Compare(p.place[x.Fragment], p.place[y.Fragment]) })
 	out := &message.Plan{Revision: p.revision, Preview: p.preview, Findings: p.findings}
@@ -109,7 +106,7 @@ func (p *planning) outcome() *message.Plan {
 	return out
 }
 
-// add appends a step, or where there is an error its refusal.
+// add appends a step, or its refusal if err is not nil.
 func (p *planning) add(key desired.Key, s *submission, err error) {
 	if errors.Is(err, ErrInvalidName) {
 		err = invalidName(key, err)
@@ -125,7 +122,7 @@ func (p *planning) add(key desired.Key, s *submission, err error) {
 	p.steps = append(p.steps, s)
 }
 
-// refuse notes a rejection; any other error is false.
+// refuse records a rejection; it returns false for other errors.
 func (p *planning) refuse(err error) bool {
 	var r *RejectedError
 	if !errors.As(err, &r) {
@@ -135,11 +132,11 @@ func (p *planning) refuse(err error) bool {
 	return true
 }
 
-// plan works out a plan against the state, and leaves the state as it was.
+// plan evaluates a plan and leaves the state unchanged.
 func (w *writer) plan(p *planning) error {
 	steps := p.steps
 	for repaired := false; ; {
-		// The plan is about what was committed: that comes first.
+		// A plan starts from the committed state: repair the kernel first.
 		if err := w.repairFor(steps, repaired); err != nil {
 			return fmt.Errorf("%w: %w", ErrKernel, err)
 		}
@@ -154,7 +151,7 @@ func (w *writer) plan(p *planning) error {
 		var long *longError
 		switch blame := errors.As(err, &be); {
 		case blame && suspicious(be) && !repaired && !w.cfg.Kernel.Owner():
-			// As in a commit: perhaps the kernel does not hold what it should.
+			// As in a commit: the kernel may have drifted.
 			w.drift, repaired = be.Error(), true
 		case blame || errors.Is(err, kernel.ErrTooLarge) || errors.As(err, &long):
 			i := -1
@@ -178,8 +175,7 @@ func (w *writer) plan(p *planning) error {
 	}
 }
 
-// planApply applies steps to the state, notes those that it refuses and returns
-// the others.
+// planApply applies steps to the state, records refusals and returns the accepted steps.
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {
@@ -203,8 +199,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	return accepted
 }
 
-// preview returns what the applied steps would change, and the kernel's
-// objection to it, and rolls back.
+// preview returns the changes of the applied steps and the kernel's objection, and rolls back.
 func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, error) {
 	keys := make([]desired.Key, 0, len(steps))
 	for _, s := range steps {
@@ -224,8 +219,8 @@ func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, er
 	return preview, err
 }
 
-// planCulprit finds the step from which on the kernel refuses, where it blames
-// none: the state has been rolled back, and is again when this returns.
+// planCulprit finds the first refused step if the kernel blames none. The state must be rolled back before,
+// and is again after.
 func (w *writer) planCulprit(steps []*submission) int {
 	return min(len(steps)-1, sort.Search(len(steps), func(i int) bool {
 		for _, s := range steps[:i+1] {
@@ -239,9 +234,9 @@ func (w *writer) planCulprit(steps []*submission) int {
 	}))
 }
 
-// plannedFindings returns the findings of the planned fragments, as their publisher sees them.
+// plannedFindings returns the findings of the planned fragments, as visible to their publisher.
 func (a *Aggregator) plannedFindings(ctx context.Context, publisher string, p *planning) ([]*weftv1.Finding, error) {
-	// One at a time, so that callers cannot multiply what it costs.
+	// One at a time, to bound the cost.
 	select {
 	case a.inspecting <- struct{}{}:
 		defer func() { <-a.inspecting }()

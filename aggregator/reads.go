@@ -34,8 +34,8 @@ import (
 // Reader selects the publishers whose content a reader sees.
 type Reader = desired.Reader
 
-// Reads answers readers: from the status of fragments and publishers, from the history, and from the
-// writer between two commits. It is safe for concurrent use.
+// Reads answers readers from the status of fragments and publishers, from the history, and from the writer
+// between two commits. It is safe for concurrent use.
 type Reads struct {
 	life        *Life
 	cfg         *Config
@@ -45,8 +45,7 @@ type Reads struct {
 	inspector   *findings.Inspector
 	history     *history.Recorder
 	hub         *events.Hub
-	// scope has the declarations for admission.
-	scope *atomic.Pointer[desired.Scope]
+	scope       *atomic.Pointer[desired.Scope]
 	// requests are functions that the writer calls between two commits.
 	requests chan func(*writer)
 	// liveDump is held by the call that reads live values.
@@ -60,9 +59,9 @@ func newReads(a *Aggregator) *Reads {
 	}
 }
 
-// ask calls f on the writer's goroutine between two commits and returns after f. Values that f copies
-// must not be changed. The caller converts them to messages, because commits wait for f.
-// Possible errors: ErrStandby, ErrStopped, ctx's.
+// ask calls f on the writer's goroutine between two commits and waits for it. Values copied by f are
+// read-only. The caller, not f, converts them to messages, because commits wait for f. Possible errors:
+// ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) ask(ctx context.Context, f func(*writer)) error {
 	if err := rs.life.Healthy(); err != nil {
 		return err
@@ -82,9 +81,8 @@ func (rs *Reads) ask(ctx context.Context, f func(*writer)) error {
 	return nil
 }
 
-// List returns the status of all fragments, ordered by publisher and name, and
-// the last revision. It returns what is known at once, also during the start and on
-// standby. The messages are shared: they must not be changed.
+// List returns the status of all fragments, ordered by publisher and name, and the last revision. It
+// returns at once, also during the start and on standby. The messages are shared and read-only.
 func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	fragments, revision = rs.statuses.List()
 	for i, f := range fragments {
@@ -93,10 +91,9 @@ func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	return fragments, revision
 }
 
-// Get returns one fragment's status and its committed content in canonical form,
-// in parts of about 128 KiB, which are made when they are wanted. It waits while the aggregator starts. Of an adopted
-// fragment, which has not come back since a restart, only what the kernel holds is
-// known: names, and the elements of sets.
+// Get returns one fragment's status and its committed content in canonical form, in lazily made parts of
+// about 128 KiB. It waits while the aggregator starts. For an adopted fragment that has not come back since
+// a restart, only the kernel's content is known: names, and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
@@ -106,7 +103,7 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	}
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	// Nothing of them changes, so that this goroutine can sort them and make messages.
+	// The values are immutable, so this goroutine can sort and convert them.
 	if err := rs.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
 		return nil, nil, err
 	}
@@ -116,8 +113,8 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	return rs.present(status), message.FragmentParts(message.Head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, message.PartBytes), nil
 }
 
-// ListTables returns the tables that weft has in the kernel and in which a reader sees
-// something, by family and name. It waits while the aggregator starts.
+// ListTables returns weft's tables in the kernel with content visible to a reader, by family and name. It
+// waits while the aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
@@ -132,13 +129,12 @@ func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesRe
 	return resp, nil
 }
 
-// GetTable returns what a reader sees of the merged content of a table, in parts of about
-// 128 KiB, which are made when they are wanted. The text of a rule from before a restart is
-// not known until its publisher is back. An empty family is ip. GetTable waits while the
-// aggregator starts.
+// GetTable returns the merged content of a table as visible to a reader, in lazily made parts of about 128
+// KiB. The text of a rule from before a restart is unknown until its publisher is back. An empty family is
+// ip. GetTable waits while the aggregator starts.
 //
-// Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby,
-// ErrStopped, ctx's; with live also ErrKernel.
+// Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ctx's; with
+// live also ErrKernel.
 func (rs *Reads) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Reader) (iter.Seq[*weftv1.GetTableResponse], error) {
 	id, err := tableID(req.GetFamily(), req.GetName())
 	if err != nil {
@@ -168,7 +164,6 @@ func (rs *Reads) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Re
 	return v.Parts(message.PartBytes), nil
 }
 
-// detailOf returns how much of a table is asked for.
 func detailOf(req *weftv1.GetTableRequest) desired.Detail {
 	switch {
 	case req.GetObjectsOnly():
@@ -188,8 +183,8 @@ func tableID(family, name string) (nft.TableID, error) {
 	return nft.TableID{Family: f, Name: name}, nil
 }
 
-// ListPublishers returns the publishers that have fragments or are connected,
-// by name. It does not wait while the aggregator starts.
+// ListPublishers returns the publishers with fragments or connections, by name. It does not wait while the
+// aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped.
 func (rs *Reads) ListPublishers() (*weftv1.ListPublishersResponse, error) {
@@ -221,17 +216,16 @@ func (rs *Reads) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 	return out, nil
 }
 
-// Watch calls f with every event from now on until ctx ends or f fails, and returns that error. It
-// calls started first, when it already collects events, and returns its error, too. started must not
-// be nil. f must not change the event.
+// Watch subscribes to events, calls started, and then calls f with every event until ctx ends or f fails.
+// It returns that error, or the error of started. started must not be nil. f must not change the event.
 //
 // Possible errors: ErrSlowWatcher, ErrStopped, started's, f's, ctx's.
 func (rs *Reads) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
 	return rs.hub.Watch(ctx, started, f)
 }
 
-// present returns a status with the findings of the fragment, and the time of its revert if it waits for
-// a confirmation.
+// present adds to a status the findings of the fragment, and the time of the revert if it waits for a
+// confirmation.
 func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
 	key := message.Key(st.GetFragment())
 	at, waits := rs.unconfirmed.Waits(key)
@@ -247,11 +241,11 @@ func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
 	return st
 }
 
-// maxLiveElements limits how many elements one GetTable reads from the kernel.
+// maxLiveElements limits the elements read from the kernel by one GetTable.
 const maxLiveElements = 1 << 18
 
-// dumpLive reads the live values of a merged table. At most one call reads at a time, so
-// that callers cannot multiply the memory and the time of the kernel that it costs.
+// dumpLive reads the live values of a merged table. Only one call reads at a time, to bound the kernel's
+// memory and time.
 //
 // Possible errors: ErrNoObject, ErrKernel, ctx's.
 func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTableRequest, merged *desired.Merged) (*kernel.Live, error) {
@@ -288,14 +282,13 @@ func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTa
 	return live, nil
 }
 
-// Owner returns the fragments that an object of the kernel comes from and that a reader
-// sees, in merge order. An object from before a restart whose fragment is not known has an owner
-// without a name; a table lists only fragments. An empty family is ip. Owner waits
-// while the aggregator starts.
+// Owner returns the fragments of a kernel object that are visible to a reader, in merge order. An object
+// from before a restart whose fragment is unknown has an owner without a name; a table lists only
+// fragments. An empty family is ip. Owner waits while the aggregator starts.
 //
-// Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol
-// (a request that does not name one object), ErrNoObject, ErrHidden, ErrStandby, ErrStopped,
-// ErrGone (ctx ended during the start), ctx's.
+// Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol (a request that does not
+// name one object), ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ErrGone (ctx ended during the start),
+// ctx's.
 func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) (*weftv1.OwnerResponse, error) {
 	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {
@@ -336,20 +329,20 @@ func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) 
 	return q.answer(r)
 }
 
-// ownerQuery is an Owner request with what was found.
+// ownerQuery is an Owner request with its result.
 type ownerQuery struct {
 	id     nft.TableID
 	name   *weftv1.ObjectName
 	owners []desired.Owned
 	found  bool
-	// set is the declaration of the set that the element is in.
+	// set declares the set of the element.
 	set *set.Set
 	// addition adds the chain, set or object.
 	addition kernel.Op
 }
 
-// elementOwner returns what finds the owners of an element. It packs the key against
-// the declaration as it is known to admission, so that the writer has nothing to parse.
+// elementOwner returns a function that finds the owners of an element. It packs the key here, with the
+// declaration known to admission, so that the writer does not parse.
 func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*desired.State), _ error) {
 	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, err
@@ -369,7 +362,7 @@ func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*de
 	return func(s *desired.State) { q.owners, q.found = s.OwnersOfElement(q.id, set.Name, e) }, nil
 }
 
-// answer puts the owners into the words of the wire.
+// answer converts the owners to a message.
 func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	if !q.found {
 		return nil, fmt.Errorf("%w: weft has no %s", ErrNoObject, admission.Clip(q.name.Text()))
@@ -390,7 +383,7 @@ func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	return resp, nil
 }
 
-// text is the object in nft's words.
+// text is the object in nft syntax.
 func (q *ownerQuery) text(o *desired.Owned) string {
 	switch {
 	case o.Rule != nil:

@@ -17,15 +17,14 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// start adopts what the kernel holds: it counts as committed, and stays as it
-// is until its publishers have sent snapshots.
-// Possible errors: *kernel.OwnedError, the kernel's, ctx's.
+// start adopts the kernel's tables as committed. They stay unchanged until their publishers have sent
+// snapshots. Possible errors: *kernel.OwnedError, the kernel's, ctx's.
 func (w *writer) start(ctx context.Context) error {
 	dump, err := w.keeper.takeOver(ctx, w.life)
 	if err != nil {
 		return err
 	}
-	// Not before the tables are ours: until then their owner writes it.
+	// Until the tables are ours, their owner writes the state directory.
 	stored, err := w.dir.Load()
 	if err != nil {
 		return err
@@ -59,10 +58,9 @@ func (w *writer) start(ctx context.Context) error {
 	return nil
 }
 
-// restore commits the durable fragments of the state directory, in one commit.
-// One that has expired is removed. One that is refused is tried again after others,
-// which may declare what it refers to. One that the configuration does not allow is
-// orphaned.
+// restore commits the durable fragments of the state directory in one commit. It removes expired fragments.
+// It retries a refused fragment after others, which may declare objects it needs. Fragments not allowed by
+// the configuration become orphans.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.cfg.Now()
 	// The state directory may need the list again, to create its database.
@@ -134,12 +132,11 @@ func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now tim
 	return s, nil
 }
 
-// An orphan is a durable fragment that the state directory has, and that the configuration
-// does not allow when the aggregator starts. It is listed and not in force, until the
-// configuration allows it at another start, or the fragment is sent again or deleted.
+// An orphan is a stored durable fragment that the configuration does not allow at the start. It is listed
+// but not in force until the configuration allows it at a later start, or it is sent again or deleted.
 
-// withoutPublisher returns the statuses of the stored fragments whose publisher has gone from
-// the configuration. Those of administrators under other names never had one.
+// withoutPublisher returns the statuses of stored fragments of publishers removed from the configuration.
+// Administrators under other names are never in the configuration.
 func (w *writer) withoutPublisher(stored []statedir.Fragment) map[desired.Key]*weftv1.FragmentStatus {
 	orphans := make(map[desired.Key]*weftv1.FragmentStatus)
 	if w.cfg.Access == nil {
@@ -160,7 +157,6 @@ func (w *writer) withoutPublisher(stored []statedir.Fragment) map[desired.Key]*w
 	return orphans
 }
 
-// orphan returns the status of an orphan.
 func orphan(f statedir.Fragment, violations []*weftv1.Violation) *weftv1.FragmentStatus {
 	return &weftv1.FragmentStatus{
 		Fragment: message.Name(f.Key), Priority: f.Content.GetPriority(), Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, ExpireTime: f.Content.GetExpireTime(),
@@ -168,8 +164,8 @@ func orphan(f statedir.Fragment, violations []*weftv1.Violation) *weftv1.Fragmen
 	}
 }
 
-// withdrawOrphans applies withdrawals of the orphans that the kernel still has, as after a
-// restart without a reboot. They stay stored.
+// withdrawOrphans applies withdrawals of orphans still in the kernel, as after a restart without a reboot.
+// They stay stored.
 func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus) []*submission {
 	var withdrawals []*submission
 	for _, key := range slices.SortedFunc(maps.Keys(orphans), desired.Key.Compare) {
@@ -179,12 +175,11 @@ func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus)
 	return w.apply(withdrawals)
 }
 
-// adoption follows the content of the last run, until its publishers are back. Only the writer's goroutine
+// adoption tracks the content of the last run until its publishers are back. Only the writer's goroutine
 // uses it.
 type adoption struct {
 	*committer
-	tell *observers
-	// returning is true until all adopted fragments are back.
+	tell      *observers
 	returning bool
 	// reconciled is true after all flows were compared with their backends.
 	reconciled bool
@@ -192,12 +187,11 @@ type adoption struct {
 	sweep, unswept bool
 }
 
-// returned checks whether the adopted fragments are back. When those with watched flows are,
-// and there are watched flows, all flows are compared with their backends: changes during a
-// restart are not known, and before the first start another proxy may have led flows to
-// backends that have gone since. When all are back and the record was complete, content
-// without a fragment was left by a crash and is removed; from the tables of a frontend when it is
-// back, because the rules there show all other publishers.
+// returned checks whether the adopted fragments are back. Once the fragments with watched flows are back,
+// if any exist, all flows are compared with their backends: changes during a restart are unknown, and
+// before the first start another proxy may have used backends now gone. Once all are back and the record
+// was complete, remaining content without a fragment comes from a crash and is removed. In the tables of a
+// frontend this needs only the frontend, because the rules there show all other publishers.
 func (a *adoption) returned() {
 	flows := false
 	if a.returning {
@@ -219,8 +213,8 @@ func (a *adoption) settled(t nft.TableID) bool {
 	return !a.returning && a.intact || own && a.state.Returned(publisher, t)
 }
 
-// dropStaged removes sets that are in no record, because they were being staged when the
-// last run ended. It leaves out sets that a rule refers to, which the kernel keeps.
+// dropStaged removes sets missing from the record: they were being staged at the end of the last run. It
+// skips sets with a referring rule, which the kernel keeps.
 func (a *adoption) dropStaged() {
 	if !a.intact {
 		return
@@ -239,8 +233,7 @@ func (a *adoption) dropStaged() {
 	}
 }
 
-// dropUnclaimed removes content that a crash between record and commit has
-// left.
+// dropUnclaimed removes content left by a crash between record and commit.
 func (a *adoption) dropUnclaimed() error {
 	a.sweep = false
 	if err := a.state.DropUnclaimed(a.settled); err != nil {

@@ -15,53 +15,48 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Session is one Publish stream of a publisher. It remembers what the stream
-// has declared, which is what patches are compiled against.
+// Session is one Publish stream of a publisher. It remembers the stream's declarations, against which
+// patches are compiled.
 //
-// A fragment belongs to the stream that sent its last snapshot. When another
-// stream of the same publisher sends one it takes the fragment over, and
-// patches of the former owner are refused with REASON_TAKEN_OVER.
+// A fragment belongs to the stream that sent its last snapshot. If another stream of the publisher sends a
+// snapshot, it takes the fragment over, and patches of the former owner are refused with REASON_TAKEN_OVER.
 type Session struct {
 	a *Aggregator
-	// id tells the session from all others of this process. It is not 0.
+	// id is unique in this process and not 0.
 	id uint64
 	// stream is the session in the status of publishers.
 	stream *status.Session
-	// alive and done are set by DropAfter.
-	alive Alive
-	done  <-chan struct{}
+	alive  Alive
+	done   <-chan struct{}
 
-	// declared is what the fragments declare if all updates until now are
-	// committed. The writer checks what patches were compiled against, and decides
-	// what a fragment really declares. Only the goroutine that pushes uses it.
+	// declared has the fragments' declarations, assuming that all updates until now are committed. The
+	// writer checks the declarations used by patches and decides the real ones. Only the pushing goroutine
+	// uses declared.
 	declared declarations
-	// left has the fragments that the writer has found gone since the last push. The value
-	// is true if they have expired.
+	// left has the fragments found gone by the writer since the last push. The value is true if they have
+	// expired.
 	leftMu sync.Mutex
 	left   map[string]bool
-	// serial counts the updates that were queued.
+	// serial counts queued updates.
 	serial uint64
 
-	// broken has the serial of the last refused update of a fragment that
-	// changed declarations: later patches were compiled against those. ended is
-	// true once the writer has seen the end of the session. Both belong to the
-	// writer.
+	// broken has the serial of the last refused update that changed a fragment's declarations: later
+	// patches were compiled against them. ended is true once the writer has seen the end of the session.
+	// Both belong to the writer.
 	broken map[string]uint64
 	ended  bool
-	// expired has the fragments that have expired since their last snapshot. It
-	// belongs to the writer.
+	// expired has the fragments expired since their last snapshot. It belongs to the writer.
 	expired map[string]bool
-	// tooLarge is why the message that is pushed has lost its content.
-	tooLarge error
-	// building collects the parts of a snapshot.
+	// tooLarge is why the pushed message has lost its content.
+	tooLarge   error
 	building   *admission.Builder
 	buildingID uint64
 
 	closed sync.Once
 }
 
-// Session begins a session of an authenticated publisher; it may do so while the
-// aggregator starts. pid and uid are only reported: rights do not depend on them.
+// Session begins a session of an authenticated publisher, also while the aggregator starts. pid and uid are
+// only reported and give no rights.
 //
 // Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
 func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session, error) {
@@ -85,8 +80,8 @@ func presence(publisher string, pid int32, connected bool) *weftv1.WatchResponse
 	return &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Presence{Presence: &weftv1.Presence{Publisher: publisher, Connected: connected, Pid: pid}}}
 }
 
-// Close ends the session, and may be called again. It queues the withdrawal of the
-// fragments whose lifetime is that of the session, and does not wait for it.
+// Close ends the session. It queues the withdrawal of fragments with the session's lifetime and does not
+// wait. It may be called again.
 func (s *Session) Close() {
 	s.closed.Do(func() {
 		s.a.metrics.sessions.Dec()
@@ -102,13 +97,11 @@ func (s *Session) Close() {
 	})
 }
 
-// Push accepts one message of the stream. The channel gets one value, the outcome of
-// the update, whose Err is a *RejectedError if the update is rejected. The channel is
-// nil if more parts of a snapshot are to come. Outcomes come in the order of the
+// Push accepts one message of the stream. The channel gets one Result, whose Err is a *RejectedError if the
+// update is rejected. It is nil if more parts of a snapshot are to come. Results come in the order of the
 // updates. An error ends the stream.
 //
-// Possible errors: ErrProtocol, ErrStandby, ErrStopped, ErrGone (the stream ended
-// during the start).
+// Possible errors: ErrProtocol, ErrStandby, ErrStopped, ErrGone (the stream ended during the start).
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	if err := s.a.admitting(s.done); err != nil {
 		return nil, err
@@ -131,27 +124,25 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	}
 }
 
-// PushTooLarge is Push for a message whose content was not decoded because of err, an
-// error of admission.Size. The update is rejected. If err is nil, it is Push.
+// PushTooLarge is Push for a message whose content was not decoded because of err, an error of
+// admission.Size. It rejects the update. If err is nil, it is Push.
 func (s *Session) PushTooLarge(req *weftv1.PublishRequest, err error) (<-chan Result, error) {
 	s.tooLarge = err
 	defer func() { s.tooLarge = nil }()
 	return s.Push(req)
 }
 
-// key validates a fragment's name.
 func (s *Session) key(name string) (desired.Key, error) {
 	return desired.Key{Publisher: s.stream.Publisher, Name: name}, admission.CheckIdentity("fragment", name)
 }
 
-// rejected is the outcome of an update that was not admitted.
+// rejected returns the outcome of an update refused by admission.
 func (s *Session) rejected(err error) <-chan Result {
 	c := make(chan Result, 1)
 	c <- Result{Err: s.a.rejected(err)}
 	return c
 }
 
-// invalidName is the rejection of an update whose fragment name is invalid.
 func invalidName(key desired.Key, err error) error {
 	key.Name = admission.Clip(key.Name)
 	return admission.Reject(key, weftv1.Violation_REASON_INVALID, nil, "%v", err)
@@ -191,7 +182,7 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 	return s.submit(adm)
 }
 
-// add adds a message to an update, or why it has no content.
+// add adds a message to an update, or the reason why it has no content.
 func (s *Session) add(adm *admission.Builder, message func()) {
 	if s.tooLarge != nil {
 		adm.RejectSize(s.tooLarge)
@@ -250,8 +241,8 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	return sub.result, nil
 }
 
-// gone records that a fragment of the session is gone, if the session has not ended.
-// Any goroutine may call it.
+// gone records that a fragment of the session is gone, unless the session has ended. Any goroutine may call
+// it.
 func (s *Session) gone(name string, expired bool) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -261,9 +252,8 @@ func (s *Session) gone(name string, expired bool) {
 	s.left[name] = s.left[name] || expired
 }
 
-// forget drops what is known of fragments that are gone, because their updates were
-// refused or they were withdrawn. Otherwise a stream could fill the memory with fragments
-// that are nowhere counted. Of one that has expired it keeps that.
+// forget drops the declarations of refused or withdrawn fragments. Otherwise a stream could fill the memory
+// with uncounted fragments. For an expired fragment it keeps only the fact that it expired.
 func (s *Session) forget() {
 	s.leftMu.Lock()
 	left := s.left
@@ -283,20 +273,19 @@ func (s *Session) forget() {
 	}
 }
 
-// declarations has what the fragments of a session declare, by name.
+// declarations maps fragment names of a session to their declarations.
 type declarations map[string]*declaration
 
-// declaration is what a fragment declares.
 type declaration struct {
 	admission.Declared
-	// pending counts the updates of the fragment that were not answered.
+	// pending counts unanswered updates of the fragment.
 	pending atomic.Int32
 	// expired is true if the fragment has expired since its last snapshot.
 	expired bool
 }
 
-// Set implements admission.Scope. A set has one declaration, whichever fragment has it,
-// so the order of the fragments does not matter.
+// Set implements admission.Scope. All fragments agree on the declaration of a set, so their order does not
+// matter.
 func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
 	for _, f := range l {
 		if d, ok := f.Set(table, name); ok {
@@ -306,7 +295,7 @@ func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return nil, false
 }
 
-// scopes finds a declaration in the first of two scopes that has it.
+// scopes returns a declaration from the first of two scopes that has it.
 type scopes [2]admission.Scope
 
 // Set implements admission.Scope.
@@ -317,8 +306,7 @@ func (l *scopes) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return l[1].Set(table, name)
 }
 
-// Holds returns the number of rules and objects, and of elements, that a publisher's
-// committed fragments have.
+// Holds returns the number of rules and objects, and of elements, in a publisher's committed fragments.
 func (a *Aggregator) Holds(publisher string) (rules, elements int) {
 	list, _ := a.statuses.List()
 	for _, f := range list {
@@ -330,11 +318,10 @@ func (a *Aggregator) Holds(publisher string) (rules, elements int) {
 	return rules, elements
 }
 
-// Apply replaces a fragment and returns the outcome of that. It rejects a fragment
-// whose lifetime is that of a session.
+// Apply replaces a fragment and returns the outcome. It rejects a fragment with the lifetime of a session.
 //
-// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby,
-// ErrStopped, ErrGone (ctx ended during the start), ctx's.
+// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby, ErrStopped, ErrGone (ctx
+// ended during the start), ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
 	s, err := a.admitSnapshot(ctx, a.admission, publisher, f)
 	if err != nil {
@@ -343,7 +330,6 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 	return a.submit(ctx, s)
 }
 
-// admitSnapshot compiles and checks a fragment.
 func (a *Aggregator) admitSnapshot(ctx context.Context, cfg admission.Config, publisher string, f *weftv1.Fragment) (*submission, error) {
 	key := desired.Key{Publisher: publisher, Name: f.GetName()}
 	if err := a.admitting(ctx.Done()); err != nil {
@@ -379,7 +365,6 @@ func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result
 	return a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true})
 }
 
-// submit queues an update and waits for its outcome.
 func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) {
 	s.result, s.alive = make(chan Result, 1), aliveIn(ctx)
 	if !a.queue.Put(s) {
@@ -393,7 +378,7 @@ func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) 
 	}
 }
 
-// rejected counts and announces an error if it is a rejection, and returns it.
+// rejected counts and announces a rejection. It returns err.
 func (a *Aggregator) rejected(err error) error {
 	if r := (*RejectedError)(nil); errors.As(err, &r) {
 		a.tell.report(r)

@@ -13,24 +13,22 @@ import (
 )
 
 const (
-	// mostStep is the number of elements of the largest transaction of a staging.
+	// mostStep bounds the elements of one transaction of a staging.
 	mostStep = 4 * queue.Quantum
-	// firstStep and minStep are the elements of the first and of the smallest transaction
-	// of a staging.
+	// firstStep and minStep are the elements of the first and the smallest transaction.
 	firstStep = queue.Quantum
 	minStep   = 16
-	// stepTime is the kernel's time that a transaction of a staging should take. It is
-	// less than half of the 100 ms that none should exceed, because it is predicted, and
-	// estimated from that of the last one. New sets are staged if all of them take longer.
+	// stepTime is the target for the kernel's time of a staging transaction. It is less than half of the
+	// limit of 100 ms because it is predicted from the last one. New sets are staged if together they take
+	// longer.
 	stepTime = 40 * time.Millisecond
-	// maxStagings is how often the staging of an update begins again after a commit with
-	// an unknown outcome.
+	// maxStagings bounds how often a staging begins again after a commit with an unknown outcome.
 	maxStagings = 3
 )
 
-// staging brings the new sets of a large update to the kernel in several transactions,
-// before the update is committed. Other commits take their turns in between. Nothing
-// refers to the sets until then, so that packets see all of the update or nothing.
+// staging adds the new sets of a large update to the kernel in several transactions before the update is
+// committed, with other commits in between. The sets are unreferenced until the commit, so packets see all
+// of the update or none.
 type staging struct {
 	update *submission
 	sets   []*desired.Staged
@@ -38,9 +36,9 @@ type staging struct {
 	step int
 	// postponed is true if the next step has waited for the commit before it.
 	postponed bool
-	// suspected is true after a refusal of the kernel was taken for drift.
+	// suspected is true after a refusal of the kernel was treated as drift.
 	suspected bool
-	// times is how often it has begun. over is true once the update is to be committed.
+	// times counts the beginnings. over is true once the update is ready for its commit.
 	times int
 	over  bool
 	// elements, transactions, kernel and longest are for the log.
@@ -48,22 +46,21 @@ type staging struct {
 	kernel, longest        time.Duration
 }
 
-// stagings brings parts of large updates to the kernel before their commits, one step at a time. Only the
-// writer's goroutine uses it.
+// stagings stages parts of large updates, one step at a time. Only the writer's goroutine uses it.
 type stagings struct {
 	*committer
 	keeper *keeper
 	queue  *queue.Queue[*submission]
-	// all are in the order of their turns.
+	// all is in the order of turns.
 	all []*staging
-	// due fires when the first one makes a step.
+	// due fires at the next step of the first one.
 	due <-chan time.Time
-	// commitDue is the time of the next commit, in the past if none waits.
+	// commitDue is the time of the next commit, in the past if no update waits.
 	commitDue time.Time
 }
 
-// begin begins the staging of an update that was applied to the state, and reports whether it did. The
-// update is back in the queue then.
+// begin starts to stage an update that was applied to the state, and reports whether it did. If so, the
+// update is back in the queue.
 func (sg *stagings) begin(s *submission) bool {
 	sets := sg.state.Stage(s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {
@@ -76,13 +73,12 @@ func (sg *stagings) begin(s *submission) bool {
 	s.staging = st
 	sg.all = append(sg.all, st)
 	sg.queue.Hold(s)
-	// After a crash, the next start removes sets that are in no record.
+	// After a crash, the next start removes sets missing from the record.
 	sg.save()
 	sg.next(0)
 	return true
 }
 
-// next schedules a step of the first staging.
 func (sg *stagings) next(after time.Duration) {
 	sg.due = nil
 	if len(sg.all) > 0 {
@@ -90,8 +86,8 @@ func (sg *stagings) next(after time.Duration) {
 	}
 }
 
-// step makes a step of the first staging, which is the last one after it. If the kernel refuses the step,
-// failed is the staging and rejected the error that ends it, if any. The error is that of a repair.
+// step makes a step of the first staging and moves it to the end. If the kernel refuses the step, failed is
+// the staging and rejected the error that ends it, if any. err is the error of a repair.
 func (sg *stagings) step() (failed *staging, rejected, err error) {
 	sg.due = nil
 	if len(sg.all) == 0 {
@@ -152,26 +148,25 @@ func (sg *stagings) complete(st *staging) {
 	sg.next(0)
 }
 
-// forget removes a staging from the list.
 func (sg *stagings) forget(st *staging) {
 	sg.all = slices.DeleteFunc(sg.all, func(o *staging) bool { return o == st })
 }
 
-// fail decides how to continue after a transaction that was not committed. It returns the error that ends
-// the staging, or nil.
+// fail decides how to continue after a failed transaction. It returns the error that ends the staging, or
+// nil.
 func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	var be *kernel.BatchError
 	switch {
 	case errors.Is(err, kernel.ErrTooLarge) && st.step > minStep:
 		st.step = max(minStep, st.step/2)
 	case errors.As(err, &be) && !st.suspected && sg.keeper.suspects(be):
-		// The repair keeps what is there as it was sent.
+		// The repair keeps the staged sets as sent.
 		st.suspected, sg.drift = true, be.Error()
 	case errors.As(err, &be) || errors.Is(err, kernel.ErrTooLarge):
 		sg.end(st)
 		return admission.KernelRejection(st.update.key(), err)
 	default:
-		// The repair removes what is there.
+		// The repair removes the staged sets.
 		sg.drift = err.Error()
 		sg.log.Warn("outcome of a commit is unknown", "error", err, "updates", 1)
 		sg.state.Unstage(st.sets)
@@ -181,7 +176,7 @@ func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	return nil
 }
 
-// end removes from the kernel what is staged of an update that is not committed.
+// end removes the staged sets of an update that will not be committed.
 func (sg *stagings) end(st *staging) {
 	sg.forget(st)
 	ops := sg.state.Unstage(st.sets)
@@ -195,7 +190,7 @@ func (sg *stagings) end(st *staging) {
 	}
 }
 
-// endOf removes what is left of the stagings of updates that were answered: held were not.
+// endOf removes the stagings of answered updates: the batch without held.
 func (sg *stagings) endOf(batch, held []*submission) {
 	for _, s := range batch {
 		if s.staging != nil && s.staging.over && !slices.Contains(held, s) {

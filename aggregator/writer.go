@@ -18,8 +18,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// writer takes updates from the queue, has them merged and committed, and answers them. It is the only
-// goroutine that changes the state and the kernel, in Run.
+// writer takes updates from the queue, commits and answers them. It is the only goroutine that changes the
+// state and the kernel, in Run.
 type writer struct {
 	*committer
 	life        *Life
@@ -36,11 +36,11 @@ type writer struct {
 
 	// held are updates that wait for a repair, before the queue.
 	held []*submission
-	// failures counts commits in a row with an unknown outcome.
+	// failures counts consecutive commits with an unknown outcome.
 	failures int
-	// suspected is true after a refusal of the running batch was taken for drift.
+	// suspected is true after a refusal of the running batch was treated as drift.
 	suspected bool
-	// cleanedUp is true after all tables were removed on request.
+	// cleanedUp is true after Cleanup.
 	cleanedUp bool
 }
 
@@ -65,20 +65,18 @@ func newWriter(a *Aggregator) *writer {
 	}
 }
 
-// loop commits until ctx ends, and then pending updates. It returns nil, or
-// ErrCleanedUp after Cleanup.
+// loop commits until ctx ends, and then pending updates. It returns nil, or ErrCleanedUp after Cleanup.
 func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	always := make(chan struct{})
 	close(always)
-	// timer fires when a token is due, or a repair is to be tried again.
+	// timer fires when a token is due, or a repair is to be retried.
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
 	grace := time.NewTimer(w.cfg.SessionGrace)
 	defer grace.Stop()
 	for armed, due := false, false; ; {
-		// Under load there is always more to commit: others have their say in
-		// between.
+		// Under load there is always more to commit: serve the other channels in between.
 		var again chan struct{}
 		if due || !armed && w.work() {
 			var delay time.Duration
@@ -143,8 +141,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	}
 }
 
-// attempt makes a step. It returns how long to wait before the next attempt, or
-// 0.
+// attempt makes a step. It returns the wait before the next attempt, or 0.
 func (w *writer) attempt() (delay time.Duration) {
 	if err := w.step(); err != nil {
 		w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.cfg.Retry)
@@ -153,14 +150,12 @@ func (w *writer) attempt() (delay time.Duration) {
 	return 0
 }
 
-// work reports whether there is something to do.
 func (w *writer) work() bool {
 	return w.drift != "" || w.adoption.sweep || w.lifetimes.retry || len(w.held) > 0 || w.queue.Ready()
 }
 
-// step repairs drift and then commits the next updates. After an error the
-// kernel may differ from the state, and no update is lost: call step again
-// later.
+// step repairs drift and then commits the next updates. After an error the kernel may differ from the
+// state, but updates are kept: call step again later.
 func (w *writer) step() error {
 	defer w.tell.count(w.state)
 	if err := w.keeper.repair(); err != nil {
@@ -178,8 +173,7 @@ func (w *writer) step() error {
 	return err
 }
 
-// commitGroups commits groups of updates, each by itself. On an error it returns
-// those that are left.
+// commitGroups commits each group of updates separately. On an error it returns the remaining groups.
 func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err error) {
 	for err == nil && len(groups) > 0 {
 		var more [][]*submission
@@ -189,8 +183,8 @@ func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err
 	return groups, err
 }
 
-// cost returns the number of elements and rules that an update adds or replaces, or of elements of a
-// set without ranges for which the kernel takes as long.
+// cost returns the number of elements and rules added or replaced by an update, in units of elements of a
+// set without ranges by kernel time.
 func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
@@ -200,7 +194,7 @@ func (w *writer) cost(s *submission) int {
 		n = s.weight
 	}
 	if s.staging != nil && s.staging.over {
-		// The kernel has the elements.
+		// The kernel has the staged elements.
 		n = max(1, 1+s.admitted.Cost()-s.staging.elements)
 	}
 	var gone []desired.Key
@@ -217,8 +211,7 @@ func (w *writer) cost(s *submission) int {
 	return n
 }
 
-// batch returns the updates of the next commit: those that were held, or else
-// the next ones in the queue.
+// batch returns the updates of the next commit: the held ones, or else the next ones in the queue.
 func (w *writer) batch() []*submission {
 	batch := w.held
 	w.held = nil
@@ -233,12 +226,12 @@ func (w *writer) batch() []*submission {
 		return nil
 	}
 	w.lifetimes.retry = false
-	// A fragment that prevented a withdrawal may be withdrawn by this batch.
+	// This batch may withdraw a fragment that prevented a withdrawal.
 	return append(batch, w.lifetimes.withdrawals(w.lifetimes.stillAbandoned(), nil)...)
 }
 
-// stage begins the staging of an update that was taken from the queue, and reports whether it did. The
-// update is back in the queue then.
+// stage starts to stage an update from the queue, and reports whether it did. If so, the update is back in
+// the queue.
 func (w *writer) stage(s *submission) bool {
 	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
 		return false
@@ -270,7 +263,7 @@ func (w *writer) stageSome() error {
 	return w.repairFor([]*submission{failed.update}, failed.suspected)
 }
 
-// repairFor repairs the kernel. If updates have caused it, their publishers pay for it.
+// repairFor repairs the kernel. If updates caused the repair, their publishers are charged.
 func (w *writer) repairFor(updates []*submission, caused bool) error {
 	if !caused || len(updates) == 0 {
 		return w.keeper.repair()
@@ -300,17 +293,16 @@ func (w *writer) finish() {
 	w.save()
 }
 
-// stoppedTimer returns a timer that fires after a Reset.
+// stoppedTimer returns a timer that fires only after a Reset.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return t
 }
 
-// Cleanup removes all tables that weft made, in one transaction, and returns them.
-// Then Run ends with ErrCleanedUp, and pending updates are answered with
-// ErrStopped. Durable fragments stay in the state directory: the next start
-// commits them again. On an error nothing is removed, and Run goes on.
+// Cleanup removes all of weft's tables in one transaction and returns them. Then Run ends with
+// ErrCleanedUp, and pending updates are answered with ErrStopped. Durable fragments stay in the state
+// directory: the next start commits them again. On an error the tables stay, and Run goes on.
 //
 // Possible errors: ErrStandby, ErrStopped, the kernel's, ctx's.
 func (a *Aggregator) Cleanup(ctx context.Context) (tables []nft.TableID, err error) {
@@ -320,7 +312,6 @@ func (a *Aggregator) Cleanup(ctx context.Context) (tables []nft.TableID, err err
 	return tables, err
 }
 
-// cleanup removes all tables, after which the writer ends.
 func (w *writer) cleanup() ([]nft.TableID, error) {
 	tables, err := w.keeper.removeAll()
 	if err != nil {
@@ -332,7 +323,7 @@ func (w *writer) cleanup() ([]nft.TableID, error) {
 		s.answer(Result{Err: ErrStopped})
 	}
 	w.held = nil
-	// The record describes tables that are gone.
+	// The record describes removed tables.
 	if err := w.dir.RemoveRecord(); err != nil {
 		w.log.Error("cannot remove the record", "error", err)
 	}
