@@ -2,8 +2,9 @@
 //
 // A Renderer provides changes of items, such as Services or NetworkPolicies. The package sends a snapshot
 // of the fragment first and then patches. One update is in flight at a time; the next one has all changes
-// that arrived meanwhile. Read renderer.go and publisher.go first. outcome.go has the state of each item,
-// quarantine.go and bisect.go find rejected items, and session.go talks to the aggregator.
+// that arrived meanwhile. Read renderer.go and loop.go first: loop is the whole state machine. outcome.go has
+// the state of each item, quarantine.go, parts.go and bisect.go handle rejected items, parts and updates,
+// and session.go connects to the aggregator.
 //
 // The package does not inspect or render items. It sends no update before Config.Ready, so a restart does
 // not withdraw content before it is known.

@@ -2,11 +2,9 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
@@ -98,48 +96,6 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	return nil
 }
 
-// maxRounds bounds the resends without named items. An answer names few of many; a bisection commits the
-// good items in between.
-const maxRounds = 4
-
-// publish sends changes. After a rejection it finds the items or part at fault and publishes the rest. An
-// error ends Run.
-func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error {
-	// the whole fragment was sent again
-	repeated := false
-	err := l.send(ctx, changes)
-	for rounds := 0; err != nil; rounds++ {
-		rejected := rejection(err)
-		if rejected == nil {
-			return l.fail(ctx, err)
-		}
-		part, wide := l.partOf(rejected)
-		if !wide && rounds < maxRounds {
-			if out := l.exclude(l.owners(rejected), rejected); len(out) > 0 {
-				// Terminates: each round excludes a new item.
-				repeated = false
-				err = l.send(ctx, out)
-				continue
-			}
-		}
-		switch {
-		case !repeated && !limited(rejected):
-			// The cause may be a passing kernel condition.
-			repeated, l.snapshot = true, true
-			if err = l.send(ctx, nil); err == nil {
-				l.log.Warn("an update was rejected, and accepted when it was repeated", "detail", rejected.Detail())
-			}
-		case wide:
-			repeated = false
-			l.freeze(ctx, part, rejected)
-			err = l.send(ctx, nil)
-		default:
-			return l.bisect(ctx, rejected)
-		}
-	}
-	return nil
-}
-
 // exclude quarantines items and returns the changes that remove rendered ones: an outdated value must not
 // stay in force.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
@@ -182,14 +138,4 @@ func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 	}
 	slices.SortFunc(out, l.cfg.Compare)
 	return slices.Compact(out)
-}
-
-// rejection returns the rejection in err. It returns nil for other errors and for rejections unrelated to
-// single items.
-func rejection(err error) *client.RejectedError {
-	rejected, ok := errors.AsType[*client.RejectedError](err)
-	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) || rejected.Has(weftv1.Violation_REASON_PERMISSION) {
-		return nil
-	}
-	return rejected
 }

@@ -13,8 +13,12 @@ type source struct {
 	family   Family
 }
 
-// gather appends a slice's selected endpoints in sorted runs. s may be nil.
-func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoint {
+// largeSize is the number of a Service's endpoints from which the model keeps the merged lists of its
+// slices: a changed slice then costs less than merging all.
+const largeSize = 128
+
+// gather appends a slice's selected endpoints. s may be nil.
+func (m *Model) gather(all []entry, s *slice, of source) []entry {
 	if s == nil || s.family != of.family {
 		return all
 	}
@@ -35,37 +39,60 @@ func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoi
 	return all
 }
 
-// merged returns the selected endpoints of all slices, sorted, with duplicates. The result is valid until
-// the next call.
-func (m *Model) merged(r *record, of source) []packedEndpoint {
-	all := m.merger.start()
-	for s := r.slices; s != nil; s = s.next {
-		all = m.gather(all, s, of)
+// merged returns the packed list of the selected endpoints of all slices, with repeats.
+func (m *Model) merged(r *record, of source) string {
+	if list, ok := r.merged[of]; ok {
+		return list
 	}
-	return m.merger.finish(all)
+	m.entries = m.entries[:0]
+	for s := r.slices; s != nil; s = s.next {
+		m.entries = m.gather(m.entries, s, of)
+	}
+	list := packSorted(m.entries, widths[of.family])
+	if r.endpoints >= m.largeSize {
+		if r.merged == nil {
+			r.merged = make(map[source]string)
+		}
+		r.merged[of] = list
+	}
+	return list
+}
+
+// updateMerged applies a slice's change to the merged lists of its Service. was or now may be nil.
+func (m *Model) updateMerged(r *record, was, now *slice) {
+	r.endpoints += now.len() - was.len()
+	if r.endpoints < m.largeSize {
+		r.merged = nil
+	}
+	for of, list := range r.merged {
+		r.merged[of] = replaceEntries(list, m.gather(nil, was, of), m.gather(nil, now, of), widths[of.family])
+	}
+}
+
+// selected returns the packed list of the selected endpoints, without repeats, and its counts.
+func (m *Model) selected(r *record, of source) (list string, c readyCounts) {
+	width := widths[of.family]
+	list = withoutRepeats(m.merged(r, of), width)
+	for i := width - 1; i < len(list); i += width {
+		c.add(flags(list[i]))
+	}
+	m.stats.Work += uint64(len(list) / width)
+	return list, c
 }
 
 func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
-	of := source{name: p.name, protocol: p.protocol, family: f}
-	if s.of.incremental != nil {
-		return m.incrementalBackends(s, p, m.pool(s.of, of))
-	}
-	all := withoutRepeats(m.merged(s.of, of), widths[f])
-	c := count(all, widths[f])
-	return m.partition(s, p, all, c.choose(s, p), widths[f])
+	list, c := m.selected(s.of, source{name: p.name, protocol: p.protocol, family: f})
+	return m.partition(s, p, list, c.choose(s, p), widths[f])
 }
 
-func count(all []packedEndpoint, width int) (c readyCounts) {
-	for i := range all {
-		c.add(flags(all[i][width-1]), 1)
+// partition distributes the selected endpoints to the lists of Backends.
+func (m *Model) partition(s *service, p *servicePort, list string, c choice, width int) (b Backends) {
+	b.Cluster = m.filter(s, p, list, c.inCluster, width)
+	if c.hasLocal {
+		b.Local = m.filter(s, p, list, c.inLocal, width)
 	}
-	return c
-}
-
-// partition distributes sorted, unique endpoints to the lists.
-func (m *Model) partition(s *service, p *servicePort, all []packedEndpoint, c choice, width int) (b Backends) {
-	for _, l := range c.lists(&b) {
-		l.all = m.filter(s, p, all, l.has, width)
+	if c.hasDraining {
+		b.Draining = m.filter(s, p, list, c.inDraining, width)
 	}
 	if b.Local.Equal(b.Cluster) {
 		b.Local = b.Cluster
@@ -73,29 +100,34 @@ func (m *Model) partition(s *service, p *servicePort, all []packedEndpoint, c ch
 	return b
 }
 
-func (m *Model) filter(s *service, p *servicePort, all []packedEndpoint, want func(flags) bool, width int) *packedList {
-	packed, n := m.merger.packed[:0], 0
-	for i := range all {
-		t := flags(all[i][width-1])
-		if !want(t) {
+func (m *Model) filter(s *service, p *servicePort, list string, want func(flags) bool, width int) Endpoints {
+	out := append(append(m.packed[:0], byte(width)), list...)
+	m.packed = out
+	end := 1
+	var last flags
+	wanted := want(last)
+	for i := 1; i < len(out); i += width {
+		t := flags(out[i+width-1])
+		if t != last {
+			last, wanted = t, want(t)
+		}
+		if !wanted {
 			continue
 		}
-		if n++; n <= MaxEndpoints {
-			packed = append(append(packed, all[i][:width-1]...), localFlag(t))
+		if end != i {
+			copy(out[end:], out[i:i+width])
 		}
+		end += width
+		out[end-1] = localFlag(t.local())
 	}
-	m.merger.packed = packed
-	if n > MaxEndpoints {
+	if n := end / width; n > MaxEndpoints {
 		m.reportTooMany(s, p, n)
+		end = 1 + MaxEndpoints*width
 	}
-	return packList(appendLeaves(nil, packed, width), width)
-}
-
-func localFlag(t flags) byte {
-	if t.local() {
-		return flagLocal
+	if end == 1 {
+		return Endpoints{}
 	}
-	return 0
+	return Endpoints{string(out[:end])}
 }
 
 func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
@@ -112,15 +144,8 @@ func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 // do not count: load balancers should stop sending (rule 121).
 func (m *Model) localReady(s *service) (out [NumFamilies]int) {
 	for f := range NumFamilies {
-		of, w := source{family: f}, widths[f]
-		switch {
-		case !s.clusterIPs[f].IsValid():
-		case s.of.incremental != nil:
-			p := m.pool(s.of, of)
-			p.countChanged(&m.stats.Work)
-			out[f] = p.readyCounts.local
-		default:
-			c := count(withoutRepeats(m.merged(s.of, of), w), w)
+		if s.clusterIPs[f].IsValid() {
+			_, c := m.selected(s.of, source{family: f})
 			out[f] = c.local
 		}
 	}

@@ -93,20 +93,21 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 		p := &r.parsed.ports[i]
 		for f := range NumFamilies {
 			width := widths[f]
-			all := withoutRepeats(m.merged(r, source{name: p.name, protocol: p.protocol, family: f}), width)
-			c := count(all, width)
+			of := source{name: p.name, protocol: p.protocol, family: f}
+			list, c := m.selected(r, of)
 			chosen := c.choose(r.parsed, p)
 			first := len(out)
-			for j := range all {
-				t := flags(all[j][width-1])
+			for ; list != ""; list = list[width:] {
+				e := list[:width]
+				t := flags(e[width-1])
 				out = append(out, Candidate{
-					Endpoint: Endpoint{Addr: unpack(string(all[j][:width])), Local: t.local()},
+					Endpoint: Endpoint{Addr: unpack(e), Local: t.local()},
 					Port:     p.name.Value(), Protocol: p.protocol,
-					Cluster: chosen.inCluster(t), ForLocal: chosen.inLocal(t), Draining: chosen.inDraining(t),
+					Cluster: chosen.inCluster(t), ForLocal: chosen.hasLocal && chosen.inLocal(t), Draining: chosen.hasDraining && chosen.inDraining(t),
 					Excluded: chosen.excluded(t),
 				})
 			}
-			out = m.appendOthers(out, first, r, source{name: p.name, protocol: p.protocol, family: f})
+			out = m.appendOthers(out, first, r, of)
 		}
 	}
 	return out, true
@@ -120,7 +121,7 @@ func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) [
 		have[c.Addr.Addr()] = true
 	}
 	var ports []string
-	var others []packedEndpoint
+	var others []entry
 	for s := r.slices; s != nil; s = s.next {
 		if s.family != of.family || slices.ContainsFunc(s.ports, func(p slicePort) bool { return p.name == of.name && p.protocol == of.protocol }) {
 			continue
@@ -135,10 +136,10 @@ func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) [
 	if text == "" {
 		text = "none"
 	}
-	slices.SortFunc(others, comparePacked)
-	for i := range others {
-		e := others[i][:widths[of.family]]
-		addr := unpack(string(e))
+	width := widths[of.family]
+	for list := packSorted(others, width); list != ""; list = list[width:] {
+		e := list[:width]
+		addr := unpack(e)
 		if have[addr.Addr()] {
 			continue
 		}

@@ -31,7 +31,7 @@ func TestCandidates(t *testing.T) {
 		for _, large := range []int{0, 1} {
 			m := New(Config{NodeName: "n1"})
 			if large > 0 {
-				m.largeSize = large // computed incrementally
+				m.largeSize = large // with kept merged lists
 			}
 			n := node("n1", "192.0.2.1")
 			n.Labels[corev1.LabelTopologyZone] = "a"

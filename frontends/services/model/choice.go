@@ -8,21 +8,23 @@ type readyCounts struct {
 	hintedZone, forThisZone int
 }
 
-// add counts n endpoints; n may be negative.
-func (c *readyCounts) add(t flags, n int) {
+func (c *readyCounts) add(t flags) {
 	if t.state() != ready {
 		return
 	}
-	c.ready += n
+	c.ready++
 	if t.local() {
-		c.local += n
+		c.local++
+	}
+	if t&(hintedNode|hintedZone) == 0 {
+		return
 	}
 	for _, x := range [...]struct {
 		trait flags
 		to    *int
 	}{{hintedNode, &c.hintedNode}, {forThisNode, &c.forThisNode}, {hintedZone, &c.hintedZone}, {forThisZone, &c.forThisZone}} {
 		if t&x.trait != 0 {
-			*x.to += n
+			*x.to++
 		}
 	}
 }
@@ -67,17 +69,8 @@ func worst(readyOnes int) state {
 
 func (c choice) inCluster(t flags) bool { return t.state() <= c.cluster && c.near.fits(t) }
 
-func (c choice) inLocal(t flags) bool { return c.hasLocal && t.local() && t.state() <= c.local }
+func (c choice) inLocal(t flags) bool { return t.local() && t.state() <= c.local }
 
 func (c choice) inDraining(t flags) bool {
-	return c.hasDraining && t.state() <= serving && !c.inCluster(t)
-}
-
-type list struct {
-	*Endpoints
-	has func(flags) bool
-}
-
-func (c choice) lists(b *Backends) [3]list {
-	return [3]list{{&b.Cluster, c.inCluster}, {&b.Local, c.inLocal}, {&b.Draining, c.inDraining}}
+	return t.state() <= serving && !c.inCluster(t)
 }

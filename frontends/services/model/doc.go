@@ -18,11 +18,10 @@
 //
 // # Cost
 //
-// An event costs its object, and Refresh costs the changes. Neither depends on the number of Services,
-// and little on a Service's endpoints: one word is copied for every few hundred. A Service from largeSize
-// on keeps its endpoints merged per port and family, with the counts that choose among them. While the
-// choice stays the same, only changed endpoints are applied. Versions of a list share equal parts, so a
-// comparison costs the difference. Stats.Work counts the visited objects.
+// An event costs its object, and Refresh costs the changed Services, independent of the number of Services.
+// From largeSize endpoints on, the model keeps a Service's merged slices per port and family as packed
+// lists (packed.go). A changed slice then costs its entries and a few passes over the bytes of these lists,
+// about 1 ms for 100,000 endpoints. Stats.Work counts the visited objects.
 //
 // # Memory
 //

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Endpoint is a destination of traffic.
@@ -14,16 +15,16 @@ type Endpoint struct {
 	Local bool
 }
 
-// Endpoints is an immutable list sorted by address and port, without duplicates. The zero value is empty.
-// Versions share equal parts, so a comparison costs the difference.
+// Endpoints is an immutable list of endpoints of one family, sorted by address and port, without
+// duplicates. The zero value is empty.
 type Endpoints struct {
-	// flags are flagLocal or 0; widthIPv4 if all are IPv4
-	all *packedList
+	// one byte with the width, and a packed list of it, which is not empty; flags are flagLocal or 0
+	packed string
 }
 
 const flagLocal = 1
 
-// MakeEndpoints returns a list of endpoints in any order. The first duplicate wins.
+// MakeEndpoints returns a list of endpoints of one family, in any order. The first duplicate wins.
 func MakeEndpoints(in ...Endpoint) Endpoints {
 	if len(in) == 0 {
 		return Endpoints{}
@@ -35,18 +36,26 @@ func MakeEndpoints(in ...Endpoint) Endpoints {
 	if slices.ContainsFunc(list, func(e Endpoint) bool { return !e.Addr.Addr().Is4() }) {
 		width = widthIPv6
 	}
-	all := make([]packedEndpoint, len(list))
+	all := make([]entry, len(list))
 	for i, e := range list {
-		all[i] = e.pack(width)
+		all[i] = pack(e.Addr, localFlag(e.Local), width)
 	}
-	return Endpoints{newList(all, width)}
+	return Endpoints{string(rune(width)) + packSorted(all, width)}
 }
 
-func (e Endpoint) pack(width int) packedEndpoint {
-	if e.Local {
-		return pack(e.Addr, flagLocal, width)
+// list returns the packed list and its width.
+func (e Endpoints) list() (list string, width int) {
+	if e.packed == "" {
+		return "", 1
 	}
-	return pack(e.Addr, 0, width)
+	return e.packed[1:], int(e.packed[0])
+}
+
+func localFlag(local bool) byte {
+	if local {
+		return flagLocal
+	}
+	return 0
 }
 
 func unpackEndpoint(s string) Endpoint {
@@ -54,78 +63,54 @@ func unpackEndpoint(s string) Endpoint {
 }
 
 // Len returns the number of endpoints.
-func (e Endpoints) Len() int { return e.all.len() }
+func (e Endpoints) Len() int {
+	list, width := e.list()
+	return len(list) / width
+}
 
 // All yields the endpoints in order.
 func (e Endpoints) All() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
-		e.all.each(func(s string) bool { return yield(unpackEndpoint(s)) })
+		for list, width := e.list(); list != ""; list = list[width:] {
+			if !yield(unpackEndpoint(list[:width])) {
+				return
+			}
+		}
 	}
 }
 
-// Has reports whether the list has an address and port.
+// Has reports whether the list has an address and port of its family.
 func (e Endpoints) Has(addr netip.AddrPort) bool {
-	if e.all == nil || e.all.width == widthIPv4 && !addr.Addr().Is4() {
+	list, width := e.list()
+	if width != widths[FamilyOf(addr.Addr())] {
 		return false
 	}
-	var work uint64
-	p, key := pack(addr, 0, int(e.all.width)), e.all.width-1
-	return e.all.first(string(p[:key]), &work) != ""
+	p := pack(addr, 0, width)
+	key := string(p[:width-1])
+	return strings.HasPrefix(list[before(list, key, width):], key)
 }
 
 // Equal reports whether both have the same endpoints.
-func (e Endpoints) Equal(o Endpoints) bool {
-	var work uint64
-	return e.equal(o, &work)
-}
-
-func (e Endpoints) equal(o Endpoints, work *uint64) bool {
-	if e.Len() != o.Len() || e.all != nil && e.all.width != o.all.width {
-		return false
-	}
-	same := true
-	e.all.diff(o.all, func(string, bool) bool { same = false; return false }, work)
-	return same
-}
+func (e Endpoints) Equal(o Endpoints) bool { return e == o }
 
 // Diff calls left for endpoints only in old and came for endpoints only in e, ordered by address. It
-// calls both if Local differs.
+// calls both if Local differs. Both lists are of one family.
 func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
-	was, now := old.all, e.all
-	if was != nil && now != nil && was.width != now.width {
-		was, now = was.widened(), now.widened()
-	}
-	var work uint64
-	now.diff(was, func(s string, isNew bool) bool {
+	was, oldWidth := old.list()
+	now, width := e.list()
+	diffPacked(was, now, max(oldWidth, width), func(s string, isNew bool) bool {
 		if isNew {
 			came(unpackEndpoint(s))
 		} else {
 			left(unpackEndpoint(s))
 		}
 		return true
-	}, &work)
-}
-
-func (l *packedList) widened() *packedList {
-	if l.width == widthIPv6 {
-		return l
-	}
-	all := make([]packedEndpoint, 0, l.len())
-	l.each(func(s string) bool {
-		all = append(all, unpackEndpoint(s).pack(widthIPv6))
-		return true
 	})
-	return newList(all, widthIPv6)
 }
 
 // Equal reports whether all lists are equal.
 func (b *Backends) Equal(o *Backends) bool {
-	var work uint64
-	return b.equal(o, &work)
-}
-
-func (b *Backends) equal(o *Backends, work *uint64) bool {
-	return b.Cluster.equal(o.Cluster, work) && b.Local.equal(o.Local, work) && b.Draining.equal(o.Draining, work)
+	return b.Cluster.Equal(o.Cluster) && b.Local.Equal(o.Local) && b.Draining.Equal(o.Draining)
 }
 
 // Empty reports whether all lists are empty.

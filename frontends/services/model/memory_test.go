@@ -44,7 +44,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	m.SetSlice(huge)
 	m.Refresh()
-	if m.Stats().Conflicts == 0 || m.records[key("service-0")].incremental == nil {
+	if m.Stats().Conflicts == 0 || m.records[key("service-0")].merged == nil {
 		t.Fatalf("the test is too small: %+v", m.Stats())
 	}
 	// Slices that move and Services that go before their slices.

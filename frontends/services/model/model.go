@@ -64,7 +64,9 @@ type Model struct {
 	reportedNode  Node
 	reportedCIDRs Prefixes
 	stats         Stats
-	merger        merger
+	// scratch memory
+	entries []entry
+	packed  []byte
 }
 
 // New returns an empty model.
@@ -103,7 +105,7 @@ func (m *Model) SetService(o *corev1.Service) {
 		if was == nil {
 			m.stats.Services++
 		}
-		s.of.parsed = s
+		s.of.parsed, s.of.merged = s, nil
 		m.dirty[s.of.key] = struct{}{}
 	}
 }
@@ -150,7 +152,7 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 		was = nil
 	}
 	s.of.link(was, s)
-	m.updatePools(was, s)
+	m.updateMerged(s.of, was, s)
 	m.slices[s.name] = s
 	m.dirty[s.of.key] = struct{}{}
 }
@@ -167,7 +169,7 @@ func (m *Model) dropSlice(s *slice) {
 	}
 	delete(m.slices, s.name)
 	s.of.unlink(s)
-	m.updatePools(s, nil)
+	m.updateMerged(s.of, s, nil)
 	m.dirty[s.of.key] = struct{}{}
 }
 
@@ -186,7 +188,7 @@ func (m *Model) Refresh() Changes {
 			r.outcome = nil
 			m.forget(key)
 		}
-		if equalService(old, now, &m.stats.Work) {
+		if equalService(old, now) {
 			continue
 		}
 		r.outcome = now
@@ -224,7 +226,12 @@ func (m *Model) reset() {
 		clear(m.dirty)
 	}
 	m.triggers.clear()
-	m.merger.shrink()
+	if cap(m.entries) > maxIdleRoom {
+		m.entries = nil
+	}
+	if cap(m.packed) > maxIdleRoom*widthIPv4 {
+		m.packed = nil
+	}
 }
 
 // Service returns a Service as of the last Refresh, or nil.
@@ -273,7 +280,7 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func equalService(a, b *Service, work *uint64) bool {
+func equalService(a, b *Service) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -281,23 +288,17 @@ func equalService(a, b *Service, work *uint64) bool {
 		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
 		equalPrefixes(&a.SourceRanges, &b.SourceRanges) &&
 		a.HealthCheckNodePort == b.HealthCheckNodePort && a.LocalReady == b.LocalReady &&
-		slices.EqualFunc(a.Ports, b.Ports, func(a, b Port) bool { return equalPort(&a, &b, work) })
+		slices.EqualFunc(a.Ports, b.Ports, func(a, b Port) bool { return a.Equal(&b) })
 }
 
 // Equal reports whether both are the same.
 func (p *Port) Equal(o *Port) bool {
-	var work uint64
-	return equalPort(p, o, &work)
-}
-
-func equalPort(a, b *Port, work *uint64) bool {
-	if a.Name != b.Name || a.Protocol != b.Protocol || a.Number != b.Number ||
-		a.ClusterIPs != b.ClusterIPs || a.NodePort != b.NodePort {
+	if p.Name != o.Name || p.Protocol != o.Protocol || p.Number != o.Number ||
+		p.ClusterIPs != o.ClusterIPs || p.NodePort != o.NodePort {
 		return false
 	}
-	for f := range a.Backends {
-		x, y := &a.Backends[f], &b.Backends[f]
-		if !slices.Equal(a.External[f], b.External[f]) || !x.equal(y, work) {
+	for f := range p.Backends {
+		if !slices.Equal(p.External[f], o.External[f]) || !p.Backends[f].Equal(&o.Backends[f]) {
 			return false
 		}
 	}

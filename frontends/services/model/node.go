@@ -62,7 +62,7 @@ func (m *Model) setNode(n Node) {
 		for _, s := range m.slices {
 			if len(s.zones) > 0 {
 				m.dirty[s.of.key] = struct{}{}
-				s.of.incremental = nil
+				s.of.merged = nil
 			}
 		}
 	}

@@ -6,42 +6,33 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+	"sort"
+	"strings"
 )
 
-// packedEndpoint is address, port and flags in sort order. A list of IPv4 uses widthIPv4: 4 bytes of
-// address, 2 of port, 1 of flags. Other lists use widthIPv6: 1 byte of kind, 16 of address, 2 of port, 1
-// of flags. The rest is zero.
-type packedEndpoint [widthIPv6]byte
+// entry is an endpoint in packed form: address, port and flags in sort order. The first width bytes count;
+// the rest is zero. A packed list is a string of entries of one width, sorted.
+type entry [widthIPv6]byte
 
-// Widths in bytes.
+// Widths of an entry in bytes.
 const (
-	widthIPv4 = 7
-	widthIPv6 = 20
-)
-
-// Kinds of addresses in widthIPv6; 0 means no address. Only lists of both families have IPv4 there.
-const (
-	kindIPv4 = 4
-	kindIPv6 = 6
+	widthIPv4 = 4 + 2 + 1
+	widthIPv6 = 16 + 2 + 1
 )
 
 var widths = [NumFamilies]int{IPv4: widthIPv4, IPv6: widthIPv6}
 
-// pack packs an endpoint whose address fits width.
-func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {
+// pack packs an endpoint with an address that fits width.
+func pack(a netip.AddrPort, flags byte, width int) (e entry) {
 	if width == widthIPv4 {
 		b := a.Addr().As4()
 		copy(e[:], b[:])
-	} else if a.Addr().IsValid() {
-		e[0] = kindIPv6
-		if a.Addr().Is4() {
-			e[0] = kindIPv4
-		}
+	} else {
 		b := a.Addr().As16()
-		copy(e[1:], b[:])
+		copy(e[:], b[:])
 	}
 	binary.BigEndian.PutUint16(e[width-3:], a.Port())
-	e[width-1] = marks
+	e[width-1] = flags
 	return e
 }
 
@@ -52,30 +43,107 @@ func unpack(s string) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{s[0], s[1], s[2], s[3]}), port)
 	}
 	var b [16]byte
-	copy(b[:], s[1:])
-	switch s[0] {
-	case kindIPv6:
-		return netip.AddrPortFrom(netip.AddrFrom16(b), port)
-	case kindIPv4:
-		return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), port)
-	default:
-		return netip.AddrPortFrom(netip.Addr{}, port)
+	copy(b[:], s)
+	return netip.AddrPortFrom(netip.AddrFrom16(b), port)
+}
+
+// compareEntries first compares 8 bytes, all of widthIPv4, as a number: sorting is several times as fast.
+func compareEntries(a, b entry) int {
+	if x, y := binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(b[:]); x != y {
+		return cmp.Compare(x, y)
+	}
+	return bytes.Compare(a[8:], b[8:])
+}
+
+// packSorted returns the packed list of entries. It sorts them.
+func packSorted(all []entry, width int) string {
+	slices.SortFunc(all, compareEntries)
+	var b strings.Builder
+	b.Grow(len(all) * width)
+	for i := range all {
+		b.Write(all[i][:width])
+	}
+	return b.String()
+}
+
+// before returns the number of bytes of a packed list with the entries less than one.
+func before(list, one string, width int) int {
+	return width * sort.Search(len(list)/width, func(i int) bool { return list[i*width:(i+1)*width] >= one })
+}
+
+// replaceEntries returns the packed list without the entries of was and with the entries of now. It sorts
+// both.
+func replaceEntries(list string, was, now []entry, width int) string {
+	slices.SortFunc(was, compareEntries)
+	slices.SortFunc(now, compareEntries)
+	var b strings.Builder
+	b.Grow(len(list) + max(0, len(now)-len(was))*width)
+	for len(was)+len(now) > 0 {
+		order := len(now) - len(was) // if one is empty
+		if len(was) > 0 && len(now) > 0 {
+			order = compareEntries(was[0], now[0])
+		}
+		switch {
+		case order == 0:
+			was, now = was[1:], now[1:]
+		case order < 0:
+			e := string(was[0][:width])
+			at := before(list, e, width)
+			b.WriteString(list[:at])
+			list, was = strings.TrimPrefix(list[at:], e), was[1:]
+		default:
+			at := before(list, string(now[0][:width]), width)
+			b.WriteString(list[:at])
+			b.Write(now[0][:width])
+			list, now = list[at:], now[1:]
+		}
+	}
+	b.WriteString(list)
+	return b.String()
+}
+
+// diffPacked calls f in order for entries in only one of two packed lists; came is true for entries of now.
+// Of entries that differ only in flags, the entry of was comes first. It stops when f returns false.
+func diffPacked(was, now string, width int, f func(entry string, came bool) bool) {
+	const block = 64
+	for {
+		// Most entries of two versions of a list are equal.
+		for n := block * width; len(was) >= n && len(now) >= n && was[:n] == now[:n]; {
+			was, now = was[n:], now[n:]
+		}
+		more := true
+		switch key := width - 1; {
+		case was == now:
+			return
+		case now == "" || was != "" && was[:width] != now[:width] && was[:key] <= now[:key]:
+			more = f(was[:width], false)
+			was = was[width:]
+		case was == "" || was[:width] != now[:width]:
+			more = f(now[:width], true)
+			now = now[width:]
+		default:
+			was, now = was[width:], now[width:]
+		}
+		if !more {
+			return
+		}
 	}
 }
 
-// compare first compares 8 bytes, all of widthIPv4, as a number. This makes sorting several times as
-// fast.
-func (e *packedEndpoint) compare(o *packedEndpoint) int {
-	if a, b := binary.BigEndian.Uint64(e[:]), binary.BigEndian.Uint64(o[:]); a != b {
-		return cmp.Compare(a, b)
+// withoutRepeats returns a packed list without later entries that differ only in flags.
+func withoutRepeats(list string, width int) string {
+	for i := width; i < len(list); i += width {
+		// Most neighbours differ in the last byte of the address.
+		if list[i-4] != list[i+width-4] || list[i-width:i-1] != list[i:i+width-1] {
+			continue
+		}
+		b := []byte(list[:i])
+		for rest := list[i:]; rest != ""; rest = rest[width:] {
+			if string(b[len(b)-width:len(b)-1]) != rest[:width-1] {
+				b = append(b, rest[:width]...)
+			}
+		}
+		return string(b)
 	}
-	return bytes.Compare(e[8:], o[8:])
-}
-
-func comparePacked(a, b packedEndpoint) int { return a.compare(&b) }
-
-// withoutRepeats keeps the first of endpoints that differ only in flags. all is sorted and modified in
-// place.
-func withoutRepeats(all []packedEndpoint, width int) []packedEndpoint {
-	return slices.CompactFunc(all, func(a, b packedEndpoint) bool { return bytes.Equal(a[:width-1], b[:width-1]) })
+	return list
 }

@@ -179,7 +179,7 @@ func (r *mirror) take(t *rapid.T, c Changes) {
 		r.revision++
 	}
 	for _, s := range c.Services {
-		if r.services[s.Name] != s.Old || equalService(s.Old, s.New, new(uint64)) {
+		if r.services[s.Name] != s.Old || equalService(s.Old, s.New) {
 			t.Fatalf("change of %s from %+v to %+v: before it was %+v", s.Name, s.Old, s.New, r.services[s.Name])
 		}
 		if s.New == nil {

@@ -13,9 +13,11 @@ type record struct {
 	parsed  *service
 	claimed *service
 	slices  *slice
-	// nil unless there are many endpoints
-	incremental *incremental
-	outcome     *Service
+	// number of endpoints in slices
+	endpoints int
+	// merged has the merged lists of slices that the last outcome used; nil for few endpoints.
+	merged  map[source]string
+	outcome *Service
 }
 
 func (m *Model) recordFor(namespace, name string) *record {
@@ -28,7 +30,7 @@ func (m *Model) recordFor(namespace, name string) *record {
 }
 
 func (m *Model) forget(key Key) {
-	if r := m.records[key]; r != nil && *r == (record{key: r.key}) {
+	if r := m.records[key]; r != nil && r.parsed == nil && r.claimed == nil && r.slices == nil && r.outcome == nil {
 		delete(m.records, key)
 	}
 }

@@ -194,10 +194,9 @@ func (m *Model) compute(r *record) *Service {
 	s := r.parsed
 	m.stats.Work++
 	if s == nil {
-		r.incremental = nil
+		r.merged = nil
 		return nil
 	}
-	m.updateIncremental(r)
 	out := &Service{
 		Name: r.key, Created: s.created, ClusterIPs: s.clusterIPs,
 		InternalLocal: s.internalLocal, ExternalLocal: s.externalLocal, Affinity: s.affinity,
@@ -226,9 +225,6 @@ func (m *Model) compute(r *record) *Service {
 		if p.nodePort != 0 && m.claims.holds(claim{protocol: p.protocol, port: p.nodePort}, s) {
 			q.NodePort = p.nodePort
 		}
-	}
-	if r.incremental != nil {
-		r.incremental.before = nil
 	}
 	return out
 }

@@ -153,17 +153,20 @@ func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 // bytes of an address
 var addrBytes = [NumFamilies]int{IPv4: 4, IPv6: 16}
 
-func (s *slice) len() int { return len(s.endpoints) / s.stride() }
+// len returns the number of endpoints; s may be nil.
+func (s *slice) len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.endpoints) / s.stride()
+}
 
 // gather appends the endpoints with one port number. zones has this node's flags for each list of zones.
-func (s *slice) gather(all []packedEndpoint, port uint16, zones []flags) []packedEndpoint {
+func (s *slice) gather(all []entry, port uint16, zones []flags) []entry {
+	all = slices.Grow(all, s.len())
 	w := widths[s.family]
-	var e packedEndpoint
-	addr := e[:4]
-	if s.family == IPv6 {
-		e[0] = kindIPv6
-		addr = e[1:17]
-	}
+	var e entry
+	addr := e[:addrBytes[s.family]]
 	binary.BigEndian.PutUint16(e[w-3:], port)
 	for rest := s.endpoints; rest != ""; {
 		copy(addr, rest)

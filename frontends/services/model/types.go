@@ -189,7 +189,7 @@ type Stats struct {
 	Skipped uint64
 	// Conflicts is the current number of lost claims.
 	Conflicts int
-	// Work counts visited endpoints, slices, Services, claims and nodes of lists.
+	// Work counts visited endpoints, slices, Services and claims.
 	Work uint64
 	// Services and Slices are the numbers of objects in the model.
 	Services int

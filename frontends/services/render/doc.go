@@ -76,8 +76,9 @@
 // # Cost
 //
 // An update costs the changed Services' listeners, and their endpoints that were added, removed or moved;
-// see Renderer.Work. All listeners of a port share a pool of slots, changed in place and indexed if
-// large. A listener that is added, removed, or switched to another port or list costs all its slots.
+// see Renderer.Work. All listeners of a port share a pool of slots, which is changed in place. A changed
+// endpoint is found by a scan of the packed slots, about 0.1 ms for 100,000 endpoints.
+// A listener that is added, removed, or switched to another port or list costs all its slots.
 //
 // # Concurrency
 //

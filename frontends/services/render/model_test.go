@@ -48,7 +48,7 @@ func port(spec string, eps ...string) model.Port {
 	}
 	p.Protocol = map[string]model.Protocol{"tcp": model.TCP, "udp": model.UDP, "sctp": model.SCTP}[proto]
 	var of [model.NumFamilies][]model.Endpoint
-	for e := range endpointsOf(eps...).All() {
+	for _, e := range parseEndpoints(eps) {
 		f := model.FamilyOf(e.Addr.Addr())
 		of[f] = append(of[f], e)
 	}
@@ -58,13 +58,14 @@ func port(spec string, eps ...string) model.Port {
 	return p
 }
 
-func endpointsOf(eps ...string) model.Endpoints {
-	var out []model.Endpoint
+func endpointsOf(eps ...string) model.Endpoints { return model.MakeEndpoints(parseEndpoints(eps)...) }
+
+func parseEndpoints(eps []string) (out []model.Endpoint) {
 	for _, text := range eps {
 		addr, local := strings.CutSuffix(text, "*")
 		out = append(out, model.Endpoint{Addr: netip.MustParseAddrPort(addr), Local: local})
 	}
-	return model.MakeEndpoints(out...)
+	return out
 }
 
 // without returns the endpoints that drop is false for.

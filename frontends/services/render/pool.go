@@ -39,41 +39,42 @@ func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends,
 	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: slots{width: widths[f]}}
 	draining := p.draining()
 	p.slots.make(p.active + draining.Len())
-	p.keep(had)
+	kept := p.keep(had)
 	next := 0
 	for _, endpoints := range []model.Endpoints{l.of(b), draining} {
 		for e := range endpoints.All() {
-			if had != nil {
-				if slot, _ := p.slots.find(e.Addr); slot >= 0 {
-					continue
-				}
+			if kept[e.Addr] {
+				continue
 			}
-			for had != nil && !p.slots.vacant(next) {
+			for !p.slots.vacant(next) {
 				next++
 			}
 			p.slots.put(next, e.Addr)
-			next++
 		}
 		next = p.active
 	}
 	return p
 }
 
-// keep fills empty slots with the endpoints that can keep them.
-func (p *pool) keep(had []byte) {
+// keep fills empty slots with the endpoints that can keep them, and returns these endpoints.
+func (p *pool) keep(had []byte) map[netip.AddrPort]bool {
+	if had == nil {
+		return nil
+	}
+	kept := make(map[netip.AddrPort]bool)
 	old := slots{width: p.slots.width, packed: had}
 	for i := range min(old.len(), p.slots.len()) {
 		if old.vacant(i) {
 			continue
 		}
 		ep := old.at(i)
-		if part := p.part(ep); part == nowhere || (part == inFront) != (i < p.active) {
+		if part := p.part(ep); kept[ep] || part == nowhere || (part == inFront) != (i < p.active) {
 			continue
 		}
-		if slot, _ := p.slots.find(ep); slot < 0 {
-			p.slots.put(i, ep)
-		}
+		p.slots.put(i, ep)
+		kept[ep] = true
 	}
+	return kept
 }
 
 func (p *pool) draining() model.Endpoints {
@@ -125,20 +126,14 @@ type candidate struct {
 
 // revise updates the pool to other endpoints or another list; candidates come from differing. Endpoints
 // keep their slots if possible, and the rest fill gaps in order, so the result depends only on the slots
-// and endpoints. The cost is proportional to the difference. It returns the changed slots in order, and
-// its work.
+// and endpoints. It returns the changed slots in order, and the number of endpoints considered.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
-	find := func(c *candidate) {
-		slot, n := p.slots.find(c.ep)
-		c.slot, c.part = slot, p.part(c.ep)
-		looked += n + 1
-	}
 	active, total := l.of(b).Len(), p.slots.len()
+	find := p.slots.finder(len(candidates))
 	for i := range candidates {
 		c := &candidates[i]
-		find(c)
-		if c.slot >= 0 {
+		if c.slot, c.part = find(c.ep), p.part(c.ep); c.slot >= 0 {
 			total--
 		}
 		if c.part != nowhere {
@@ -148,11 +143,11 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 	var edges []candidate
 	for _, edge := range [2][2]int{{min(p.active, active), max(p.active, active)}, {total, p.slots.len()}} {
 		for i := edge[0]; i < min(edge[1], p.slots.len()); i++ {
-			c := candidate{ep: p.slots.at(i)}
-			find(&c)
-			edges = append(edges, c)
+			ep := p.slots.at(i)
+			edges = append(edges, candidate{ep: ep, slot: i, part: p.part(ep)})
 		}
 	}
+	looked = len(candidates) + len(edges)
 	if len(edges) > 0 {
 		candidates = append(candidates, edges...)
 		slices.SortFunc(candidates, func(a, b candidate) int { return a.ep.Compare(b.ep) })

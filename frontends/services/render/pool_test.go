@@ -131,7 +131,7 @@ func TestReviseIsAssign(t *testing.T) {
 				if i >= len(old) || old[i] != got[i] {
 					differ = append(differ, i)
 				}
-				if slot, _ := p.slots.find(got[i]); slot != i {
+				if slot := p.slots.find(got[i]); slot != i {
 					t.Fatalf("seed %d step %d: %s is in slot %d, found in %d", seed, step, got[i], i, slot)
 				}
 			}
@@ -144,7 +144,7 @@ func TestReviseIsAssign(t *testing.T) {
 				t.Fatalf("seed %d step %d: slots %v differ, told %v", seed, step, differ, changed)
 			}
 			for _, ep := range old {
-				if slot, _ := p.slots.find(ep); slot >= 0 && got[slot] != ep {
+				if slot := p.slots.find(ep); slot >= 0 && got[slot] != ep {
 					t.Fatalf("seed %d step %d: %s, which left, is found in slot %d", seed, step, ep, slot)
 				}
 			}

@@ -280,7 +280,7 @@ func TestFrontMoves(t *testing.T) {
 					t.Fatalf("seed %d step %d: port %s has %d endpoints, want %d", seed, step, port.Name, got, want.Len())
 				}
 				for e := range f.list.of(&port.Backends[model.IPv4]).All() {
-					if slot, _ := f.main.slots.find(e.Addr); slot < 0 {
+					if slot := f.main.slots.find(e.Addr); slot < 0 {
 						t.Fatalf("seed %d step %d: port %s does not have %s", seed, step, port.Name, e.Addr)
 					}
 				}

@@ -18,18 +18,12 @@ const (
 // widths are the bytes per slot: address, then port, both big-endian.
 var widths = [model.NumFamilies]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
 
-// indexedFrom is the slot count from which an index is faster than a search.
-const indexedFrom = 64
-
 // slots are the endpoints of one family by number. They are packed, because Services and endpoints can be
 // very many. Endpoints are unique.
 type slots struct {
 	// bytes per slot
 	width  int
 	packed []byte
-	// index is a hash table of slot numbers plus one, with linear probing; 0 is free. It is nil for few
-	// slots.
-	index []uint32
 }
 
 func pack(b []byte, ep netip.AddrPort) []byte {
@@ -54,36 +48,44 @@ func (s *slots) at(i int) netip.AddrPort {
 }
 
 // make makes n empty slots, which the caller must fill.
-func (s *slots) make(n int) {
-	s.packed = make([]byte, n*s.width)
-	s.reindex()
-}
+func (s *slots) make(n int) { s.packed = make([]byte, n*s.width) }
 
 func (s *slots) vacant(i int) bool {
 	var empty [maxWidth]byte
 	return bytes.Equal(s.raw(i), empty[:s.width])
 }
 
-// find returns the slot of an endpoint, or -1, and the number of slots visited.
-func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
+// find returns the slot of an endpoint, or -1. It scans the packed bytes.
+func (s *slots) find(ep netip.AddrPort) int {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
-	if s.index == nil {
-		for i := range s.len() {
-			if bytes.Equal(s.raw(i), raw) {
-				return i, i + 1
-			}
+	for from := 0; ; from++ {
+		at := bytes.Index(s.packed[from:], raw)
+		if at < 0 {
+			return -1
 		}
-		return -1, s.len()
-	}
-	mask := len(s.index) - 1
-	for at := hash(raw) & mask; s.index[at] != 0; at = (at + 1) & mask {
-		looked++
-		if i := int(s.index[at] - 1); bytes.Equal(s.raw(i), raw) {
-			return i, looked
+		if from += at; from%s.width == 0 {
+			return from / s.width
 		}
 	}
-	return -1, looked + 1
+}
+
+// finder returns find for n calls. It indexes the slots if that is faster.
+func (s *slots) finder(n int) func(netip.AddrPort) int {
+	const fewScans = 64
+	if n <= fewScans || s.len() <= fewScans {
+		return s.find
+	}
+	index := make(map[netip.AddrPort]int, s.len())
+	for i := range s.len() {
+		index[s.at(i)] = i
+	}
+	return func(ep netip.AddrPort) int {
+		if i, ok := index[ep]; ok {
+			return i
+		}
+		return -1
+	}
 }
 
 // put fills an empty slot, or appends one.
@@ -93,91 +95,18 @@ func (s *slots) put(i int, ep netip.AddrPort) {
 	} else {
 		pack(s.raw(i)[:0], ep)
 	}
-	if s.index == nil {
-		return
-	}
-	if s.crowded() {
-		s.reindex()
-		return
-	}
-	s.note(i)
 }
 
 // vacate empties a slot. The caller must fill it or cut it off.
-func (s *slots) vacate(i int) {
-	if s.index != nil {
-		s.drop(i)
-	}
-	clear(s.raw(i))
-}
+func (s *slots) vacate(i int) { clear(s.raw(i)) }
 
 // cut keeps the first n slots. The others must be empty.
 func (s *slots) cut(n int) {
 	s.packed = s.packed[:n*s.width]
-	const sparse = 4
-	if cap(s.packed) > sparse*max(len(s.packed), indexedFrom) {
+	const sparse, small = 4, 64
+	if cap(s.packed) > sparse*max(len(s.packed), small) {
 		s.packed = slices.Clone(s.packed)
 	}
-	if (s.index != nil) != (n >= indexedFrom) || len(s.index) > 2*sparse*max(n, indexedFrom) {
-		s.reindex()
-	}
 }
 
-func (s *slots) clone() slots {
-	return slots{width: s.width, packed: slices.Clone(s.packed), index: slices.Clone(s.index)}
-}
-
-// crowded reports whether the index must grow for another slot.
-func (s *slots) crowded() bool { return 4*s.len() > 3*len(s.index) }
-
-// reindex makes a new index with spare room for half as many slots.
-func (s *slots) reindex() {
-	s.index = nil
-	if s.len() < indexedFrom {
-		return
-	}
-	size := indexedFrom
-	for size < 2*s.len() {
-		size *= 2
-	}
-	s.index = make([]uint32, size)
-	for i := range s.len() {
-		if !s.vacant(i) {
-			s.note(i)
-		}
-	}
-}
-
-func (s *slots) note(i int) {
-	mask := len(s.index) - 1
-	at := hash(s.raw(i)) & mask
-	for s.index[at] != 0 {
-		at = (at + 1) & mask
-	}
-	s.index[at] = uint32(i) + 1
-}
-
-// drop removes a slot from the index. Later entries move up if the gap would hide them.
-func (s *slots) drop(i int) {
-	mask := len(s.index) - 1
-	at := hash(s.raw(i)) & mask
-	for s.index[at] != uint32(i)+1 {
-		at = (at + 1) & mask
-	}
-	for next := (at + 1) & mask; s.index[next] != 0; next = (next + 1) & mask {
-		home := hash(s.raw(int(s.index[next]-1))) & mask
-		if (next-home)&mask >= (next-at)&mask {
-			s.index[at], at = s.index[next], next
-		}
-	}
-	s.index[at] = 0
-}
-
-func hash(b []byte) int {
-	const offset, prime = 2166136261, 16777619
-	h := uint32(offset)
-	for _, c := range b {
-		h = (h ^ uint32(c)) * prime
-	}
-	return int(h ^ h>>15)
-}
+func (s *slots) clone() slots { return slots{width: s.width, packed: slices.Clone(s.packed)} }

@@ -63,8 +63,8 @@ func some(of, n int) []model.Endpoint {
 }
 
 // TestWork counts what a changed endpoint makes the renderer look at: the same however
-// many Services there are, and however many endpoints the Service has, but for the
-// steps of a search.
+// many Services there are, and however many endpoints the Service has. Scans of packed bytes
+// do not count.
 func TestWork(t *testing.T) {
 	changes := []struct {
 		name  string

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -128,8 +129,8 @@ func (w *reportTooMany) fresh() *Service {
 	return m.Service(key("web"))
 }
 
-// TestLargeIsAsSmall: after every event, what is computed from the changes of a
-// Service with many endpoints is what comes of all of them at once.
+// TestLargeIsAsSmall: after every event, a Service with kept merged lists is equal to one
+// computed from all slices at once.
 func TestLargeIsAsSmall(t *testing.T) {
 	deltas, wholes, localReady := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -139,20 +140,20 @@ func TestLargeIsAsSmall(t *testing.T) {
 		m.SetNode(w.node())
 		m.SetService(w.service)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			before := m.pools()
+			before := m.merges()
 			for range rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(t, "events") {
 				w.step(m)
 			}
 			m.Refresh()
-			if got, want := m.Service(key("web")), w.fresh(); !equalService(got, want, new(uint64)) {
+			if got, want := m.Service(key("web")), w.fresh(); !equalService(got, want) {
 				t.Fatalf("%+v\nwant %+v", got, want)
 			} else if got.LocalReady != [NumFamilies]int{} {
 				localReady++
 			}
-			for of, p := range m.pools() {
-				if was, ok := before[of]; ok && was.choice == p.choice && was.chosen {
+			for of, list := range m.merges() {
+				if was, ok := before[of]; ok && was != list {
 					deltas++
-				} else {
+				} else if !ok {
 					wholes++
 				}
 			}
@@ -163,19 +164,15 @@ func TestLargeIsAsSmall(t *testing.T) {
 	}
 }
 
-// pools are what is kept of the Service web.
-func (m *Model) pools() map[source]pool {
-	out := make(map[source]pool)
-	if r := m.records[key("web")]; r != nil && r.incremental != nil {
-		for of, p := range r.incremental.pools {
-			out[of] = *p
-		}
+// merges returns the merged lists that are kept of the Service web.
+func (m *Model) merges() map[source]string {
+	if r := m.records[key("web")]; r != nil {
+		return maps.Clone(r.merged)
 	}
-	return out
+	return nil
 }
 
-// TestSmallKeepsNothing: what is kept for a large Service goes when it is small, when
-// a port or the Service goes.
+// TestSmallKeepsNothing: merged lists are kept only for a large Service and its present ports.
 func TestSmallKeepsNothing(t *testing.T) {
 	m := New(Config{NodeName: "n1"})
 	m.SetService(svc("web", "10.96.0.1", 80, 81))
@@ -187,17 +184,17 @@ func TestSmallKeepsNothing(t *testing.T) {
 		m.SetSlice(e)
 		m.Refresh()
 	}
-	for _, tt := range []struct{ endpoints, pools int }{{100, 0}, {600, 2}, {300, 2}, {200, 0}, {600, 2}} {
-		if set(tt.endpoints); len(m.pools()) != tt.pools {
-			t.Errorf("%d endpoints: %d pools, want %d", tt.endpoints, len(m.pools()), tt.pools)
+	for _, tt := range []struct{ endpoints, lists int }{{100, 0}, {600, 2}, {300, 2}, {127, 0}, {600, 2}} {
+		if set(tt.endpoints); len(m.merges()) != tt.lists {
+			t.Errorf("%d endpoints: %d lists, want %d", tt.endpoints, len(m.merges()), tt.lists)
 		}
 	}
 	m.SetService(svc("web", "10.96.0.1", 80))
-	if m.Refresh(); len(m.pools()) != 1 {
-		t.Errorf("%d pools for one port", len(m.pools()))
+	if m.Refresh(); len(m.merges()) != 1 {
+		t.Errorf("%d lists for one port", len(m.merges()))
 	}
 	m.DeleteService(key("web"))
-	if m.Refresh(); len(m.pools()) != 0 {
+	if m.Refresh(); len(m.merges()) != 0 {
 		t.Error("a Service that is gone is kept")
 	}
 }
