@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -258,26 +259,26 @@ func (ad *adoption) set(o *set, d *kernel.Set) {
 		sh.decl, sh.dumped, sh.origin = d.Decl, true, -1
 		sh.weigh()
 		ad.give(o, sh)
-		for id := range sh.elements.all() {
+		for id := range sh.elements.All() {
 			if at := left[id]; at != 0 && !sh.passive {
 				ad.s.expireAt(o, sh, strings.Clone(id), due{at: ad.s.deadline(at)})
 			}
 		}
 	}
-	elements := newElements(d.Decl, len(d.Elements))
+	elements := packed.New(d.Decl, len(d.Elements))
 	for i := range d.Elements {
 		e := d.Elements[i]
-		id := elementID(d.Decl, &e)
+		id := packed.ID(d.Decl, &e)
 		if at := e.Expires(); at != 0 {
 			left[id], e.State = at, nftset.NewState(0, e.Stateful())
 		}
-		elements.put(id, &e)
+		elements.Put(id, &e)
 	}
 	recorded := ad.shares[o.at()]
 	for _, rec := range recorded {
-		sh := &setShare{fragment: ad.fragment(rec.key), conntrack: rec.set.Conntrack, affinity: rec.set.Affinity, elements: newElements(d.Decl, 0)}
+		sh := &setShare{fragment: ad.fragment(rec.key), conntrack: rec.set.Conntrack, affinity: rec.set.Affinity, elements: packed.New(d.Decl, 0)}
 		switch {
-		case dynamic(d.Decl):
+		case packed.Dynamic(d.Decl):
 		case len(recorded) == 1:
 			sh.elements = elements
 		default:
@@ -285,10 +286,10 @@ func (ad *adoption) set(o *set, d *kernel.Set) {
 		}
 		give(sh)
 	}
-	if len(recorded) == 1 && !dynamic(d.Decl) || len(recorded) > 0 && elements.len() == 0 {
+	if len(recorded) == 1 && !packed.Dynamic(d.Decl) || len(recorded) > 0 && elements.Len() == 0 {
 		return
 	}
-	give(&setShare{fragment: ad.s.unclaimed, elements: elements, waiting: len(recorded) > 0, passive: dynamic(d.Decl)})
+	give(&setShare{fragment: ad.s.unclaimed, elements: elements, waiting: len(recorded) > 0, passive: packed.Dynamic(d.Decl)})
 }
 
 // setsShared returns the fragment's sets in which the unclaimed fragment has a share too.
@@ -312,7 +313,7 @@ func (a *apply) resolveUnclaimed(sets []*set) {
 		if sh == nil || o.awaited() {
 			continue
 		}
-		if sh.waiting || len(o.shares) > 1 && (sh.passive || sh.elements.len() == 0) {
+		if sh.waiting || len(o.shares) > 1 && (sh.passive || sh.elements.Len() == 0) {
 			a.giveUp(a.s.unclaimed.tables[o.table.id], o.id)
 			a.releaseUnclaimed(o.table)
 		}
@@ -354,7 +355,7 @@ func (s *State) UnclaimedSets() []Place {
 	for _, h := range s.unclaimed.holdings() {
 		for _, id := range sortedObjects(h.shares) {
 			sh, ok := h.shares[id].(*setShare)
-			if o := h.table.parts[id]; ok && len(o.fragments()) == 1 && o.base().refs == 0 && !sh.waiting && !sh.passive && !hasTargets(sh.decl) {
+			if o := h.table.parts[id]; ok && len(o.fragments()) == 1 && o.base().refs == 0 && !sh.waiting && !sh.passive && !packed.HasTargets(sh.decl) {
 				sets = append(sets, o.at())
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -141,7 +142,7 @@ func (o *set) affinity() bool {
 // stated reports whether a fragment states an element itself.
 func (o *set) stated(id string) bool {
 	return slices.ContainsFunc(o.shares, func(sh *setShare) bool {
-		return !sh.passive && sh.elements.has(id)
+		return !sh.passive && sh.elements.Has(id)
 	})
 }
 
@@ -156,7 +157,7 @@ func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
 	}
 	var gone []nftset.Element
 	for i := range entries {
-		if e := &entries[i]; !o.written.makes(e) && !o.stated(elementID(o.decl(), e)) {
+		if e := &entries[i]; !o.written.makes(e) && !o.stated(packed.ID(o.decl(), e)) {
 			gone = append(gone, *e)
 		}
 	}

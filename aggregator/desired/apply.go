@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weft-proxy/weft/aggregator/packed"
+	"github.com/weft-proxy/weft/aggregator/desired/backends"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	nftobject "github.com/weft-proxy/weft/nft/object"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -280,18 +281,18 @@ func (a *apply) putSet(h *holding, p *Set) {
 	if !agreed {
 		return
 	}
-	if _, ok := packed.NewLayout(p.Decl); p.Conntrack && !ok {
+	if _, ok := backends.NewLayout(p.Decl); p.Conntrack && !ok {
 		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},
 			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.id.Name)
 		return
 	}
-	if p.Affinity && !(p.Decl.Map && dynamic(p.Decl)) {
+	if p.Affinity && !(p.Decl.Map && packed.Dynamic(p.Decl)) {
 		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},
 			"entries of map %s cannot be made by packets: declare it as a map with flags dynamic, or leave it out of the affinity maps", o.id.Name)
 		return
 	}
 	if sh, ok := h.shares[o.id].(*setShare); ok {
-		if shapeOf(sh.decl) != shapeOf(p.Decl) {
+		if packed.ShapeOf(sh.decl) != packed.ShapeOf(p.Decl) {
 			a.giveUp(h, o.id)
 			a.newSet(h, o, p)
 			return
@@ -314,12 +315,12 @@ func (a *apply) putSet(h *holding, p *Set) {
 func (a *apply) newSet(h *holding, o *set, p *Set) {
 	sh := &setShare{fragment: h.fragment, decl: p.Decl, source: p.Source, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
 	if sh.elements = a.s.packed(o, p); sh.elements == nil {
-		sh.elements = newElements(p.Decl, len(p.Elements))
+		sh.elements = packed.New(p.Decl, len(p.Elements))
 		for i := range p.Elements {
-			sh.elements.put(elementID(p.Decl, &p.Elements[i]), &p.Elements[i])
+			sh.elements.Put(packed.ID(p.Decl, &p.Elements[i]), &p.Elements[i])
 		}
 	}
-	if sh.elements.len() != len(p.Elements) {
+	if sh.elements.Len() != len(p.Elements) {
 		sh.fresh = nil
 	}
 	sh.weigh()
@@ -332,15 +333,15 @@ func (a *apply) newSet(h *holding, o *set, p *Set) {
 func (a *apply) replaceElements(o *set, sh *setShare, elems []nftset.Element) {
 	last := make(map[string]int, len(elems))
 	for i := range elems {
-		last[elementID(sh.decl, &elems[i])] = i
+		last[packed.ID(sh.decl, &elems[i])] = i
 	}
 	var gone []string
-	for id := range sh.elements.all() {
+	for id := range sh.elements.All() {
 		if _, ok := last[id]; !ok {
 			gone = append(gone, id)
 		}
 	}
-	a.s.expect(o, len(gone)+max(len(last)-sh.elements.len()+len(gone), 0))
+	a.s.expect(o, len(gone)+max(len(last)-sh.elements.Len()+len(gone), 0))
 	for _, id := range gone {
 		a.s.put(o, sh, id, nftset.Element{}, false)
 	}
@@ -366,9 +367,9 @@ func (a *apply) elements(h *holding, eu *Elements) {
 		return
 	}
 	for i := range eu.Remove {
-		a.s.put(o, sh, elementID(sh.decl, &eu.Remove[i]), nftset.Element{}, false)
+		a.s.put(o, sh, packed.ID(sh.decl, &eu.Remove[i]), nftset.Element{}, false)
 	}
 	for i := range eu.Add {
-		a.s.put(o, sh, elementID(sh.decl, &eu.Add[i]), eu.Add[i], true)
+		a.s.put(o, sh, packed.ID(sh.decl, &eu.Add[i]), eu.Add[i], true)
 	}
 }

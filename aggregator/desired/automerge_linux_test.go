@@ -3,7 +3,6 @@ package desired
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	nftset "github.com/weft-proxy/weft/nft/set"
+	"math/rand/v2"
 )
 
 var (

@@ -3,6 +3,8 @@ package desired
 import (
 	"slices"
 	"strings"
+
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 )
 
 // maxRecordedWins bounds the recorded keys of a set that fragments disagree on.
@@ -36,7 +38,7 @@ func (s *State) updateConflict(o *set, id string) {
 func (o *set) disagree(id string) bool {
 	var first *setShare
 	for _, sh := range o.shares {
-		e, ok := sh.elements.get(id)
+		e, ok := sh.elements.Get(id)
 		switch {
 		case !ok || sh.fragment.unclaimed:
 		case first == nil:
@@ -44,7 +46,7 @@ func (o *set) disagree(id string) bool {
 		case sh.decl.Map:
 			return true
 		default:
-			if _, same := first.elements.same(id, &e); !same {
+			if _, same := first.elements.Same(id, &e); !same {
 				return true
 			}
 		}
@@ -66,7 +68,7 @@ func (o *set) wins(sh *setShare) [][]byte {
 	}
 	if len(sh.won) > 0 && o.awaited() {
 		for _, id := range sh.won {
-			if sh.elements.has(string(id)) {
+			if sh.elements.Has(string(id)) {
 				ids = append(ids, string(id))
 			}
 		}
@@ -81,12 +83,12 @@ func (o *set) wins(sh *setShare) [][]byte {
 
 // take moves the elements that a share is recorded to have won from a dumped
 // set to the share.
-func (sh *setShare) take(dumped *elements, wins [][]byte) {
+func (sh *setShare) take(dumped *packed.Elements, wins [][]byte) {
 	for _, id := range wins {
-		if e, ok := dumped.get(string(id)); ok {
-			sh.elements.put(string(id), &e)
+		if e, ok := dumped.Get(string(id)); ok {
+			sh.elements.Put(string(id), &e)
 			sh.won = append(sh.won, id)
-			dumped.remove(string(id))
+			dumped.Remove(string(id))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -19,11 +20,14 @@ type due struct {
 
 // expiryMargin is how long after a deadline the kernel certainly does not have the element any
 // more: it rounds both ends up to its ticks.
-const expiryMargin = 2 * jiffy
+const expiryMargin = 2 * packed.Jiffy
 
 // expirySlack is how much a kernel's deadline may differ from the state's: the kernel sees an
 // element before its transaction ends.
 const expirySlack = time.Second
+
+// fewExpiries is a length of the queue that is not worth cleaning.
+const fewExpiries = 1024
 
 // expiries has the time, and when statements of elements expire.
 type expiries struct {
@@ -55,10 +59,14 @@ func (e *expiry) live() bool {
 // expiryQueue is a container/heap in the order of time.
 type expiryQueue []expiry
 
-func (q expiryQueue) Len() int           { return len(q) }
+func (q expiryQueue) Len() int { return len(q) }
+
 func (q expiryQueue) Less(i, j int) bool { return q[i].at < q[j].at }
-func (q expiryQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *expiryQueue) Push(e any)        { *q = append(*q, e.(expiry)) }
+
+func (q expiryQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+func (q *expiryQueue) Push(e any) { *q = append(*q, e.(expiry)) }
+
 func (q *expiryQueue) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]
@@ -69,7 +77,7 @@ func (q *expiryQueue) Pop() any {
 
 // timed reports whether an element of a set expires.
 func timed(d *nftset.Set, e *nftset.Element) bool {
-	return d.Flags&nftset.FlagTimeout != 0 && timeout(d, e) != 0
+	return d.Flags&nftset.FlagTimeout != 0 && packed.Timeout(d, e) != 0
 }
 
 // Advance sets the time on a clock that never jumps and stands still while the machine sleeps, as
@@ -120,11 +128,11 @@ func (s *State) Expire(now time.Duration) (expired []*Update, successor bool) {
 func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	s.work.Keys++
 	delete(e.share.due, e.id)
-	old, _ = e.share.elements.get(e.id)
+	old, _ = e.share.elements.Get(e.id)
 	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
 	if e.set.merge != nil {
 		// What others state without a timeout is in the kernel already.
-		_, c.had = e.set.merge.get(e.id)
+		_, c.had = e.set.merge.Get(e.id)
 		c.has = c.has && !c.had
 	}
 	if !c.has || c.from == c.to {
@@ -146,7 +154,7 @@ func (s *State) expireAt(o *set, sh *setShare, id string, d due) {
 		sh.due = map[string]due{}
 	}
 	if d.queued == 0 || d.at < d.queued {
-		if len(x.queue) >= max(x.most, recordsPerChunk) {
+		if len(x.queue) >= max(x.most, fewExpiries) {
 			x.queue = slices.DeleteFunc(x.queue, func(e expiry) bool { return !e.live() })
 			heap.Init(&x.queue)
 			x.most = 2 * len(x.queue)
@@ -205,7 +213,7 @@ func (s *State) acceptTimes() {
 		if timed(sh.decl, e) {
 			left := e.Expires()
 			if left == 0 {
-				left = timeout(sh.decl, e)
+				left = packed.Timeout(sh.decl, e)
 			}
 			s.expireAt(o, sh, id, due{s.deadline(left), sh.due[id].queued})
 		}
@@ -215,10 +223,10 @@ func (s *State) acceptTimes() {
 			continue
 		}
 		if st.all {
-			for id, e := range st.share.elements.all() {
+			for id, e := range st.share.elements.All() {
 				begin(st.set, st.share, strings.Clone(id), &e)
 			}
-		} else if e, ok := st.share.elements.get(st.id); ok && st.share.due[st.id].at == 0 {
+		} else if e, ok := st.share.elements.Get(st.id); ok && st.share.due[st.id].at == 0 {
 			begin(st.set, st.share, st.id, &e)
 		}
 	}
@@ -232,7 +240,7 @@ func (s *State) deadline(left time.Duration) time.Duration {
 // rest returns a statement with the time that is left of it: all of it, if it is new.
 func (s *State) rest(sh *setShare, id string, e nftset.Element) nftset.Element {
 	if at := sh.expiry(id); at != 0 {
-		e.State = nftset.NewState(max(at-expiryMargin-s.expiries.now, jiffy).Truncate(time.Millisecond), e.Stateful())
+		e.State = nftset.NewState(max(at-expiryMargin-s.expiries.now, packed.Jiffy).Truncate(time.Millisecond), e.Stateful())
 	}
 	return e
 }

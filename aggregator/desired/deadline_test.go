@@ -92,11 +92,11 @@ func TestExpiredElementIsForgotten(t *testing.T) {
 		t.Errorf("usage %+v, %d in force, %d deadlines, %d queued", u, o.size(), len(o.shares[0].due), len(h.expiries.queue))
 	}
 	// Restating does not make the queue longer.
-	for range 10 * recordsPerChunk {
+	for range 10 * fewExpiries {
 		h.commit(patch(policy, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{ban("10.0.0.1", time.Hour)}})))
 		h.commit(patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{member("10.0.0.1")}})))
 	}
-	if n := len(h.expiries.queue); n > 2*recordsPerChunk {
+	if n := len(h.expiries.queue); n > 2*fewExpiries {
 		t.Errorf("%d entries are queued of one element", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -92,7 +93,7 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 	if !o.exists() || !d.Decl.Equal(o.decl()) {
 		// The set goes, with all that is in it.
 		for i := range d.Elements {
-			touched[elementID(d.Decl, &d.Elements[i])] = touch{before: d.Elements[i], had: true, origin: -1}
+			touched[packed.ID(d.Decl, &d.Elements[i])] = touch{before: d.Elements[i], had: true, origin: -1}
 		}
 		return touched
 	}
@@ -101,10 +102,10 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 	for i := range d.Elements {
 		s.work.Keys++
 		e := &d.Elements[i]
-		id := elementID(decl, e)
+		id := packed.ID(decl, e)
 		there[id] = struct{}{}
 		want, sh, ok := o.wanted(id)
-		if ok && sameElement(decl, e, &want) && !s.lags(sh, id, e.Expires()) || dynamic(decl) {
+		if ok && packed.Same(decl, e, &want) && !s.lags(sh, id, e.Expires()) || packed.Dynamic(decl) {
 			continue
 		}
 		touched[id] = touch{before: *e, had: true, due: s.deadline(e.Expires()), origin: -1}

@@ -68,7 +68,7 @@ func (s *State) Unclaimed() []Unclaimed {
 				if sh.waiting || sh.passive && len(o.fragments()) > 1 {
 					continue
 				}
-				u.Elements = sh.elements.len()
+				u.Elements = sh.elements.Len()
 			}
 			all = append(all, u)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -352,7 +353,7 @@ func (t *fakeTable) addElements(now time.Duration, op kernel.AddElements) error 
 		return fmt.Errorf("set %s: ENOENT or other declaration", op.Set.Name)
 	}
 	for _, e := range op.Elements {
-		id := elementID(s.decl, &e)
+		id := packed.ID(s.decl, &e)
 		if had, ok := s.elements[id]; ok && (!op.Renew || had.Data != e.Data) {
 			return fmt.Errorf("set %s element %q: EEXIST", op.Set.Name, e.Key)
 		}
@@ -367,7 +368,7 @@ func (t *fakeTable) addElements(now time.Duration, op kernel.AddElements) error 
 		s.elements[id] = e
 		delete(s.deadlines, id)
 		if timed(s.decl, &e) {
-			s.deadlines[id] = now + cmp.Or(e.Expires(), timeout(s.decl, &e))
+			s.deadlines[id] = now + cmp.Or(e.Expires(), packed.Timeout(s.decl, &e))
 		}
 	}
 	return nil
@@ -394,7 +395,7 @@ func (t *fakeTable) deleteElements(op kernel.DeleteElements) error {
 		return fmt.Errorf("set %s: ENOENT", op.Set.Name)
 	}
 	for _, e := range op.Elements {
-		id := elementID(s.decl, &e)
+		id := packed.ID(s.decl, &e)
 		if _, ok := s.elements[id]; !ok && s.decl.Flags&nftset.FlagTimeout == 0 {
 			return fmt.Errorf("set %s element %q: ENOENT", op.Set.Name, e.Key)
 		}

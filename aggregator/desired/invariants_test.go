@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 )
 
@@ -51,7 +52,7 @@ func checkInvariants(t tester, s *State) {
 		}
 		for _, o := range partsOf[*set](tb) {
 			for _, sh := range o.shares {
-				for _, e := range sh.elements.all() {
+				for _, e := range sh.elements.All() {
 					switch to := leadsTo(sh.decl, e.Data); {
 					case to.Name == "":
 					case to.Kind == kindChain:
@@ -177,7 +178,7 @@ func checkSet(t tester, table string, o *set) {
 	}
 	for _, sh := range o.shares {
 		shadowed := 0
-		for id, e := range sh.elements.all() {
+		for id, e := range sh.elements.All() {
 			if w, _ := o.effective(id); w.Data != e.Data {
 				shadowed++
 			}
@@ -191,11 +192,11 @@ func checkSet(t tester, table string, o *set) {
 	}
 	union, passive := map[string]bool{}, 0
 	for _, sh := range o.shares {
-		for id := range sh.elements.all() {
+		for id := range sh.elements.All() {
 			union[id] = true
 		}
 		if sh.passive {
-			passive = sh.elements.len()
+			passive = sh.elements.Len()
 		}
 	}
 	inForce := len(slices.Collect(o.view(everything).Sorted()))
@@ -210,9 +211,9 @@ func checkSet(t tester, table string, o *set) {
 		return
 	}
 	l := o.pools.layout
-	want := pools{layout: l, backends: newCounts(l.BackendLen(), 0), totals: newCounts(l.DestLen(), 0)}
+	want := pools{layout: l, backends: packed.NewCounts(l.BackendLen(), 0), totals: packed.NewCounts(l.DestLen(), 0)}
 	for _, sh := range o.shares {
-		for id, e := range sh.elements.all() {
+		for id, e := range sh.elements.All() {
 			if o.winner(id) == sh && sh.flows() {
 				want.count(&e, 1)
 			}
@@ -228,7 +229,7 @@ func (p *pools) text() string {
 	if p == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%+v %v %v", p.layout, maps.Collect(p.backends.all()), maps.Collect(p.totals.all()))
+	return fmt.Sprintf("%+v %v %v", p.layout, maps.Collect(p.backends.All()), maps.Collect(p.totals.All()))
 }
 
 // stateText is everything that Rollback must restore, for comparing.
@@ -257,8 +258,8 @@ func stateText(s *State) string {
 				o := h.table.set(sh.decl.Name)
 				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
 					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.affinity, o.purged, o.written.rules, o.written.lost(), sh.waiting, sh.passive, o.pools.text(), len(o.touched))
-				for _, id := range sh.elements.ids() {
-					e, _ := sh.elements.get(id)
+				for _, id := range sh.elements.IDs() {
+					e, _ := sh.elements.Get(id)
 					fmt.Fprintf(&b, "   %s\n", elementText(&e))
 				}
 			}

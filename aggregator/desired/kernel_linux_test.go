@@ -59,9 +59,11 @@ func (s *sets) Set(name string) (*nftset.Set, bool) {
 	return d, ok
 }
 
-func (s *sets) Chain(string) bool                  { return true }
+func (s *sets) Chain(string) bool { return true }
+
 func (s *sets) Object(nft.ObjectKind, string) bool { return true }
-func (s *sets) Flowtable(string) bool              { return true }
+
+func (s *sets) Flowtable(string) bool { return true }
 
 // compile makes a snapshot of a .nft file; the maps named endpoints have their
 // flows watched.

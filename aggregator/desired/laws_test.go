@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -185,7 +186,7 @@ func TestLawSharedSet(t *testing.T) {
 		}
 		commitTo(t, s, k)
 		for e, who := range owners {
-			if _, there := k.tables[ipWeft].sets["s"].elements[elementID(addrSet("s").Decl, ptr(member(e)))]; there != (len(who) > 0) {
+			if _, there := k.tables[ipWeft].sets["s"].elements[packed.ID(addrSet("s").Decl, ptr(member(e)))]; there != (len(who) > 0) {
 				t.Fatalf("element %s is there: %t, its owners are %v", e, there, slices.Collect(maps.Keys(who)))
 			}
 		}

@@ -1,6 +1,8 @@
 package desired
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestRecordedLifetime changes lifetimes and checks what a crash before the
 // commit, and one after it, would leave.

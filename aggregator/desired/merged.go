@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -71,7 +72,7 @@ type MergedSet struct {
 	Source    *nft.Set
 	Fragments []Key
 	// Elements are the elements in force; nil if they were not asked for.
-	Elements *ElementView
+	Elements *packed.View
 }
 
 // Tables returns the status of the tables in which a reader sees something, by family and
@@ -231,7 +232,7 @@ func (o *set) count(r Reader) (n int) {
 	}
 	for _, sh := range o.shares {
 		if r.sees(sh.fragment) {
-			n += sh.elements.len()
+			n += sh.elements.Len()
 		}
 	}
 	return n
@@ -271,10 +272,10 @@ func (o *set) size() int {
 	case 0:
 		return 0
 	case 1:
-		n = o.shares[0].elements.len()
+		n = o.shares[0].elements.Len()
 	}
 	if sh := o.unclaimed(); sh != nil && sh.passive {
-		n -= sh.elements.len()
+		n -= sh.elements.Len()
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -97,7 +98,7 @@ func (m model) apply(u *Update) (model, bool) {
 		for _, p := range tu.PutSets {
 			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, elements: map[string]nftset.Element{}}
 			for _, e := range p.Elements {
-				s.elements[elementID(p.Decl, &e)] = e
+				s.elements[packed.ID(p.Decl, &e)] = e
 			}
 			t.sets[p.Decl.Name] = s
 		}
@@ -110,10 +111,10 @@ func (m model) apply(u *Update) (model, bool) {
 				return nil, false
 			}
 			for _, e := range eu.Remove {
-				delete(s.elements, elementID(s.decl, &e))
+				delete(s.elements, packed.ID(s.decl, &e))
 			}
 			for _, e := range eu.Add {
-				s.elements[elementID(s.decl, &e)] = e
+				s.elements[packed.ID(s.decl, &e)] = e
 			}
 		}
 	}
@@ -348,7 +349,7 @@ func drawElement(t *rapid.T, d *nftset.Set) nftset.Element {
 }
 
 func drawElements(t *rapid.T, d *nftset.Set, n int) []nftset.Element {
-	if dynamic(d) {
+	if packed.Dynamic(d) {
 		return nil // packets make them
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) nftset.Element { return drawElement(t, d) }), 0, n).Draw(t, "elements")

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // objectID names a part of a table. Each kind has its own names.
@@ -207,4 +208,18 @@ func dumpedParts(d *kernel.Table) []dumpedPart {
 		}
 	}
 	return all
+}
+
+// leadsTo returns the chain or object that an element with the given data leads
+// to. Its name is empty if the element leads to none. The data of a verdict are four
+// bytes of code, then the name of a chain: see compile.VerdictData.
+func leadsTo(d *nftset.Set, data string) objectID {
+	switch {
+	case d.Object != "":
+		return objectID{Kind: d.Object, Name: data}
+	case d.Verdict && len(data) > 4:
+		return objectID{Kind: kindChain, Name: data[4:]}
+	default:
+		return objectID{}
+	}
 }

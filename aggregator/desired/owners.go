@@ -3,6 +3,7 @@ package desired
 import (
 	"cmp"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -88,12 +89,12 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) (
 		return nil, false
 	}
 	var owners []Owned
-	key := elementID(o.decl(), &e)
+	key := packed.ID(o.decl(), &e)
 	for _, sh := range o.shares {
-		mine, ok := sh.elements.get(key)
-		if !ok && o.merge != nil && len(key) == o.merge.stated.IDLen() {
-			for part := range o.merge.stated.Overlapping(key[:len(key)/2], key[len(key)/2:]) {
-				if mine, ok = sh.elements.get(part); ok {
+		mine, ok := sh.elements.Get(key)
+		if !ok && o.merge != nil {
+			for part := range o.merge.Overlapping(key) {
+				if mine, ok = sh.elements.Get(part); ok {
 					break
 				}
 			}
@@ -133,7 +134,7 @@ func (tu *TableUpdate) Parts() []Place {
 	for i := range tu.PutSets {
 		decl := tu.PutSets[i].Decl
 		ids = append(ids, setID(decl.Name))
-		if !hasTargets(decl) {
+		if !packed.HasTargets(decl) {
 			continue
 		}
 		for _, e := range tu.PutSets[i].Elements {

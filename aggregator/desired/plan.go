@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -350,7 +351,7 @@ func (p *planner) force(tc *tableChange) {
 				tc.parts = append(tc.parts, changeOf(o))
 			}
 		case *set:
-			if leads && hasTargets(o.decl()) {
+			if leads && packed.HasTargets(o.decl()) {
 				tc.parts = append(tc.parts, changeOf(o))
 			}
 		}

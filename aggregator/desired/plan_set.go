@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -38,7 +39,7 @@ func (p *planner) allElements(tc *tableChange, o *set, sc *partChange) {
 		for _, sh := range o.shares {
 			p.shareElements(o, sc, sh, &b)
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(sc.touched), compareIDs) {
+		for _, id := range slices.SortedFunc(maps.Keys(sc.touched), packed.CompareIDs) {
 			p.s.work.Keys++
 			if e, sh, ok := o.wanted(id); ok && (sh == nil || !sh.passive) {
 				b.add(sc.touched[id].origin, p.s.rest(sh, id, e))
@@ -87,17 +88,17 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 		if _, ok := sc.touched[id]; ok || o.winner(id) != sh {
 			return
 		}
-		e, _ := sh.elements.get(id)
+		e, _ := sh.elements.Get(id)
 		b.add(origin, p.s.rest(sh, id, e))
 	}
 	if sh.fresh == nil || p.repair {
-		for _, id := range sh.elements.ids() {
+		for _, id := range sh.elements.IDs() {
 			add(id)
 		}
 		return
 	}
 	for i := range sh.fresh {
-		add(elementID(sh.decl, &sh.fresh[i]))
+		add(packed.ID(sh.decl, &sh.fresh[i]))
 	}
 }
 
@@ -106,11 +107,11 @@ func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *element
 func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	var del, add, renew elementBatch
 	d := o.decl()
-	for _, id := range slices.SortedFunc(maps.Keys(sc.touched), compareIDs) {
+	for _, id := range slices.SortedFunc(maps.Keys(sc.touched), packed.CompareIDs) {
 		p.s.work.Keys++
 		t := sc.touched[id]
 		e, sh, ok := o.wanted(id)
-		if t.had && ok && sameElement(d, &t.before, &e) && !tc.forcesElement(d, &e) {
+		if t.had && ok && packed.Same(d, &t.before, &e) && !tc.forcesElement(d, &e) {
 			if t.renews(d, sh, id, &e) {
 				renew.add(t.origin, p.s.rest(sh, id, e))
 			}
@@ -120,20 +121,20 @@ func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 			del.add(t.origin, t.before)
 		}
 		switch {
-		case ok && dynamic(d) && timed(d, &e):
+		case ok && packed.Dynamic(d) && timed(d, &e):
 			// A packet may have added it.
 			renew.add(t.origin, p.s.rest(sh, id, e))
 		case ok:
 			add.add(t.origin, p.s.rest(sh, id, e))
 		}
 	}
-	if tc.forced != nil && hasTargets(d) {
+	if tc.forced != nil && packed.HasTargets(d) {
 		p.forcedElements(tc, o, sc, &del, &add)
 	}
 	p.needed = p.needed || tc.ahead && d.Verdict && slices.ContainsFunc(add, tc.leadsToNew(d))
 	size := o.size()
 	if o.merge != nil {
-		size = o.merge.merged.Len()
+		size = o.merge.Size()
 	}
 	for _, g := range del {
 		p.counts.ElementsDeleted += len(g.elements)
@@ -159,9 +160,9 @@ func (tc *tableChange) leadsToNew(d *nftset.Set) func(elementGroup) bool {
 // object.
 func (p *planner) forcedElements(tc *tableChange, o *set, sc *partChange, del, add *elementBatch) {
 	for _, sh := range o.shares {
-		for _, id := range sh.elements.ids() {
+		for _, id := range sh.elements.IDs() {
 			p.s.work.Keys++
-			e, _ := sh.elements.get(id)
+			e, _ := sh.elements.Get(id)
 			if _, ok := sc.touched[id]; ok || !tc.forcesElement(sh.decl, &e) || o.winner(id) != sh {
 				continue
 			}

@@ -6,7 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weft-proxy/weft/aggregator/packed"
+	"github.com/weft-proxy/weft/aggregator/desired/backends"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -16,10 +17,10 @@ import (
 // elements, without those of fragments that do not want their flows to be watched. It tells a commit, at the cost of the change, whether a backend
 // that left one slot is still in another.
 type pools struct {
-	layout packed.Layout
+	layout backends.Layout
 	// backends counts the elements of a destination that have the same backend: its
 	// keys are both as the map packs them. totals counts all of a destination.
-	backends, totals counts
+	backends, totals packed.Counts
 }
 
 // change follows a change of a merged element. It does nothing on nil.
@@ -44,8 +45,8 @@ func (p *pools) count(e *nftset.Element, by int) {
 	if !ok {
 		return
 	}
-	p.backends.add(b.Dest, b.Data, by)
-	p.totals.add(b.Dest, "", by)
+	p.backends.Add(b.Dest, b.Data, by)
+	p.totals.Add(b.Dest, "", by)
 }
 
 // index makes or drops a set's pools as its shares want; anew makes them
@@ -61,17 +62,17 @@ func (s *State) index(o *set, anew bool) {
 	if !watched {
 		return
 	}
-	l, ok := packed.NewLayout(o.decl())
+	l, ok := backends.NewLayout(o.decl())
 	if !ok {
 		return
 	}
 	s.watched[o] = struct{}{}
-	o.pools = &pools{layout: l, backends: newCounts(l.BackendLen(), 0), totals: newCounts(l.DestLen(), 0)}
+	o.pools = &pools{layout: l, backends: packed.NewCounts(l.BackendLen(), 0), totals: packed.NewCounts(l.DestLen(), 0)}
 	for i, sh := range o.shares {
 		if !sh.flows() {
 			continue
 		}
-		for id, e := range sh.elements.all() {
+		for id, e := range sh.elements.All() {
 			s.work.Keys++
 			if i == 0 || o.winner(id) == sh {
 				o.pools.count(&e, +1)
@@ -87,7 +88,7 @@ func (s *State) leadsElsewhere(table *table, dest, to netip.AddrPort) bool {
 		if o.table == table {
 			continue
 		}
-		if b, ok := o.pools.layout.Pack(dest, to); ok && o.pools.backends.get(b.Dest, b.Data) > 0 {
+		if b, ok := o.pools.layout.Pack(dest, to); ok && o.pools.backends.Get(b.Dest, b.Data) > 0 {
 			return true
 		}
 	}
@@ -99,10 +100,10 @@ func (s *State) leadsElsewhere(table *table, dest, to netip.AddrPort) bool {
 // If before is nil, the kernel has no such map. Deserted means that the
 // destination has no watched element any more.
 func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
-	var old packed.Layout
+	var old backends.Layout
 	known := false
 	if before != nil {
-		old, known = packed.NewLayout(before)
+		old, known = backends.NewLayout(before)
 	}
 	now := o.pools
 	switch {
@@ -120,7 +121,7 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 	// balance is how many more elements a destination has than before. kept are backends
 	// that an element has whose flows are not watched.
 	balance := map[string]int{}
-	kept := map[packed.Backend]bool{}
+	kept := map[backends.Backend]bool{}
 	// begun are destinations with a pool that has got its first backend.
 	begun := map[string]bool{}
 	sameLayout := o.exists() && o.hasLayout(l)
@@ -146,13 +147,13 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 			continue
 		}
 		balance[b.Dest]--
-		if now.backends.get(b.Dest, b.Data) == 0 && !kept[b] {
+		if now.backends.Get(b.Dest, b.Data) == 0 && !kept[b] {
 			gone[b.Dest] = append(gone[b.Dest], l.AddrPort(b.Data))
 		}
 	}
 	var at map[netip.Addr]struct{}
 	for dest, more := range balance {
-		to, total := l.Dest(dest), now.totals.get(dest, "")
+		to, total := l.Dest(dest), now.totals.Get(dest, "")
 		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more || begun[dest]}
 		if st.First && l.ByPort() {
 			if at == nil {
@@ -175,13 +176,13 @@ func (o *set) begins(e *nftset.Element) bool {
 		return ok
 	}
 	previous := nftset.Element{Key: key}
-	_, _, ok = o.decided(elementID(o.decl(), &previous))
+	_, _, ok = o.decided(packed.ID(o.decl(), &previous))
 	return !ok
 }
 
 // hasLayout reports whether a map's elements are packed as a layout says.
-func (o *set) hasLayout(l *packed.Layout) bool {
-	now, ok := packed.NewLayout(o.decl())
+func (o *set) hasLayout(l *backends.Layout) bool {
+	now, ok := backends.NewLayout(o.decl())
 	return ok && now == *l
 }
 
@@ -210,7 +211,7 @@ func (s *State) Live() []conntrack.Destination {
 					at[addr] = struct{}{}
 				}
 			}
-			for b := range o.pools.backends.all() {
+			for b := range o.pools.backends.All() {
 				dest := l.Dest(b[:l.DestLen()])
 				all[dest] = append(all[dest], l.AddrPort(b[l.DestLen():]))
 			}
@@ -237,7 +238,7 @@ func (t *table) indexAddresses(o *set) {
 	if !o.exists() {
 		return
 	}
-	if d := o.decl(); !d.Map && len(d.Key.Names) == 1 && packed.AddrLen(d.Key.Names[0]) > 0 {
+	if d := o.decl(); !d.Map && len(d.Key.Names) == 1 && backends.AddrLen(d.Key.Names[0]) > 0 {
 		if t.addresses == nil {
 			t.addresses = map[*set]struct{}{}
 		}
@@ -249,7 +250,7 @@ func (t *table) indexAddresses(o *set) {
 func (t *table) looksUpPorts(r *slot) bool {
 	return slices.ContainsFunc(appendReferences(nil, r.rule), func(id objectID) bool {
 		m, ok := t.parts[id].(*set)
-		return ok && m.exists() && packed.ByPort(m.decl())
+		return ok && m.exists() && backends.ByPort(m.decl())
 	})
 }
 
@@ -275,7 +276,7 @@ func (t *table) at() map[netip.Addr]struct{} {
 			continue
 		}
 		for _, sh := range o.shares {
-			for _, e := range sh.elements.all() {
+			for _, e := range sh.elements.All() {
 				if addr, ok := netip.AddrFromSlice([]byte(e.Key)); ok && (e.KeyEnd == "" || e.KeyEnd == e.Key) {
 					if all == nil {
 						all = map[netip.Addr]struct{}{}
@@ -295,7 +296,7 @@ func (o *set) untranslated(add func(conntrack.Change)) {
 	if o.pools.layout.ByPort() {
 		at = o.table.at()
 	}
-	for dest := range o.pools.totals.all() {
+	for dest := range o.pools.totals.All() {
 		to := o.pools.layout.Dest(dest)
 		add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true, At: at})
 	}
@@ -308,11 +309,11 @@ func (t *table) answering(add func(conntrack.Change)) {
 	at, seen := t.at(), map[netip.AddrPort]struct{}{}
 	for _, p := range t.parts {
 		o, ok := p.(*set)
-		if !ok || !o.exists() || !packed.ByPort(o.decl()) {
+		if !ok || !o.exists() || !backends.ByPort(o.decl()) {
 			continue
 		}
 		for _, e := range o.inForce() {
-			port, ok := packed.UDPPort(e.Key)
+			port, ok := backends.UDPPort(e.Key)
 			if !ok || e.KeyEnd != "" && e.KeyEnd != e.Key {
 				continue
 			}
@@ -368,12 +369,12 @@ func (p *planner) reached(tc *tableChange) {
 // translate, and leads to one that does: a NodePort whose externalTrafficPolicy is no longer Local.
 func (c *partChange) translates() bool {
 	o, ok := c.part.(*set)
-	if !ok || !o.exists() || !o.decl().Verdict || !packed.ByPort(o.decl()) {
+	if !ok || !o.exists() || !o.decl().Verdict || !backends.ByPort(o.decl()) {
 		return false
 	}
 	for id, t := range c.touched {
 		e, has := o.effective(id)
-		if _, udp := packed.UDPPort(e.Key); !has || !udp || !t.had || t.before.Data == e.Data {
+		if _, udp := backends.UDPPort(e.Key); !has || !udp || !t.had || t.before.Data == e.Data {
 			continue
 		}
 		before, known := o.table.parts[leadsTo(o.decl(), t.before.Data)].(*chain)

@@ -145,7 +145,7 @@ func (f *fragment) appendShadows(all []Shadow, done fragmentSet) []Shadow {
 				continue
 			}
 			o := h.table.set(id.Name)
-			for id := range mine.elements.all() {
+			for id := range mine.elements.All() {
 				all = o.appendShadow(all, id, mine, done)
 			}
 		}
@@ -162,14 +162,14 @@ func (o *set) shadows() bool {
 func (o *set) appendShadow(all []Shadow, id string, mine *setShare, done fragmentSet) []Shadow {
 	w := o.winner(id)
 	for _, sh := range o.shares {
-		if w != mine && sh != mine || !sh.elements.differs(w.elements, id) {
+		if w != mine && sh != mine || !sh.elements.Differs(w.elements, id) {
 			continue
 		}
 		if other := w.fragment; w == mine && done[sh.fragment] || sh == mine && other != mine.fragment && done[other] {
 			continue
 		}
-		element, _ := w.elements.get(id)
-		hidden, _ := sh.elements.get(id)
+		element, _ := w.elements.Get(id)
+		hidden, _ := sh.elements.Get(id)
 		all = append(all, Shadow{
 			Table: o.table.id, Decl: o.decl(), Winner: w.fragment.key, Hidden: sh.fragment.key, Element: element, HiddenElement: hidden,
 		})

@@ -68,9 +68,9 @@ func (w *world) checkShadows(p *Preview, keys []Key) {
 	for _, tb := range w.s.tables {
 		for _, o := range partsOf[*set](tb) {
 			for _, sh := range o.shares {
-				for id, e := range sh.elements.all() {
+				for id, e := range sh.elements.All() {
 					win := o.winner(id)
-					we, _ := win.elements.get(id)
+					we, _ := win.elements.Get(id)
 					if we.Data == e.Data || !slices.Contains(keys, win.fragment.key) && !slices.Contains(keys, sh.fragment.key) {
 						continue
 					}

@@ -371,7 +371,7 @@ func (o *set) dearest() *chain {
 		if !sh.decl.Verdict {
 			continue
 		}
-		for _, e := range sh.elements.all() {
+		for _, e := range sh.elements.All() {
 			if c, ok := o.table.parts[leadsTo(sh.decl, e.Data)].(*chain); ok && (most == nil || c.price.worst > most.price.worst) {
 				most = c
 			}

@@ -109,7 +109,7 @@ func targetsOf(tb *table, r *slot) (all []target) {
 			continue
 		}
 		for _, sh := range tb.set(c.Set).shares {
-			for _, e := range sh.elements.all() {
+			for _, e := range sh.elements.All() {
 				if id := leadsTo(sh.decl, e.Data); id.Kind == kindChain {
 					v, _ := nftset.ParseVerdictData(e.Data)
 					all = append(all, target{tb.chain(id.Name), v.Code == -4})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -34,7 +35,7 @@ func (t *table) references(to objectID) []reference {
 		case *set:
 			for _, sh := range o.shares {
 				if id, n := sh.leading(to); n > 0 {
-					e, _ := sh.elements.get(id)
+					e, _ := sh.elements.Get(id)
 					at := Place{Table: t.id, Kind: "map", Name: o.id.Name, Key: sh.decl.FormatKey(e)}
 					refs = append(refs, reference{fragment: sh.fragment, at: at, more: n - 1})
 				}
@@ -64,10 +65,10 @@ func (sh *chainShare) references(refs []reference, at Place, to objectID) []refe
 
 // leading returns the first key of a share that leads to a part, and how many do.
 func (sh *setShare) leading(to objectID) (first string, n int) {
-	if to.Kind == kindSet || !hasTargets(sh.decl) {
+	if to.Kind == kindSet || !packed.HasTargets(sh.decl) {
 		return "", 0
 	}
-	for id, e := range sh.elements.all() {
+	for id, e := range sh.elements.All() {
 		if leadsTo(sh.decl, e.Data) == to {
 			if n == 0 || id < first {
 				first = id

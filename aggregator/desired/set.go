@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -24,7 +25,7 @@ type set struct {
 	// union is the number of different keys of all shares, if there are several.
 	union int
 	// merge is the union of the elements of a set with auto-merge, nil in other sets.
-	merge *automerge
+	merge *packed.Union[*setShare]
 	// pools is the index of UDP backends; nil unless a share wants it. watched
 	// says that it was there at the last Accept.
 	pools   *pools
@@ -64,7 +65,7 @@ type setShare struct {
 	// dumped is true while decl comes from the kernel.
 	dumped              bool
 	conntrack, affinity bool
-	elements            *elements
+	elements            *packed.Elements
 	// due has the elements that expire.
 	due map[string]due
 	// bytes is the size of the elements for Usage, content what their memory depends on.
@@ -89,6 +90,8 @@ type setShare struct {
 	won [][]byte
 }
 
+func (sh *setShare) Packed() *packed.Elements { return sh.elements }
+
 // claimable reports whether a fragment that states an element of the unclaimed fragment's
 // share becomes its only owner.
 func (sh *setShare) claimable() bool { return sh.fragment.unclaimed && (!sh.waiting || sh.passive) }
@@ -111,7 +114,7 @@ type change struct {
 // dump knows less of it. While the elements of the last share leave the union, there is no share.
 func (o *set) decl() *nftset.Set {
 	if len(o.shares) == 0 {
-		return o.merge.decl
+		return o.merge.Decl
 	}
 	for _, sh := range o.shares {
 		if !sh.dumped {
@@ -134,16 +137,16 @@ func (o *set) wanted(id string) (nftset.Element, *setShare, bool) {
 	if o.merge == nil {
 		return e, sh, ok
 	}
-	if merged, ok := o.merge.get(id); ok {
+	if merged, ok := o.merge.Get(id); ok {
 		return merged, nil, true
 	}
-	return e, sh, ok && o.merge.apart(id, &e)
+	return e, sh, ok && o.merge.Apart(id, &e)
 }
 
 // decided returns the merged element of a key and the share that decides on it.
 func (o *set) decided(id string) (nftset.Element, *setShare, bool) {
 	for _, sh := range o.shares {
-		if e, ok := sh.elements.get(id); ok {
+		if e, ok := sh.elements.Get(id); ok {
 			return e, sh, true
 		}
 	}
@@ -153,7 +156,7 @@ func (o *set) decided(id string) (nftset.Element, *setShare, bool) {
 // winner returns the share that decides on a key.
 func (o *set) winner(id string) *setShare {
 	for _, sh := range o.shares {
-		if sh.elements.has(id) {
+		if sh.elements.Has(id) {
 			return sh
 		}
 	}
@@ -168,7 +171,7 @@ func (s *State) shade(o *set, id string, by int) {
 		return
 	}
 	for _, sh := range o.shares {
-		if sh != w && sh.elements.differs(w.elements, id) {
+		if sh != w && sh.elements.Differs(w.elements, id) {
 			sh.shadowed += by
 			sh.fragment.shadowed += by
 			s.shadowed += by
@@ -185,7 +188,7 @@ func (o *set) addition() kernel.Op { return kernel.AddSet{Table: o.table.id, Set
 // targets only when the map is emptied first.
 func (o *set) removal(before any) []kernel.Op {
 	del := kernel.DeleteSet{Table: o.table.id, Name: o.id.Name}
-	if hasTargets(before.(*nftset.Set)) {
+	if packed.HasTargets(before.(*nftset.Set)) {
 		return []kernel.Op{kernel.FlushSet{Table: o.table.id, Name: o.id.Name}, del}
 	}
 	return []kernel.Op{del}
@@ -219,12 +222,12 @@ func (o *set) clearChanges() {
 // put changes a share's element to e, or removes it if has is false.
 func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool) {
 	s.work.Keys++
-	had, same := sh.elements.same(id, &e)
+	had, same := sh.elements.Same(id, &e)
 	expires := has && timed(sh.decl, &e)
 	if had == has && (same || !has) && !expires {
 		return
 	}
-	old, _ := sh.elements.get(id)
+	old, _ := sh.elements.Get(id)
 	c := s.write(o, sh, id, old, had, e, has)
 	c.renewed = expires && c.to == sh
 	now := e // of its own, as the address of e is taken
@@ -261,7 +264,7 @@ func (s *State) expect(o *set, n int) {
 
 // claim ends the unclaimed fragment's ownership of an element that a fragment has stated.
 func (s *State) claim(o *set, id string) {
-	if sh := o.unclaimed(); sh != nil && sh.claimable() && sh.elements.has(id) {
+	if sh := o.unclaimed(); sh != nil && sh.claimable() && sh.elements.Has(id) {
 		s.put(o, sh, id, nftset.Element{}, false)
 	}
 }
@@ -269,7 +272,7 @@ func (s *State) claim(o *set, id string) {
 // touch journals a change of a merged element. In a set that the kernel does
 // not have, a change of the winner counts even if the element is the same.
 func (s *State) touch(o *set, id string, c *change) bool {
-	same := c.had && c.has && sameElement(o.decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
+	same := c.had && c.has && packed.Same(o.decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.kernel != nil && (same || !c.had && !c.has) {
 		return false
 	}
@@ -307,9 +310,9 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 		c.before, c.from, c.had = old, sh, had
 	}
 	if has {
-		sh.elements.put(id, &e)
+		sh.elements.Put(id, &e)
 	} else {
-		sh.elements.remove(id)
+		sh.elements.Remove(id)
 	}
 	s.chargeElement(sh, id, old, had, e, has)
 	s.resize(o)
@@ -320,7 +323,7 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 	} else {
 		c.after, c.to, c.has = e, sh, has
 	}
-	if d := o.decl(); hasTargets(d) && old.Data != e.Data {
+	if d := o.decl(); packed.HasTargets(d) && old.Data != e.Data {
 		s.referTarget(o, d, old.Data, -1)
 		s.referTarget(o, d, e.Data, +1)
 	}
@@ -346,7 +349,7 @@ func (s *State) referTarget(o *set, d *nftset.Set, data string, by int) {
 
 // claimAll ends the unclaimed fragment's ownership of the elements of a share.
 func (s *State) claimAll(o *set, sh *setShare) {
-	for id := range sh.elements.all() {
+	for id := range sh.elements.All() {
 		if o.unclaimed() == nil {
 			break
 		}
@@ -364,14 +367,14 @@ func (o *set) link(s *State, linked share, in, journal bool) {
 		visit = s.touchAll(o)
 	}
 	if others && sh.decl.Map {
-		for id := range sh.elements.all() {
+		for id := range sh.elements.All() {
 			s.shade(o, id, -1)
 		}
 	}
 	o.place(s, sh, in)
 	s.resize(o)
 	if others {
-		for id := range sh.elements.all() {
+		for id := range sh.elements.All() {
 			if sh.decl.Map {
 				s.shade(o, id, +1)
 			}
@@ -380,11 +383,11 @@ func (o *set) link(s *State, linked share, in, journal bool) {
 	}
 	switch {
 	case in && !others && visit == nil:
-		o.fill()
+		o.merge = packed.NewUnion(o.decl(), o.shares)
 	case in && !others:
-		o.merge = newMerge(sh.decl)
+		o.merge = packed.NewUnion[*setShare](sh.decl, nil)
 	}
-	if visit != nil || others || o.pools != nil || hasTargets(sh.decl) {
+	if visit != nil || others || o.pools != nil || packed.HasTargets(sh.decl) {
 		s.visit(o, sh, in, visit)
 	}
 	s.index(o, false)
@@ -416,14 +419,14 @@ func (s *State) touchAll(o *set) func(string, *change) {
 func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)) {
 	by := sign(in)
 	if in && len(o.shares) == 2 {
-		o.union = o.shares[0].elements.len() + o.shares[1].elements.len() - sh.elements.len()
+		o.union = o.shares[0].elements.Len() + o.shares[1].elements.Len() - sh.elements.Len()
 	}
 	// One for all, as it escapes.
 	var c change
 	behind := false
-	for id, e := range sh.elements.all() {
+	for id, e := range sh.elements.All() {
 		s.work.Keys++
-		if hasTargets(sh.decl) {
+		if packed.HasTargets(sh.decl) {
 			s.referTarget(o, sh.decl, e.Data, by)
 		}
 		c, behind = change{}, false
@@ -431,7 +434,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 			if other == sh {
 				continue
 			}
-			if x, ok := other.elements.get(id); ok {
+			if x, ok := other.elements.Get(id); ok {
 				c.before, c.from, c.had = x, other, true
 				behind = other.fragment.compare(sh.fragment) < 0
 				break
@@ -466,13 +469,13 @@ func (s *State) redeclareSet(o *set, sh *setShare, d *nftset.Set) {
 	redeclare(s, o, sh, &sh.decl, d, func(old, d *nftset.Set) {
 		s.resize(o)
 		if old.Verdict != d.Verdict || old.Object != d.Object {
-			for _, e := range sh.elements.all() {
+			for _, e := range sh.elements.All() {
 				s.referTarget(o, old, e.Data, -1)
 				s.referTarget(o, d, e.Data, +1)
 			}
 		}
 		s.index(o, true)
-		o.fill()
+		o.merge = packed.NewUnion(o.decl(), o.shares)
 	})
 }
 

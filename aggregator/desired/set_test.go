@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -62,7 +63,7 @@ func TestIntervals(t *testing.T) {
 	single := intervalSet("i").Decl
 	a, b := member("10.0.0.1"), member("10.0.0.1")
 	b.KeyEnd = b.Key
-	if elementID(single, &a) != elementID(single, &b) {
+	if packed.ID(single, &a) != packed.ID(single, &b) {
 		t.Error("a single value without end is another element than with it")
 	}
 }

@@ -100,12 +100,15 @@ func (t *table) part(id objectID) part {
 	return o
 }
 
-func (t *table) chain(name string) *chain   { return t.part(chainID(name)).(*chain) }
-func (t *table) set(name string) *set       { return t.part(setID(name)).(*set) }
+func (t *table) chain(name string) *chain { return t.part(chainID(name)).(*chain) }
+
+func (t *table) set(name string) *set { return t.part(setID(name)).(*set) }
+
 func (t *table) object(id objectID) *object { return t.part(id).(*object) }
 
 func chainID(name string) objectID { return objectID{Kind: kindChain, Name: name} }
-func setID(name string) objectID   { return objectID{Kind: kindSet, Name: name} }
+
+func setID(name string) objectID { return objectID{Kind: kindSet, Name: name} }
 
 // sortedParts returns all parts of a table in order.
 func (t *table) sortedParts() []part {
@@ -118,8 +121,10 @@ type share interface {
 	usage() Usage
 }
 
-func (sh *chainShare) owner() *fragment  { return sh.fragment }
-func (sh *setShare) owner() *fragment    { return sh.fragment }
+func (sh *chainShare) owner() *fragment { return sh.fragment }
+
+func (sh *setShare) owner() *fragment { return sh.fragment }
+
 func (sh *objectShare) owner() *fragment { return sh.fragment }
 
 // shared is an object with the shares of its fragments, in order of precedence.

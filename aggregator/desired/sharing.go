@@ -3,6 +3,7 @@ package desired
 import (
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -119,7 +120,7 @@ func (a *apply) checkReferred(tu *TableUpdate) {
 // referTargets calls refer with the chains and objects that elements of a map lead to.
 func (a *apply) referTargets(h *holding, name string, elems []nftset.Element, refer func(Place, objectID)) {
 	sh, ok := h.shares[setID(name)].(*setShare)
-	if !ok || !hasTargets(sh.decl) {
+	if !ok || !packed.HasTargets(sh.decl) {
 		return
 	}
 	at := Place{Table: h.table.id, Kind: "map", Name: name}

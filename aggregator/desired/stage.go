@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -22,7 +23,7 @@ type Staged struct {
 	// elements are those that the kernel is to have. stated are those of the update, and packed are the
 	// same for its share.
 	elements, stated []nftset.Element
-	packed           *elements
+	packed           *packed.Elements
 	// begun is true if the kernel has the set; sent counts the elements that it has, and content
 	// is theirs.
 	begun   bool
@@ -108,12 +109,12 @@ func (s *State) Stage(u *Update, least, most time.Duration) []*Staged {
 // stageable reports whether a set that has just been applied can be staged. Maps that
 // lead to chains or objects cannot, because these would have to be there first.
 func (s *State) stageable(o *set) bool {
-	if o.kernel != nil || len(o.shares) != 1 || o.shares[0].fresh == nil && o.shares[0].elements.len() > 0 || len(o.touched) > 0 || s.staged[stagedID{o.table.id, o.id.Name}] != nil {
+	if o.kernel != nil || len(o.shares) != 1 || o.shares[0].fresh == nil && o.shares[0].elements.Len() > 0 || len(o.touched) > 0 || s.staged[stagedID{o.table.id, o.id.Name}] != nil {
 		return false
 	}
 	d := o.decl()
 	brief := func(timeout time.Duration) bool { return timeout != 0 && timeout < minStagedTimeout }
-	if hasTargets(d) || dynamic(d) || brief(d.Timeout) {
+	if packed.HasTargets(d) || packed.Dynamic(d) || brief(d.Timeout) {
 		return false
 	}
 	return !slices.ContainsFunc(o.shares[0].fresh, func(e nftset.Element) bool { return brief(e.Timeout) })
@@ -197,7 +198,7 @@ func (st *Staged) complete() bool { return st.begun && st.sent == len(st.element
 // is reports whether the kernel has what a set that is applied anew needs.
 func (st *Staged) is(o *set, touched map[string]touch) bool {
 	return st.complete() && len(o.shares) == 1 && len(touched) == 0 && st.decl.Equal(o.decl()) &&
-		sameSlice(st.stated, o.shares[0].fresh) && (len(st.elements) > 0 || o.shares[0].elements.len() == 0)
+		sameSlice(st.stated, o.shares[0].fresh) && (len(st.elements) > 0 || o.shares[0].elements.Len() == 0)
 }
 
 func sameSlice(a, b []nftset.Element) bool {
@@ -215,7 +216,7 @@ func (s *State) stagedIn(id nft.TableID) *Staged {
 }
 
 // packed returns the packed elements of a set that is applied again after Stage, or nil.
-func (s *State) packed(o *set, p *Set) *elements {
+func (s *State) packed(o *set, p *Set) *packed.Elements {
 	if st := s.staged[stagedID{o.table.id, o.id.Name}]; st != nil && st.decl == p.Decl && sameSlice(st.stated, p.Elements) {
 		return st.packed
 	}
@@ -295,11 +296,11 @@ func (st *Staged) intact(d *kernel.Set) bool {
 	}
 	there := make(map[string]*nftset.Element, len(d.Elements))
 	for i := range d.Elements {
-		there[elementID(st.decl, &d.Elements[i])] = &d.Elements[i]
+		there[packed.ID(st.decl, &d.Elements[i])] = &d.Elements[i]
 	}
 	for i := range st.elements[:st.sent] {
-		e, ok := there[elementID(st.decl, &st.elements[i])]
-		if !ok || !sameElement(st.decl, e, &st.elements[i]) {
+		e, ok := there[packed.ID(st.decl, &st.elements[i])]
+		if !ok || !packed.Same(st.decl, e, &st.elements[i]) {
 			return false
 		}
 	}

@@ -140,7 +140,7 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 			case *setShare:
 				tu.PutSets = append(tu.PutSets, Set{
 					Decl: sh.decl, Source: sh.source, Conntrack: sh.conntrack, Affinity: sh.affinity,
-					View: &ElementView{shares: []viewedShare{{elements: sh.elements.share()}}},
+					View: sh.elements.View(),
 				})
 			default:
 				panic(fmt.Sprintf("desired: share %T is unknown", sh))

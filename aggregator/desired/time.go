@@ -3,6 +3,7 @@ package desired
 import (
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -110,7 +111,7 @@ func (o *set) additions(elements []nftset.Element) time.Duration {
 // unseen returns the elements that the kernel did not have, of some that it may have.
 func (o *set) unseen(elements []nftset.Element) (out []nftset.Element) {
 	for i := range elements {
-		if e := &elements[i]; !o.touched[elementID(o.decl(), e)].had {
+		if e := &elements[i]; !o.touched[packed.ID(o.decl(), e)].had {
 			out = append(out, *e)
 		}
 	}
@@ -160,7 +161,7 @@ func (s *State) LeaveTime(key Key) (sum time.Duration, most Place) {
 						t = max(t, time.Duration(other.content.Elements)*c.Removal(sh.decl)+c.Change(sh.decl))
 					}
 				}
-			case hasTargets(sh.decl):
+			case packed.HasTargets(sh.decl):
 				t = c.Flush(sh.decl) + c.Change(sh.decl)
 			}
 			if sum += t; t > longest {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -100,7 +101,7 @@ type Set struct {
 	Source   *nft.Set
 	Elements []nftset.Element
 	// View has the elements, in place of Elements, in what Content returns.
-	View *ElementView
+	View *packed.View
 	// Conntrack is true for a map whose UDP flows are flushed when a commit
 	// changes where they go.
 	Conntrack bool

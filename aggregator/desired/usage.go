@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft/cost"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -112,11 +113,11 @@ func (s *State) chargeElement(sh *setShare, id string, old nftset.Element, had b
 	var u Usage
 	u.Memory -= sh.content.Memory(sh.decl)
 	if had {
-		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &old)}, -1)
+		u.add(Usage{Elements: 1, Bytes: packed.Bytes(id, &old)}, -1)
 		sh.content.Add(sh.decl, &old, -1)
 	}
 	if has {
-		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &e)}, +1)
+		u.add(Usage{Elements: 1, Bytes: packed.Bytes(id, &e)}, +1)
 		sh.content.Add(sh.decl, &e, +1)
 	}
 	u.Memory += sh.content.Memory(sh.decl)
@@ -127,13 +128,13 @@ func (s *State) chargeElement(sh *setShare, id string, old nftset.Element, had b
 // usage returns the share's usage; bytes and content must be up to date.
 func (sh *setShare) usage() Usage {
 	return Usage{
-		Sets: 1, Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment), Memory: sh.content.Memory(sh.decl),
+		Sets: 1, Elements: sh.elements.Len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment), Memory: sh.content.Memory(sh.decl),
 	}
 }
 
 // weigh counts the bytes and the content of a share that was made with its elements.
 func (sh *setShare) weigh() {
-	sh.bytes = sh.elements.bytes()
+	sh.bytes = sh.elements.Bytes()
 	sh.measure()
 }
 
@@ -141,18 +142,13 @@ func (sh *setShare) weigh() {
 func (sh *setShare) measure() {
 	sh.content = cost.Content{}
 	if cost.Plain(sh.decl) {
-		sh.content.Elements = sh.elements.len()
-		for _, page := range sh.elements.extras.pages {
-			for _, x := range page {
-				sh.content.Options(x.comment, x.state, 1)
-			}
-		}
-		for _, e := range sh.elements.odd {
-			sh.content.Options(e.Comment, e.State, 1)
+		sh.content.Elements = sh.elements.Len()
+		for comment, state := range sh.elements.Texts() {
+			sh.content.Options(comment, state, 1)
 		}
 		return
 	}
-	for _, e := range sh.elements.all() {
+	for _, e := range sh.elements.All() {
 		sh.content.Add(sh.decl, &e, 1)
 	}
 }

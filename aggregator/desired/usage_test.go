@@ -48,10 +48,10 @@ func checkUsage(t tester, s *State) {
 			}
 			for _, sh := range sharesOf[*setShare](h) {
 				u.Sets++
-				u.Elements += sh.elements.len()
+				u.Elements += sh.elements.Len()
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 				var content cost.Content
-				for _, e := range sh.elements.all() {
+				for _, e := range sh.elements.All() {
 					content.Add(sh.decl, &e, 1)
 					u.Bytes += len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment) + len(e.State)
 				}

@@ -2,8 +2,6 @@ package desired
 
 import (
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -23,56 +21,6 @@ func contentOf(s *State, key Key) ([]TableUpdate, bool) {
 		}
 	}
 	return tables, ok
-}
-
-// TestViewsStay changes elements at random, and compares each view with a copy of the
-// elements from the time when it was made.
-func TestViewsStay(t *testing.T) {
-	for name, d := range map[string]*nftset.Set{
-		"set":      withFlags(addrSet("s"), nftset.FlagTimeout).Decl,
-		"interval": intervalSet("i").Decl,
-		"map":      endpointMap("m").Decl,
-		"verdicts": verdictMap("v").Decl,
-	} {
-		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			r := rand.New(rand.NewPCG(seed, 2))
-			el, now := newElements(d, 0), map[string]nftset.Element{}
-			type view struct {
-				*ElementView
-				want map[string]nftset.Element
-			}
-			var views []view
-			for step := range 12_000 {
-				e := anyElement(r, d)
-				id := elementID(d, &e)
-				if grow := step/4000%2 == 0; r.IntN(4) > 0 == grow {
-					el.put(id, &e)
-					now[id] = e
-				} else {
-					el.remove(id)
-					delete(now, id)
-				}
-				if step%500 != 0 {
-					continue
-				}
-				views = append(views, view{&ElementView{shares: []viewedShare{{elements: el.share()}}}, maps.Clone(now)})
-				if len(views) > 3 {
-					views = views[1:]
-				}
-				for _, v := range views {
-					var want []nftset.Element
-					for _, id := range slices.Sorted(maps.Keys(v.want)) {
-						want = append(want, v.want[id])
-					}
-					if got := slices.Collect(v.Sorted()); !slices.Equal(got, want) {
-						t.Fatalf("step %d: a view has %d elements, want %d, or others", step, len(got), len(want))
-					}
-				}
-			}
-		})
-	}
 }
 
 // TestReadersSeeTheirOwn reads a table that two publishers share.

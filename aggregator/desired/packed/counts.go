@@ -1,13 +1,13 @@
-package desired
+package packed
 
 import (
 	"encoding/binary"
 	"iter"
 )
 
-// counts counts by keys of one length. A key whose count is 0 is removed.
-type counts struct {
-	records
+// Counts counts by keys of one length. A key whose count is 0 is removed.
+type Counts struct {
+	table
 	// scratch is for a key that is put together.
 	scratch []byte
 }
@@ -15,20 +15,20 @@ type counts struct {
 // countLen is the length of a count.
 const countLen = 4
 
-func newCounts(key, n int) counts { return counts{records: newRecords(key, countLen, n)} }
+func NewCounts(key, n int) Counts { return Counts{table: newTable(key, countLen, n)} }
 
-func (c *counts) count(i int) int { return int(int32(binary.NativeEndian.Uint32(c.valueAt(i)))) } //nolint:gosec // as it was put in
+func (c *Counts) count(i int) int { return int(int32(binary.NativeEndian.Uint32(c.valueAt(i)))) } //nolint:gosec // as it was put in
 
-// get returns the count of the key that two parts make.
-func (c *counts) get(a, b string) int {
+// Get returns the count of the key that two parts make.
+func (c *Counts) Get(a, b string) int {
 	if i, ok := c.find(c.join(a, b)); ok {
 		return c.count(i)
 	}
 	return 0
 }
 
-// add changes the count of the key that two parts make.
-func (c *counts) add(a, b string, by int) {
+// Add changes the count of the key that two parts make.
+func (c *Counts) Add(a, b string, by int) {
 	key := c.join(a, b)
 	i, ok := c.find(key)
 	if !ok {
@@ -44,13 +44,13 @@ func (c *counts) add(a, b string, by int) {
 }
 
 // join puts a key together; it is good until the next call.
-func (c *counts) join(a, b string) []byte {
+func (c *Counts) join(a, b string) []byte {
 	c.scratch = append(append(c.scratch[:0], a...), b...)
 	return c.scratch
 }
 
-// all returns the keys with their counts, in no order.
-func (c *counts) all() iter.Seq2[string, int] {
+// All returns the keys with their counts, in no order.
+func (c *Counts) All() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for i := range c.n {
 			if !yield(string(c.keyAt(i)), c.count(i)) {

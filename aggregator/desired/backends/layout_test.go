@@ -1,4 +1,4 @@
-package packed
+package backends
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package desired
+package packed
 
 import (
 	"slices"
@@ -8,9 +8,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// elementID returns the identity of an element in its set: the key, and in
+// ID returns the identity of an element in its set: the key, and in
 // interval sets also the end of the interval.
-func elementID(d *nftset.Set, e *nftset.Element) string {
+func ID(d *nftset.Set, e *nftset.Element) string {
 	if d.Flags&nftset.FlagInterval == 0 {
 		return e.Key
 	}
@@ -22,19 +22,19 @@ func elementID(d *nftset.Set, e *nftset.Element) string {
 
 // jiffy is the coarsest grain in which a kernel keeps timeouts (HZ=100): a
 // dumped one can be off by that much.
-const jiffy = 10 * time.Millisecond
+const Jiffy = 10 * time.Millisecond
 
-// sameElement reports whether the kernel's element a can stay where b is
+// Same reports whether the kernel's element a can stay where b is
 // wanted. Both have the same ID.
-func sameElement(d *nftset.Set, a, b *nftset.Element) bool {
+func Same(d *nftset.Set, a, b *nftset.Element) bool {
 	if a.Data != b.Data || a.Comment != b.Comment || a.State != b.State && !sameStatements(d, a, b) {
 		return false
 	}
 	if a.Timeout == b.Timeout {
 		return true
 	}
-	diff := timeout(d, a) - timeout(d, b)
-	return -jiffy < diff && diff < jiffy
+	diff := Timeout(d, a) - Timeout(d, b)
+	return -Jiffy < diff && diff < Jiffy
 }
 
 // sameStatements reports whether two elements have the same statements. The
@@ -61,31 +61,17 @@ func stateless(statement string) string {
 	return text
 }
 
-// timeout is an element's own timeout or else its set's.
-func timeout(d *nftset.Set, e *nftset.Element) time.Duration {
+// Timeout is an element's own timeout or else its set's.
+func Timeout(d *nftset.Set, e *nftset.Element) time.Duration {
 	if e.Timeout != 0 {
 		return e.Timeout
 	}
 	return d.Timeout
 }
 
-// dynamic reports whether packets put elements into the set.
-func dynamic(d *nftset.Set) bool { return d.Flags&nftset.FlagEval != 0 }
+// Dynamic reports whether packets put elements into the set.
+func Dynamic(d *nftset.Set) bool { return d.Flags&nftset.FlagEval != 0 }
 
-// hasTargets reports whether a map's elements lead to objects of the table: chains, or
+// HasTargets reports whether a map's elements lead to objects of the table: chains, or
 // named objects.
-func hasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }
-
-// leadsTo returns the chain or object that an element with the given data leads
-// to. Its name is empty if the element leads to none. The data of a verdict are four
-// bytes of code, then the name of a chain: see compile.VerdictData.
-func leadsTo(d *nftset.Set, data string) objectID {
-	switch {
-	case d.Object != "":
-		return objectID{Kind: d.Object, Name: data}
-	case d.Verdict && len(data) > 4:
-		return objectID{Kind: kindChain, Name: data[4:]}
-	default:
-		return objectID{}
-	}
-}
+func HasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }

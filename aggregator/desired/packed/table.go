@@ -1,4 +1,4 @@
-package desired
+package packed
 
 import (
 	"encoding/binary"
@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// records is a hash table of records of one length: a key, and a value of a few
+// table is a hash table of records of one length: a key, and a value of a few
 // bytes. It has no pointers and no string headers: a record costs its own
 // bytes, four for the next of its bucket, and four for a bucket.
 // It grows by one bucket at a time (Litwin's linear hashing) and by one chunk
 // of records, so that no insertion waits until all records have moved. Records
 // are numbered from 0 without gaps: the last one replaces one that is removed.
-type records struct {
+type table struct {
 	// key and value are the lengths of a record's parts in bytes.
 	key, value int
 	n          int
@@ -28,44 +28,46 @@ type records struct {
 }
 
 const (
-	recordsPerChunk = 1024
+	rowsPerChunk = 1024
 	// linkLen is what comes before the key: the number of the next record of the
 	// bucket, plus one.
 	linkLen = 4
 )
 
-// newRecords makes a table with room for n records.
-func newRecords(key, value, n int) records {
-	r := records{key: key, value: value, seed: maphash.MakeSeed()}
+// newTable makes a table with room for n records.
+func newTable(key, value, n int) table {
+	r := table{key: key, value: value, seed: maphash.MakeSeed()}
 	if n > 0 {
 		r.heads = make([]uint32, n)
-		r.chunks = append(make([][]byte, 0, (n+recordsPerChunk-1)/recordsPerChunk), make([]byte, 0, min(n, recordsPerChunk)*r.size()))
+		r.chunks = append(make([][]byte, 0, (n+rowsPerChunk-1)/rowsPerChunk), make([]byte, 0, min(n, rowsPerChunk)*r.size()))
 	}
 	return r
 }
 
 // size is the length of a record.
-func (r *records) size() int { return linkLen + r.key + r.value }
+func (r *table) size() int { return linkLen + r.key + r.value }
 
 // at returns a record.
-func (r *records) at(i int) []byte {
-	from := i % recordsPerChunk * r.size()
-	return r.chunks[i/recordsPerChunk][from : from+r.size() : from+r.size()]
+func (r *table) at(i int) []byte {
+	from := i % rowsPerChunk * r.size()
+	return r.chunks[i/rowsPerChunk][from : from+r.size() : from+r.size()]
 }
 
-func (r *records) keyAt(i int) []byte   { return r.at(i)[linkLen : linkLen+r.key] }
-func (r *records) valueAt(i int) []byte { return r.at(i)[linkLen+r.key:] }
+func (r *table) keyAt(i int) []byte { return r.at(i)[linkLen : linkLen+r.key] }
+
+func (r *table) valueAt(i int) []byte { return r.at(i)[linkLen+r.key:] }
 
 // next returns the record after one in its bucket, plus one; link sets it.
-func (r *records) next(i int) uint32 { return binary.NativeEndian.Uint32(r.at(i)) }
-func (r *records) link(i int, n uint32) {
+func (r *table) next(i int) uint32 { return binary.NativeEndian.Uint32(r.at(i)) }
+
+func (r *table) link(i int, n uint32) {
 	r.unshare(i)
 	binary.NativeEndian.PutUint32(r.at(i), n)
 }
 
 // share returns the records as they are now, for views: they can be read by number, but not
 // found by key.
-func (r *records) share() records {
+func (r *table) share() table {
 	view := *r
 	view.chunks, view.heads = slices.Clone(r.chunks), nil
 	r.shared = slices.Repeat([]bool{true}, len(r.chunks))
@@ -74,8 +76,8 @@ func (r *records) share() records {
 
 // unshare copies the chunk of a record if a view has it. It is called before the record
 // changes.
-func (r *records) unshare(i int) {
-	chunk := i / recordsPerChunk
+func (r *table) unshare(i int) {
+	chunk := i / rowsPerChunk
 	if chunk >= len(r.shared) || !r.shared[chunk] {
 		return
 	}
@@ -85,7 +87,7 @@ func (r *records) unshare(i int) {
 }
 
 // bucket returns where a key belongs. There is one bucket at least.
-func (r *records) bucket(key []byte) int {
+func (r *table) bucket(key []byte) int {
 	half := uint64(1) << (bits.Len(uint(len(r.heads))) - 1)
 	b := maphash.Bytes(r.seed, key) & (2*half - 1)
 	if b >= uint64(len(r.heads)) {
@@ -95,7 +97,7 @@ func (r *records) bucket(key []byte) int {
 }
 
 // find returns the number of the record with a key.
-func (r *records) find(key []byte) (int, bool) {
+func (r *table) find(key []byte) (int, bool) {
 	if r.n == 0 || len(key) != r.key {
 		return 0, false
 	}
@@ -109,18 +111,18 @@ func (r *records) find(key []byte) (int, bool) {
 
 // insert adds a record with a key that is not there, of the table's length, and
 // returns its number. Its value is to be set.
-func (r *records) insert(key []byte) int {
+func (r *table) insert(key []byte) int {
 	i := r.n
-	chunk := i / recordsPerChunk
+	chunk := i / rowsPerChunk
 	if chunk == len(r.chunks) {
 		var c []byte
 		if chunk > 0 {
-			c = make([]byte, 0, recordsPerChunk*r.size())
+			c = make([]byte, 0, rowsPerChunk*r.size())
 		}
 		r.chunks = append(r.chunks, c)
 	}
 	r.unshare(i)
-	if c := &r.chunks[chunk]; len(*c) < (i%recordsPerChunk+1)*r.size() {
+	if c := &r.chunks[chunk]; len(*c) < (i%rowsPerChunk+1)*r.size() {
 		*c = append(*c, make([]byte, r.size())...)
 	}
 	r.n++
@@ -133,14 +135,14 @@ func (r *records) insert(key []byte) int {
 }
 
 // push puts a record at the head of a bucket.
-func (r *records) push(bucket, i int) {
+func (r *table) push(bucket, i int) {
 	r.link(i, r.heads[bucket])
 	r.heads[bucket] = uint32(i + 1) //nolint:gosec // there are not that many elements
 }
 
 // split adds a bucket, and shares the records of the one before it in turn out to
 // both.
-func (r *records) split() {
+func (r *table) split() {
 	r.heads = append(r.heads, 0)
 	last := len(r.heads) - 1
 	if last == 0 {
@@ -158,7 +160,7 @@ func (r *records) split() {
 
 // remove removes a record. The last record, whose number is returned, gets the
 // number of the removed one.
-func (r *records) remove(i int) (last int) {
+func (r *table) remove(i int) (last int) {
 	r.replace(i, r.next(i))
 	last = r.n - 1
 	if i != last {
@@ -167,7 +169,7 @@ func (r *records) remove(i int) (last int) {
 		copy(r.at(i), r.at(last))
 	}
 	r.n--
-	if spare := r.n/recordsPerChunk + 2; len(r.chunks) > spare {
+	if spare := r.n/rowsPerChunk + 2; len(r.chunks) > spare {
 		r.chunks[spare] = nil
 		r.chunks = r.chunks[:spare]
 		r.shared = r.shared[:min(spare, len(r.shared))]
@@ -180,7 +182,7 @@ func (r *records) remove(i int) (last int) {
 
 // replace makes whatever links to a record link to another one, which is given
 // plus one.
-func (r *records) replace(i int, by uint32) {
+func (r *table) replace(i int, by uint32) {
 	bucket := r.bucket(r.keyAt(i))
 	if int(r.heads[bucket]) == i+1 {
 		r.heads[bucket] = by

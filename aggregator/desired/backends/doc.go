@@ -3,4 +3,4 @@
 // aggregator derives stale UDP flows from changes of such maps.
 //
 // The package is pure.
-package packed
+package backends

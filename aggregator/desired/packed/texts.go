@@ -1,6 +1,8 @@
-package desired
+package packed
 
-import "slices"
+import (
+	"slices"
+)
 
 // texts gives numbers to texts that many elements share, and counts their
 // users. Its zero value is ready for use.
