@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 )
 
 // withdrawals returns updates that withdraw the fragments of a session that has
@@ -24,7 +25,7 @@ func (w *writer) withdrawals(keys []desired.Key, s *Session) []*submission {
 func (w *writer) end(s *Session) []*submission {
 	s.ended = true
 	delete(w.sessions, s.id)
-	return w.withdrawals(w.state.SessionFragments(s.id), s)
+	return w.withdrawals(views.SessionFragments(w.state, s.id), s)
 }
 
 // isAbandoned reports whether a fragment should go because its session has
@@ -35,7 +36,7 @@ func (w *writer) isAbandoned(f desired.Status) bool {
 
 // abandonAdopted ends the wait for the sessions of before the restart.
 func (w *writer) abandonAdopted() {
-	for _, f := range w.state.Fragments() {
+	for _, f := range views.Fragments(w.state) {
 		if f.Adopted && f.Lifetime == desired.LifetimeSession {
 			w.abandoned[f.Key] = true
 		}
@@ -50,7 +51,7 @@ func (w *writer) stillAbandoned() []desired.Key {
 		return nil
 	}
 	maps.DeleteFunc(w.abandoned, func(key desired.Key, _ bool) bool {
-		f, ok := w.state.Fragment(key)
+		f, ok := views.Fragment(w.state, key)
 		return !ok || !w.isAbandoned(f)
 	})
 	return slices.SortedFunc(maps.Keys(w.abandoned), desired.Key.Compare)

@@ -8,6 +8,10 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
+	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -31,11 +35,11 @@ func (w *writer) start(ctx context.Context) error {
 	w.unconfirmed.Load()
 	w.intact = stored.Trusted
 	w.state.Advance(w.elapsed())
-	w.state.Adopt(dump, stored.Record.Desired)
-	w.purger.Add(w.state.Unpurged(dump), true)
+	adopt.Dump(w.state, dump, stored.Record.Desired)
+	w.purger.Add(planner.Unpurged(w.state, dump), true)
 	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970
 	w.statuses.adopt(w.state, w.revision, w.cfg.Now())
-	for _, f := range w.state.Fragments() {
+	for _, f := range views.Fragments(w.state) {
 		w.expirations.set(f.Key, time.Time{}, f.Expires)
 	}
 	w.scope.Store(w.state.Scope())
@@ -49,7 +53,7 @@ func (w *writer) start(ctx context.Context) error {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
 	w.recordStart(stored.Lineage)
-	w.flows.Resume(stored.Flows, w.state.Live)
+	w.flows.Resume(stored.Flows, func() []conntrack.Destination { return planner.Live(w.state) })
 	w.returned()
 	return nil
 }
@@ -97,12 +101,12 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 func (w *writer) returned() {
 	flows := false
 	if w.returning {
-		w.returning, flows = w.state.Awaited()
+		w.returning, flows = views.Awaited(w.state)
 	}
 	w.sweep = w.state.HasUnclaimed(w.settled)
 	if !w.reconciled && !flows && w.state.WatchesFlows() {
 		w.reconciled = true
-		w.flows.Reconcile(w.state.Live())
+		w.flows.Reconcile(planner.Live(w.state))
 	}
 }
 
@@ -135,7 +139,7 @@ func (w *writer) dropStaged() {
 			continue
 		}
 		var be *kernel.BatchError
-		switch _, err := w.carryOut(w.state.Plan()); {
+		switch _, err := w.carryOut(planner.Make(w.state)); {
 		case err == nil:
 			w.log.Info("removed a set that was being staged", "table", at.Table.String(), "set", at.Name)
 		case !errors.As(err, &be):
@@ -153,7 +157,7 @@ func (w *writer) dropUnclaimed() error {
 		w.unswept = true
 		return nil
 	}
-	plan := w.state.Plan()
+	plan := planner.Make(w.state)
 	if _, err := w.carryOut(plan); err != nil {
 		w.drift = err.Error()
 		return fmt.Errorf("remove content without a fragment: %w", err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/history"
@@ -193,7 +193,7 @@ type Aggregator struct {
 	// refusals bounds the lines of the log about rejections.
 	refusals *access.Repeats
 	// scope has the declarations that admission compiles against.
-	scope atomic.Pointer[desired.Scope]
+	scope atomic.Pointer[merge.Scope]
 
 	stage atomic.Pointer[stage]
 	// began is when the first update could be committed, with the reading of the monotonic

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 )
 
 // maxTransaction is how long a transaction of a publisher with limits may take the kernel, as
@@ -31,7 +32,7 @@ func (e *longError) Error() string {
 // those of several updates or refused. It is called before the commit.
 func (w *writer) bound(batch []*submission, plan *desired.Plan) error {
 	if len(batch) > 1 || slices.ContainsFunc(batch, w.refusable) {
-		if took, _, most := w.state.KernelTime(plan.Ops); took > maxTransaction {
+		if took, _, most := planner.KernelTime(w.state, plan.Ops); took > maxTransaction {
 			return &longError{took: took, most: most}
 		}
 	}
@@ -39,7 +40,7 @@ func (w *writer) bound(batch []*submission, plan *desired.Plan) error {
 		if !w.refusable(s) {
 			continue
 		}
-		if took, most := w.state.LeaveTime(s.key()); took > max(maxTransaction, s.leaveTime) {
+		if took, most := planner.LeaveTime(w.state, s.key()); took > max(maxTransaction, s.leaveTime) {
 			return &longError{took: took, most: most, later: true}
 		}
 	}
@@ -48,7 +49,7 @@ func (w *writer) bound(batch []*submission, plan *desired.Plan) error {
 
 // boundPlan is bound for a plan that is not committed: new sets would be staged.
 func (w *writer) boundPlan(steps []*submission, plan *desired.Plan) error {
-	took, fresh, most := w.state.KernelTime(plan.Ops)
+	took, fresh, most := planner.KernelTime(w.state, plan.Ops)
 	if took -= fresh; took > maxTransaction && slices.ContainsFunc(steps, w.refusable) {
 		return &longError{took: took, most: most}
 	}

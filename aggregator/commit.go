@@ -15,6 +15,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -48,7 +50,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		w.state.Rollback()
 		return nil, nil
 	}
-	plan := w.state.Plan()
+	plan := planner.Make(w.state)
 	if err := w.bound(accepted, plan); err != nil {
 		w.state.Rollback()
 		return w.refused(accepted, plan, err)
@@ -96,7 +98,7 @@ func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 		w.revision++
 	}
 	w.state.Advance(w.elapsed())
-	w.state.Accept()
+	planner.Accept(w.state)
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	return stats, nil
 }
@@ -170,7 +172,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 			w.dropGone(s)
 			continue
 		}
-		f, ok := w.state.Fragment(s.key())
+		f, ok := views.Fragment(w.state, s.key())
 		if done, err := w.checkOwner(s, f, ok); err != nil {
 			w.refuse(s, err)
 			continue
@@ -184,7 +186,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 		}
 		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && (s.update.Lifetime == desired.LifetimeDurable || w.isOrphan(s.key()))
 		if w.refusable(s) {
-			s.leaveTime, _ = w.state.LeaveTime(s.key())
+			s.leaveTime, _ = planner.LeaveTime(w.state, s.key())
 		}
 		if err := w.applyUpdate(s); err != nil {
 			w.refuse(s, err)
@@ -250,7 +252,7 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 
 // refuse answers an update that cannot be committed.
 func (w *writer) refuse(s *submission, err error) {
-	_, exists := w.state.Fragment(s.key())
+	_, exists := views.Fragment(w.state, s.key())
 	switch c := s.session; {
 	case c == nil:
 	case !exists:

@@ -14,6 +14,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -43,7 +44,7 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
 	// Nothing of them changes, so that this goroutine can sort them and make messages.
-	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = views.Content(w.state, key) }); err != nil {
 		return nil, nil, err
 	}
 	if status == nil {

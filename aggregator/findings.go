@@ -7,6 +7,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/lint"
@@ -30,8 +31,8 @@ func (a *Aggregator) newInspector() *findings.Inspector {
 func (w *writer) merged(detail desired.Detail) []*desired.Merged {
 	all := desired.Reader{All: true}
 	var out []*desired.Merged
-	for _, t := range w.state.Tables(all) {
-		if m, ok := w.state.Merged(t.Table, detail, all, nil); ok && m != nil {
+	for _, t := range views.Tables(w.state, all) {
+		if m, ok := views.Merged(w.state, t.Table, detail, all, nil); ok && m != nil {
 			out = append(out, m)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
@@ -19,10 +21,10 @@ func FuzzRecord(f *testing.F) {
 		if json.Unmarshal(b, &r) != nil {
 			return
 		}
-		state := desired.New()
-		state.Adopt(nil, r.Desired)
+		state := merge.New()
+		adopt.Dump(state, nil, r.Desired)
 		newStatuses().adopt(state, 7, time.Unix(0, 0))
-		if plan := state.Plan(); len(plan.Ops) > 0 {
+		if plan := planner.Make(state); len(plan.Ops) > 0 {
 			t.Fatalf("adopting a record alone plans %v", plan.Ops)
 		}
 	})

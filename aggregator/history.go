@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -58,7 +59,7 @@ func (w *writer) recordRepair(counts *weftv1.Counts) {
 // recordStart tells the history which fragments there are after a start, and whether it may lack commits.
 func (w *writer) recordStart(lineage string) {
 	present := make(map[desired.Key]bool)
-	for _, f := range w.state.Fragments() {
+	for _, f := range views.Fragments(w.state) {
 		present[f.Key] = true
 	}
 	w.history.Record(&history.Commit{Revision: w.entry(nil), Present: present, Lineage: lineage, Empty: true})

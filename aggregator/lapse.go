@@ -7,6 +7,9 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
@@ -34,10 +37,10 @@ func (w *writer) lapse() {
 	}
 	if w.drift != "" {
 		// The repair adds them.
-		w.state.Accept()
+		planner.Accept(w.state)
 		return
 	}
-	if _, err := w.carryOut(w.state.Plan()); err != nil {
+	if _, err := w.carryOut(planner.Make(w.state)); err != nil {
 		w.drift = err.Error()
 		w.log.Warn("cannot add an element that another fragment states too, after it expired", "error", err)
 	}
@@ -49,7 +52,7 @@ func (w *writer) forget() (successor bool) {
 	expired, successor := w.state.Expire(w.elapsed())
 	for _, u := range expired {
 		w.statuses.lapsed(w.state, u.Fragment)
-		if f, ok := w.state.Fragment(u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
+		if f, ok := views.Fragment(w.state, u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
 			w.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return patchMessage(u, time.Time{}) }, Done: func(error) {}})
 		}
 	}
@@ -57,10 +60,10 @@ func (w *writer) forget() (successor bool) {
 }
 
 // lapsed updates the status of a fragment of which elements have expired.
-func (s *statuses) lapsed(state *desired.State, key desired.Key) {
+func (s *statuses) lapsed(state *merge.State, key desired.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, ok := state.Fragment(key)
+	f, ok := views.Fragment(state, key)
 	if old := s.byKey[key]; ok && old != nil {
 		st := proto.CloneOf(old)
 		st.Elements = uint64(f.Elements) //nolint:gosec // a count

@@ -10,6 +10,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -38,16 +40,16 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Read
 		return nil, fmt.Errorf("%w: a %s is named %q", ErrProtocol, admission.Clip(n.GetKind()), admission.Clip(n.GetName()))
 	}
 	q := ownerQuery{id: id, name: n}
-	var find func(*desired.State)
+	var find func(*merge.State)
 	switch n.GetKind() {
 	case "table":
-		find = func(s *desired.State) { q.owners, q.found = s.OwnersOfTable(id) }
+		find = func(s *merge.State) { q.owners, q.found = views.OwnersOfTable(s, id) }
 	case "rule":
 		if n.GetHandle() == 0 {
 			return nil, fmt.Errorf("%w: the rule has no handle", ErrProtocol)
 		}
 		q.owners = make([]desired.Owned, 1)
-		find = func(s *desired.State) { q.owners[0], q.found = s.OwnerOfRule(id, n.GetName(), n.GetHandle()) }
+		find = func(s *merge.State) { q.owners[0], q.found = views.OwnerOfRule(s, id, n.GetName(), n.GetHandle()) }
 	case "element":
 		if find, err = a.elementOwner(ctx, &q); err != nil {
 			return nil, err
@@ -57,7 +59,7 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Read
 		if n.GetKind() == "map" {
 			ref.Kind = "set"
 		}
-		find = func(s *desired.State) { q.owners, q.addition, q.found = s.Owners(id, ref) }
+		find = func(s *merge.State) { q.owners, q.addition, q.found = views.Owners(s, id, ref) }
 	}
 	if err := a.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
 		return nil, err
@@ -79,13 +81,13 @@ type ownerQuery struct {
 
 // elementOwner returns what finds the owners of an element. It packs the key against
 // the declaration as it is known to admission, so that the writer has nothing to parse.
-func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (find func(*desired.State), _ error) {
+func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (find func(*merge.State), _ error) {
 	if err := a.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
 	set, ok := a.scope.Load().Table(q.id).Set(q.name.GetName())
 	if !ok {
-		return func(*desired.State) {}, nil
+		return func(*merge.State) {}, nil
 	}
 	if len(q.name.GetKey()) > admission.MaxElementText {
 		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.name.GetKey()), admission.MaxElementText)
@@ -95,7 +97,7 @@ func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (find func
 		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, admission.Clip(q.name.GetKey()), admission.SetKind(set.Map), set.Name, err)
 	}
 	q.set = set
-	return func(s *desired.State) { q.owners, q.found = s.OwnersOfElement(q.id, set.Name, e) }, nil
+	return func(s *merge.State) { q.owners, q.found = views.OwnersOfElement(s, q.id, set.Name, e) }, nil
 }
 
 // answer puts the owners into the words of the wire.

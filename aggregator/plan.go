@@ -12,6 +12,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -166,7 +168,7 @@ func (w *writer) plan(p *planning) error {
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {
-		f, ok := w.state.Fragment(s.key())
+		f, ok := views.Fragment(w.state, s.key())
 		done, err := w.checkOwner(s, f, ok)
 		if done {
 			continue
@@ -193,7 +195,7 @@ func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, er
 	for _, s := range steps {
 		keys = append(keys, s.key())
 	}
-	preview := w.state.Preview(keys)
+	preview := planner.Preview(w.state, keys)
 	if p.wanted {
 		p.merged = w.merged(desired.DetailPlanned)
 	}

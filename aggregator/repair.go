@@ -10,6 +10,7 @@ import (
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -51,16 +52,16 @@ func (w *writer) tryRepair(last bool) error {
 		return fmt.Errorf("reread kernel: %w", err)
 	}
 	w.forget()
-	plan := w.state.Diff(dump)
+	plan := planner.Diff(w.state, dump)
 	refused, err := w.commitTables(plan.Ops, last)
 	if err != nil {
 		w.state.Rollback()
 		return fmt.Errorf("repair kernel after %s: %w", reason, err)
 	}
 	w.state.Advance(w.elapsed())
-	w.state.Accept()
+	planner.Accept(w.state)
 	w.drift = ""
-	w.purger.Add(w.state.Unpurged(dump), true)
+	w.purger.Add(planner.Unpurged(w.state, dump), true)
 	w.postponeRepair(refused)
 	left := 0
 	for _, op := range plan.Ops {
@@ -83,7 +84,7 @@ func (w *writer) tryRepair(last bool) error {
 	w.noteUnrepaired()
 	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
 	w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
-	w.flows.Reconcile(w.state.Live())
+	w.flows.Reconcile(planner.Live(w.state))
 	return nil
 }
 

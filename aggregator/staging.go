@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -32,7 +34,7 @@ const (
 // refers to the sets until then, so that packets see all of the update or nothing.
 type staging struct {
 	update *submission
-	sets   []*desired.Staged
+	sets   []*merge.Staged
 	// step is the number of elements of the next transaction.
 	step int
 	// postponed is true if the next step has waited for the commit before it.
@@ -53,18 +55,18 @@ func (w *writer) stage(s *submission) bool {
 	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
 		return false
 	}
-	f, ok := w.state.Fragment(s.key())
+	f, ok := views.Fragment(w.state, s.key())
 	if done, err := w.checkOwner(s, f, ok); done || err != nil {
 		return false
 	}
-	if !w.state.Unstaged(s.update) {
+	if !planner.Unstaged(w.state, s.update) {
 		return false
 	}
 	if w.applyUpdate(s) != nil {
 		w.state.Rollback()
 		return false
 	}
-	sets := w.state.Stage(s.update, stepTime, maxTransaction-stepTime)
+	sets := planner.Stage(w.state, s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {
 		return false
 	}
@@ -114,7 +116,7 @@ func (w *writer) stageSome() error {
 		w.nextStep(0)
 		return nil
 	}
-	ops := w.state.StageOps(st.sets, st.step, stepTime)
+	ops := planner.StageOps(w.state, st.sets, st.step, stepTime)
 	if len(ops) == 0 {
 		w.staged(st)
 		return nil
@@ -125,7 +127,7 @@ func (w *writer) stageSome() error {
 		w.nextStep(0)
 		return w.repairFor([]*submission{st.update}, st.suspected)
 	}
-	w.state.StageSent(ops)
+	planner.StageSent(w.state, ops)
 	st.count(stats)
 	w.nextStep(w.queue.rest(st.update.key().Publisher, stats.Kernel))
 	return nil
@@ -173,7 +175,7 @@ func (w *writer) stageFailed(st *staging, err error) {
 		// The repair removes what is there.
 		w.drift = err.Error()
 		w.log.Warn("outcome of a commit is unknown", "error", err, "updates", 1)
-		w.state.Unstage(st.sets)
+		planner.Unstage(w.state, st.sets)
 		w.forgetStaging(st)
 		w.queue.release(st.update, false)
 	}
@@ -182,7 +184,7 @@ func (w *writer) stageFailed(st *staging, err error) {
 // endStaging removes from the kernel what is staged of an update that is not committed.
 func (w *writer) endStaging(st *staging) {
 	w.forgetStaging(st)
-	ops := w.state.Unstage(st.sets)
+	ops := planner.Unstage(w.state, st.sets)
 	st.sets = nil
 	if len(ops) == 0 {
 		return

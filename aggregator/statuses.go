@@ -13,6 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 )
 
 // statuses has the status of every fragment as of the last commit. The writer
@@ -61,18 +63,18 @@ func (s *statuses) list() ([]*weftv1.FragmentStatus, uint64) {
 }
 
 // adopt lists the fragments of the last run.
-func (s *statuses) adopt(state *desired.State, revision uint64, now time.Time) {
+func (s *statuses) adopt(state *merge.State, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision.Store(revision)
-	for _, f := range state.Fragments() {
+	for _, f := range views.Fragments(state) {
 		s.byKey[f.Key] = fragmentStatus(f, revision, timestamppb.New(now))
 		s.measure(state, f.Key.Publisher, true)
 	}
 }
 
 // measure updates what a publisher holds. What packets pay is only computed again with paths.
-func (s *statuses) measure(state *desired.State, publisher string, paths bool) {
+func (s *statuses) measure(state *merge.State, publisher string, paths bool) {
 	u := s.usage[publisher]
 	if u.Usage = state.Usage(publisher); u.Usage == (desired.Usage{}) {
 		delete(s.usage, publisher)
@@ -93,13 +95,13 @@ func (s *statuses) holds(publisher string) publisherUsage {
 
 // committed updates the status of fragments after their updates were accepted.
 // Changed is true if there was a commit.
-func (s *statuses) committed(accepted []*submission, state *desired.State, revision uint64, now time.Time, changed bool) {
+func (s *statuses) committed(accepted []*submission, state *merge.State, revision uint64, now time.Time, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision.Store(revision)
 	for _, u := range accepted {
 		key := u.key()
-		f, ok := state.Fragment(key)
+		f, ok := views.Fragment(state, key)
 		s.measure(state, key.Publisher, false)
 		if !ok {
 			delete(s.byKey, key)
@@ -120,7 +122,7 @@ func (s *statuses) committed(accepted []*submission, state *desired.State, revis
 	}
 	// Updates can shadow elements of other fragments, or show them again.
 	for _, key := range state.TakeShadowChanges() {
-		f, ok := state.Fragment(key)
+		f, ok := views.Fragment(state, key)
 		if old := s.byKey[key]; ok && old != nil && old.GetShadowed() != uint64(f.Shadowed) { //nolint:gosec // a count
 			st := proto.CloneOf(old)
 			st.Shadowed = uint64(f.Shadowed) //nolint:gosec // a count

@@ -13,6 +13,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/set"
@@ -25,7 +26,7 @@ import (
 func (a *Aggregator) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
 	var tables []desired.TableStatus
 	resp := &weftv1.ListTablesResponse{}
-	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(r), w.revision }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = views.Tables(w.state, r), w.revision }); err != nil {
 		return nil, err
 	}
 	for i := range tables {
@@ -52,7 +53,10 @@ func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, 
 	for _, name := range req.GetSets() {
 		sets[name] = struct{}{}
 	}
-	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, exists = w.state.Merged(id, detail, r, sets) }); err != nil {
+	if err := a.ask(ctx, func(w *writer) {
+		v.revision = w.revision
+		v.merged, exists = views.Merged(w.state, id, detail, r, sets)
+	}); err != nil {
 		return nil, err
 	}
 	switch {

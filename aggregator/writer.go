@@ -11,6 +11,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
@@ -22,7 +25,7 @@ import (
 type writer struct {
 	*Aggregator
 
-	state    *desired.State
+	state    *merge.State
 	limiter  *rate.Limiter
 	revision uint64
 	// drift is why the kernel must be compared with the state before the next
@@ -87,7 +90,7 @@ type writer struct {
 
 func newWriter(a *Aggregator) *writer {
 	w := &writer{
-		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1), resave: stoppedTimer(),
+		Aggregator: a, state: merge.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1), resave: stoppedTimer(),
 		saved: math.MaxUint64, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
 		began: a.cfg.Now(), lapseTimer: stoppedTimer(),
 	}
@@ -143,9 +146,9 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 		case <-grace.C:
 			w.abandonAdopted()
 		case <-w.flows.Overdue():
-			w.flows.Reconcile(w.state.Live())
+			w.flows.Reconcile(planner.Live(w.state))
 		case p := <-w.flows.Local():
-			w.flows.Add(w.state.Answering(p))
+			w.flows.Add(planner.Answering(w.state, p))
 		case <-w.again:
 			w.tryAgain()
 		case <-w.resave.C:
@@ -268,7 +271,7 @@ func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
 		if s.weight == 0 {
-			s.weight = 1 + max(s.admitted.Cost(), int(w.state.UpdateTime(s.update)*quantum/quantumTime))
+			s.weight = 1 + max(s.admitted.Cost(), int(planner.UpdateTime(w.state, s.update)*quantum/quantumTime))
 		}
 		n = s.weight
 	}
@@ -279,7 +282,7 @@ func (w *writer) cost(s *submission) int {
 	var gone []desired.Key
 	switch {
 	case s.ends:
-		gone = w.state.SessionFragments(s.session.id)
+		gone = views.SessionFragments(w.state, s.session.id)
 	case s.update.Snapshot:
 		gone = []desired.Key{s.key()}
 	}
@@ -348,7 +351,7 @@ func (w *writer) save() {
 		err = w.dir.ReserveRevision(next)
 	} else {
 		partial := !w.intact && w.state.HasUnclaimed(func(nft.TableID) bool { return true })
-		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err == nil {
+		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: views.Record(w.state)}, next); err == nil {
 			w.metrics.work.WithLabelValues(workRecords).Inc()
 			w.saved = version
 			w.state.Recorded()

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestRedeclareWithOtherKeys(t *testing.T) {
 	if p := h.commit(snapshot(policy, 0, in(ipWeft, wide))); p.Counts.Sets != 2 || p.Counts.ElementsAdded != 1 {
 		t.Errorf("plan of another type of key: %+v\n%s", p.Counts, planText(p))
 	}
-	if sh := h.tables[ipWeft].set("s").shares[0]; sh.elements.Shape != packed.ShapeOf(wide.Decl) {
-		t.Errorf("the elements have the shape %+v, want that of %+v", sh.elements.Shape, wide.Decl)
+	if sh := h.Tables[ipWeft].Set("s").Shares[0]; sh.Elements.Shape != packed.ShapeOf(wide.Decl) {
+		t.Errorf("the elements have the shape %+v, want that of %+v", sh.Elements.Shape, wide.Decl)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
@@ -86,7 +87,7 @@ publishers:
 			t.Fatal(err)
 		}
 		r.Load(manyServices(tt.services, tt.endpoints, tt.change).Refresh())
-		state, fragment := desired.New(), r.Snapshot()
+		state, fragment := merge.New(), r.Snapshot()
 		key := desired.Key{Publisher: "services", Name: fragment.GetName()}
 		b := admission.NewSnapshot(admission.Config{Access: control}, key, state.Scope())
 		b.AddFragment(fragment)
