@@ -34,7 +34,7 @@ func (w *writer) start(ctx context.Context) error {
 	}
 	w.unconfirmed.Load()
 	w.intact = stored.Trusted
-	w.state.Advance(w.elapsed())
+	w.state.Expiries.Advance(w.elapsed())
 	adopt.Dump(w.state, dump, stored.Record.Desired)
 	w.purger.Add(planner.Unpurged(w.state, dump), true)
 	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970

@@ -97,7 +97,7 @@ func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 		}
 		w.revision++
 	}
-	w.state.Advance(w.elapsed())
+	w.state.Expiries.Advance(w.elapsed())
 	planner.Accept(w.state)
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	return stats, nil

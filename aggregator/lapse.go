@@ -21,7 +21,7 @@ func (w *writer) elapsed() time.Duration { return w.cfg.Now().Sub(w.began) }
 
 // lapsing returns a channel that receives when an element may have expired; nil if none does.
 func (w *writer) lapsing() <-chan time.Time {
-	at, ok := w.state.NextExpiry()
+	at, ok := w.state.Expiries.NextExpiry()
 	if !ok {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (w *writer) tryRepair(last bool) error {
 		w.state.Rollback()
 		return fmt.Errorf("repair kernel after %s: %w", reason, err)
 	}
-	w.state.Advance(w.elapsed())
+	w.state.Expiries.Advance(w.elapsed())
 	planner.Accept(w.state)
 	w.drift = ""
 	w.purger.Add(planner.Unpurged(w.state, dump), true)

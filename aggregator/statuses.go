@@ -28,14 +28,14 @@ type statuses struct {
 	byKey map[desired.Key]*weftv1.FragmentStatus
 	// usage has what each publisher holds, without publishers that hold nothing.
 	usage map[string]publisherUsage
-	// paths is State.PathsVersion of the last commit.
+	// paths is Paths.Version as of the last commit.
 	paths uint64
 }
 
 // publisherUsage is what a publisher holds.
 type publisherUsage struct {
 	desired.Usage
-	// worst and every are State.PacketTime.
+	// worst and every are Paths.PacketTime.
 	worst, every int
 }
 
@@ -81,7 +81,7 @@ func (s *statuses) measure(state *merge.State, publisher string, paths bool) {
 		return
 	}
 	if paths {
-		u.worst, u.every = state.PacketTime(publisher)
+		u.worst, u.every = state.Paths.PacketTime(publisher)
 	}
 	s.usage[publisher] = u
 }
@@ -114,7 +114,7 @@ func (s *statuses) committed(accepted []*submission, state *merge.State, revisio
 		s.byKey[key] = st
 	}
 	// Updates can make packets visit more rules in the chains of other publishers.
-	if paths := state.PathsVersion(); s.paths != paths {
+	if paths := state.Paths.Version(); s.paths != paths {
 		s.paths = paths
 		for publisher := range s.usage {
 			s.measure(state, publisher, true)

@@ -32,7 +32,7 @@ func (h *harness) restart(record desired.Record) {
 		h.t.Errorf("record changed on its way through JSON:\n%+v\n%+v", record, again)
 	}
 	h.State = merge.New()
-	h.Advance(h.k.now)
+	h.Expiries.Advance(h.k.now)
 	adopt.Dump(h.State, h.k.dump(), again)
 	checkInvariants(h.t, h.State)
 	if p := planner.Make(h.State); !noOps(p) {

@@ -20,9 +20,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// fakeKernel is a model of nf_tables: it executes a batch as a whole or not
-// at all, and refuses what the kernel refuses. It is stricter in that an
-// element may not be added twice.
+// fakeKernel is a model of nf_tables: it executes a batch as a whole or not at all. Unlike
+// nf_tables it refuses to add an element twice.
 type fakeKernel struct {
 	tables map[nft.TableID]*fakeTable
 	handle uint64
@@ -419,8 +418,7 @@ func ruleKeyLen(r *compile.Rule) uint32 {
 	return n
 }
 
-// dump is what a dump of the kernel gives: no fields of concatenations, no
-// expressions of rules but what they write.
+// dump has no fields of concatenations, and of the rules only what they write.
 func (k *fakeKernel) dump() []kernel.Table {
 	var tables []kernel.Table
 	for id, t := range k.tables {

@@ -16,7 +16,7 @@ import (
 // checkPrices computes again, from scratch, what packets pay.
 func checkPrices(t tester, s *merge.State) {
 	t.Helper()
-	s.Evaluate()
+	s.Paths.Evaluate()
 	hooks := map[merge.Hook]int{}
 	for _, tb := range s.Tables {
 		if hasAdopted(tb) {
@@ -31,14 +31,14 @@ func checkPrices(t tester, s *merge.State) {
 			if o.Exists() {
 				for _, h := range merge.HooksOf(tb.ID.Family, o.Decl().Base) {
 					hooks[h]++
-					if _, ok := s.Hooks[h][o]; !ok {
+					if _, ok := s.Paths.Hooks[h][o]; !ok {
 						t.Errorf("%s is not at its hook %v", o.At(), h)
 					}
 				}
 			}
 		}
 	}
-	for h, chains := range s.Hooks {
+	for h, chains := range s.Paths.Hooks {
 		if len(chains) < hooks[h] {
 			t.Errorf("hook %v has %d chains, want %d", h, len(chains), hooks[h])
 		}
@@ -244,7 +244,7 @@ func TestPricesCostWhatChanges(t *testing.T) {
 	if n := h.Work().Objects - before.Objects; n > 10 {
 		t.Errorf("the change of one chain looks at %d objects", n)
 	}
-	if n, _ := h.PacketTime(services.Publisher); n != 4*plain+h.Tables[ipWeft].Set("to").Lookup {
+	if n, _ := h.Paths.PacketTime(services.Publisher); n != 4*plain+h.Tables[ipWeft].Set("to").Lookup {
 		t.Errorf("a packet pays %d ns", n)
 	}
 }

@@ -100,7 +100,7 @@ publishers:
 			continue
 		}
 		usage := state.Usage("services")
-		worst, every := state.PacketTime("services")
+		worst, every := state.Paths.PacketTime("services")
 		t.Logf("%s: %d chains, %d rules, %d sets, %d elements, memory %d MiB of %d, %d of %d ns for a packet, %d of %d for every packet", tt.name,
 			usage.Chains, usage.Rules, usage.Sets, usage.Elements, usage.Memory>>20, access.DefaultMemory>>20, worst, access.DefaultPacket, every, access.DefaultEveryPacket)
 		if usage.Memory > access.DefaultMemory/100*tt.memory || worst > access.DefaultPacket/20 || every > access.DefaultEveryPacket/5 {

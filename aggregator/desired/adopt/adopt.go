@@ -24,7 +24,7 @@ import (
 // back or been withdrawn. If none is recorded, the elements have no owner until
 // DropUnclaimed. Elements that packets have put into dynamic sets always stay.
 func Dump(s *merge.State, dump []kernel.Table, record desired.Record) {
-	work, fixed, now := s.Looked, s.FixedFlags, s.Expiries.Now
+	work, fixed, now := s.Work(), s.FixedFlags, s.Expiries.Now
 	*s = *merge.New()
 	s.Looked, s.FixedFlags, s.Expiries.Now = work, fixed, now
 	ad := &adoption{s: s, identities: map[desired.Key]merge.Identity{}, shares: map[desired.Place][]recorded{}, owners: map[desired.Place]string{}}
@@ -39,7 +39,7 @@ func Dump(s *merge.State, dump []kernel.Table, record desired.Record) {
 			}
 		}
 	}
-	s.Evaluate()
+	s.Paths.Evaluate()
 	s.Reset()
 	for i := range dump {
 		for j := range dump[i].Sets {
@@ -247,7 +247,7 @@ func (ad *adoption) set(o *merge.Set, d *kernel.Set) {
 		ad.give(o, sh)
 		for id := range sh.Elements.All() {
 			if at := left[id]; at != 0 && !sh.Passive {
-				ad.s.ExpireAt(o, sh, strings.Clone(id), merge.Due{At: ad.s.Deadline(at)})
+				ad.s.Expiries.ExpireAt(o, sh, strings.Clone(id), merge.Due{At: ad.s.Expiries.Deadline(at)})
 			}
 		}
 	}

@@ -34,10 +34,10 @@ func Differences(s *merge.State, o *merge.Set, d *kernel.Set) map[string]merge.T
 		id := packed.ID(decl, e)
 		there[id] = struct{}{}
 		want, sh, ok := o.Wanted(id)
-		if ok && packed.Same(decl, e, &want) && !s.Lags(sh, id, e.Expires()) || packed.Dynamic(decl) {
+		if ok && packed.Same(decl, e, &want) && !s.Expiries.Lags(sh, id, e.Expires()) || packed.Dynamic(decl) {
 			continue
 		}
-		touched[id] = merge.Touch{Before: *e, Had: true, Due: s.Deadline(e.Expires()), Origin: -1}
+		touched[id] = merge.Touch{Before: *e, Had: true, Due: s.Expiries.Deadline(e.Expires()), Origin: -1}
 	}
 	for id := range o.InForce() {
 		s.Looked.Keys++

@@ -37,8 +37,8 @@ func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) err
 	before := s.Usage(key.Publisher)
 	// What an undone change has touched is computed again first, so that it is not taken
 	// for an effect of this one.
-	s.Evaluate()
-	s.grown, s.attached = s.grown[:0], s.attached[:0]
+	s.Paths.Evaluate()
+	s.Paths.grown, s.Paths.attached = s.Paths.grown[:0], s.Paths.attached[:0]
 	mark := len(s.undo)
 	s.serial++
 	s.checks = s.checks[:0]
@@ -47,9 +47,9 @@ func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) err
 	f(a)
 	a.checkReferences()
 	a.checkRedeclared()
-	s.Evaluate()
+	s.Paths.Evaluate()
 	if a.err == nil && len(a.violations) == 0 && limit != nil {
-		a.err = limit(before, s.Usage(key.Publisher), s.effect(key.Publisher))
+		a.err = limit(before, s.Usage(key.Publisher), s.Paths.effect(key.Publisher))
 	}
 	if a.err == nil && len(a.violations) == 0 {
 		s.Origin++
@@ -255,8 +255,8 @@ func (a *Apply) putChain(h *Holding, p *desired.Chain) {
 	if sh, ok := h.Shares[o.ID].(*ChainShare); ok {
 		if !EqualChain(sh.Decl, p.Decl) {
 			redeclare(a.s, o, sh, &sh.Decl, p.Decl, func(old, d *nftobject.Chain) {
-				a.s.attach(o, old.Base, false)
-				a.s.attach(o, d.Base, true)
+				a.s.Paths.attach(o, old.Base, false)
+				a.s.Paths.attach(o, d.Base, true)
 			})
 		}
 		assign(a.s, &sh.Source, p.Source)

@@ -91,14 +91,14 @@ func (o *Chain) Removal(any) []kernel.Op {
 func (o *Chain) link(s *State, sh Share, in, _ bool) {
 	mine := sh.(*ChainShare)
 	if o.Exists() {
-		s.attach(o, o.Decl().Base, false)
+		s.Paths.attach(o, o.Decl().Base, false)
 	}
 	o.place(s, mine, in)
 	if o.Exists() {
-		s.attach(o, o.Decl().Base, true)
+		s.Paths.attach(o, o.Decl().Base, true)
 	}
 	s.referAll(o, mine, in)
-	s.outdate(o)
+	s.Paths.outdate(o)
 	s.countRules(o.Table, mine.Rules, in)
 }
 
@@ -146,7 +146,7 @@ func (s *State) setRules(o *Chain, sh *ChainShare, l ruleList) {
 		s.countRules(o.Table, sh.Rules, false)
 		s.countRules(o.Table, l.Rules, true)
 		sh.ruleList = l
-		s.outdate(o)
+		s.Paths.outdate(o)
 		if changed {
 			s.referAll(o, sh, true)
 			s.unrecord(o)

@@ -83,21 +83,21 @@ func Timed(d *nftset.Set, e *nftset.Element) bool {
 
 // Advance sets the time on a clock that never jumps and stands still while the machine sleeps, as
 // the kernel's. Call it before Accept: the time of the elements of a commit begins then.
-func (s *State) Advance(now time.Duration) { s.Expiries.Now = now }
+func (x *expiries) Advance(now time.Duration) { x.Now = now }
 
 // NextExpiry returns when Expire may have something to do.
-func (s *State) NextExpiry() (at time.Duration, ok bool) {
-	if len(s.Expiries.Queue) == 0 {
+func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
+	if len(x.Queue) == 0 {
 		return 0, false
 	}
-	return s.Expiries.Queue[0].at, true
+	return x.Queue[0].at, true
 }
 
 // Expire forgets the elements whose time is over, as the kernel has done. It returns a patch for each
 // share that loses some. If successor is true, another fragment states such an element and has time
 // left: commit the next Plan at once. The state must not have changed since the last Accept.
 func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
-	s.Advance(now)
+	s.Expiries.Advance(now)
 	x, of := &s.Expiries, map[*SetShare]*desired.Update{}
 	for len(x.Queue) > 0 && x.Queue[0].at <= now {
 		e := heap.Pop(&x.Queue).(expiry)
@@ -105,7 +105,7 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 			continue
 		}
 		if d := e.share.Due[e.id]; d.At > e.at {
-			s.ExpireAt(e.set, e.share, e.id, Due{At: d.At})
+			s.Expiries.ExpireAt(e.set, e.share, e.id, Due{At: d.At})
 			continue
 		}
 		old, takesOver := s.forget(e)
@@ -119,7 +119,7 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 		*gone = append(*gone, old)
 	}
 	if len(expired) > 0 {
-		s.Evaluate()
+		s.Paths.Evaluate()
 	}
 	return expired, successor
 }
@@ -149,8 +149,7 @@ func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 
 // ExpireAt notes when a statement expires. One entry in the queue is enough: if the time moves to a
 // later one, the entry is put back when it is due.
-func (s *State) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
-	x := &s.Expiries
+func (x *expiries) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
 	if sh.Due == nil {
 		sh.Due = map[string]Due{}
 	}
@@ -209,17 +208,17 @@ func (s *State) restateAll(o *Set, sh *SetShare) {
 }
 
 // AcceptTimes begins the time of what was stated since the last Accept.
-func (s *State) AcceptTimes() {
+func (x *expiries) AcceptTimes() {
 	begin := func(o *Set, sh *SetShare, id string, e *nftset.Element) {
 		if Timed(sh.Decl, e) {
 			left := e.Expires()
 			if left == 0 {
 				left = packed.Timeout(sh.Decl, e)
 			}
-			s.ExpireAt(o, sh, id, Due{s.Deadline(left), sh.Due[id].queued})
+			x.ExpireAt(o, sh, id, Due{x.Deadline(left), sh.Due[id].queued})
 		}
 	}
-	for _, st := range s.Expiries.stated {
+	for _, st := range x.stated {
 		if !slices.Contains(st.set.Shares, st.share) {
 			continue
 		}
@@ -234,14 +233,14 @@ func (s *State) AcceptTimes() {
 }
 
 // Deadline returns when the kernel certainly does not have an element any more that has time left.
-func (s *State) Deadline(left time.Duration) time.Duration {
-	return s.Expiries.Now + left + ExpiryMargin
+func (x *expiries) Deadline(left time.Duration) time.Duration {
+	return x.Now + left + ExpiryMargin
 }
 
 // Rest returns a statement with the time that is left of it: all of it, if it is new.
-func (s *State) Rest(sh *SetShare, id string, e nftset.Element) nftset.Element {
+func (x *expiries) Rest(sh *SetShare, id string, e nftset.Element) nftset.Element {
 	if at := sh.expiry(id); at != 0 {
-		e.State = nftset.NewState(max(at-ExpiryMargin-s.Expiries.Now, packed.Jiffy).Truncate(time.Millisecond), e.Stateful())
+		e.State = nftset.NewState(max(at-ExpiryMargin-x.Now, packed.Jiffy).Truncate(time.Millisecond), e.Stateful())
 	}
 	return e
 }
@@ -255,7 +254,7 @@ func (t *Touch) Renews(d *nftset.Set, sh *SetShare, id string, e *nftset.Element
 
 // Lags reports whether the kernel, which says what is left of an element's time, has another deadline than the
 // state.
-func (s *State) Lags(sh *SetShare, id string, left time.Duration) bool {
+func (x *expiries) Lags(sh *SetShare, id string, left time.Duration) bool {
 	at := sh.expiry(id)
-	return at != 0 && left != 0 && (s.Deadline(left)-at).Abs() > expirySlack
+	return at != 0 && left != 0 && (x.Deadline(left)-at).Abs() > expirySlack
 }

@@ -46,47 +46,47 @@ func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 
 // attach adds a base chain to the lists of its hooks or removes it. It does nothing for a
 // chain without base, or if the chain is there, or gone, already.
-func (s *State) attach(o *Chain, base *nftobject.Base, in bool) {
+func (p *Paths) attach(o *Chain, base *nftobject.Base, in bool) {
 	if base == nil {
 		return
 	}
-	s.paths++
+	p.version++
 	if in {
-		s.attached = append(s.attached, o)
+		p.attached = append(p.attached, o)
 	}
 	for _, h := range HooksOf(o.Table.ID.Family, base) {
-		chains := s.Hooks[h]
+		chains := p.Hooks[h]
 		if in {
 			if chains == nil {
 				chains = map[*Chain]struct{}{}
-				s.Hooks[h] = chains
+				p.Hooks[h] = chains
 			}
 			chains[o] = struct{}{}
 		} else if delete(chains, o); len(chains) == 0 {
-			delete(s.Hooks, h)
+			delete(p.Hooks, h)
 		}
 	}
 }
 
 // effect returns the effect of the running change of a publisher.
-func (s *State) effect(publisher string) desired.Effect {
+func (p *Paths) effect(publisher string) desired.Effect {
 	var e desired.Effect
-	for _, o := range s.attached {
+	for _, o := range p.attached {
 		if !o.Exists() || o.Decl().Base == nil || o.kernelBase() {
 			continue
 		}
 		for _, h := range HooksOf(o.Table.ID.Family, o.Decl().Base) {
-			if n := len(s.Hooks[h]); n > e.HookChains {
+			if n := len(p.Hooks[h]); n > e.HookChains {
 				e.Hook, e.HookChains = o.HookName(), n
 			}
 		}
 	}
-	for _, o := range s.grown {
+	for _, o := range p.grown {
 		if !o.Exists() || o.Decl().Base == nil {
 			continue
 		}
 		for _, h := range HooksOf(o.Table.ID.Family, o.Decl().Base) {
-			sum, worst, every := s.pricesAt(h, publisher, o)
+			sum, worst, every := p.pricesAt(h, publisher, o)
 			if sum.Worst > e.Path.Time {
 				e.Path = desired.Path{Time: sum.Worst, Chain: worst.At(), Hook: worst.HookName(), ChainTime: worst.Price.Worst, Chains: worst.Path}
 			}
@@ -100,11 +100,11 @@ func (s *State) effect(publisher string) desired.Effect {
 
 // pricesAt returns what a packet pays at a hook in the base chains of a publisher and in also, and
 // the chain that takes most of it in the worst case, and of every packet.
-func (s *State) pricesAt(h Hook, publisher string, also *Chain) (sum Price, worst, every *Chain) {
+func (p *Paths) pricesAt(h Hook, publisher string, also *Chain) (sum Price, worst, every *Chain) {
 	dearer := func(o, most *Chain, of func(Price) int) bool {
 		return most == nil || of(o.Price) > of(most.Price) || of(o.Price) == of(most.Price) && CompareParts(o, most) < 0
 	}
-	for o := range s.Hooks[h] {
+	for o := range p.Hooks[h] {
 		if o != also && !o.sharedBy(publisher) {
 			continue
 		}
@@ -137,13 +137,13 @@ func (o *Chain) HookName() string { return o.Decl().Declaration(o.Table.ID.Famil
 
 // PacketTime returns what a packet pays in nanoseconds at one hook in the base chains of a
 // publisher: in the worst case, and what no packet is spared. It looks at all base chains.
-func (s *State) PacketTime(publisher string) (worst, every int) {
-	for h := range s.Hooks {
-		sum, _, _ := s.pricesAt(h, publisher, nil)
+func (p *Paths) PacketTime(publisher string) (worst, every int) {
+	for h := range p.Hooks {
+		sum, _, _ := p.pricesAt(h, publisher, nil)
 		worst, every = max(worst, sum.Worst), max(every, sum.Every)
 	}
 	return worst, every
 }
 
-// PathsVersion returns a number that changes with the result of PacketTime.
-func (s *State) PathsVersion() uint64 { return s.paths }
+// Version returns a number that changes with the result of PacketTime.
+func (p *Paths) Version() uint64 { return p.version }

@@ -27,6 +27,30 @@ func (p Price) add(o Price) Price {
 	return Price{min(p.Worst+o.Worst, Unbounded), min(p.Every+o.Every, Unbounded)}
 }
 
+// Paths has the base chains of each hook, and brings the prices of chains up to date.
+type Paths struct {
+	// outdated are the parts for Evaluate, in round number round. order and steps are its scratch.
+	outdated, order []priced
+	steps           []step
+	round           uint64
+	// resized are the sets in which lookups may take another time.
+	resized []*Set
+	// grown are the base chains that became dearer in the running change, attached those that it
+	// has added to a hook. version changes with every price and hook of a base chain.
+	grown, attached []*Chain
+	version         uint64
+	Hooks           map[Hook]map[*Chain]struct{}
+	// evaluated counts the parts whose price was computed.
+	evaluated uint64
+}
+
+// priced is a part that packets pay for: a chain or a set.
+type priced interface {
+	Part
+	// evaluate computes the price again, and marks the callers if it changes.
+	evaluate(p *Paths)
+}
+
 const (
 	// Unbounded is the price of a chain that leads back to itself. The kernel refuses such
 	// chains if packets can get there.
@@ -49,7 +73,7 @@ type call struct {
 // caller is what leads to a part: a chain whose rules name it, or a verdict map whose
 // elements do.
 type caller struct {
-	From Part
+	From priced
 	// leaves is true for elements with a goto.
 	leaves bool
 }
@@ -108,7 +132,7 @@ func (l *ruleList) TraceAdopted() {
 }
 
 // lead counts an element of a map that leads to a chain.
-func (s *State) lead(o *Set, data string, target Part, by int) {
+func (p *Paths) lead(o *Set, data string, target Part, by int) {
 	to, ok := target.(*Chain)
 	if !ok {
 		return
@@ -120,14 +144,14 @@ func (s *State) lead(o *Set, data string, target Part, by int) {
 		o.routes = &routes{}
 	}
 	addTo(o.routes.of(leaves), to.Price.Worst, by)
-	s.outdate(o)
+	p.outdate(o)
 }
 
 // resize marks a set whose elements change, so that lookups in it may take longer.
-func (s *State) resize(o *Set) {
+func (p *Paths) resize(o *Set) {
 	if !o.resized {
 		o.resized = true
-		s.resized = append(s.resized, o)
+		p.resized = append(p.resized, o)
 	}
 }
 
@@ -143,88 +167,80 @@ func (o *Set) LookupTime() int {
 }
 
 // outdate marks a part whose price must be computed again.
-func (s *State) outdate(o Part) {
+func (p *Paths) outdate(o priced) {
 	if n := o.Base(); !n.outdated {
 		n.outdated = true
-		s.outdated = append(s.outdated, o)
+		p.outdated = append(p.outdated, o)
 	}
 }
 
 // Evaluate computes the prices of everything that is outdated, and of what leads there.
-func (s *State) Evaluate() {
-	for _, o := range s.resized {
+func (p *Paths) Evaluate() {
+	for _, o := range p.resized {
 		if o.resized = false; o.LookupTime() != o.Lookup {
-			s.outdate(o)
+			p.outdate(o)
 		}
 	}
-	clear(s.resized)
-	s.resized = s.resized[:0]
-	if len(s.outdated) == 0 {
+	clear(p.resized)
+	p.resized = p.resized[:0]
+	if len(p.outdated) == 0 {
 		return
 	}
-	s.arrange()
-	for _, o := range slices.Backward(s.order) {
+	p.arrange()
+	for _, o := range slices.Backward(p.order) {
 		n := o.Base()
 		if !n.outdated {
 			continue
 		}
 		n.outdated = false
-		s.Looked.Objects++
-		switch o := o.(type) {
-		case *Chain:
-			s.evaluateChain(o)
-		case *Set:
-			o.evaluate()
-		case *Object:
-		default:
-			panic("desired: a part of an unknown kind")
-		}
+		p.evaluated++
+		o.evaluate(p)
 	}
-	for _, o := range s.order {
+	for _, o := range p.order {
 		// A part that leads back to itself is marked again after it was computed.
 		o.Base().outdated, o.Base().loops = false, false
 	}
-	clear(s.outdated)
-	clear(s.order)
-	s.outdated, s.order = s.outdated[:0], s.order[:0]
+	clear(p.outdated)
+	clear(p.order)
+	p.outdated, p.order = p.outdated[:0], p.order[:0]
 }
 
 // step is a part that arrange enters, or leaves after everything that leads to it.
 type step struct {
-	Part
+	priced
 	leaves bool
 }
 
 // arrange puts what is outdated and everything that leads there into order, each part
 // after what leads to it. It finds the parts that lead back to themselves.
-func (s *State) arrange() {
-	s.round++
-	for _, o := range s.outdated {
-		s.steps = append(s.steps, step{Part: o})
-		for len(s.steps) > 0 {
-			next := s.steps[len(s.steps)-1]
-			s.steps = s.steps[:len(s.steps)-1]
+func (p *Paths) arrange() {
+	p.round++
+	for _, o := range p.outdated {
+		p.steps = append(p.steps, step{priced: o})
+		for len(p.steps) > 0 {
+			next := p.steps[len(p.steps)-1]
+			p.steps = p.steps[:len(p.steps)-1]
 			n := next.Base()
 			switch {
 			case next.leaves:
 				n.active = false
-				s.order = append(s.order, next.Part)
-			case n.round == s.round && n.active:
+				p.order = append(p.order, next.priced)
+			case n.round == p.round && n.active:
 				n.loops, n.outdated = true, true
-			case n.round == s.round:
+			case n.round == p.round:
 			default:
-				n.round, n.active = s.round, true
-				s.steps = append(s.steps, step{Part: next.Part, leaves: true})
+				n.round, n.active = p.round, true
+				p.steps = append(p.steps, step{priced: next.priced, leaves: true})
 				for c := range n.Callers {
-					s.steps = append(s.steps, step{Part: c.From})
+					p.steps = append(p.steps, step{priced: c.From})
 				}
 			}
 		}
 	}
-	clear(s.steps[:cap(s.steps)])
+	clear(p.steps[:cap(p.steps)])
 }
 
-func (s *State) evaluateChain(o *Chain) {
+func (o *Chain) evaluate(p *Paths) {
 	was, now := o.Price, Price{o.worst(), o.every()}
 	if o.loops || now.Worst == Unbounded {
 		now = Price{Unbounded, Unbounded}
@@ -234,9 +250,9 @@ func (s *State) evaluateChain(o *Chain) {
 	}
 	o.Price = now
 	if o.Exists() && o.Decl().Base != nil {
-		s.paths++
+		p.version++
 		if now.Worst > was.Worst || now.Every > was.Every {
-			s.grown = append(s.grown, o)
+			p.grown = append(p.grown, o)
 		}
 	}
 	for c, n := range o.Callers {
@@ -248,7 +264,7 @@ func (s *State) evaluateChain(o *Chain) {
 	}
 }
 
-func (o *Set) evaluate() {
+func (o *Set) evaluate(*Paths) {
 	lookup := o.LookupTime()
 	changed := lookup != o.Lookup
 	o.Lookup = lookup

@@ -92,8 +92,7 @@ type SetShare struct {
 
 func (sh *SetShare) Packed() *packed.Elements { return sh.Elements }
 
-// claimable reports whether a fragment that states an element of the unclaimed fragment's
-// share becomes its only owner.
+// claimable reports whether a fragment that states an unclaimed element becomes its only owner.
 func (sh *SetShare) claimable() bool { return sh.Fragment.Unclaimed && (!sh.Waiting || sh.Passive) }
 
 // Flows reports whether the flows of the share's elements are watched, if those of any share
@@ -130,8 +129,7 @@ func (o *Set) Effective(id string) (nftset.Element, bool) {
 	return e, ok
 }
 
-// Wanted returns the element of a key that the kernel is to have, and the share that decides on it: nil
-// for the union of a set with auto-merge.
+// Wanted is Effective with the share that decides on the element, nil for a merged range.
 func (o *Set) Wanted(id string) (nftset.Element, *SetShare, bool) {
 	e, sh, ok := o.Decided(id)
 	if o.Merge == nil {
@@ -315,7 +313,7 @@ func (s *State) write(o *Set, sh *SetShare, id string, old nftset.Element, had b
 		sh.Elements.Remove(id)
 	}
 	s.chargeElement(sh, id, old, had, e, has)
-	s.resize(o)
+	s.Paths.resize(o)
 	if several {
 		c.after, c.to, c.has = o.Decided(id)
 		o.union += Count(c.has) - Count(c.had)
@@ -343,7 +341,7 @@ func (s *State) referTarget(o *Set, d *nftset.Set, data string, by int) {
 	if id := LeadsTo(d, data); id.Name != "" {
 		target := o.Table.Part(id)
 		s.refer(target, by)
-		s.lead(o, data, target, by)
+		s.Paths.lead(o, data, target, by)
 	}
 }
 
@@ -372,7 +370,7 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 		}
 	}
 	o.place(s, sh, in)
-	s.resize(o)
+	s.Paths.resize(o)
 	if others {
 		for id := range sh.Elements.All() {
 			if sh.Decl.Map {
@@ -467,7 +465,7 @@ func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)
 // redeclareSet changes a share's declaration.
 func (s *State) redeclareSet(o *Set, sh *SetShare, d *nftset.Set) {
 	redeclare(s, o, sh, &sh.Decl, d, func(old, d *nftset.Set) {
-		s.resize(o)
+		s.Paths.resize(o)
 		if old.Verdict != d.Verdict || old.Object != d.Object {
 			for _, e := range sh.Elements.All() {
 				s.referTarget(o, old, e.Data, -1)

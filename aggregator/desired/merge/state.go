@@ -86,19 +86,7 @@ type State struct {
 	// Held is what each publisher holds, without publishers that hold nothing.
 	Held map[string]desired.Usage
 
-	// outdated are the parts for evaluate, in round number round. order and steps are
-	// its scratch.
-	outdated, order []Part
-	steps           []step
-	round           uint64
-	// resized are the sets in which lookups may take another time.
-	resized []*Set
-	// grown are the base chains whose price has grown in the running change, attached those that
-	// it has added to a hook. paths changes with every price and hook of a base chain.
-	grown, attached []*Chain
-	paths           uint64
-	// Hooks has the base chains of each hook.
-	Hooks map[Hook]map[*Chain]struct{}
+	Paths Paths
 	// Watched are the maps whose flows are watched: those with pools.
 	Watched map[*Set]struct{}
 }
@@ -133,13 +121,17 @@ func New() *State {
 		shaded:     map[*Fragment]struct{}{},
 		Held:       map[string]desired.Usage{},
 		Staged:     map[StagedID]*Staged{},
-		Hooks:      map[Hook]map[*Chain]struct{}{},
 		Watched:    map[*Set]struct{}{},
+		Paths:      Paths{Hooks: map[Hook]map[*Chain]struct{}{}},
 	}
 }
 
 // Work returns the work counters.
-func (s *State) Work() desired.Work { return s.Looked }
+func (s *State) Work() desired.Work {
+	w := s.Looked
+	w.Objects += s.Paths.evaluated
+	return w
+}
 
 // Rollback undoes every change since the last Accept.
 func (s *State) Rollback() {

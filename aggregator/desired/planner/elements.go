@@ -44,7 +44,7 @@ func (p *planner) allElements(tc *tableChange, o *merge.Set, sc *partChange) {
 		for _, id := range slices.SortedFunc(maps.Keys(sc.touched), packed.CompareIDs) {
 			p.s.Looked.Keys++
 			if e, sh, ok := o.Wanted(id); ok && (sh == nil || !sh.Passive) {
-				b.add(sc.touched[id].Origin, p.s.Rest(sh, id, e))
+				b.add(sc.touched[id].Origin, p.s.Expiries.Rest(sh, id, e))
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) 
 			t.Origin = first
 		}
 		_, sh, _ := o.Wanted(id)
-		b.add(t.Origin, p.s.Rest(sh, id, e))
+		b.add(t.Origin, p.s.Expiries.Rest(sh, id, e))
 	}
 	for i := range *b {
 		slices.SortFunc((*b)[i].elements, nftset.Compare)
@@ -91,7 +91,7 @@ func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare
 			return
 		}
 		e, _ := sh.Elements.Get(id)
-		b.add(origin, p.s.Rest(sh, id, e))
+		b.add(origin, p.s.Expiries.Rest(sh, id, e))
 	}
 	if sh.Fresh == nil || p.repair {
 		for _, id := range sh.Elements.IDs() {
@@ -115,7 +115,7 @@ func (p *planner) changedElements(tc *tableChange, o *merge.Set, sc *partChange)
 		e, sh, ok := o.Wanted(id)
 		if t.Had && ok && packed.Same(d, &t.Before, &e) && !tc.forcesElement(d, &e) {
 			if t.Renews(d, sh, id, &e) {
-				renew.add(t.Origin, p.s.Rest(sh, id, e))
+				renew.add(t.Origin, p.s.Expiries.Rest(sh, id, e))
 			}
 			continue
 		}
@@ -125,9 +125,9 @@ func (p *planner) changedElements(tc *tableChange, o *merge.Set, sc *partChange)
 		switch {
 		case ok && packed.Dynamic(d) && merge.Timed(d, &e):
 			// A packet may have added it.
-			renew.add(t.Origin, p.s.Rest(sh, id, e))
+			renew.add(t.Origin, p.s.Expiries.Rest(sh, id, e))
 		case ok:
-			add.add(t.Origin, p.s.Rest(sh, id, e))
+			add.add(t.Origin, p.s.Expiries.Rest(sh, id, e))
 		}
 	}
 	if tc.forced != nil && packed.HasTargets(d) {
@@ -170,7 +170,7 @@ func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, 
 			}
 			origin := tc.table.Part(merge.LeadsTo(sh.Decl, e.Data)).Base().Origin
 			del.add(origin, e)
-			add.add(origin, p.s.Rest(sh, id, e))
+			add.add(origin, p.s.Expiries.Rest(sh, id, e))
 		}
 	}
 }

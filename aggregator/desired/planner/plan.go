@@ -398,6 +398,6 @@ func Accept(s *merge.State) {
 		}
 	}
 	s.AcceptLifetimes()
-	s.AcceptTimes()
+	s.Expiries.AcceptTimes()
 	s.Reset()
 }

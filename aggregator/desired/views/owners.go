@@ -88,7 +88,7 @@ func OwnersOfElement(s *merge.State, id nft.TableID, name string, e nftset.Eleme
 		}
 		if ok {
 			owned := ownedBy(sh.Fragment)
-			owned.Element = s.Rest(sh, key, mine)
+			owned.Element = s.Expiries.Rest(sh, key, mine)
 			owners = append(owners, owned)
 		}
 	}
